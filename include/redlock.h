@@ -1,0 +1,439 @@
+/*
+ * redlock: a lock held on a majority of independent Redis or Valkey servers.
+ *
+ * A lock in Redis is a lease: it ends by itself when its time is over. All times are milliseconds
+ * in int64_t and their names end in _ms. Every call that can fail returns a RedLockStatus: 0 is
+ * success, a positive value an ordinary outcome, a negative one a fault of the call.
+ *
+ * Conventions that hold for every function:
+ *  - NULL is never undefined behaviour. Where it has no meaning the call answers
+ *    REDLOCK_INVALID_ARGUMENT, or the value named in its comment.
+ *  - Strings passed in are read during the call only and may be freed after it. Strings handed out
+ *    belong to the handle they came from; do not free them. They are never NULL.
+ *  - Nothing is printed, no signal handler is set, no thread is started, and the process is never
+ *    ended. Signals do not show: a call interrupted by one goes on.
+ *  - After fork, a child may go on using the manager (it connects anew) but not a lease that the
+ *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's.
+ *  - No message and no log line ever holds a token or a password.
+ */
+
+
+#ifndef REDLOCK_H
+#define REDLOCK_H
+
+/* Generated from src/ffi by cbindgen. Do not edit: run `make header`. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * The version of this header. RedLock_Version() tells that of the library that runs.
+ */
+#define REDLOCK_VERSION_MAJOR 0
+
+#define REDLOCK_VERSION_MINOR 1
+
+#define REDLOCK_VERSION_PATCH 0
+
+/**
+ * What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
+ * fault of the call. Values are never reused; treat one you do not know like its sign says.
+ */
+enum RedLockStatus
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Done.
+   */
+  REDLOCK_OK = 0,
+  /**
+   * Somebody else holds it: enough servers said no that a quorum is out of reach.
+   */
+  REDLOCK_TAKEN = 1,
+  /**
+   * Too few servers gave a usable answer in time for any quorum.
+   */
+  REDLOCK_UNREACHABLE = 2,
+  /**
+   * A quorum granted, but no validity was left; everything was released again.
+   */
+  REDLOCK_TOO_SLOW = 3,
+  /**
+   * The lease is not held, or no longer: expired, deleted, or taken over.
+   */
+  REDLOCK_LOST = 4,
+  /**
+   * NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port,
+   * a lease that still holds a lock, ...: the message names what was wrong.
+   */
+  REDLOCK_INVALID_ARGUMENT = -1,
+  /**
+   * No server was added to the manager.
+   */
+  REDLOCK_NO_SERVERS = -2,
+  /**
+   * The lease belongs to the parent process.
+   */
+  REDLOCK_FORKED = -3,
+  /**
+   * A panic was caught, or the system gave no randomness; the message says which.
+   */
+  REDLOCK_INTERNAL = -4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum RedLockStatus RedLockStatus;
+#else
+typedef int32_t RedLockStatus;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * A lock manager: the servers and the settings. Any number of threads may lock through one
+ * manager at once, and they share its connections; make the settings before the first lock.
+ */
+typedef struct RedLock RedLock;
+
+/**
+ * One lock, held or not: resource, token, validity and, after a failed call, the reason in
+ * words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
+ * at a time; a second one at the same time waits for the first.
+ */
+typedef struct RedLockLease RedLockLease;
+
+/**
+ * What a logger may be told. See RedLock_SetLogger.
+ *
+ * @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
+ *                  something that a reader of logs may care for. Other values may follow.
+ * @param message   one line without a line end, valid during the call only.
+ * @param user_data what was given to RedLock_SetLogger.
+ */
+typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_data);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library that runs, such as "0.1.0".
+ *
+ * @return a string that lives for ever. Any thread may call this.
+ */
+const char *RedLock_Version(void);
+
+/**
+ * The name of a status, such as "REDLOCK_TAKEN".
+ *
+ * @param status any integer.
+ * @return a string that lives for ever, "REDLOCK_UNKNOWN_STATUS" for a value that is none.
+ *         Any thread may call this.
+ */
+const char *RedLockStatus_Name(int32_t status);
+
+/**
+ * Whether the same call may succeed a little later without anything being changed.
+ *
+ * @param status any integer.
+ * @return true for REDLOCK_TAKEN, REDLOCK_UNREACHABLE and REDLOCK_TOO_SLOW. Any thread may call
+ *         this.
+ */
+bool RedLockStatus_IsRetriable(int32_t status);
+
+/**
+ * Makes a lock manager without servers and with the default settings.
+ *
+ * @return the manager, owned by the caller: free it with RedLock_Free. NULL if the system gave
+ *         no memory. No I/O. Any thread may call this.
+ */
+RedLock *RedLock_New(void);
+
+/**
+ * Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
+ * they expire, and their leases stay valid handles. Calls of other threads that have begun are
+ * finished first, by those threads.
+ *
+ * @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
+ */
+void RedLock_Free(RedLock *rl);
+
+/**
+ * Adds a server. All clients that are to exclude each other must name the same servers, each an
+ * independent primary; the quorum is more than half of the servers added, also of those that are
+ * down. No I/O: that a server cannot be reached shows at the first lock.
+ *
+ * @param rl          the manager.
+ * @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or a whole URL with
+ *                    port 0: redis://[user][:password@]host[:port][/database],
+ *                    unix:///path or redis+unix:///path, each with ?db=, &user= and &pass= as
+ *                    needed. IPv6 addresses in a URL stand in brackets. rediss:// is refused: this
+ *                    build has no TLS. A name is looked up by the system's
+ *                    resolver, which may block; an address never does.
+ * @param port        1 to 65535, or 0 with a URL.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
+ *         added before, 64 servers are there already, or the first lock call was made: from then
+ *         on the list is closed. RedLock_ErrorMessage(rl) names what was wrong.
+ */
+RedLockStatus RedLock_AddServerUrl(RedLock *rl, const char *host_or_url, int port);
+
+/**
+ * Connects to the servers now rather than at the first lock. Optional. Returns when a quorum is
+ * up, leaving the others a moment to follow.
+ *
+ * @param rl         the manager.
+ * @param timeout_ms how long to wait at most; 0: as long as connecting may take
+ *                   (RedLock_SetTimeouts).
+ * @return REDLOCK_OK when a quorum is up; RedLock_ErrorMessage(rl) then names the servers that
+ *         are not, or is empty. REDLOCK_UNREACHABLE when too few could be reached: it says why,
+ *         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Connect(RedLock *rl, int64_t timeout_ms);
+
+/**
+ * Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long all locking calls pause
+ * between two tries. The pause is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock
+ * class; there is none after the last try.
+ *
+ * @param rl       the manager.
+ * @param count    tries in all, at least 1. Default 3.
+ * @param delay_ms mean pause in milliseconds, at least 0. Default 200.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetRetry(RedLock *rl, int count, int delay_ms);
+
+/**
+ * Sets how long a server is waited for.
+ *
+ * @param rl         the manager.
+ * @param connect_ms for connecting, with the log-in. 1 to 86400000 (a day). Default 1500.
+ * @param reply_ms   for a reply on a connection that is up. 0 to 86400000. 0, the default, means
+ *                   a twentieth of the TTL, at least 25 and at most 500: the advice of the
+ *                   Redlock page, 5 to 50 ms for a TTL of 10 s, rounded up for slow networks.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetTimeouts(RedLock *rl, int64_t connect_ms, int64_t reply_ms);
+
+/**
+ * Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid
+ * for ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time the call took; the 2 ms are for the
+ * precision of expiry in Redis.
+ *
+ * @param rl     the manager.
+ * @param factor at least 0, less than 1. Default 0.01, as in the Redlock page.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl, double factor);
+
+/**
+ * Sets a function to be told of servers that are lost, refuse or come back. Without one,
+ * nothing is said anywhere. It is called only within calls to this library, on the thread that
+ * made the call, with no lock held: it may call this library again. It must not unwind
+ * (longjmp, throw) through it.
+ *
+ * @param rl        the manager.
+ * @param callback  the function, or NULL for silence.
+ * @param user_data handed to the function as it is; may be NULL. Must stay valid until another
+ *                  logger is set and calls that have begun are over, or the manager is freed.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetLogger(RedLock *rl, RedLockLogger callback, void *user_data);
+
+/**
+ * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
+ * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
+ *
+ * @param rl the manager, or NULL.
+ * @return words for a person, at most 4095 bytes; empty if there is nothing to say. They belong
+ *         to the manager, live as long as it does, and change with the next such call.
+ */
+const char *RedLock_ErrorMessage(RedLock *rl);
+
+/**
+ * Takes a lock, trying as often as RedLock_SetRetry says.
+ *
+ * @param rl       the manager.
+ * @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
+ *                 servers, as given.
+ * @param ttl_ms   how long the lock lasts unless it is extended or released: at least 4 with the
+ *                 default drift (some validity must be left of it), at most 315360000000 (ten
+ *                 years).
+ * @param lease    receives the lock. Must not hold one. On failure it holds none, and
+ *                 RedLockLease_ErrorMessage tells what each server said.
+ * @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW,
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ *         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
+ *         granted is released at once, or queued behind the request where one does not answer.
+ */
+RedLockStatus RedLock_Lock(RedLock *rl, const char *resource, int64_t ttl_ms, RedLockLease *lease);
+
+/**
+ * Takes a lock, trying for a time rather than a number of times. RedLock_SetRetry gives the
+ * pause between two tries, not their number.
+ *
+ * @param rl       the manager.
+ * @param resource as for RedLock_Lock.
+ * @param ttl_ms   as for RedLock_Lock.
+ * @param wait_ms  0: one attempt. More than 0: try until so long has passed. Less than 0: until
+ *                 the lock is had. One attempt is made, and not cut short, in any case.
+ * @param lease    as for RedLock_Lock.
+ * @return as for RedLock_Lock.
+ */
+RedLockStatus RedLock_TryLock(RedLock *rl,
+                              const char *resource,
+                              int64_t ttl_ms,
+                              int64_t wait_ms,
+                              RedLockLease *lease);
+
+/**
+ * Takes a lock or renews it. Where the lease passed, or an earlier one passed to this function
+ * with the same manager and resource, still holds it, this is RedLock_Extend and the lease passed
+ * becomes one more handle of that lock; otherwise it is RedLock_Lock. Both try as RedLock_SetRetry
+ * says.
+ *
+ * @param rl       the manager.
+ * @param resource as for RedLock_Lock.
+ * @param ttl_ms   as for RedLock_Lock, counted from now.
+ * @param lease    empty, or the holder of this very resource. A lease that holds another
+ *                 resource is REDLOCK_INVALID_ARGUMENT.
+ * @return as RedLock_Lock where it had to be taken, as RedLock_Extend where it was held:
+ *         REDLOCK_LOST tells once that a lock had slipped away in between; the next call takes it
+ *         anew. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
+ */
+RedLockStatus RedLock_ContinueLock(RedLock *rl,
+                                   const char *resource,
+                                   int64_t ttl_ms,
+                                   RedLockLease *lease);
+
+/**
+ * Gives a held lock a new TTL, counted from now, under the same token. One round, no retries. A
+ * TTL shorter than what is left shortens nothing, and is REDLOCK_OK.
+ *
+ * @param rl     a manager with the servers that the lock was taken on.
+ * @param lease  the lock.
+ * @param ttl_ms as for RedLock_Lock.
+ * @return REDLOCK_OK: RedLockLease_ValidityMs tells the new validity. REDLOCK_LOST: it had
+ *         expired, been deleted or been taken over; the lease is empty now. REDLOCK_UNREACHABLE: too
+ *         few servers answered; what was valid stays valid until its old end.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Extend(RedLock *rl,
+                             RedLockLease *lease,
+                             int64_t ttl_ms);
+
+/**
+ * Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
+ * ever touched.
+ *
+ * @param rl    a manager with the servers that the lock was taken on.
+ * @param lease the lock.
+ * @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
+ *         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
+ *         when they are back if this manager is in use then, else the lock expires there; the
+ *         lease counts as released but keeps its token, and calling again is allowed.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Unlock(RedLock *rl, RedLockLease *lease);
+
+/**
+ * Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
+ * moment before a step that cannot be undone. Changes nothing.
+ *
+ * @param rl       a manager with the servers that the lock was taken on.
+ * @param lease    the lock.
+ * @param least_ms how much validity is needed, at least 0.
+ * @return REDLOCK_OK: it is, for at least that long. REDLOCK_LOST: it is not, or not for that
+ *         long; the message tells which. REDLOCK_UNREACHABLE: too few servers answered.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms);
+
+/**
+ * Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
+ * when it arrives: to take a lock, take it.
+ *
+ * @param rl       the manager.
+ * @param resource as for RedLock_Lock.
+ * @param locked   receives the answer; false on failure.
+ * @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+ *         REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words.
+ */
+RedLockStatus RedLock_IsLocked(RedLock *rl, const char *resource, bool *locked);
+
+/**
+ * Makes an empty lease.
+ *
+ * @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if the system gave
+ *         no memory. Any thread may call this.
+ */
+RedLockLease *RedLockLease_New(void);
+
+/**
+ * Frees the memory of a lease, and nothing else: a lock that it holds stays held until it
+ * expires. Does no I/O and never blocks. In a child process it touches nothing of the parent's.
+ *
+ * @param lease a lease, or NULL, which is fine. Not to be used after this call, nor freed twice.
+ */
+void RedLockLease_Free(RedLockLease *lease);
+
+/**
+ * Whether the lock is held and valid now, by this machine's clock. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return true while it is; false for NULL, and in a child process for a lock of its parent.
+ */
+bool RedLockLease_IsHeld(RedLockLease *lease);
+
+/**
+ * How long the lock is valid from now on. Counts down, and never says more than the servers
+ * would. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.
+ */
+int64_t RedLockLease_RemainingMs(RedLockLease *lease);
+
+/**
+ * How long the lock was valid when it was granted or last extended. Does not count down. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return milliseconds; 0 if the lease holds no lock, and for NULL.
+ */
+int64_t RedLockLease_ValidityMs(RedLockLease *lease);
+
+/**
+ * The resource of the last locking call on this lease.
+ *
+ * @param lease a lease, or NULL.
+ * @return a string of the lease, valid until the next call that changes the lease; empty if there
+ *         was no such call yet, and for NULL.
+ */
+const char *RedLockLease_Resource(RedLockLease *lease);
+
+/**
+ * The token that stands on the servers as the value of the key: 40 upper-case hexadecimal digits,
+ * 20 bytes from the operating system's random source. Keep it to yourself: who knows it can
+ * release the lock.
+ *
+ * @param lease a lease, or NULL.
+ * @return a string of the lease, valid until the next call that changes the lease; empty if it
+ *         holds no lock, and for NULL.
+ */
+const char *RedLockLease_Token(RedLockLease *lease);
+
+/**
+ * What the last locking call on this lease has to say: what each server answered, with the votes
+ * counted.
+ *
+ * @param lease a lease, or NULL.
+ * @return words for a person, in a string of the lease, valid until the next call that changes
+ *         the lease; empty after a success.
+ */
+const char *RedLockLease_ErrorMessage(RedLockLease *lease);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* REDLOCK_H */

@@ -1,0 +1,159 @@
+//! The C functions of a lease.
+
+use std::ffi::{CString, c_char};
+use std::ptr;
+
+use super::message::c_string;
+use super::{guard, shared_lease};
+use crate::error::{Error, Status};
+use crate::fork::ForkMutex;
+use crate::lease::Lease;
+
+/// One lock, held or not: resource, token, validity and, after a failed call, the reason in
+/// words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
+/// at a time; a second one at the same time waits for the first.
+pub struct RedLockLease {
+    state: ForkMutex<State>,
+}
+
+/// Makes an empty lease.
+///
+/// @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if the system gave
+///         no memory. Any thread may call this.
+#[unsafe(no_mangle)]
+pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
+    let made = guard(|| {
+        let handle = RedLockLease { state: ForkMutex::new(State::default()) };
+        Ok(Box::into_raw(Box::new(handle)))
+    });
+    made.unwrap_or(ptr::null_mut())
+}
+
+/// Frees the memory of a lease, and nothing else: a lock that it holds stays held until it
+/// expires. Does no I/O and never blocks. In a child process it touches nothing of the parent's.
+///
+/// @param lease a lease, or NULL, which is fine. Not to be used after this call, nor freed twice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_Free(lease: *mut RedLockLease) {
+    let _ = guard(|| {
+        if !lease.is_null() {
+            // SAFETY: `lease` came from RedLockLease_New's Box::into_raw and, as the contract
+            // of this function says, is given back only once and used by nobody else.
+            drop(unsafe { Box::from_raw(lease) });
+        }
+        Ok(())
+    });
+}
+
+/// Whether the lock is held and valid now, by this machine's clock. No I/O.
+///
+/// @param lease a lease, or NULL.
+/// @return true while it is; false for NULL, and in a child process for a lock of its parent.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *mut RedLockLease) -> bool {
+    read(lease, false, |state| state.lease.is_held())
+}
+
+/// How long the lock is valid from now on. Counts down, and never says more than the servers
+/// would. No I/O.
+///
+/// @param lease a lease, or NULL.
+/// @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *mut RedLockLease) -> i64 {
+    read(lease, 0, |state| state.lease.remaining_ms())
+}
+
+/// How long the lock was valid when it was granted or last extended. Does not count down. No I/O.
+///
+/// @param lease a lease, or NULL.
+/// @return milliseconds; 0 if the lease holds no lock, and for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *mut RedLockLease) -> i64 {
+    read(lease, 0, |state| state.lease.validity_ms())
+}
+
+/// The resource of the last locking call on this lease.
+///
+/// @param lease a lease, or NULL.
+/// @return a string of the lease, valid until the next call that changes the lease; empty if there
+///         was no such call yet, and for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_Resource(lease: *mut RedLockLease) -> *const c_char {
+    read(lease, c"".as_ptr(), |state| state.resource.as_ptr())
+}
+
+/// The token that stands on the servers as the value of the key: 40 upper-case hexadecimal digits,
+/// 20 bytes from the operating system's random source. Keep it to yourself: who knows it can
+/// release the lock.
+///
+/// @param lease a lease, or NULL.
+/// @return a string of the lease, valid until the next call that changes the lease; empty if it
+///         holds no lock, and for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_Token(lease: *mut RedLockLease) -> *const c_char {
+    read(lease, c"".as_ptr(), |state| state.token.as_ptr())
+}
+
+/// What the last locking call on this lease has to say: what each server answered, with the votes
+/// counted.
+///
+/// @param lease a lease, or NULL.
+/// @return words for a person, in a string of the lease, valid until the next call that changes
+///         the lease; empty after a success.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *mut RedLockLease) -> *const c_char {
+    if lease.is_null() {
+        return c"lease is NULL".as_ptr();
+    }
+    let forked = c"the lease belongs to the parent process".as_ptr();
+    read(lease, forked, |state| state.message.as_ptr())
+}
+
+impl RedLockLease {
+    /// Runs one locking call on the lease, and keeps what it has to say.
+    pub(super) fn call(
+        &self,
+        call: impl FnOnce(&mut Lease) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut state = self.state.lock()?;
+        let outcome = guard(|| call(&mut state.lease));
+        state.refresh(outcome.as_ref().err());
+        outcome
+    }
+}
+
+/// A lease as C sees it: the strings are kept where a pointer to them stays good.
+#[derive(Default)]
+struct State {
+    lease: Lease,
+    resource: CString,
+    token: CString,
+    message: CString,
+}
+
+impl State {
+    fn refresh(&mut self, error: Option<&Error>) {
+        // A misuse must not change what the strings say of the lock that is still there.
+        if self.resource.as_bytes() != self.lease.resource() {
+            self.resource = CString::new(self.lease.resource()).unwrap_or_default();
+        }
+        let token = self.lease.token().unwrap_or_default();
+        if self.token.as_bytes() != token.as_bytes() {
+            self.token = c_string(token);
+        }
+        match error {
+            Some(error) => self.message = c_string(&error.to_string()),
+            None if self.message.is_empty() => {}
+            None => self.message = CString::default(),
+        }
+    }
+}
+
+fn read<T>(lease: *mut RedLockLease, otherwise: T, look: impl FnOnce(&State) -> T) -> T {
+    let found = guard(|| match shared_lease(lease) {
+        Some(handle) => Ok(look(&*handle.state.lock()?)),
+        None => Err(Error::new(Status::InvalidArgument, "lease is NULL")),
+    });
+    found.unwrap_or(otherwise)
+}

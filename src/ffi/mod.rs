@@ -1,0 +1,182 @@
+//! The C interface: check, convert, call, map. No algorithm.
+//!
+//! Every function is a plain one, so that cbindgen sees it, and passes through [`guard`].
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Once};
+
+use self::lease::RedLockLease;
+use self::redlock::RedLock;
+use self::status::RedLockStatus;
+use crate::error::{Error, Status};
+use crate::lease::Lease;
+use crate::redlock::RedLock as Manager;
+
+pub mod lease;
+mod message;
+pub mod redlock;
+pub mod status;
+pub mod version;
+
+/// Runs `body` and turns a panic into an error: nothing unwinds into C, and nothing is printed.
+fn guard<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    silence_panics_of_ours();
+    let outer = GUARDED.replace(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
+    GUARDED.set(outer);
+    outcome.unwrap_or_else(|panic| {
+        let words = format!("the library panicked: {}", panic_words(&*panic));
+        Err(Error::new(Status::Internal, words))
+    })
+}
+
+/// A call on a manager without a lease: its words go to the manager.
+fn manager_call(
+    rl: *mut RedLock,
+    call: impl FnOnce(&RedLock) -> Result<(), Error>,
+) -> RedLockStatus {
+    let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
+    handle.message.set("");
+    let outcome = guard(|| call(&handle));
+    if let Err(error) = &outcome {
+        handle.message.set(&error.to_string());
+    }
+    status_of(outcome)
+}
+
+/// A call on a manager with a lease: its words go to the lease, or to the manager if there is no
+/// lease.
+fn lease_call(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    call: impl FnOnce(&Manager, &mut Lease) -> Result<(), Error>,
+) -> RedLockStatus {
+    let handle = shared(rl);
+    let Some(lease) = shared_lease(lease) else {
+        if let Some(handle) = handle {
+            handle.message.set("lease is NULL");
+        }
+        return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
+    };
+    status_of(guard(|| {
+        lease.call(|lease| match &handle {
+            Some(handle) => call(&handle.manager, lease),
+            None => Err(Error::invalid("rl is NULL")),
+        })
+    }))
+}
+
+/// The manager behind the pointer, kept alive for the length of the call.
+fn shared(rl: *mut RedLock) -> Option<Arc<RedLock>> {
+    if rl.is_null() {
+        return None;
+    }
+    // SAFETY: a pointer that is not NULL came from RedLock_New's Arc::into_raw and was not freed
+    // yet, as the header asks. The count is raised first, so the Arc made here is ours.
+    unsafe {
+        Arc::increment_strong_count(rl.cast_const());
+        Some(Arc::from_raw(rl.cast_const()))
+    }
+}
+
+/// The lease behind the pointer.
+fn shared_lease<'a>(lease: *mut RedLockLease) -> Option<&'a RedLockLease> {
+    // SAFETY: a pointer that is not NULL came from RedLockLease_New's Box::into_raw and was not
+    // freed yet, as the header asks. Only shared references are ever made of it: its state lies
+    // behind a mutex.
+    unsafe { lease.as_ref() }
+}
+
+/// The bytes of a string argument.
+fn text<'a>(string: *const c_char, name: &str) -> Result<&'a [u8], Error> {
+    if string.is_null() {
+        return Err(Error::invalid(format!("{name} is NULL")));
+    }
+    // SAFETY: the pointer is not NULL, and the header asks for a C string that stays as it is
+    // until the call returns; the result is not kept longer than that.
+    Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
+}
+
+/// An argument that the call writes its answer to.
+struct Argument<T> {
+    place: *mut T,
+}
+
+impl<T> Argument<T> {
+    /// Checks the pointer, and gives the argument a first value.
+    fn new(place: *mut T, name: &str, first: T) -> Result<Self, Error> {
+        if place.is_null() {
+            return Err(Error::invalid(format!("{name} is NULL")));
+        }
+        let mut argument = Self { place };
+        argument.set(first);
+        Ok(argument)
+    }
+
+    fn set(&mut self, value: T) {
+        // SAFETY: the pointer is not NULL, and the header asks for one that may be written to
+        // during the call.
+        unsafe { self.place.write(value) }
+    }
+}
+
+fn status_of(outcome: Result<(), Error>) -> RedLockStatus {
+    match outcome {
+        Ok(()) => RedLockStatus::REDLOCK_OK,
+        Err(error) => error.status().into(),
+    }
+}
+
+thread_local! {
+    /// Whether this thread is inside of [`guard`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps the panic hook quiet for panics that [`guard`] is going to catch. Others are passed on
+/// to the hook that was there: in a Rust program that is the program's own.
+fn silence_panics_of_ours() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !GUARDED.get() {
+                before(info);
+            }
+        }));
+    });
+}
+
+fn panic_words(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no words were given")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_internal_error_with_its_words() {
+        let outcome = guard::<()>(|| panic!("drawn at {}", 7));
+        let error = outcome.unwrap_err();
+        assert_eq!(error.status(), Status::Internal);
+        assert_eq!(error.to_string(), "the library panicked: drawn at 7");
+        assert!(!GUARDED.get());
+    }
+
+    #[test]
+    fn a_lease_outlives_a_panic_in_a_call_on_it() {
+        let lease = lease::RedLockLease_New();
+        let handle = shared_lease(lease).unwrap();
+        assert!(handle.call(|_| panic!("in the middle")).is_err());
+        assert!(handle.call(|_| Ok(())).is_ok());
+        // SAFETY: made above, freed once.
+        unsafe { lease::RedLockLease_Free(lease) };
+    }
+}

@@ -1,0 +1,360 @@
+//! The C functions of the lock manager.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+use super::lease::RedLockLease;
+use super::message::Message;
+use super::status::RedLockStatus;
+use super::{Argument, guard, lease_call, manager_call, shared, text};
+use crate::error::Error;
+use crate::log::{Level, Logger};
+use crate::redlock::RedLock as Manager;
+
+/// A lock manager: the servers and the settings. Any number of threads may lock through one
+/// manager at once, and they share its connections; make the settings before the first lock.
+pub struct RedLock {
+    pub(super) manager: Manager,
+    pub(super) message: Message,
+}
+
+/// What a logger may be told. See RedLock_SetLogger.
+///
+/// @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
+///                  something that a reader of logs may care for. Other values may follow.
+/// @param message   one line without a line end, valid during the call only.
+/// @param user_data what was given to RedLock_SetLogger.
+pub type RedLockLogger =
+    Option<unsafe extern "C" fn(level: i32, message: *const c_char, user_data: *mut c_void)>;
+
+/// Makes a lock manager without servers and with the default settings.
+///
+/// @return the manager, owned by the caller: free it with RedLock_Free. NULL if the system gave
+///         no memory. No I/O. Any thread may call this.
+#[unsafe(no_mangle)]
+pub extern "C" fn RedLock_New() -> *mut RedLock {
+    let made = guard(|| {
+        let handle = RedLock { manager: Manager::new(), message: Message::default() };
+        Ok(Arc::into_raw(Arc::new(handle)).cast_mut())
+    });
+    made.unwrap_or(ptr::null_mut())
+}
+
+/// Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
+/// they expire, and their leases stay valid handles. Calls of other threads that have begun are
+/// finished first, by those threads.
+///
+/// @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
+    let _ = guard(|| {
+        if !rl.is_null() {
+            // SAFETY: `rl` came from RedLock_New's Arc::into_raw and, as the contract of this
+            // function says, is given back only once.
+            drop(unsafe { Arc::from_raw(rl.cast_const()) });
+        }
+        Ok(())
+    });
+}
+
+/// Adds a server. All clients that are to exclude each other must name the same servers, each an
+/// independent primary; the quorum is more than half of the servers added, also of those that are
+/// down. No I/O: that a server cannot be reached shows at the first lock.
+///
+/// @param rl          the manager.
+/// @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or a whole URL with
+///                    port 0: redis://[user][:password@]host[:port][/database],
+///                    unix:///path or redis+unix:///path, each with ?db=, &user= and &pass= as
+///                    needed. IPv6 addresses in a URL stand in brackets. rediss:// is refused: this
+///                    build has no TLS. A name is looked up by the system's
+///                    resolver, which may block; an address never does.
+/// @param port        1 to 65535, or 0 with a URL.
+/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
+///         added before, 64 servers are there already, or the first lock call was made: from then
+///         on the list is closed. RedLock_ErrorMessage(rl) names what was wrong.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_AddServerUrl(
+    rl: *mut RedLock,
+    host_or_url: *const c_char,
+    port: c_int,
+) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        let host_or_url = text(host_or_url, "host_or_url")?;
+        let host_or_url = std::str::from_utf8(host_or_url)
+            .map_err(|_| Error::invalid("host_or_url is not UTF-8"))?;
+        handle.manager.add_server_url(host_or_url, port)
+    })
+}
+
+/// Connects to the servers now rather than at the first lock. Optional. Returns when a quorum is
+/// up, leaving the others a moment to follow.
+///
+/// @param rl         the manager.
+/// @param timeout_ms how long to wait at most; 0: as long as connecting may take
+///                   (RedLock_SetTimeouts).
+/// @return REDLOCK_OK when a quorum is up; RedLock_ErrorMessage(rl) then names the servers that
+///         are not, or is empty. REDLOCK_UNREACHABLE when too few could be reached: it says why,
+///         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_INTERNAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        let absent = handle.manager.connect(timeout_ms)?;
+        handle.message.set(&absent);
+        Ok(())
+    })
+}
+
+/// Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long all locking calls pause
+/// between two tries. The pause is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock
+/// class; there is none after the last try.
+///
+/// @param rl       the manager.
+/// @param count    tries in all, at least 1. Default 3.
+/// @param delay_ms mean pause in milliseconds, at least 0. Default 200.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetRetry(
+    rl: *mut RedLock,
+    count: c_int,
+    delay_ms: c_int,
+) -> RedLockStatus {
+    manager_call(rl, |handle| handle.manager.set_retry(count, delay_ms))
+}
+
+/// Sets how long a server is waited for.
+///
+/// @param rl         the manager.
+/// @param connect_ms for connecting, with the log-in. 1 to 86400000 (a day). Default 1500.
+/// @param reply_ms   for a reply on a connection that is up. 0 to 86400000. 0, the default, means
+///                   a twentieth of the TTL, at least 25 and at most 500: the advice of the
+///                   Redlock page, 5 to 50 ms for a TTL of 10 s, rounded up for slow networks.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetTimeouts(
+    rl: *mut RedLock,
+    connect_ms: i64,
+    reply_ms: i64,
+) -> RedLockStatus {
+    manager_call(rl, |handle| handle.manager.set_timeouts(connect_ms, reply_ms))
+}
+
+/// Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid
+/// for ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time the call took; the 2 ms are for the
+/// precision of expiry in Redis.
+///
+/// @param rl     the manager.
+/// @param factor at least 0, less than 1. Default 0.01, as in the Redlock page.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
+    rl: *mut RedLock,
+    factor: f64,
+) -> RedLockStatus {
+    manager_call(rl, |handle| handle.manager.set_clock_drift_factor(factor))
+}
+
+/// Sets a function to be told of servers that are lost, refuse or come back. Without one,
+/// nothing is said anywhere. It is called only within calls to this library, on the thread that
+/// made the call, with no lock held: it may call this library again. It must not unwind
+/// (longjmp, throw) through it.
+///
+/// @param rl        the manager.
+/// @param callback  the function, or NULL for silence.
+/// @param user_data handed to the function as it is; may be NULL. Must stay valid until another
+///                  logger is set and calls that have begun are over, or the manager is freed.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetLogger(
+    rl: *mut RedLock,
+    callback: RedLockLogger,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    manager_call(rl, |handle| handle.manager.set_logger(logger(callback, user_data)))
+}
+
+/// What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
+/// RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
+///
+/// @param rl the manager, or NULL.
+/// @return words for a person, at most 4095 bytes; empty if there is nothing to say. They belong
+///         to the manager, live as long as it does, and change with the next such call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *mut RedLock) -> *const c_char {
+    match shared(rl) {
+        Some(handle) => handle.message.as_ptr(),
+        None => c"rl is NULL".as_ptr(),
+    }
+}
+
+/// Takes a lock, trying as often as RedLock_SetRetry says.
+///
+/// @param rl       the manager.
+/// @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
+///                 servers, as given.
+/// @param ttl_ms   how long the lock lasts unless it is extended or released: at least 4 with the
+///                 default drift (some validity must be left of it), at most 315360000000 (ten
+///                 years).
+/// @param lease    receives the lock. Must not hold one. On failure it holds none, and
+///                 RedLockLease_ErrorMessage tells what each server said.
+/// @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW,
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+///         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
+///         granted is released at once, or queued behind the request where one does not answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Lock(
+    rl: *mut RedLock,
+    resource: *const c_char,
+    ttl_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| manager.lock(text(resource, "resource")?, ttl_ms, lease))
+}
+
+/// Takes a lock, trying for a time rather than a number of times. RedLock_SetRetry gives the
+/// pause between two tries, not their number.
+///
+/// @param rl       the manager.
+/// @param resource as for RedLock_Lock.
+/// @param ttl_ms   as for RedLock_Lock.
+/// @param wait_ms  0: one attempt. More than 0: try until so long has passed. Less than 0: until
+///                 the lock is had. One attempt is made, and not cut short, in any case.
+/// @param lease    as for RedLock_Lock.
+/// @return as for RedLock_Lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_TryLock(
+    rl: *mut RedLock,
+    resource: *const c_char,
+    ttl_ms: i64,
+    wait_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| {
+        manager.try_lock(text(resource, "resource")?, ttl_ms, wait_ms, lease)
+    })
+}
+
+/// Takes a lock or renews it. Where the lease passed, or an earlier one passed to this function
+/// with the same manager and resource, still holds it, this is RedLock_Extend and the lease passed
+/// becomes one more handle of that lock; otherwise it is RedLock_Lock. Both try as RedLock_SetRetry
+/// says.
+///
+/// @param rl       the manager.
+/// @param resource as for RedLock_Lock.
+/// @param ttl_ms   as for RedLock_Lock, counted from now.
+/// @param lease    empty, or the holder of this very resource. A lease that holds another
+///                 resource is REDLOCK_INVALID_ARGUMENT.
+/// @return as RedLock_Lock where it had to be taken, as RedLock_Extend where it was held:
+///         REDLOCK_LOST tells once that a lock had slipped away in between; the next call takes it
+///         anew. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_ContinueLock(
+    rl: *mut RedLock,
+    resource: *const c_char,
+    ttl_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| {
+        manager.continue_lock(text(resource, "resource")?, ttl_ms, lease)
+    })
+}
+
+/// Gives a held lock a new TTL, counted from now, under the same token. One round, no retries. A
+/// TTL shorter than what is left shortens nothing, and is REDLOCK_OK.
+///
+/// @param rl     a manager with the servers that the lock was taken on.
+/// @param lease  the lock.
+/// @param ttl_ms as for RedLock_Lock.
+/// @return REDLOCK_OK: RedLockLease_ValidityMs tells the new validity. REDLOCK_LOST: it had
+///         expired, been deleted or been taken over; the lease is empty now. REDLOCK_UNREACHABLE: too
+///         few servers answered; what was valid stays valid until its old end.
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Extend(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    ttl_ms: i64,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| manager.extend(lease, ttl_ms))
+}
+
+/// Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
+/// ever touched.
+///
+/// @param rl    a manager with the servers that the lock was taken on.
+/// @param lease the lock.
+/// @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
+///         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
+///         when they are back if this manager is in use then, else the lock expires there; the
+///         lease counts as released but keeps its token, and calling again is allowed.
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Unlock(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| manager.unlock(lease))
+}
+
+/// Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
+/// moment before a step that cannot be undone. Changes nothing.
+///
+/// @param rl       a manager with the servers that the lock was taken on.
+/// @param lease    the lock.
+/// @param least_ms how much validity is needed, at least 0.
+/// @return REDLOCK_OK: it is, for at least that long. REDLOCK_LOST: it is not, or not for that
+///         long; the message tells which. REDLOCK_UNREACHABLE: too few servers answered.
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Confirm(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    least_ms: i64,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| manager.confirm(lease, least_ms))
+}
+
+/// Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
+/// when it arrives: to take a lock, take it.
+///
+/// @param rl       the manager.
+/// @param resource as for RedLock_Lock.
+/// @param locked   receives the answer; false on failure.
+/// @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+///         REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_IsLocked(
+    rl: *mut RedLock,
+    resource: *const c_char,
+    locked: *mut bool,
+) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        let mut locked = Argument::new(locked, "locked", false)?;
+        locked.set(handle.manager.is_locked(text(resource, "resource")?)?);
+        Ok(())
+    })
+}
+
+/// The C function and its argument as a logger of the manager.
+fn logger(callback: RedLockLogger, user_data: *mut c_void) -> Option<Logger> {
+    struct Callback {
+        function: unsafe extern "C" fn(i32, *const c_char, *mut c_void),
+        user_data: *mut c_void,
+    }
+    // SAFETY: the pointer is never looked at here, only handed back to the function it came
+    // with; that both may be used from any thread that calls the library is in the contract of
+    // RedLock_SetLogger.
+    unsafe impl Send for Callback {}
+    // SAFETY: as above.
+    unsafe impl Sync for Callback {}
+    impl Callback {
+        fn tell(&self, level: Level, message: &str) {
+            let message = super::message::c_string(message);
+            // SAFETY: `function` is what the caller gave as a RedLockLogger, and `message` is
+            // a C string that outlives the call.
+            unsafe { (self.function)(level as i32, message.as_ptr(), self.user_data) }
+        }
+    }
+    let callback = Callback { function: callback?, user_data };
+    Some(Arc::new(move |level, message: &str| callback.tell(level, message)))
+}

@@ -1,0 +1,23 @@
+//! Which version this is, at compile time and at run time.
+
+use std::ffi::{CStr, c_char};
+
+/// The version of this header. RedLock_Version() tells that of the library that runs.
+pub const REDLOCK_VERSION_MAJOR: i32 = 0;
+pub const REDLOCK_VERSION_MINOR: i32 = 1;
+pub const REDLOCK_VERSION_PATCH: i32 = 0;
+pub const REDLOCK_VERSION_STRING: &str = "0.1.0";
+
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("the version holds a NUL"),
+    };
+
+/// The version of the library that runs, such as "0.1.0".
+///
+/// @return a string that lives for ever. Any thread may call this.
+#[unsafe(no_mangle)]
+pub extern "C" fn RedLock_Version() -> *const c_char {
+    VERSION.as_ptr()
+}

@@ -1,0 +1,234 @@
+//! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
+//! that did not vote yes are kept, for the words.
+
+use std::fmt::Write;
+
+use crate::clock::Moment;
+use crate::error::{Error, Status};
+use crate::quorum::ballot::{Ballot, Vote};
+use crate::quorum::census::{Census, Finding};
+use crate::quorum::round::{Goal, Outcome, Round};
+use crate::quorum::validity::Drift;
+use crate::token::Token;
+use crate::transport::Tally;
+use crate::transport::command::Answer;
+use crate::transport::endpoint::Endpoint;
+
+/// One question to all servers, and what came of it.
+pub(crate) struct Inquiry {
+    count: Count,
+    /// What was said by servers that did not vote yes.
+    reasons: Vec<(usize, Answer)>,
+}
+
+enum Count {
+    /// To take, extend or release a lock, or to have connections.
+    Round(Round),
+    /// To release a lock for which that was tried before: where it is gone, we did it.
+    ReleaseAgain(Round),
+    /// To confirm a lock.
+    Confirm(Round, Confirm),
+    /// To find out whether there is a lock.
+    Census(Census),
+    /// To hear of every server once.
+    Roll(Ballot),
+}
+
+/// What a confirmation asks for.
+pub(crate) struct Confirm {
+    pub(crate) token: Token,
+    pub(crate) drift: Drift,
+    pub(crate) asked_at: Moment,
+    pub(crate) least_ms: i64,
+    /// For how long those servers that voted yes have it, to be sure of, since they were asked.
+    left_ms: Vec<i64>,
+}
+
+impl Inquiry {
+    pub(crate) fn round(goal: Goal, servers: usize) -> Self {
+        Self::new(Count::Round(Round::new(goal, servers)))
+    }
+
+    pub(crate) fn release(again: bool, servers: usize) -> Self {
+        let round = Round::new(Goal::Release, servers);
+        Self::new(if again { Count::ReleaseAgain(round) } else { Count::Round(round) })
+    }
+
+    pub(crate) fn confirm(confirm: Confirm, valid_until: Moment, servers: usize) -> Self {
+        Self::new(Count::Confirm(Round::new(Goal::Keep { valid_until }, servers), confirm))
+    }
+
+    pub(crate) fn census(servers: usize) -> Self {
+        Self::new(Count::Census(Census::new(servers)))
+    }
+
+    pub(crate) fn roll(servers: usize) -> Self {
+        Self::new(Count::Roll(Ballot::new(servers)))
+    }
+
+    fn new(count: Count) -> Self {
+        Self { count, reasons: Vec::new() }
+    }
+
+    /// How it ended. One that never did found too few servers.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let outcome = match &self.count {
+            Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
+                round.outcome()
+            }
+            Count::Census(census) => census.finding().map(|it| match it {
+                Finding::Locked | Finding::Free => Outcome::Reached,
+                Finding::Unreachable => Outcome::Unreachable,
+            }),
+            Count::Roll(_) => Some(Outcome::Reached),
+        };
+        outcome.unwrap_or(Outcome::Unreachable)
+    }
+
+    /// Whether a census found a lock.
+    pub(crate) fn found_lock(&self) -> bool {
+        matches!(&self.count, Count::Census(it) if it.finding() == Some(Finding::Locked))
+    }
+
+    /// For how long a quorum confirmed the lock, to be sure of at `now`.
+    pub(crate) fn confirmed_ms(&self, now: Moment) -> i64 {
+        let Count::Confirm(round, confirm) = &self.count else { return 0 };
+        let mut left_ms = confirm.left_ms.clone();
+        left_ms.sort_unstable_by(|a, b| b.cmp(a));
+        let least = left_ms.get(round.ballot().quorum() as usize - 1).copied().unwrap_or(0);
+        (least - confirm.elapsed_ms(now)).max(0)
+    }
+
+    /// Whether a lock that was not confirmed may be there on a quorum all the same, but too short.
+    pub(crate) fn is_merely_short(&self) -> bool {
+        let Count::Confirm(round, confirm) = &self.count else { return false };
+        let short = |it: &&(usize, Answer)| confirm.left_ms(&it.1).is_some();
+        let short = self.reasons.iter().filter(short).count();
+        round.ballot().no() as usize - short <= round.ballot().tolerance() as usize
+    }
+
+    /// The failure that it is, in words: the votes counted and the servers named. `done` says
+    /// what those that voted yes did.
+    pub(crate) fn error(&self, status: Status, done: &str, endpoints: &[Endpoint]) -> Error {
+        let ballot = self.ballot();
+        let (yes, servers, quorum) = (ballot.yes(), ballot.servers(), ballot.quorum());
+        let mut words = format!("{yes} of {servers} servers {done}, {quorum} needed");
+        let reasons = self.reasons(endpoints);
+        if !reasons.is_empty() {
+            let _ = write!(words, ": {reasons}");
+        }
+        Error::new(status, words)
+    }
+
+    /// What was said by servers that did not vote yes.
+    pub(crate) fn reasons(&self, endpoints: &[Endpoint]) -> String {
+        let mut reasons: Vec<_> = self.reasons.iter().collect();
+        reasons.sort_by_key(|it| it.0);
+        let mut words = String::new();
+        for (server, answer) in reasons {
+            let separator = if words.is_empty() { "" } else { ", " };
+            let _ = write!(words, "{separator}{} {}", endpoints[*server], self.describe(answer));
+        }
+        words
+    }
+
+    fn describe(&self, answer: &Answer) -> String {
+        match (answer, &self.count) {
+            (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
+                if confirm.left_ms(answer).is_some() =>
+            {
+                format!("has it for {left_ms} ms only")
+            }
+            (Answer::Failed(failure), _) => failure.to_string(),
+            (Answer::Absent, _) => "has it no more".to_owned(),
+            (&Answer::Found { left_ms, .. } | &Answer::Foreign { left_ms: Some(left_ms) }, _) => {
+                match left_ms {
+                    0.. => format!("held by another ({left_ms} ms left)"),
+                    _ => "held by another (for ever)".to_owned(),
+                }
+            }
+            (Answer::Foreign { left_ms: None }, _) => "held by another".to_owned(),
+            (Answer::Done, _) => "agreed".to_owned(),
+        }
+    }
+
+    fn ballot(&self) -> &Ballot {
+        match &self.count {
+            Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
+                round.ballot()
+            }
+            Count::Census(census) => census.ballot(),
+            Count::Roll(ballot) => ballot,
+        }
+    }
+}
+
+impl Tally for Inquiry {
+    fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        let plain = match &answer {
+            Answer::Done => Vote::Yes,
+            Answer::Failed(_) => Vote::Unusable,
+            Answer::Absent | Answer::Foreign { .. } | Answer::Found { .. } => Vote::No,
+        };
+        let (vote, is_decided) = match &mut self.count {
+            Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
+            Count::ReleaseAgain(round) => {
+                let vote = if answer == Answer::Absent { Vote::Yes } else { plain };
+                (vote, round.handle_vote(server, vote, now))
+            }
+            Count::Confirm(round, confirm) => {
+                let vote = confirm.vote(&answer, plain, now);
+                (vote, round.handle_vote(server, vote, now))
+            }
+            Count::Census(census) => match &answer {
+                Answer::Failed(_) => (Vote::Unusable, census.handle_silence(server)),
+                Answer::Found { value, .. } => {
+                    (Vote::Yes, census.handle_value(server, Some(value.clone())))
+                }
+                _ => (Vote::Yes, census.handle_value(server, None)),
+            },
+            Count::Roll(ballot) => {
+                ballot.cast(server, plain);
+                (plain, ballot.pending() == 0)
+            }
+        };
+        if vote != Vote::Yes {
+            self.reasons.push((server, answer));
+        }
+        is_decided
+    }
+}
+
+impl Confirm {
+    pub(crate) fn new(token: Token, drift: Drift, asked_at: Moment, least_ms: i64) -> Self {
+        Self { token, drift, asked_at, least_ms, left_ms: Vec::new() }
+    }
+
+    fn vote(&mut self, answer: &Answer, otherwise: Vote, now: Moment) -> Vote {
+        match self.left_ms(answer) {
+            Some(left_ms) if left_ms - self.elapsed_ms(now) >= self.least_ms => {
+                self.left_ms.push(left_ms);
+                Vote::Yes
+            }
+            _ => otherwise,
+        }
+    }
+
+    /// For how long a server has the lock, to be sure of, when it was asked; none if it has not.
+    fn left_ms(&self, answer: &Answer) -> Option<i64> {
+        match answer {
+            Answer::Found { value, left_ms: -1 } if value == self.token.as_bytes() => {
+                Some(i64::MAX)
+            }
+            Answer::Found { value, left_ms } if value == self.token.as_bytes() => {
+                Some(self.drift.validity_ms(*left_ms))
+            }
+            _ => None,
+        }
+    }
+
+    /// Rounded up: what is left is not to be more than there is.
+    fn elapsed_ms(&self, now: Moment) -> i64 {
+        now.ms_since(self.asked_at) + 1
+    }
+}

@@ -1,0 +1,163 @@
+//! One lock, held or not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+
+use crate::clock::{self, Moment};
+use crate::fork::this_process;
+use crate::token::Token;
+
+/// A lock that was taken. The leases that continue one lock share it.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    resource: Arc<[u8]>,
+    token: Token,
+    /// The process that took it, and that alone may use it.
+    process: u32,
+    /// Until when it is valid; only ever grows.
+    valid_until: AtomicI64,
+    /// The longest TTL that a server may have given it.
+    longest_ttl_ms: AtomicI64,
+    phase: AtomicU8,
+}
+
+/// How far a lock's life has come. It only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It was taken. Whether it is still valid, the clock tells.
+    Taken,
+    /// It is being released; perhaps not all servers were told yet.
+    Releasing,
+    /// It was released, or its loss was found out.
+    Over,
+}
+
+impl Hold {
+    pub(crate) fn new(resource: Arc<[u8]>, token: Token, ttl_ms: i64, valid_until: Moment) -> Self {
+        Self {
+            resource,
+            token,
+            process: this_process(),
+            valid_until: AtomicI64::new(valid_until.as_nanos()),
+            longest_ttl_ms: AtomicI64::new(ttl_ms),
+            phase: AtomicU8::new(Phase::Taken as u8),
+        }
+    }
+
+    pub(crate) fn resource(&self) -> &Arc<[u8]> {
+        &self.resource
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    pub(crate) fn longest_ttl_ms(&self) -> i64 {
+        self.longest_ttl_ms.load(Ordering::Relaxed)
+    }
+
+    /// A server may have given it this TTL from now on.
+    pub(crate) fn note_ttl(&self, ttl_ms: i64) {
+        self.longest_ttl_ms.fetch_max(ttl_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn valid_until(&self) -> Moment {
+        Moment::from_nanos(self.valid_until.load(Ordering::Acquire))
+    }
+
+    /// Extends the validity; never shortens it.
+    pub(crate) fn extend_to(&self, valid_until: Moment) {
+        self.valid_until.fetch_max(valid_until.as_nanos(), Ordering::AcqRel);
+    }
+
+    /// Goes on to a later phase. Returns the one before.
+    pub(crate) fn pass_to(&self, phase: Phase) -> Phase {
+        match self.phase.fetch_max(phase as u8, Ordering::AcqRel) {
+            0 => Phase::Taken,
+            1 => Phase::Releasing,
+            _ => Phase::Over,
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase.load(Ordering::Acquire) != Phase::Taken as u8
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == this_process()
+    }
+
+    /// How long it is valid after `now`; 0 if it is not, or is another process's.
+    pub(crate) fn remaining_ms(&self, now: Moment) -> i64 {
+        if self.has_ended() || !self.is_ours() {
+            return 0;
+        }
+        self.valid_until().ms_since(now)
+    }
+
+    pub(crate) fn is_held(&self, now: Moment) -> bool {
+        !self.has_ended() && now < self.valid_until() && self.is_ours()
+    }
+}
+
+/// A handle of one lock: empty, or the holder of it.
+///
+/// Dropping a lease releases nothing: a lock ends by [`crate::RedLock::unlock`] or by itself.
+#[derive(Debug, Default)]
+pub struct Lease {
+    pub(crate) hold: Option<Arc<Hold>>,
+    pub(crate) resource: Vec<u8>,
+    pub(crate) validity_ms: i64,
+}
+
+impl Lease {
+    /// An empty lease.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the lock is held and valid now, by this machine's clock.
+    pub fn is_held(&self) -> bool {
+        self.hold.as_ref().is_some_and(|it| it.is_held(clock::now()))
+    }
+
+    /// How long the lock is valid from now on, rounded down; 0 when it is not held.
+    pub fn remaining_ms(&self) -> i64 {
+        self.hold.as_ref().map_or(0, |it| it.remaining_ms(clock::now()))
+    }
+
+    /// How long the lock was valid when it was granted or last extended; 0 if there is none.
+    pub fn validity_ms(&self) -> i64 {
+        self.validity_ms
+    }
+
+    /// The resource of the last locking call on this lease.
+    pub fn resource(&self) -> &[u8] {
+        &self.resource
+    }
+
+    /// The token that stands on the servers, if there is a lock.
+    pub fn token(&self) -> Option<&str> {
+        self.hold.as_ref().map(|it| it.token().as_str())
+    }
+
+    /// Makes it the holder of a lock, valid for so long.
+    pub(crate) fn keep(&mut self, hold: Arc<Hold>, now: Moment) {
+        self.validity_ms = hold.remaining_ms(now);
+        self.hold = Some(hold);
+    }
+
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.hold = None;
+        self.validity_ms = 0;
+    }
+
+    /// Makes it empty, for a call about this resource.
+    pub(crate) fn begin(&mut self, resource: &[u8]) {
+        self.clear();
+        if self.resource != resource {
+            self.resource = resource.to_vec();
+        }
+    }
+}

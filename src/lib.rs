@@ -1,0 +1,29 @@
+//! A distributed lock over a majority of independent Redis or Valkey servers (Redlock).
+//!
+//! The crate is made for C: `include/redlock.h` is generated from [`ffi`]. The same manager serves
+//! Rust callers as [`RedLock`].
+//!
+//! One way through: `ffi` → [`RedLock`] → `locker`, which asks [`quorum`] what an answer means and
+//! [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
+
+pub mod clock;
+mod error;
+#[doc(hidden)]
+pub mod ffi;
+mod fork;
+mod inquiry;
+mod lease;
+mod locker;
+mod log;
+#[doc(hidden)]
+pub mod quorum;
+mod redlock;
+mod settings;
+mod token;
+#[doc(hidden)]
+pub mod transport;
+
+pub use crate::error::{Error, Status};
+pub use crate::lease::Lease;
+pub use crate::log::{Level, Logger};
+pub use crate::redlock::RedLock;

@@ -1,0 +1,115 @@
+//! Does anybody hold a resource? One value that stands on a quorum says so.
+
+use super::ballot::{Ballot, Vote};
+
+/// What a census found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// One value stands on a quorum.
+    Locked,
+    /// A quorum answered, and no value stands on one.
+    Free,
+    /// Too few servers answered.
+    Unreachable,
+}
+
+/// The values that the servers have.
+#[derive(Clone, Debug)]
+pub struct Census {
+    ballot: Ballot,
+    values: Vec<(Vec<u8>, u32)>,
+    finding: Option<Finding>,
+}
+
+impl Census {
+    /// A census in which no server has answered yet.
+    pub fn new(servers: usize) -> Self {
+        Self { ballot: Ballot::new(servers), values: Vec::new(), finding: None }
+    }
+
+    /// Counts a server that has this value, or none. Returns whether the census is decided.
+    pub fn handle_value(&mut self, server: usize, value: Option<Vec<u8>>) -> bool {
+        self.ballot.cast(server, if value.is_some() { Vote::Yes } else { Vote::No });
+        if let Some(value) = value {
+            match self.values.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, count)) => *count += 1,
+                None => self.values.push((value, 1)),
+            }
+        }
+        self.decide()
+    }
+
+    /// Counts a server that gave no usable answer. Returns whether the census is decided.
+    pub fn handle_silence(&mut self, server: usize) -> bool {
+        self.ballot.cast(server, Vote::Unusable);
+        self.decide()
+    }
+
+    /// What was found, if it is decided.
+    pub fn finding(&self) -> Option<Finding> {
+        self.finding
+    }
+
+    /// Who has answered: yes, a value; no, none.
+    pub fn ballot(&self) -> &Ballot {
+        &self.ballot
+    }
+
+    fn decide(&mut self) -> bool {
+        if self.finding.is_none() {
+            self.finding = self.find();
+        }
+        self.finding.is_some()
+    }
+
+    fn find(&self) -> Option<Finding> {
+        let ballot = &self.ballot;
+        let most = self.values.iter().map(|&(_, count)| count).max().unwrap_or(0);
+        if most >= ballot.quorum() {
+            Some(Finding::Locked)
+        } else if ballot.unusable() > ballot.tolerance() {
+            Some(Finding::Unreachable)
+        } else if ballot.yes() + ballot.no() >= ballot.quorum()
+            && most + ballot.pending() < ballot.quorum()
+        {
+            Some(Finding::Free)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(servers: usize, values: &[Option<&str>]) -> Option<Finding> {
+        let mut census = Census::new(servers);
+        for (server, value) in values.iter().enumerate() {
+            census.handle_value(server, value.map(|it| it.as_bytes().to_vec()));
+        }
+        census.finding()
+    }
+
+    #[test]
+    fn one_value_on_a_quorum_is_a_lock() {
+        assert_eq!(take(3, &[Some("a"), Some("a")]), Some(Finding::Locked));
+        assert_eq!(take(3, &[Some("a"), Some("b"), Some("c")]), Some(Finding::Free));
+        assert_eq!(take(4, &[Some("a"), Some("a"), Some("b")]), None);
+        assert_eq!(take(4, &[Some("a"), Some("a"), None, None]), Some(Finding::Free));
+        assert_eq!(take(5, &[None, None, None]), Some(Finding::Free));
+    }
+
+    #[test]
+    fn silence_is_no_answer() {
+        let mut census = Census::new(3);
+        assert!(!census.handle_silence(0));
+        assert!(!census.handle_value(1, Some(b"a".to_vec())));
+        assert!(census.handle_value(2, Some(b"a".to_vec())));
+        assert_eq!(census.finding(), Some(Finding::Locked));
+        let mut census = Census::new(3);
+        census.handle_silence(0);
+        assert!(census.handle_silence(1));
+        assert_eq!(census.finding(), Some(Finding::Unreachable));
+    }
+}

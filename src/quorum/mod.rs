@@ -1,0 +1,8 @@
+//! The rules of a lock over several servers, pure: no clock, no randomness, no I/O and no types of
+//! Redis. Time and random numbers come in as arguments, so a simulation can play any schedule.
+
+pub mod backoff;
+pub mod ballot;
+pub mod census;
+pub mod round;
+pub mod validity;

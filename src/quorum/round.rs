@@ -1,0 +1,237 @@
+//! One round over all servers: what each vote means, and when the round is decided.
+
+use super::ballot::{Ballot, Vote};
+use crate::clock::Moment;
+
+/// What a round is for. Each has its own idea of when there is nothing more to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// To take a lock that is valid until then. Yes: granted. No: somebody else has it.
+    Take { valid_until: Moment },
+    /// To extend, or to confirm, a lock that is valid until then. Yes: it is ours there. No: it is
+    /// gone there, or somebody else's.
+    Keep { valid_until: Moment },
+    /// To release a lock. Yes: it was ours there, and is deleted. No: it was not ours there.
+    Release,
+    /// To have connections. Yes: there is one.
+    Meet,
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A quorum said yes, in time.
+    Reached,
+    /// A quorum said yes, but after the end of the validity.
+    TooLate,
+    /// Too many said no.
+    Refused,
+    /// Too many gave no usable answer.
+    Unreachable,
+}
+
+/// One round.
+#[derive(Clone, Debug)]
+pub struct Round {
+    goal: Goal,
+    ballot: Ballot,
+    outcome: Option<Outcome>,
+}
+
+impl Round {
+    /// A round in which no server has answered yet.
+    pub fn new(goal: Goal, servers: usize) -> Self {
+        Self { goal, ballot: Ballot::new(servers), outcome: None }
+    }
+
+    /// Counts a vote that was heard at `now`. Returns whether the round is decided; once it is,
+    /// votes change nothing more.
+    ///
+    /// Every server is to be heard of in the end: one that stays silent is [`Vote::Unusable`]. Then
+    /// the round is always decided.
+    pub fn handle_vote(&mut self, server: usize, vote: Vote, now: Moment) -> bool {
+        if self.outcome.is_none() {
+            self.ballot.cast(server, vote);
+            self.outcome = self.decide(now);
+        }
+        self.outcome.is_some()
+    }
+
+    /// How it ended, if it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcome
+    }
+
+    /// The votes so far.
+    pub fn ballot(&self) -> &Ballot {
+        &self.ballot
+    }
+
+    fn decide(&self, now: Moment) -> Option<Outcome> {
+        if self.ballot.yes() >= self.ballot.quorum() {
+            return Some(self.reached(now));
+        }
+        match self.goal {
+            Goal::Take { .. } => self.out_of_reach(),
+            Goal::Keep { .. } => self.lost_or_unheard(),
+            Goal::Release => self.released_or_untold(),
+            Goal::Meet => self.out_of_reach(),
+        }
+    }
+
+    fn reached(&self, now: Moment) -> Outcome {
+        match self.goal {
+            Goal::Take { valid_until } | Goal::Keep { valid_until } if now >= valid_until => {
+                Outcome::TooLate
+            }
+            _ => Outcome::Reached,
+        }
+    }
+
+    /// A quorum is out of reach as soon as those that said yes and those that still may are too
+    /// few; a tie is a failure, never a wait. It is for want of servers if no quorum of usable
+    /// answers was possible, and because of somebody else in all other cases.
+    fn out_of_reach(&self) -> Option<Outcome> {
+        if self.ballot.unusable() > self.ballot.tolerance() {
+            Some(Outcome::Unreachable)
+        } else if self.ballot.yes() + self.ballot.pending() < self.ballot.quorum() {
+            Some(Outcome::Refused)
+        } else {
+            None
+        }
+    }
+
+    /// A lock is lost when so many said no that no quorum can have it. Where servers that are
+    /// silent may still have it, it is not lost; so those who may yet say no are waited for.
+    fn lost_or_unheard(&self) -> Option<Outcome> {
+        let (no, pending) = (self.ballot.no(), self.ballot.pending());
+        if no > self.ballot.tolerance() {
+            Some(Outcome::Refused)
+        } else if self.ballot.yes() + pending < self.ballot.quorum()
+            && no + pending <= self.ballot.tolerance()
+        {
+            Some(Outcome::Unreachable)
+        } else {
+            None
+        }
+    }
+
+    /// A release is done when a quorum was told, even where some of them had nothing to delete:
+    /// nobody can be kept out by the rest. It came too late only if so many had nothing to delete
+    /// that no quorum can have had the lock.
+    fn released_or_untold(&self) -> Option<Outcome> {
+        if self.ballot.no() > self.ballot.tolerance() {
+            Some(Outcome::Refused)
+        } else if self.ballot.unusable() > self.ballot.tolerance() {
+            Some(Outcome::Unreachable)
+        } else if self.ballot.pending() == 0 {
+            Some(Outcome::Reached)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Vote::{No, Unusable, Yes};
+    use super::*;
+
+    const END: Moment = Moment::from_nanos(1_000);
+    const BEFORE: Moment = Moment::from_nanos(999);
+    const TAKE: Goal = Goal::Take { valid_until: END };
+    const KEEP: Goal = Goal::Keep { valid_until: END };
+
+    /// The outcome after these votes, and after how many of them it was clear.
+    fn play(goal: Goal, servers: usize, votes: &[Vote], now: Moment) -> Option<(Outcome, usize)> {
+        let mut round = Round::new(goal, servers);
+        let heard = votes.iter().enumerate().position(|(i, &it)| round.handle_vote(i, it, now))?;
+        Some((round.outcome()?, heard + 1))
+    }
+
+    #[test]
+    fn a_lock_is_had_with_the_last_vote_of_a_quorum() {
+        assert_eq!(play(TAKE, 1, &[Yes], BEFORE), Some((Outcome::Reached, 1)));
+        assert_eq!(play(TAKE, 2, &[Yes], BEFORE), None);
+        assert_eq!(
+            play(TAKE, 5, &[No, Yes, Unusable, Yes, Yes], BEFORE),
+            Some((Outcome::Reached, 5))
+        );
+        assert_eq!(play(TAKE, 4, &[Yes, Yes], BEFORE), None);
+    }
+
+    #[test]
+    fn a_lock_without_validity_is_none() {
+        assert_eq!(play(TAKE, 3, &[Yes, Yes], END), Some((Outcome::TooLate, 2)));
+        assert_eq!(play(KEEP, 3, &[Yes, Yes], END), Some((Outcome::TooLate, 2)));
+    }
+
+    #[test]
+    fn a_tie_is_a_definite_failure() {
+        assert_eq!(play(TAKE, 2, &[Yes, No], BEFORE), Some((Outcome::Refused, 2)));
+        assert_eq!(play(TAKE, 4, &[Yes, No, Yes, No], BEFORE), Some((Outcome::Refused, 4)));
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_an_absence() {
+        assert_eq!(play(TAKE, 5, &[No, No, No], BEFORE), Some((Outcome::Refused, 3)));
+        assert_eq!(play(TAKE, 5, &[No, Unusable, Unusable], BEFORE), Some((Outcome::Refused, 3)));
+        assert_eq!(play(TAKE, 5, &[Unusable; 3], BEFORE), Some((Outcome::Unreachable, 3)));
+        let mixed = [Yes, Yes, Unusable, Unusable, Unusable];
+        assert_eq!(play(TAKE, 5, &mixed, BEFORE), Some((Outcome::Unreachable, 5)));
+    }
+
+    #[test]
+    fn a_lock_is_lost_only_if_no_quorum_can_have_it() {
+        assert_eq!(play(KEEP, 3, &[No, No], BEFORE), Some((Outcome::Refused, 2)));
+        // Two say yes, one says no, and the silent ones may still have it.
+        let silent = [Yes, Yes, No, Unusable, Unusable];
+        assert_eq!(play(KEEP, 5, &silent, BEFORE), Some((Outcome::Unreachable, 5)));
+        // The third server may still make it a loss, so it is waited for.
+        assert_eq!(play(KEEP, 3, &[No, Unusable], BEFORE), None);
+        assert_eq!(play(KEEP, 3, &[No, Unusable, No], BEFORE), Some((Outcome::Refused, 3)));
+        assert_eq!(play(KEEP, 3, &[Unusable, Unusable], BEFORE), Some((Outcome::Unreachable, 2)));
+    }
+
+    #[test]
+    fn a_release_is_done_when_a_quorum_was_told() {
+        assert_eq!(play(Goal::Release, 3, &[Yes, Yes], END), Some((Outcome::Reached, 2)));
+        assert_eq!(play(Goal::Release, 3, &[No, No], END), Some((Outcome::Refused, 2)));
+        assert_eq!(play(Goal::Release, 3, &[Yes, No], END), None);
+        assert_eq!(play(Goal::Release, 3, &[Yes, No, Unusable], END), Some((Outcome::Reached, 3)));
+        assert_eq!(
+            play(Goal::Release, 3, &[Unusable, Yes, Unusable], END),
+            Some((Outcome::Unreachable, 3))
+        );
+    }
+
+    #[test]
+    fn a_decided_round_stays_as_it_is() {
+        let mut round = Round::new(TAKE, 3);
+        assert!(!round.handle_vote(0, Yes, BEFORE));
+        assert!(round.handle_vote(1, Yes, BEFORE));
+        assert!(round.handle_vote(2, No, END));
+        assert_eq!(round.outcome(), Some(Outcome::Reached));
+    }
+
+    /// Whatever is answered in whatever order, a round in which every server was heard of is
+    /// decided, and it is won exactly if a quorum had said yes by then.
+    #[test]
+    fn every_round_ends() {
+        for goal in [TAKE, KEEP, Goal::Release, Goal::Meet] {
+            for servers in 1..=5 {
+                for code in 0..3_usize.pow(servers) {
+                    let votes: Vec<Vote> = (0..servers)
+                        .map(|i| [Yes, No, Unusable][code / 3_usize.pow(i) % 3])
+                        .collect();
+                    let (outcome, heard) = play(goal, votes.len(), &votes, BEFORE)
+                        .unwrap_or_else(|| panic!("{goal:?} is not decided by {votes:?}"));
+                    let yes = votes[..heard].iter().filter(|&&it| it == Yes).count();
+                    if goal != Goal::Release {
+                        assert_eq!(outcome == Outcome::Reached, yes > votes.len() / 2);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The manager: servers, settings, and the process that uses them.
+
+use std::sync::Arc;
+
+use once_cell::race::OnceBox;
+
+use crate::error::{Error, Status};
+use crate::fork::ForkMutex;
+use crate::inquiry::Inquiry;
+use crate::lease::Lease;
+use crate::locker::Locker;
+use crate::log::{Log, Logger};
+use crate::quorum::ballot::SERVERS_MAX;
+use crate::settings::Settings;
+use crate::token::SystemEntropy;
+use crate::transport::endpoint::Endpoint;
+use crate::transport::reactor::Reactor;
+
+/// A lock manager. Any number of threads may lock through one, and they share its connections.
+///
+/// The meaning of each call, its arguments and its failures is that of the C function of the same
+/// name.
+#[derive(Default)]
+pub struct RedLock {
+    settings: Arc<Settings>,
+    log: Arc<Log>,
+    servers: ForkMutex<Vec<Endpoint>>,
+    engine: OnceBox<Engine>,
+}
+
+/// The connections, made by the first call that needs them and used by one process alone.
+///
+/// A forked child leaves those of its parent as they are and has an engine of its own, in a list
+/// that each generation adds to. No mutex guards the list, since the child might find it locked.
+struct Engine {
+    locker: Locker<Reactor<Inquiry>, SystemEntropy>,
+    of_child: OnceBox<Engine>,
+}
+
+impl RedLock {
+    /// A manager without servers, with the default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a server: a host and a port, or a URL and port 0.
+    pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
+        let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
+        let mut servers = self.servers.lock()?;
+        if self.engine.get().is_some() {
+            return Err(Error::invalid(format!(
+                "{endpoint} comes after the first lock call: the list is closed"
+            )));
+        }
+        if servers.iter().any(|it| it.is_same_server(&endpoint)) {
+            return Err(Error::invalid(format!("{endpoint} was added before")));
+        }
+        if servers.len() == SERVERS_MAX {
+            let words = format!("{endpoint} would be one more than {SERVERS_MAX} servers");
+            return Err(Error::invalid(words));
+        }
+        servers.push(endpoint);
+        Ok(())
+    }
+
+    /// Connects now. Returns words about servers that are not up, although a quorum is.
+    pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
+        self.locker()?.connect(timeout_ms)
+    }
+
+    /// Sets the number of tries and the mean pause between them.
+    pub fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
+        self.settings.set_retry(count, delay_ms)
+    }
+
+    /// Sets how long a server may take to connect and to reply.
+    pub fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
+        self.settings.set_timeouts(connect_ms, reply_ms)
+    }
+
+    /// Sets how much faster a server's clock may run than ours.
+    pub fn set_clock_drift_factor(&self, factor: f64) -> Result<(), Error> {
+        self.settings.set_drift(factor)
+    }
+
+    /// Sets who is told of servers that are lost or come back.
+    pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
+        self.log.set(logger)
+    }
+
+    /// Takes a lock, with the tries of [`Self::set_retry`].
+    pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
+        self.locker()?.lock(resource, ttl_ms, lease)
+    }
+
+    /// Takes a lock, trying for a time.
+    pub fn try_lock(
+        &self,
+        resource: &[u8],
+        ttl_ms: i64,
+        wait_ms: i64,
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
+        self.locker()?.try_lock(resource, ttl_ms, wait_ms, lease)
+    }
+
+    /// Takes a lock, or renews what this manager continued before.
+    pub fn continue_lock(
+        &self,
+        resource: &[u8],
+        ttl_ms: i64,
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
+        self.locker()?.continue_lock(resource, ttl_ms, lease)
+    }
+
+    /// Gives a lock a new TTL.
+    pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
+        self.locker()?.extend(lease, ttl_ms)
+    }
+
+    /// Releases a lock.
+    pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.locker()?.unlock(lease)
+    }
+
+    /// Asks the servers whether a lock is still there for so long.
+    pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
+        self.locker()?.confirm(lease, least_ms)
+    }
+
+    /// Asks the servers whether anybody holds a resource.
+    pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
+        self.locker()?.is_locked(resource)
+    }
+
+    /// The locker of this process.
+    fn locker(&self) -> Result<&Locker<Reactor<Inquiry>, SystemEntropy>, Error> {
+        let mut place = &self.engine;
+        loop {
+            let engine = place.get_or_try_init(|| self.new_engine())?;
+            let reactor = engine.locker.transport();
+            if reactor.is_ours() {
+                return Ok(&engine.locker);
+            }
+            reactor.close_inherited();
+            place = &engine.of_child;
+        }
+    }
+
+    fn new_engine(&self) -> Result<Box<Engine>, Error> {
+        let endpoints = self.servers.lock()?.clone();
+        if endpoints.is_empty() {
+            return Err(Error::new(Status::NoServers, "no server was added"));
+        }
+        let reactor = Reactor::new(&endpoints, self.settings.timeouts(), Arc::clone(&self.log));
+        let reactor = reactor.map_err(|error| {
+            Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
+        })?;
+        let settings = Arc::clone(&self.settings);
+        let locker = Locker::new(reactor, SystemEntropy, endpoints, settings);
+        Ok(Box::new(Engine { locker, of_child: OnceBox::new() }))
+    }
+}

@@ -1,0 +1,84 @@
+//! What a manager may be told, with the bounds of each.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::quorum::validity::Drift;
+use crate::transport::Timeouts;
+
+/// The longest that a server may be waited for: a day.
+const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
+
+/// The settings of a manager. Each is a number that may be changed and read at any time, also in a
+/// child that was forked meanwhile.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    retry_count: AtomicI64,
+    retry_delay_ms: AtomicI64,
+    drift: AtomicU64,
+    timeouts: Arc<Timeouts>,
+}
+
+impl Settings {
+    pub(crate) fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
+        if count < 1 {
+            return Err(Error::invalid(format!("count is {count}, but at least 1 try is made")));
+        }
+        if delay_ms < 0 {
+            return Err(Error::invalid(format!("delay_ms is {delay_ms}, less than 0")));
+        }
+        self.retry_count.store(count.into(), Ordering::Relaxed);
+        self.retry_delay_ms.store(delay_ms.into(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
+        let bounds = [("connect_ms", connect_ms, 1), ("reply_ms", reply_ms, 0)];
+        for (name, value, least) in bounds {
+            if !(least..=TIMEOUT_MAX_MS).contains(&value) {
+                let words = format!("{name} is {value}, not {least} to {TIMEOUT_MAX_MS}");
+                return Err(Error::invalid(words));
+            }
+        }
+        self.timeouts.set(connect_ms, reply_ms);
+        Ok(())
+    }
+
+    pub(crate) fn set_drift(&self, factor: f64) -> Result<(), Error> {
+        let Some(drift) = Drift::new(factor) else {
+            let words = format!("factor is {factor}, but has to be at least 0 and less than 1");
+            return Err(Error::invalid(words));
+        };
+        self.drift.store(drift.factor().to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn retry_count(&self) -> i64 {
+        self.retry_count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn retry_delay_ms(&self) -> i64 {
+        self.retry_delay_ms.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn drift(&self) -> Drift {
+        Drift::new(f64::from_bits(self.drift.load(Ordering::Relaxed))).unwrap_or(Drift::DEFAULT)
+    }
+
+    pub(crate) fn timeouts(&self) -> &Arc<Timeouts> {
+        &self.timeouts
+    }
+}
+
+/// CRedLock's values.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retry_count: AtomicI64::new(3),
+            retry_delay_ms: AtomicI64::new(200),
+            drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
+            timeouts: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The random value that makes a lock its holder's own.
+
+use std::fmt;
+
+use rand::TryRng;
+use rand::rngs::SysRng;
+
+use crate::error::{Error, Status};
+
+/// Random bytes of a token, as the Redlock page asks.
+const BYTES: usize = 20;
+
+/// A source of random bytes. The system's in earnest, a seeded one in a simulation.
+pub trait Entropy {
+    /// Fills `bytes`, or fails if the source gives none.
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), Error>;
+}
+
+/// The operating system's random source, asked every time: a generator in memory would give a
+/// forked child the same tokens as its parent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), Error> {
+        SysRng.try_fill_bytes(bytes).map_err(|error| {
+            Error::new(Status::Internal, format!("the system gave no randomness: {error}"))
+        })
+    }
+}
+
+/// 20 random bytes as 40 upper-case hexadecimal digits. Its `Debug` shows none of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Token([u8; 2 * BYTES]);
+
+impl Token {
+    /// Draws a fresh one.
+    pub fn draw(entropy: &impl Entropy) -> Result<Self, Error> {
+        let mut bytes = [0; BYTES];
+        entropy.fill(&mut bytes)?;
+        Ok(Self::from_random(bytes))
+    }
+
+    /// The token made of these bytes.
+    pub fn from_random(bytes: [u8; BYTES]) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+        let mut digits = [0; 2 * BYTES];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        Self(digits)
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The digits.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// A random number, for a pause.
+pub(crate) fn random(entropy: &impl Entropy) -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    entropy.fill(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forty_upper_case_hexadecimal_digits() {
+        let mut bytes = [0; BYTES];
+        bytes[0] = 0xA5;
+        bytes[19] = 0x0F;
+        assert_eq!(Token::from_random(bytes).as_str(), "A50000000000000000000000000000000000000F");
+    }
+
+    #[test]
+    fn each_draw_is_another() {
+        let first = Token::draw(&SystemEntropy).unwrap();
+        assert_ne!(first, Token::draw(&SystemEntropy).unwrap());
+    }
+
+    #[test]
+    fn debug_output_keeps_the_secret() {
+        let token = Token::draw(&SystemEntropy).unwrap();
+        assert!(!format!("{token:?}").contains(&token.as_str()[..6]));
+    }
+}

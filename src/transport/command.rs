@@ -1,0 +1,330 @@
+//! Requests as commands of Redis, and replies as answers. Everything of RESP is the redis crate's.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use redis::{Cmd, Value};
+
+use super::failure::Failure;
+use crate::token::Token;
+
+/// What is asked of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Set the key to the token for the TTL, unless it is there.
+    Acquire,
+    /// Give the key, if it has the token, at least the TTL; if it is not there, set it again.
+    Extend,
+    /// As [`Verb::Extend`] for a TTL that may be shorter than what is left.
+    ExtendAtLeast,
+    /// Delete the key if it has the token.
+    Release,
+    /// What value has the key, and for how long?
+    Inspect,
+}
+
+/// What a server says to a request, or why it says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It did what was asked. To no request at all: the connection is up.
+    Done,
+    /// The key was not there, or (to [`Verb::Release`]) not ours.
+    Absent,
+    /// The key has another value, and so long to live if that is known. Below 0: for ever.
+    Foreign { left_ms: Option<i64> },
+    /// The key has this value, and so long to live. At most [`VALUE_MAX`] bytes of it.
+    Found { value: Vec<u8>, left_ms: i64 },
+    /// No usable answer.
+    Failed(Failure),
+}
+
+/// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
+/// and what else may stand under the name of a resource is not worth reading.
+pub const VALUE_MAX: usize = 128;
+
+/// Which commands a server has: found out once per connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dialect {
+    delete: Delete,
+    /// `SET … IFEQ`: Valkey 8.1, Redis 8.4.
+    set_ifeq: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Delete {
+    /// A script: every server since 2.6.
+    #[default]
+    Script,
+    /// `DELEX key IFEQ value`: Redis 8.4.
+    Delex,
+    /// `DELIFEQ key value`: Valkey 9.0.
+    Delifeq,
+}
+
+/// Deletes the key if it has our token.
+const RELEASE: &str =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
+
+/// Gives the key a longer life if it has our token (1). If it is not there, sets it again (0), where
+/// the server lets us: that is a repair and no vote, so it may fail. Leaves another's alone (2).
+const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
+    if v==ARGV[1] then \
+    if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end \
+    if v then return 2 end \
+    redis.pcall('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) return 0";
+
+/// A request, encoded once however many servers it goes to.
+pub struct Request {
+    verb: Verb,
+    resource: Arc<[u8]>,
+    token: Token,
+    ttl_ms: i64,
+    /// By the form that the dialect of a server asks for.
+    encoded: [OnceLock<Vec<u8>>; FORMS],
+}
+
+const FORMS: usize = 3;
+
+impl Request {
+    /// A request about a resource. [`Verb::Inspect`] needs no token.
+    pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
+        Self { verb, resource, token, ttl_ms, encoded: [const { OnceLock::new() }; FORMS] }
+    }
+
+    /// What is asked.
+    pub fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// The name of the key.
+    pub fn resource(&self) -> &[u8] {
+        &self.resource
+    }
+
+    /// The token that is, or is to be, its value.
+    pub fn token(&self) -> &Token {
+        &self.token
+    }
+
+    /// How long the key lives, or may live at most, once the request was carried out.
+    pub fn ttl_ms(&self) -> i64 {
+        self.ttl_ms
+    }
+
+    /// The bytes to send.
+    pub(super) fn bytes(&self, dialect: Dialect) -> &[u8] {
+        self.encoded[self.form(dialect)].get_or_init(|| self.encode(dialect))
+    }
+
+    /// How many replies they bring.
+    pub(super) fn replies(&self, dialect: Dialect) -> usize {
+        match self.verb {
+            Verb::Release => 1,
+            _ => 2 + usize::from(self.repairs_apart(dialect)),
+        }
+    }
+
+    /// What the replies mean; none if they are not such as the server owes.
+    pub(super) fn answer(&self, dialect: Dialect, replies: &mut Vec<Value>) -> Option<Answer> {
+        let mut replies = replies.drain(..);
+        let first = replies.next()?;
+        if let Value::ServerError(error) = &first {
+            return Some(Answer::Failed(Failure::of_reply(error)));
+        }
+        let repaired = if self.repairs_apart(dialect) { replies.next() } else { None };
+        let left_ms = match self.verb {
+            Verb::Release => None,
+            _ => left_ms(&replies.next()?)?,
+        };
+        match (self.verb, first, repaired) {
+            (Verb::Acquire, Value::Okay, None) => Some(Answer::Done),
+            (Verb::Acquire, Value::Nil, None) => Some(Answer::Foreign { left_ms }),
+            (Verb::Extend, Value::Okay, Some(_)) => Some(Answer::Done),
+            (Verb::Extend, Value::Nil, Some(Value::Okay | Value::ServerError(_))) => {
+                Some(Answer::Absent)
+            }
+            (Verb::Extend, Value::Nil, Some(Value::Nil)) => Some(Answer::Foreign { left_ms }),
+            (Verb::Extend | Verb::ExtendAtLeast, Value::Int(1), None) => Some(Answer::Done),
+            (Verb::Extend | Verb::ExtendAtLeast, Value::Int(0), None) => Some(Answer::Absent),
+            (Verb::Extend | Verb::ExtendAtLeast, Value::Int(2), None) => {
+                Some(Answer::Foreign { left_ms })
+            }
+            (Verb::Release, Value::Int(1), None) => Some(Answer::Done),
+            (Verb::Release, Value::Int(0), None) => Some(Answer::Absent),
+            (Verb::Inspect, Value::BulkString(value), None) => Some(found(value, left_ms)),
+            _ => None,
+        }
+    }
+
+    /// Whether the repair of a missing key is a command of its own, with a reply of its own.
+    fn repairs_apart(&self, dialect: Dialect) -> bool {
+        self.verb == Verb::Extend && dialect.set_ifeq
+    }
+
+    fn form(&self, dialect: Dialect) -> usize {
+        match self.verb {
+            Verb::Acquire | Verb::Inspect | Verb::ExtendAtLeast => 0,
+            Verb::Extend => usize::from(dialect.set_ifeq),
+            Verb::Release => dialect.delete as usize,
+        }
+    }
+
+    fn encode(&self, dialect: Dialect) -> Vec<u8> {
+        let (key, token) = (&*self.resource, self.token.as_bytes());
+        let mut bytes = Vec::new();
+        let mut put = |command: &Cmd| command.write_packed_command(&mut bytes);
+        match self.verb {
+            Verb::Acquire => put(set(key, token, self.ttl_ms).arg("NX")),
+            Verb::Extend if dialect.set_ifeq => {
+                put(set(key, token, self.ttl_ms).arg("IFEQ").arg(token));
+                put(set(key, token, self.ttl_ms).arg("NX"));
+            }
+            Verb::Extend | Verb::ExtendAtLeast => {
+                put(redis::cmd("EVAL").arg(EXTEND).arg(1).arg(key).arg(token).arg(self.ttl_ms));
+            }
+            Verb::Release => put(&match dialect.delete {
+                Delete::Script => redis::cmd("EVAL").arg(RELEASE).arg(1).arg(key).arg(token).take(),
+                Delete::Delex => redis::cmd("DELEX").arg(key).arg("IFEQ").arg(token).take(),
+                Delete::Delifeq => redis::cmd("DELIFEQ").arg(key).arg(token).take(),
+            }),
+            Verb::Inspect => put(redis::cmd("GETRANGE").arg(key).arg(0).arg(VALUE_MAX - 1)),
+        }
+        if self.verb != Verb::Release {
+            put(redis::cmd("PTTL").arg(key));
+        }
+        bytes
+    }
+}
+
+/// `SET key token PX ttl`, to be completed by a condition.
+fn set(key: &[u8], token: &[u8], ttl_ms: i64) -> Cmd {
+    redis::cmd("SET").arg(key).arg(token).arg("PX").arg(ttl_ms).take()
+}
+
+/// What PTTL said: `Some(None)` if it was not allowed to, none if it is no such reply.
+#[allow(clippy::option_option)]
+fn left_ms(reply: &Value) -> Option<Option<i64>> {
+    const NO_SUCH_KEY: i64 = -2;
+    match reply {
+        &Value::Int(NO_SUCH_KEY) | Value::ServerError(_) => Some(None),
+        &Value::Int(left_ms) => Some(Some(left_ms)),
+        _ => None,
+    }
+}
+
+/// `GETRANGE` answers an empty value for a key that is not there.
+fn found(value: Vec<u8>, left_ms: Option<i64>) -> Answer {
+    match left_ms {
+        Some(left_ms) => Answer::Found { value, left_ms },
+        None if value.is_empty() => Answer::Absent,
+        None => Answer::Found { value, left_ms: 0 },
+    }
+}
+
+/// The questions that find out the dialect. None of them changes anything: the first two lack their
+/// arguments, and the third is about a key whose name nobody else can know.
+pub(super) fn probe(unknown: &Token) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    redis::cmd("DELEX").write_packed_command(&mut bytes);
+    redis::cmd("DELIFEQ").write_packed_command(&mut bytes);
+    let unknown = unknown.as_bytes();
+    set(unknown, unknown, 1).arg("IFEQ").arg(unknown).write_packed_command(&mut bytes);
+    bytes
+}
+
+/// How many replies [`probe`] brings.
+pub(super) const PROBES: usize = 3;
+
+impl Dialect {
+    /// Learns from the reply to one of the probes.
+    pub(super) fn learn(&mut self, probe: usize, reply: &Value) {
+        match (probe, reply) {
+            (0, Value::ServerError(error)) if knows(error) => self.delete = Delete::Delex,
+            (1, Value::ServerError(error)) if knows(error) => self.delete = Delete::Delifeq,
+            (2, Value::Nil) => self.set_ifeq = true,
+            _ => {}
+        }
+    }
+}
+
+/// A server that knows a command complains of missing arguments, another of the command.
+fn knows(error: &redis::ServerError) -> bool {
+    error.details().is_some_and(|it| it.contains("wrong number of arguments"))
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Request({:?} {:?})", self.verb, String::from_utf8_lossy(&self.resource))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NATIVE: Dialect = Dialect { delete: Delete::Delifeq, set_ifeq: true };
+
+    fn request(verb: Verb) -> Request {
+        Request::new(verb, Arc::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
+    }
+
+    fn commands(verb: Verb, dialect: Dialect) -> String {
+        let request = request(verb);
+        let bytes = request.bytes(dialect);
+        let text = String::from_utf8_lossy(bytes).replace(request.token.as_str(), "T");
+        let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn answer(verb: Verb, dialect: Dialect, replies: &[Value]) -> Option<Answer> {
+        let request = request(verb);
+        assert_eq!(request.replies(dialect), replies.len());
+        request.answer(dialect, &mut replies.to_vec())
+    }
+
+    #[test]
+    fn the_wire_form_is_that_of_every_redlock_client() {
+        let plain = Dialect::default();
+        assert_eq!(commands(Verb::Acquire, plain), "SET r T PX 30000 NX PTTL r");
+        assert_eq!(commands(Verb::Release, NATIVE), "DELIFEQ r T");
+        assert_eq!(
+            commands(Verb::Extend, NATIVE),
+            "SET r T PX 30000 IFEQ T SET r T PX 30000 NX PTTL r"
+        );
+        assert!(commands(Verb::ExtendAtLeast, NATIVE).starts_with("EVAL local"));
+        let delex = Dialect { delete: Delete::Delex, set_ifeq: false };
+        assert_eq!(commands(Verb::Release, delex), "DELEX r IFEQ T");
+        assert!(commands(Verb::Release, plain).starts_with("EVAL if"));
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        use Value::{Int, Nil, Okay};
+        let plain = Dialect::default();
+        let foreign = |left_ms| Some(Answer::Foreign { left_ms });
+        assert_eq!(answer(Verb::Acquire, plain, &[Okay, Int(30_000)]), Some(Answer::Done));
+        assert_eq!(answer(Verb::Acquire, plain, &[Nil, Int(7)]), foreign(Some(7)));
+        assert_eq!(answer(Verb::Acquire, plain, &[Nil, Int(-2)]), foreign(None));
+        assert_eq!(answer(Verb::Extend, NATIVE, &[Okay, Nil, Int(7)]), Some(Answer::Done));
+        assert_eq!(answer(Verb::Extend, NATIVE, &[Nil, Okay, Int(7)]), Some(Answer::Absent));
+        assert_eq!(answer(Verb::Extend, NATIVE, &[Nil, Nil, Int(7)]), foreign(Some(7)));
+        assert_eq!(answer(Verb::Extend, plain, &[Int(0), Int(7)]), Some(Answer::Absent));
+        assert_eq!(answer(Verb::Release, plain, &[Int(0)]), Some(Answer::Absent));
+        let empty = Value::BulkString(Vec::new());
+        assert_eq!(answer(Verb::Inspect, plain, &[empty.clone(), Int(-2)]), Some(Answer::Absent));
+        let found = Some(Answer::Found { value: Vec::new(), left_ms: -1 });
+        assert_eq!(answer(Verb::Inspect, plain, &[empty, Int(-1)]), found);
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        use Value::{Int, Nil, Okay};
+        let plain = Dialect::default();
+        assert_eq!(answer(Verb::Acquire, plain, &[Int(1), Int(1)]), None);
+        assert_eq!(answer(Verb::Acquire, plain, &[Okay, Okay]), None);
+        assert_eq!(answer(Verb::Release, plain, &[Okay]), None);
+        assert_eq!(answer(Verb::Release, plain, &[Int(2)]), None);
+        assert_eq!(answer(Verb::Extend, plain, &[Okay, Int(1)]), None);
+        assert_eq!(answer(Verb::Inspect, plain, &[Nil, Int(1)]), None);
+    }
+}

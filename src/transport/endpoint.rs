@@ -1,0 +1,238 @@
+//! Where a server is, and who we are there.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+/// A server as the user named it.
+#[derive(Clone)]
+pub struct Endpoint {
+    place: Place,
+    user: Option<String>,
+    password: Option<String>,
+    database: i64,
+}
+
+/// Where it listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// An address, which needs no look-up.
+    Address(SocketAddr),
+    /// A name, to be looked up, and a port.
+    Name(String, u16),
+    /// The path of a unix socket.
+    Path(PathBuf),
+}
+
+impl Endpoint {
+    /// Understands a host name or an address with its port, or a whole URL with port 0. What is
+    /// wrong is told in words that hold no password.
+    pub fn parse(host_or_url: &str, port: i32) -> Result<Self, String> {
+        if host_or_url.is_empty() {
+            return Err("the host is empty".to_owned());
+        }
+        match host_or_url.split_once("://") {
+            Some((scheme, _)) => Self::parse_url(scheme, host_or_url, port),
+            None => Self::parse_host(host_or_url, port),
+        }
+    }
+
+    /// Whether both are the same server, whoever we are there and whichever database is used.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+
+    fn parse_url(scheme: &str, url: &str, port: i32) -> Result<Self, String> {
+        match scheme {
+            "redis" | "unix" | "redis+unix" | "valkey" | "valkey+unix" => {}
+            "rediss" | "valkeys" => {
+                return Err(format!("{scheme}:// needs TLS, which this build has not"));
+            }
+            _ => return Err(unknown_scheme(scheme)),
+        }
+        if port != 0 {
+            return Err(format!("port is {port}, but a URL names its port itself: pass 0"));
+        }
+        // The parser's own words are not passed on: they may quote the URL, password and all.
+        let Some(parsed) = redis::parse_redis_url(url) else {
+            return Err(format!("the {scheme}:// URL is malformed"));
+        };
+        let info = parsed
+            .into_connection_info()
+            .map_err(|error| format!("the {scheme}:// URL is malformed: {}", reason(&error)))?;
+        Self::from_info(&info)
+    }
+
+    fn from_info(info: &ConnectionInfo) -> Result<Self, String> {
+        let place = match info.addr() {
+            ConnectionAddr::Tcp(_, 0) => return Err("the port in the URL is 0".to_owned()),
+            ConnectionAddr::Tcp(host, port) => Place::of(host, *port)?,
+            ConnectionAddr::Unix(path) => Place::Path(path.clone()),
+            _ => {
+                return Err("the URL names a kind of connection that this build has not".to_owned());
+            }
+        };
+        let settings = info.redis_settings();
+        if settings.db() < 0 {
+            return Err(format!("the database number is {}", settings.db()));
+        }
+        Ok(Self {
+            place,
+            user: settings.username().map(str::to_owned),
+            password: settings.password().map(str::to_owned),
+            database: settings.db(),
+        })
+    }
+
+    fn parse_host(host: &str, port: i32) -> Result<Self, String> {
+        let port = match u16::try_from(port) {
+            Ok(port) if port > 0 => port,
+            _ => return Err(format!("port is {port}, not 1 to 65535")),
+        };
+        let place = Place::of(host, port)?;
+        Ok(Self { place, user: None, password: None, database: 0 })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(super) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    pub(super) fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    pub(super) fn database(&self) -> i64 {
+        self.database
+    }
+}
+
+/// The name for a person: never with a user or a password.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Address(address) => write!(f, "{address}"),
+            Place::Name(name, port) => write!(f, "{name}:{port}"),
+            Place::Path(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self})")
+    }
+}
+
+impl Place {
+    fn of(host: &str, port: u16) -> Result<Self, String> {
+        let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+        if let Ok(ip) = bare.parse::<IpAddr>() {
+            return Ok(Self::Address(SocketAddr::new(ip, port)));
+        }
+        // An IPv6 address with a zone, such as fe80::1%eth0, is understood by the resolver alone.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%".contains(&byte);
+        if bare.is_empty() || bare.len() > 253 || !bare.bytes().all(is_plain) {
+            return Err("the host is neither a name nor an address".to_owned());
+        }
+        if bare.contains(':') && !bare.contains('%') {
+            return Err("the host holds a colon, but is no IPv6 address: the port is an argument of its own".to_owned());
+        }
+        Ok(Self::Name(bare.to_ascii_lowercase(), port))
+    }
+
+    /// Where to connect to, if that is known without asking the system's resolver.
+    pub(super) fn known_addresses(&self) -> Option<Vec<SocketAddr>> {
+        match self {
+            Self::Address(address) => Some(vec![*address]),
+            Self::Name(..) => None,
+            Self::Path(_) => Some(Vec::new()),
+        }
+    }
+}
+
+/// Asks the system's resolver, which may take its time.
+pub(super) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    match (name, port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.collect()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn unknown_scheme(scheme: &str) -> String {
+    // A scheme that is none may be part of a password.
+    let is_harmless = scheme.len() <= 16 && scheme.bytes().all(|it| it.is_ascii_alphabetic());
+    let scheme = if is_harmless { scheme } else { "what stands before ://" };
+    format!("{scheme} is not a scheme known here: redis, unix, redis+unix")
+}
+
+/// The part of the parser's message that never quotes its input.
+fn reason(error: &redis::RedisError) -> String {
+    let words = error.to_string();
+    ["Missing hostname", "wildcard address", "Invalid database number", "Missing path"]
+        .iter()
+        .find(|it| words.contains(**it))
+        .map_or_else(|| "it names no server".to_owned(), |it| it.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(host_or_url: &str, port: i32) -> String {
+        Endpoint::parse(host_or_url, port).map_or_else(|it| it, |it| it.to_string())
+    }
+
+    #[test]
+    fn hosts_and_urls() {
+        assert_eq!(name("127.0.0.1", 6379), "127.0.0.1:6379");
+        assert_eq!(name("::1", 6379), "[::1]:6379");
+        assert_eq!(name("[::1]", 6379), "[::1]:6379");
+        assert_eq!(name("Redis-1.example", 1), "redis-1.example:1");
+        assert_eq!(name("redis://h", 0), "h:6379");
+        assert_eq!(name("redis://u:p@[::1]:7/3", 0), "[::1]:7");
+        assert_eq!(name("unix:///run/redis.sock?db=2&pass=p", 0), "/run/redis.sock");
+        assert_eq!(name("redis+unix:///run/redis.sock", 0), "/run/redis.sock");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for port in [0, -1, 65_536] {
+            assert!(name("h", port).starts_with(&format!("port is {port}, not")));
+        }
+        assert!(name("redis://h:1", 1).contains("pass 0"));
+        assert!(name("", 1).contains("empty"));
+        assert!(name("a b", 1).contains("neither a name nor an address"));
+        assert!(name("h:1", 1).contains("colon"));
+        assert!(name("http://h", 0).starts_with("http is not a scheme"));
+        assert!(name("rediss://h", 0).contains("TLS"));
+        assert!(name("redis://h:99999", 0).contains("malformed"));
+        assert!(name("redis://", 0).contains("malformed"));
+        assert!(name("redis://h/x", 0).contains("invalid database number"));
+        assert!(name("redis://h/-1", 0).contains("database number is -1"));
+        assert!(name("redis://h:0", 0).contains("0"));
+    }
+
+    #[test]
+    fn no_password_is_ever_said() {
+        for url in
+            ["redis://u:s3cret@h:99999", "redis://u:s3cret@/x", "s3cret://h", "redis://:s3cret@h/x"]
+        {
+            assert!(!name(url, 0).contains("s3cret"), "{}", name(url, 0));
+        }
+        let endpoint = Endpoint::parse("redis://u:s3cret@h", 0).unwrap();
+        assert!(!format!("{endpoint:?} {endpoint}").contains("s3cret"));
+    }
+
+    #[test]
+    fn one_server_is_one_whoever_we_are_there() {
+        let first = Endpoint::parse("redis://u:p@H:7/3", 0).unwrap();
+        assert!(first.is_same_server(&Endpoint::parse("h", 7).unwrap()));
+        assert!(!first.is_same_server(&Endpoint::parse("h", 8).unwrap()));
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a server gave no usable answer, in words that never quote what it said: an error reply may
+//! repeat the command, and with it a token or a password.
+
+use std::fmt;
+
+/// The reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no connection, and why not.
+    NotConnected(String),
+    /// The connection was lost with the request under way, and how.
+    Lost(String),
+    /// It did not answer within the time there was.
+    NoAnswer { ms: i64 },
+    /// It owes answers since so long that nothing more is asked.
+    Behind { ms: i64 },
+    /// So much is waiting for it already that nothing more is asked.
+    Full,
+    /// It answered with an error, told in our words.
+    Refused(&'static str),
+    /// It said what no server should.
+    Nonsense,
+}
+
+impl Failure {
+    /// What an error reply means.
+    pub(super) fn of_reply(error: &redis::ServerError) -> Self {
+        Self::Refused(meaning(error.code(), error.details().unwrap_or_default()))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected(why) => write!(f, "not connected: {why}"),
+            Self::Lost(how) => write!(f, "connection lost: {how}"),
+            Self::NoAnswer { ms } => write!(f, "no answer in {ms} ms"),
+            Self::Behind { ms } => write!(f, "no answer for {ms} ms, so not asked"),
+            Self::Full => write!(f, "not asked: too many requests wait for it"),
+            Self::Refused(meaning) => f.write_str(meaning),
+            Self::Nonsense => write!(f, "answered what no server should"),
+        }
+    }
+}
+
+/// Error codes of Redis and Valkey, from their documentation and sources.
+const CODES: [(&str, &str); 19] = [
+    ("LOADING", "LOADING: still loading its data"),
+    ("MASTERDOWN", "MASTERDOWN: a replica that has lost its primary"),
+    ("CLUSTERDOWN", "CLUSTERDOWN: its cluster is down"),
+    ("NOAUTH", "NOAUTH: needs a password"),
+    ("WRONGPASS", "WRONGPASS: does not accept the user or password"),
+    ("NOPERM", "NOPERM: does not permit this user the command or the key"),
+    ("READONLY", "READONLY: a read-only replica"),
+    ("MOVED", "MOVED: a cluster node that has the key elsewhere"),
+    ("ASK", "ASK: a cluster node that is moving the key"),
+    ("CROSSSLOT", "CROSSSLOT: a cluster node"),
+    ("WRONGTYPE", "WRONGTYPE: holds something else than a lock under this name"),
+    ("OOM", "OOM: out of memory"),
+    ("MISCONF", "MISCONF: cannot save its data, so takes no writes"),
+    ("NOREPLICAS", "NOREPLICAS: has too few replicas, so takes no writes"),
+    ("BUSY", "BUSY: runs a script that does not end"),
+    ("UNKILLABLE", "UNKILLABLE: runs a script that does not end"),
+    ("TRYAGAIN", "TRYAGAIN: a cluster node that is moving the key"),
+    ("DENIED", "DENIED: runs in protected mode"),
+    ("NOSCRIPT", "NOSCRIPT: does not know the script"),
+];
+
+/// Errors without a code of their own, by what their text says.
+const TEXTS: [(&str, &str); 7] = [
+    ("max number of clients", "ERR: has its greatest number of clients"),
+    ("unknown command", "ERR: does not know the command"),
+    ("invalid expire", "ERR: does not accept the TTL"),
+    ("DB index", "ERR: has no database of this number"),
+    ("can't run this command", "ERR: does not permit this user the command"),
+    ("invalid password", "ERR: does not accept the password"),
+    ("without any password configured", "ERR: has no password, but was given one"),
+];
+
+fn meaning(code: &str, text: &str) -> &'static str {
+    // Redis before 7.0 wraps the error of a command in a script into one of the script.
+    let in_text = |it: &&(&str, &str)| text.split([' ', ':']).any(|word| word == it.0);
+    CODES
+        .iter()
+        .find(|it| it.0 == code)
+        .or_else(|| CODES.iter().find(in_text))
+        .or_else(|| TEXTS.iter().find(|it| text.contains(it.0)))
+        .map_or("answered with an error", |it| it.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_by_code_and_by_text() {
+        assert!(meaning("OOM", "command not allowed").starts_with("OOM"));
+        let wrapped = "Error running script (call to f_1): @user_script:1: WRONGTYPE Operation";
+        assert!(meaning("ERR", wrapped).starts_with("WRONGTYPE"));
+        assert!(meaning("ERR", "max number of clients reached").contains("clients"));
+    }
+
+    #[test]
+    fn what_a_server_says_is_never_quoted() {
+        let token = "53771BFA1E775";
+        assert!(
+            !meaning("ERR", &format!("unknown command 'X', with args: {token}")).contains(token)
+        );
+        assert_eq!(meaning(token, token), "answered with an error");
+    }
+}

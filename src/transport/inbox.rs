@@ -1,0 +1,79 @@
+//! What a server has sent and nobody has read yet.
+
+use std::io;
+
+use redis::Value;
+
+use super::reply::{self, Nonsense};
+use super::socket::Socket;
+
+/// Room for what is received at once. Replies of ours are short; more room is made when one is not.
+const ROOM: usize = 4096;
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    bytes: Vec<u8>,
+    /// Where the unread part begins and ends.
+    start: usize,
+    end: usize,
+    /// Replies that belong to the request whose last reply is not there yet.
+    replies: Vec<Value>,
+}
+
+impl Inbox {
+    pub(super) fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+        self.replies.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Receives what the socket has, once: whoever waits for the socket is told again if there is
+    /// more. Returns whether there was anything; the end of the stream is an error.
+    pub(super) fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.bytes.len() < self.end + ROOM {
+            self.bytes.resize(self.end + ROOM, 0);
+        }
+        match socket.receive(&mut self.bytes[self.end..])? {
+            None => Ok(false),
+            Some(0) => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))
+            }
+            Some(received) => {
+                self.end += received;
+                Ok(true)
+            }
+        }
+    }
+
+    /// The next reply, if it is there as a whole.
+    pub(super) fn next(&mut self) -> Result<Option<Value>, Nonsense> {
+        let Some((value, length)) = reply::take(&self.bytes[self.start..self.end])? else {
+            return Ok(None);
+        };
+        self.start += length;
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+        }
+        Ok(Some(value))
+    }
+
+    /// The next replies, if so many are there.
+    pub(super) fn next_many(&mut self, wanted: usize) -> Result<Option<&mut Vec<Value>>, Nonsense> {
+        while self.replies.len() < wanted {
+            match self.next()? {
+                Some(value) => self.replies.push(value),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(&mut self.replies))
+    }
+}

@@ -1,0 +1,140 @@
+//! Talks to servers: knows sockets and RESP, and nothing of quorums and votes.
+//!
+//! The manager asks all servers at once through [`Transport`], and has a [`Tally`] that is told each
+//! answer as it comes and says when it has heard enough. The [`reactor::Reactor`] does that over
+//! sockets; a simulated network can do it over none.
+
+pub mod command;
+pub mod endpoint;
+pub mod failure;
+mod greeting;
+mod inbox;
+pub mod reactor;
+mod reply;
+mod server;
+mod socket;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use self::command::{Answer, Request};
+use crate::clock::Moment;
+
+/// Hears the answers to one request.
+pub trait Tally: Send {
+    /// A server's answer, heard at `now`. Each server is heard at most once. Returns whether nothing
+    /// more needs to be heard. Called by whichever thread happens to read the answer, with a mutex
+    /// held: it only counts.
+    fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool;
+}
+
+/// How long to wait for answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// When to wait no longer. Servers that have not answered by then have
+    /// [`failure::Failure::NoAnswer`].
+    pub until: Moment,
+    /// A server that owes an answer for longer than this is not asked at all.
+    pub reply_ms: i64,
+}
+
+/// What the manager needs of the world: servers to ask, and time.
+pub trait Transport<T: Tally> {
+    /// Now, on the clock that all moments here are on.
+    fn now(&self) -> Moment;
+
+    /// Makes connections and waits until the tally has heard enough; [`Answer::Done`] is a
+    /// connection.
+    fn connect(&self, tally: T, until: Moment) -> T;
+
+    /// Whether so many connections are there already, as far as can be told without waiting.
+    fn is_connected(&self, enough: usize) -> bool;
+
+    /// Asks all servers, and waits until the tally has heard enough. Requests that were sent go on
+    /// after that, with nobody waiting for them; those that were not sent yet never will be, unless
+    /// they are releases. Also tells to which servers a byte of the request may have been sent.
+    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers);
+
+    /// Sends a release to some servers, behind what was sent to them before, and waits for nothing.
+    fn tell(&self, request: Request, servers: Servers);
+
+    /// Waits, and meanwhile does what is due on the connections.
+    fn pause(&self, until: Moment);
+}
+
+/// A set of servers, by their place in the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Servers(u64);
+
+impl Servers {
+    /// The first `count` of the list.
+    pub fn first(count: usize) -> Self {
+        (0..count).fold(Self::default(), Self::with)
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub fn with(self, server: usize) -> Self {
+        Self(self.0 | 1 << server)
+    }
+
+    /// These without one.
+    #[must_use]
+    pub fn without(self, server: usize) -> Self {
+        Self(self.0 & !(1 << server))
+    }
+
+    /// Whether one of them is this one.
+    pub fn contains(self, server: usize) -> bool {
+        self.0 & (1 << server) != 0
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// How long a server may take. Changed while connections are in use.
+#[derive(Debug)]
+pub struct Timeouts {
+    connect_ms: AtomicI64,
+    reply_ms: AtomicI64,
+}
+
+impl Timeouts {
+    /// For connecting, with the log-in. CRedLock's value.
+    const CONNECT_MS: i64 = 1500;
+
+    /// Sets both, in milliseconds. 0 for a reply: a part of the TTL.
+    pub fn set(&self, connect_ms: i64, reply_ms: i64) {
+        self.connect_ms.store(connect_ms, Ordering::Relaxed);
+        self.reply_ms.store(reply_ms, Ordering::Relaxed);
+    }
+
+    /// For connecting.
+    pub fn connect_ms(&self) -> i64 {
+        self.connect_ms.load(Ordering::Relaxed)
+    }
+
+    /// For a reply to a request about a lock of this TTL. The Redlock page advises 5 to 50 ms for a
+    /// TTL of 10 s; a twentieth of it leaves room for networks that are slower.
+    pub fn reply_ms(&self, ttl_ms: i64) -> i64 {
+        match self.reply_ms.load(Ordering::Relaxed) {
+            0 => (ttl_ms / 20).clamp(25, 500),
+            set => set,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_ms: AtomicI64::new(Self::CONNECT_MS), reply_ms: AtomicI64::new(0) }
+    }
+}
+
+/// Names a call that waits for answers. Never used twice, so an answer that comes late finds nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticket {
+    place: usize,
+    generation: u64,
+}

@@ -1,0 +1,220 @@
+//! Sockets that never block, and the wait for many of them at once.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Type};
+
+use crate::clock::{self, Moment};
+
+/// Data that nobody acknowledges for so long breaks the connection. A server that is merely frozen
+/// does not suffer from it: its kernel acknowledges.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
+
+/// A descriptor that a forked child can find and close, whatever mutex is taken.
+///
+/// It holds -1 from before the descriptor is closed, so a child never closes a number that means
+/// something else by then; at worst it keeps a copy that it does not know of.
+#[derive(Clone, Debug)]
+pub(super) struct Visible(Arc<AtomicI32>);
+
+impl Visible {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(AtomicI32::new(-1)))
+    }
+
+    fn show(&self, fd: RawFd) {
+        self.0.store(fd, Ordering::Release);
+    }
+
+    fn hide(&self) -> RawFd {
+        self.0.swap(-1, Ordering::AcqRel)
+    }
+
+    /// Closes the descriptor in a forked child: no byte is sent, and the connection of the parent
+    /// stays as it is.
+    pub(super) fn close_inherited(&self) {
+        let fd = self.hide();
+        if fd >= 0 {
+            // SAFETY: the descriptor is open in this process: it was when the process was forked,
+            // and its owner of then is a copy in memory that is never dropped here. Hiding it
+            // made sure that nobody closes it twice.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+}
+
+/// A stream socket that never blocks.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: socket2::Socket,
+    visible: Visible,
+}
+
+impl Socket {
+    /// Begins to connect to an address. The socket is writable when that is done.
+    pub(super) fn to_address(address: SocketAddr, visible: &Visible) -> io::Result<Self> {
+        let socket = Self::new(Domain::for_address(address), visible)?;
+        // What is asked is short and waited for: it must not wait for more to come. A connection
+        // that is broken on the way is to be found out even while nothing is said.
+        socket.socket.set_tcp_nodelay(true)?;
+        socket.socket.set_keepalive(true)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        socket.socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
+        socket.connect(&address.into())?;
+        Ok(socket)
+    }
+
+    /// Connects to a unix socket.
+    pub(super) fn to_path(path: &Path, visible: &Visible) -> io::Result<Self> {
+        let address = SockAddr::unix(path)?;
+        let socket = Self::new(Domain::UNIX, visible)?;
+        socket.connect(&address)?;
+        Ok(socket)
+    }
+
+    fn new(domain: Domain, visible: &Visible) -> io::Result<Self> {
+        let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        visible.show(socket.as_raw_fd());
+        Ok(Self { socket, visible: visible.clone() })
+    }
+
+    fn connect(&self, address: &SockAddr) -> io::Result<()> {
+        match self.socket.connect(address) {
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+            // Interrupted by a signal, connecting goes on in the background.
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// How connecting ended, once the socket is writable.
+    pub(super) fn connected(&self) -> io::Result<()> {
+        self.socket.take_error()?.map_or(Ok(()), Err)
+    }
+
+    /// Sends what fits; `Ok(0)` if nothing does.
+    pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+        const FLAGS: i32 = libc::MSG_NOSIGNAL;
+        #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+        const FLAGS: i32 = 0;
+        without_interruption(|| self.socket.send_with_flags(bytes, FLAGS)).map(|it| it.unwrap_or(0))
+    }
+
+    /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.
+    pub(super) fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        without_interruption(|| (&self.socket).read(room))
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Leaves the descriptor to [`Visible::close_inherited`].
+    pub(super) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.visible.hide();
+    }
+}
+
+/// Wakes whoever waits in [`poll`].
+#[derive(Debug)]
+pub(super) struct Waker {
+    reader: UnixStream,
+    writer: UnixStream,
+    visible: [Visible; 2],
+}
+
+impl Waker {
+    pub(super) fn new() -> io::Result<Self> {
+        let (reader, writer) = UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        writer.set_nonblocking(true)?;
+        let visible = [Visible::new(), Visible::new()];
+        visible[0].show(reader.as_raw_fd());
+        visible[1].show(writer.as_raw_fd());
+        Ok(Self { reader, writer, visible })
+    }
+
+    pub(super) fn visible(&self) -> [Visible; 2] {
+        self.visible.clone()
+    }
+
+    /// Makes the descriptor readable. If it cannot take another byte, it is readable already.
+    pub(super) fn wake(&self) {
+        let _ = without_interruption(|| (&self.writer).write(&[0]));
+    }
+
+    /// Makes it unreadable again.
+    pub(super) fn clear(&self) {
+        let mut bytes = [0; 64];
+        while let Ok(Some(1..)) = without_interruption(|| (&self.reader).read(&mut bytes)) {}
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+
+    /// Leaves the descriptors to [`Visible::close_inherited`].
+    pub(super) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Waker {
+    fn drop(&mut self) {
+        for visible in &self.visible {
+            visible.hide();
+        }
+    }
+}
+
+/// A descriptor to wait for.
+pub(super) fn watch(fd: RawFd, for_writing: bool) -> libc::pollfd {
+    let events = if for_writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
+    libc::pollfd { fd, events, revents: 0 }
+}
+
+/// Waits until one of the descriptors is ready, `until` is reached, or a signal came: the caller
+/// looks at the clock again in any case. [`Moment::NEVER`] is waited for in steps.
+pub(super) fn poll(watched: &mut [libc::pollfd], until: Moment) {
+    const STEP_MS: i64 = 60_000;
+    let left = (until - clock::now()).max(0);
+    // Rounded up: waking too early would mean to wake once more for nothing.
+    let timeout = ((left + 999_999) / 1_000_000).min(STEP_MS);
+    #[allow(clippy::cast_possible_truncation)]
+    // SAFETY: the pointer and the length are those of a slice of pollfd that is ours alone. Every
+    // error, EINTR among them, only means that no descriptor is reported ready.
+    let ready = unsafe {
+        libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, timeout as libc::c_int)
+    };
+    if ready < 0 {
+        watched.iter_mut().for_each(|it| it.revents = 0);
+    }
+}
+
+/// Repeats a call that a signal interrupts. `None` if it would block.
+fn without_interruption<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
+    loop {
+        match call() {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
