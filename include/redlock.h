@@ -423,12 +423,13 @@ const char *RedLockLease_Resource(RedLockLease *lease);
 const char *RedLockLease_Token(RedLockLease *lease);
 
 /**
- * What the last locking call on this lease has to say: what each server answered, with the votes
- * counted.
+ * What the last locking call on this lease has to say. After a failure: what was wrong, or the
+ * votes counted and what each server answered. After a success: which servers could not take
+ * part, and why.
  *
  * @param lease a lease, or NULL.
  * @return words for a person, in a string of the lease, valid until the next call that changes
- *         the lease; empty after a success.
+ *         the lease; empty after a success in which no server failed.
  */
 const char *RedLockLease_ErrorMessage(RedLockLease *lease);
 

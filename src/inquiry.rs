@@ -15,7 +15,7 @@ use crate::transport::command::Answer;
 use crate::transport::endpoint::Endpoint;
 
 /// One question to all servers, and what came of it.
-pub(crate) struct Inquiry {
+pub struct Inquiry {
     count: Count,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
@@ -107,29 +107,40 @@ impl Inquiry {
         round.ballot().no() as usize - short <= round.ballot().tolerance() as usize
     }
 
-    /// The failure that it is, in words: the votes counted and the servers named. `done` says
-    /// what those that voted yes did.
-    pub(crate) fn error(&self, status: Status, done: &str, endpoints: &[Endpoint]) -> Error {
+    /// The failure that it is, in words: the votes counted and the servers named.
+    pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
         let (yes, servers, quorum) = (ballot.yes(), ballot.servers(), ballot.quorum());
-        let mut words = format!("{yes} of {servers} servers {done}, {quorum} needed");
-        let reasons = self.reasons(endpoints);
-        if !reasons.is_empty() {
-            let _ = write!(words, ": {reasons}");
+        let mut words = format!("{yes} of {servers} servers {}, {quorum} needed", self.deed());
+        if status == Status::TooSlow {
+            words.push_str("; that came too late for any validity to be left");
         }
+        let answers = self.reasons.iter().map(|(server, answer)| (*server, self.describe(answer)));
+        let silent = (0..endpoints.len()).filter(|&it| ballot.is_pending(it));
+        let silent = silent.map(|it| (it, "had not answered yet".to_owned()));
+        words.push_str(&join(": ", answers.chain(silent).collect(), endpoints));
         Error::new(status, words)
     }
 
-    /// What was said by servers that did not vote yes.
-    pub(crate) fn reasons(&self, endpoints: &[Endpoint]) -> String {
-        let mut reasons: Vec<_> = self.reasons.iter().collect();
-        reasons.sort_by_key(|it| it.0);
-        let mut words = String::new();
-        for (server, answer) in reasons {
-            let separator = if words.is_empty() { "" } else { ", " };
-            let _ = write!(words, "{separator}{} {}", endpoints[*server], self.describe(answer));
+    /// Who could not take part, although the quorum came about; nothing if all could.
+    pub(crate) fn absent(&self, endpoints: &[Endpoint]) -> String {
+        let failed = |it: &&(usize, Answer)| matches!(it.1, Answer::Failed(_));
+        let failed = self.reasons.iter().filter(failed);
+        join("", failed.map(|(server, it)| (*server, self.describe(it))).collect(), endpoints)
+    }
+
+    /// What those did that voted yes.
+    fn deed(&self) -> String {
+        match &self.count {
+            Count::Round(round) | Count::ReleaseAgain(round) => match round.goal() {
+                Goal::Take { .. } => "granted".to_owned(),
+                Goal::Keep { .. } => "extended".to_owned(),
+                Goal::Release => "released".to_owned(),
+                Goal::Meet => "are connected".to_owned(),
+            },
+            Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
+            Count::Census(_) | Count::Roll(_) => "answered".to_owned(),
         }
-        words
     }
 
     fn describe(&self, answer: &Answer) -> String {
@@ -161,6 +172,17 @@ impl Inquiry {
             Count::Roll(ballot) => ballot,
         }
     }
+}
+
+/// The servers in their order, each with what is to be said of it.
+fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
+    said.sort_by_key(|it| it.0);
+    let mut words = String::new();
+    for (server, it) in said {
+        let separator = if words.is_empty() { begin } else { ", " };
+        let _ = write!(words, "{separator}{} {it}", endpoints[server]);
+    }
+    words
 }
 
 impl Tally for Inquiry {

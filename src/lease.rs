@@ -108,6 +108,7 @@ pub struct Lease {
     pub(crate) hold: Option<Arc<Hold>>,
     pub(crate) resource: Vec<u8>,
     pub(crate) validity_ms: i64,
+    pub(crate) absent: String,
 }
 
 impl Lease {
@@ -141,8 +142,15 @@ impl Lease {
         self.hold.as_ref().map(|it| it.token().as_str())
     }
 
-    /// Makes it the holder of a lock, valid for so long.
-    pub(crate) fn keep(&mut self, hold: Arc<Hold>, now: Moment) {
+    /// Words about servers that could not take part in the last call, if it succeeded all the same;
+    /// empty if all could.
+    pub fn absent(&self) -> &str {
+        &self.absent
+    }
+
+    /// Makes it the holder of a lock that was taken or extended without some servers.
+    pub(crate) fn keep(&mut self, hold: Arc<Hold>, absent: String, now: Moment) {
+        self.absent = absent;
         self.validity_ms = hold.remaining_ms(now);
         self.hold = Some(hold);
     }
@@ -151,6 +159,7 @@ impl Lease {
     pub(crate) fn clear(&mut self) {
         self.hold = None;
         self.validity_ms = 0;
+        self.absent.clear();
     }
 
     /// Makes it empty, for a call about this resource.

@@ -6,20 +6,26 @@
 //! One way through: `ffi` → [`RedLock`] → `locker`, which asks [`quorum`] what an answer means and
 //! [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
+mod check;
 pub mod clock;
+mod continued;
 mod error;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
-mod inquiry;
+#[doc(hidden)]
+pub mod inquiry;
 mod lease;
-mod locker;
+#[doc(hidden)]
+pub mod locker;
 mod log;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
-mod settings;
-mod token;
+#[doc(hidden)]
+pub mod settings;
+#[doc(hidden)]
+pub mod token;
 #[doc(hidden)]
 pub mod transport;
 

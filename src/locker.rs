@@ -1,24 +1,21 @@
 //! The algorithms: attempts, pauses, releases. Generic over the world, so that the same code runs on
 //! sockets and in a simulation.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use crate::check;
 use crate::clock::Moment;
+use crate::continued::Continued;
 use crate::error::{Error, Status};
 use crate::inquiry::{Confirm, Inquiry};
 use crate::lease::{Hold, Lease, Phase};
 use crate::quorum::backoff;
 use crate::quorum::round::{Goal, Outcome};
-use crate::quorum::validity::TTL_MAX_MS;
 use crate::settings::Settings;
 use crate::token::{Entropy, Token, random};
 use crate::transport::command::{Request, Verb};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{Patience, Servers, Transport};
-
-/// The longest resource name.
-const RESOURCE_MAX: usize = 64 * 1024;
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
 /// the derived reply timeouts.
@@ -28,13 +25,12 @@ const QUESTION_TTL_MS: i64 = 10_000;
 const STRAGGLERS_MS: i64 = 20;
 
 /// Takes and keeps locks on the servers of one transport.
-pub(crate) struct Locker<X, E> {
+pub struct Locker<X, E> {
     transport: X,
     entropy: E,
     endpoints: Vec<Endpoint>,
     settings: Arc<Settings>,
-    /// What was continued, by resource: a fresh lease finds the lock of an earlier one here.
-    continued: Mutex<HashMap<Arc<[u8]>, Arc<Hold>>>,
+    continued: Continued,
 }
 
 /// How long to go on trying.
@@ -49,7 +45,7 @@ pub(crate) enum Plan {
 /// A try that came to nothing.
 enum Miss {
     /// The servers did not agree.
-    Votes(Status, Inquiry),
+    Votes(Status, Box<Inquiry>),
     /// Something else is wrong, and trying again is no use.
     Fault(Error),
 }
@@ -61,7 +57,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         endpoints: Vec<Endpoint>,
         settings: Arc<Settings>,
     ) -> Self {
-        Self { transport, entropy, endpoints, settings, continued: Mutex::default() }
+        Self { transport, entropy, endpoints, settings, continued: Continued::default() }
     }
 
     pub(crate) fn transport(&self) -> &X {
@@ -76,13 +72,13 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let began = self.transport.now();
         let limit_ms = if timeout_ms == 0 { self.connect_ms() } else { timeout_ms };
         let until = began.plus_ms(limit_ms);
-        self.meet(until).map_err(|it| self.error(it, "are connected"))?;
+        self.meet(until).map_err(|it| self.error(it))?;
         // A quorum is up. The others may be about to follow.
         let now = self.transport.now();
         let grace_ms = now.ms_since(began).max(STRAGGLERS_MS);
         let roll = Inquiry::roll(self.endpoints.len());
         let roll = self.transport.connect(roll, now.plus_ms(grace_ms).min(until));
-        Ok(roll.reasons(&self.endpoints))
+        Ok(roll.absent(&self.endpoints))
     }
 
     pub(crate) fn lock(
@@ -115,27 +111,29 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         ttl_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.check_resource(resource)?;
-        self.check_ttl(ttl_ms)?;
+        check::resource(resource)?;
+        check::ttl(ttl_ms, self.settings.drift())?;
         let now = self.transport.now();
         let hold = match self.hold_of(lease)? {
             Some(hold) if hold.is_held(now) && **hold.resource() != *resource => {
                 return Err(Error::invalid("the lease still holds another resource"));
             }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
-            _ => self.continued().get(resource).filter(|it| it.is_held(now)).cloned(),
+            _ => self.continued.find(resource, now),
         };
         lease.begin(resource);
         match hold {
             Some(hold) => self.renew(&hold, ttl_ms, lease)?,
             None => self.lock(resource, ttl_ms, lease)?,
         }
-        self.remember(lease);
+        if let Some(hold) = &lease.hold {
+            self.continued.remember(hold, now);
+        }
         Ok(())
     }
 
     pub(crate) fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
-        self.check_ttl(ttl_ms)?;
+        check::ttl(ttl_ms, self.settings.drift())?;
         let hold = self.require_hold(lease)?;
         let outcome = self.extend_hold(&hold, ttl_ms);
         self.settle(lease, hold, outcome)
@@ -144,7 +142,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
         let hold = self.require_hold(lease)?;
         let before = hold.pass_to(Phase::Releasing);
-        self.forget(&hold);
+        self.continued.forget(&hold);
         if before == Phase::Over {
             lease.clear();
             return Err(Error::new(Status::Lost, "the lock had ended before"));
@@ -165,8 +163,11 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             lease.clear();
         }
         match status {
-            None => Ok(()),
-            Some(status) => Err(inquiry.error(status, "released it", &self.endpoints)),
+            None => {
+                lease.absent = inquiry.absent(&self.endpoints);
+                Ok(())
+            }
+            Some(status) => Err(inquiry.error(status, &self.endpoints)),
         }
     }
 
@@ -179,20 +180,21 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         if hold.has_ended() {
             lease.clear();
         }
-        outcome
+        lease.absent = outcome?;
+        Ok(())
     }
 
     pub(crate) fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.check_resource(resource)?;
+        check::resource(resource)?;
         let until = self.transport.now().plus_ms(self.connect_ms());
-        self.meet_if_needed(until).map_err(|it| self.error(it, "are connected"))?;
+        self.meet_if_needed(until).map_err(|it| self.error(it))?;
         let (resource, nobody) = (Arc::from(resource), Token::from_random([0; 20]));
         let request = Request::new(Verb::Inspect, resource, nobody, QUESTION_TTL_MS);
         let census = Inquiry::census(self.endpoints.len());
         let (census, _) = self.transport.ask(request, census, self.patience(QUESTION_TTL_MS));
         match census.outcome() {
             Outcome::Reached => Ok(census.found_lock()),
-            _ => Err(census.error(Status::Unreachable, "hold something", &self.endpoints)),
+            _ => Err(census.error(Status::Unreachable, &self.endpoints)),
         }
     }
 
@@ -203,8 +205,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         ttl_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.check_resource(resource)?;
-        self.check_ttl(ttl_ms)?;
+        check::resource(resource)?;
+        check::ttl(ttl_ms, self.settings.drift())?;
         if self.hold_of(lease)?.is_some_and(|it| it.is_held(self.transport.now())) {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));
         }
@@ -219,8 +221,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             }
             outcome
         });
-        let hold = hold.map_err(|it| self.error(it, "granted"))?;
-        lease.keep(hold, self.transport.now());
+        let (hold, absent) = hold.map_err(|it| self.error(it))?;
+        lease.keep(hold, absent, self.transport.now());
         Ok(())
     }
 
@@ -250,8 +252,13 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     /// One attempt, with a token of its own: so a late release of one attempt can never delete what
-    /// another has taken.
-    fn attempt(&self, resource: &Arc<[u8]>, ttl_ms: i64, cut: Moment) -> Result<Arc<Hold>, Miss> {
+    /// another has taken. Also tells, in words, which servers could not take part.
+    fn attempt(
+        &self,
+        resource: &Arc<[u8]>,
+        ttl_ms: i64,
+        cut: Moment,
+    ) -> Result<(Arc<Hold>, String), Miss> {
         let token = Token::draw(&self.entropy).map_err(Miss::Fault)?;
         self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()).min(cut))?;
         let valid_until = self.settings.drift().deadline(self.transport.now(), ttl_ms);
@@ -262,7 +269,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let (round, sent) = self.transport.ask(request, round, patience);
         let status = match round.outcome() {
             Outcome::Reached => {
-                return Ok(Arc::new(Hold::new(Arc::clone(resource), token, ttl_ms, valid_until)));
+                let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until);
+                return Ok((Arc::new(hold), round.absent(&self.endpoints)));
             }
             Outcome::TooLate => Status::TooSlow,
             Outcome::Refused => Status::Taken,
@@ -271,7 +279,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         // Whatever a server answered, or did not: it may have set the key.
         let release = Request::new(Verb::Release, Arc::clone(resource), token, ttl_ms);
         self.transport.tell(release, sent);
-        Err(Miss::Votes(status, round))
+        Err(Miss::Votes(status, Box::new(round)))
     }
 
     /// Extends a lock that an earlier lease may have taken, as often as it takes.
@@ -279,7 +287,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let plan = Plan::Tries(self.settings.retry_count());
         let outcome = self.retry(plan, || {
             self.extend_hold(hold, ttl_ms).map_err(|it| match it {
-                Miss::Votes(Status::Lost, _) => Miss::Fault(self.error(it, "extended it")),
+                Miss::Votes(Status::Lost, _) => Miss::Fault(self.error(it)),
                 other => other,
             })
         });
@@ -291,23 +299,27 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         &self,
         lease: &mut Lease,
         hold: Arc<Hold>,
-        outcome: Result<(), Miss>,
+        outcome: Result<String, Miss>,
     ) -> Result<(), Error> {
         let now = self.transport.now();
-        match outcome {
-            Ok(()) => lease.keep(hold, now),
-            Err(_) if hold.has_ended() => {
-                self.forget(&hold);
-                lease.clear();
+        let miss = match outcome {
+            Ok(absent) => {
+                lease.keep(hold, absent, now);
+                return Ok(());
             }
-            // What was valid stays valid, and is what it was.
-            Err(_) if lease.hold.is_some() => {}
-            Err(_) => lease.keep(hold, now),
+            Err(miss) => miss,
+        };
+        if hold.has_ended() {
+            self.continued.forget(&hold);
+            lease.clear();
+        } else if lease.hold.is_none() {
+            // What was valid stays valid, and a fresh lease may hold it.
+            lease.keep(hold, String::new(), now);
         }
-        outcome.map_err(|it| self.error(it, "extended it"))
+        Err(self.error(miss))
     }
 
-    fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<(), Miss> {
+    fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<String, Miss> {
         let valid_until = hold.valid_until();
         self.check_valid(hold, valid_until)?;
         self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()).min(valid_until))?;
@@ -321,25 +333,23 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         match round.outcome() {
             Outcome::Reached if !hold.has_ended() => {
                 hold.extend_to(extended_until);
-                Ok(())
+                Ok(round.absent(&self.endpoints))
             }
             Outcome::Unreachable if self.transport.now() < valid_until => {
-                Err(Miss::Votes(Status::Unreachable, round))
+                Err(Miss::Votes(Status::Unreachable, Box::new(round)))
             }
             _ => {
                 self.give_up(hold);
-                Err(Miss::Votes(Status::Lost, round))
+                Err(Miss::Votes(Status::Lost, Box::new(round)))
             }
         }
     }
 
-    fn confirm_hold(&self, hold: &Hold, least_ms: i64) -> Result<(), Error> {
-        const DONE: &str = "confirmed it";
+    fn confirm_hold(&self, hold: &Hold, least_ms: i64) -> Result<String, Error> {
         let valid_until = hold.valid_until();
-        let valid = self.check_valid(hold, valid_until);
-        valid.map_err(|it| self.error(it, DONE))?;
+        self.check_valid(hold, valid_until).map_err(|it| self.error(it))?;
         let until = self.transport.now().plus_ms(self.connect_ms()).min(valid_until);
-        self.meet_if_needed(until).map_err(|it| self.error(it, "are connected"))?;
+        self.meet_if_needed(until).map_err(|it| self.error(it))?;
         let asked_at = self.transport.now();
         let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
         let inquiry = Inquiry::confirm(confirm, valid_until, self.endpoints.len());
@@ -348,15 +358,16 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let (inquiry, _) = self.transport.ask(request, inquiry, self.patience(ttl_ms));
         let now = self.transport.now();
         match inquiry.outcome() {
-            Outcome::Reached if inquiry.confirmed_ms(now) >= least_ms => Ok(()),
-            Outcome::Unreachable => Err(inquiry.error(Status::Unreachable, DONE, &self.endpoints)),
+            Outcome::Reached if inquiry.confirmed_ms(now) >= least_ms => {
+                Ok(inquiry.absent(&self.endpoints))
+            }
+            Outcome::Unreachable => Err(inquiry.error(Status::Unreachable, &self.endpoints)),
             outcome => {
                 let is_short = outcome == Outcome::Reached || inquiry.is_merely_short();
                 if outcome == Outcome::TooLate || !is_short {
                     self.give_up(hold);
                 }
-                let done = format!("confirmed it for {least_ms} ms");
-                Err(inquiry.error(Status::Lost, &done, &self.endpoints))
+                Err(inquiry.error(Status::Lost, &self.endpoints))
             }
         }
     }
@@ -364,7 +375,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     /// The lock is lost. What may be left of it somewhere must not keep others out.
     fn give_up(&self, hold: &Hold) {
         hold.pass_to(Phase::Over);
-        self.forget(hold);
+        self.continued.forget(hold);
         let release = self.request(Verb::Release, hold, hold.longest_ttl_ms());
         self.transport.tell(release, Servers::first(self.endpoints.len()));
     }
@@ -396,7 +407,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let meet = self.transport.connect(meet, until);
         match meet.outcome() {
             Outcome::Reached => Ok(()),
-            _ => Err(Miss::Votes(Status::Unreachable, meet)),
+            _ => Err(Miss::Votes(Status::Unreachable, Box::new(meet))),
         }
     }
 
@@ -428,63 +439,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         hold.ok_or_else(|| Error::new(Status::Lost, "the lease holds no lock"))
     }
 
-    fn continued(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Arc<Hold>>> {
-        self.continued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn remember(&self, lease: &Lease) {
-        if let Some(hold) = &lease.hold {
-            let now = self.transport.now();
-            let mut continued = self.continued();
-            continued.retain(|_, it| it.is_held(now));
-            continued.insert(Arc::clone(hold.resource()), Arc::clone(hold));
-        }
-    }
-
-    fn forget(&self, hold: &Hold) {
-        let mut continued = self.continued();
-        if continued.get(hold.resource()).is_some_and(|it| it.token() == hold.token()) {
-            continued.remove(hold.resource());
-        }
-    }
-
-    fn error(&self, miss: Miss, done: &str) -> Error {
+    fn error(&self, miss: Miss) -> Error {
         match miss {
             Miss::Fault(error) => error,
-            Miss::Votes(Status::TooSlow, inquiry) => {
-                let done = format!("{done}, but too late for any validity to be left");
-                inquiry.error(Status::TooSlow, &done, &self.endpoints)
-            }
-            Miss::Votes(status, inquiry) => inquiry.error(status, done, &self.endpoints),
+            Miss::Votes(status, inquiry) => inquiry.error(status, &self.endpoints),
         }
-    }
-
-    fn check_resource(&self, resource: &[u8]) -> Result<(), Error> {
-        match resource.len() {
-            0 => Err(Error::invalid("resource is empty")),
-            1..=RESOURCE_MAX => Ok(()),
-            length => {
-                let words = format!("resource is {length} bytes long, more than {RESOURCE_MAX}");
-                Err(Error::invalid(words))
-            }
-        }
-    }
-
-    fn check_ttl(&self, ttl_ms: i64) -> Result<(), Error> {
-        if ttl_ms < 1 {
-            return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, less than 1")));
-        }
-        if ttl_ms > TTL_MAX_MS {
-            return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, more than {TTL_MAX_MS}")));
-        }
-        let drift = self.settings.drift();
-        if drift.validity_ms(ttl_ms) < 1 {
-            let allowance = drift.allowance_ms(ttl_ms);
-            let words = format!(
-                "ttl_ms is {ttl_ms}, and {allowance} ms are allowed for drift: no validity is left"
-            );
-            return Err(Error::invalid(words));
-        }
-        Ok(())
     }
 }

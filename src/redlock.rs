@@ -34,7 +34,7 @@ pub struct RedLock {
 /// that each generation adds to. No mutex guards the list, since the child might find it locked.
 struct Engine {
     locker: Locker<Reactor<Inquiry>, SystemEntropy>,
-    of_child: OnceBox<Engine>,
+    of_child: OnceBox<Self>,
 }
 
 impl RedLock {

@@ -95,12 +95,13 @@ pub unsafe extern "C" fn RedLockLease_Token(lease: *mut RedLockLease) -> *const 
     read(lease, c"".as_ptr(), |state| state.token.as_ptr())
 }
 
-/// What the last locking call on this lease has to say: what each server answered, with the votes
-/// counted.
+/// What the last locking call on this lease has to say. After a failure: what was wrong, or the
+/// votes counted and what each server answered. After a success: which servers could not take
+/// part, and why.
 ///
 /// @param lease a lease, or NULL.
 /// @return words for a person, in a string of the lease, valid until the next call that changes
-///         the lease; empty after a success.
+///         the lease; empty after a success in which no server failed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *mut RedLockLease) -> *const c_char {
     if lease.is_null() {
@@ -144,8 +145,8 @@ impl State {
         }
         match error {
             Some(error) => self.message = c_string(&error.to_string()),
-            None if self.message.is_empty() => {}
-            None => self.message = CString::default(),
+            None if self.message.as_bytes() == self.lease.absent().as_bytes() => {}
+            None => self.message = c_string(self.lease.absent()),
         }
     }
 }

@@ -21,8 +21,9 @@ impl Message {
         // A child that was forked while its parent wrote goes without the words.
         let Ok(_writing) = self.writing.lock() else { return };
         let words = without_nul(words);
-        let words = &words[..words.floor_char_boundary(CAPACITY - 1)];
-        for (slot, byte) in self.bytes.iter().zip(words.bytes().chain([0])) {
+        let fits = words.char_indices().map(|(at, it)| at + it.len_utf8());
+        let length = fits.take_while(|&end| end < CAPACITY).last().unwrap_or(0);
+        for (slot, byte) in self.bytes.iter().zip(words[..length].bytes().chain([0])) {
             slot.store(byte, Ordering::Relaxed);
         }
     }

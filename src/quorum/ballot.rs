@@ -80,6 +80,11 @@ impl Ballot {
         self.unusable.count_ones()
     }
 
+    /// Whether a server has not answered yet.
+    pub fn is_pending(&self, server: usize) -> bool {
+        (self.yes | self.no | self.unusable) & (1 << server) == 0
+    }
+
     /// How many have not answered yet.
     pub fn pending(&self) -> u32 {
         self.servers - self.yes() - self.no() - self.unusable()
@@ -105,5 +110,6 @@ mod tests {
         assert_eq!((ballot.yes(), ballot.no(), ballot.unusable()), (1, 0, 1));
         ballot.withdraw(63);
         assert_eq!((ballot.yes(), ballot.pending()), (0, 63));
+        assert!(ballot.is_pending(63) && !ballot.is_pending(0));
     }
 }

@@ -62,6 +62,11 @@ impl Round {
         self.outcome
     }
 
+    /// What it is for.
+    pub fn goal(&self) -> Goal {
+        self.goal
+    }
+
     /// The votes so far.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot

@@ -145,15 +145,6 @@ impl Place {
         }
         Ok(Self::Name(bare.to_ascii_lowercase(), port))
     }
-
-    /// Where to connect to, if that is known without asking the system's resolver.
-    pub(super) fn known_addresses(&self) -> Option<Vec<SocketAddr>> {
-        match self {
-            Self::Address(address) => Some(vec![*address]),
-            Self::Name(..) => None,
-            Self::Path(_) => Some(Vec::new()),
-        }
-    }
 }
 
 /// Asks the system's resolver, which may take its time.

@@ -10,6 +10,16 @@ use super::socket::Socket;
 /// Room for what is received at once. Replies of ours are short; more room is made when one is not.
 const ROOM: usize = 4096;
 
+/// What was there to receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    Nothing,
+    /// All that there was, as it seems.
+    All,
+    /// As much as there was room for.
+    Part,
+}
+
 #[derive(Default)]
 pub(super) struct Inbox {
     bytes: Vec<u8>,
@@ -31,9 +41,8 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// Receives what the socket has, once: whoever waits for the socket is told again if there is
-    /// more. Returns whether there was anything; the end of the stream is an error.
-    pub(super) fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
+    /// Receives what the socket has, once. The end of the stream is an error.
+    pub(super) fn receive(&mut self, socket: &Socket) -> io::Result<Received> {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -42,14 +51,15 @@ impl Inbox {
         if self.bytes.len() < self.end + ROOM {
             self.bytes.resize(self.end + ROOM, 0);
         }
+        let room = self.bytes.len() - self.end;
         match socket.receive(&mut self.bytes[self.end..])? {
-            None => Ok(false),
+            None => Ok(Received::Nothing),
             Some(0) => {
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))
             }
             Some(received) => {
                 self.end += received;
-                Ok(true)
+                Ok(if received < room { Received::All } else { Received::Part })
             }
         }
     }

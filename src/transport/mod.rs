@@ -4,11 +4,13 @@
 //! answer as it comes and says when it has heard enough. The [`reactor::Reactor`] does that over
 //! sockets; a simulated network can do it over none.
 
+mod addresses;
 pub mod command;
 pub mod endpoint;
 pub mod failure;
 mod greeting;
 mod inbox;
+mod queue;
 pub mod reactor;
 mod reply;
 mod server;

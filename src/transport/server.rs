@@ -1,21 +1,21 @@
-//! One server: its connection, and the one ordered queue of what is asked of it.
+//! One server: its connection, and how it comes and goes.
 //!
-//! A request is written once and its reply waited for as long as the connection lives, whoever still
-//! cares: so replies never go to the wrong request, and a release never overtakes the acquire that
-//! it takes back. Nothing here waits; the reactor calls in when a socket is ready.
+//! All requests go over the one connection, in one order: so a release never overtakes the acquire
+//! that it takes back. Nothing here waits; the reactor calls in when a socket is ready.
 
-use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use super::addresses::Addresses;
 use super::command::{Answer, Dialect, Request, Verb};
 use super::endpoint::{Endpoint, Place};
 use super::failure::Failure;
 use super::greeting::{Greeting, Progress};
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Received};
+use super::queue::Queue;
 use super::reply::Nonsense;
 use super::socket::{Socket, Visible};
 use super::{Ticket, Timeouts};
@@ -24,20 +24,12 @@ use crate::log::{Level, Line};
 use crate::quorum::backoff;
 use crate::token::{SystemEntropy, random};
 
-/// How many requests may wait for their replies before no more are taken, and how many more
-/// releases may wait behind them.
-const QUEUE_MAX: usize = 1024;
-const RELEASES_MAX: usize = 2 * QUEUE_MAX;
-
 /// A connection that was quiet for so long is looked at before it is trusted with a request: the
 /// server may have closed it.
 const QUIET_MS: i64 = 50;
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
-
-/// How long an answer is waited for, at least, before the connection is given up as dead.
-const SILENCE_MIN_MS: i64 = 5_000;
 
 /// Something to tell the call that holds the ticket.
 pub(super) struct Delivery {
@@ -72,11 +64,8 @@ pub(super) struct Server {
     outbox: Vec<u8>,
     /// Calls that wait for the connection itself.
     hopeful: Vec<Ticket>,
-    unsent: VecDeque<Entry>,
-    awaiting: VecDeque<Entry>,
+    queue: Queue,
     heard_at: Moment,
-    /// When to give up a connection that stays silent.
-    silent_until: Moment,
 }
 
 enum Link {
@@ -86,39 +75,9 @@ enum Link {
     Up { socket: Socket },
 }
 
-/// A request in the queue.
-struct Entry {
-    request: Arc<Request>,
-    /// Who waits for the answer; nobody, if none.
-    ticket: Option<Ticket>,
-    /// When it was queued, and later when it was sent.
-    since: Moment,
-    /// A release is worth sending until then, over another connection if need be: after that, the
-    /// key has expired.
-    keep_until: Option<Moment>,
-}
-
-/// Where the server may be reached.
-struct Addresses {
-    list: Vec<SocketAddr>,
-    next: usize,
-    /// All were tried in vain: the name may have moved to others.
-    stale: bool,
-    /// When the name may be looked up again.
-    look_up_at: Moment,
-    looking_up: bool,
-}
-
-impl Addresses {
-    fn new(list: Vec<SocketAddr>) -> Self {
-        let look_up_at = Moment::from_nanos(0);
-        Self { list, next: 0, stale: false, look_up_at, looking_up: false }
-    }
-}
-
 impl Server {
     pub(super) fn new(index: usize, endpoint: Endpoint, timeouts: Arc<Timeouts>) -> Self {
-        let list = endpoint.place().known_addresses().unwrap_or_default();
+        let addresses = Addresses::of(endpoint.place());
         let start = Moment::from_nanos(0);
         Self {
             index,
@@ -126,7 +85,7 @@ impl Server {
             timeouts,
             visible: Visible::new(),
             link: Link::Down,
-            addresses: Addresses::new(list),
+            addresses,
             failures: 0,
             retry_at: start,
             tried_at: None,
@@ -135,10 +94,8 @@ impl Server {
             inbox: Inbox::default(),
             outbox: Vec::new(),
             hopeful: Vec::new(),
-            unsent: VecDeque::new(),
-            awaiting: VecDeque::new(),
+            queue: Queue::default(),
             heard_at: start,
-            silent_until: Moment::NEVER,
         }
     }
 
@@ -172,12 +129,11 @@ impl Server {
 
     /// Has the ticket told as soon as there is a connection, or none to be had for now.
     pub(super) fn await_connection(&mut self, ticket: Ticket, news: &mut News) {
-        let answer = match self.link {
-            Link::Up { .. } => Answer::Done,
-            Link::Down => Answer::Failed(self.not_connected()),
-            Link::Connecting { .. } | Link::Greeting { .. } => return self.hopeful.push(ticket),
-        };
-        news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
+        match self.link {
+            Link::Up { .. } => self.deliver(ticket, Answer::Done, news),
+            Link::Down => self.deliver(ticket, Answer::Failed(self.not_connected()), news),
+            Link::Connecting { .. } | Link::Greeting { .. } => self.hopeful.push(ticket),
+        }
     }
 
     /// Queues a request whose answer the ticket waits for, for `patience_ms`. The ticket is told at
@@ -190,79 +146,37 @@ impl Server {
         now: Moment,
         news: &mut News,
     ) {
-        let is_release = request.verb() == Verb::Release;
-        let Some(failure) = self.obstacle(patience_ms, now, news) else {
-            let keep_until = is_release.then(|| now.plus_ms(request.ttl_ms()));
-            let request = Arc::clone(request);
-            self.unsent.push_back(Entry { request, ticket: Some(ticket), since: now, keep_until });
-            return;
-        };
-        let answer = Answer::Failed(failure);
-        news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
-        if is_release {
-            self.tell(request, now);
+        match self.obstacle(patience_ms, now, news) {
+            None => self.queue.push(request, Some(ticket), now),
+            Some(failure) => {
+                self.deliver(ticket, Answer::Failed(failure), news);
+                if request.verb() == Verb::Release {
+                    self.queue.push(request, None, now);
+                }
+            }
         }
     }
 
     /// Queues a release that nobody waits for. If there is no connection, or it breaks, the release
     /// is sent over the next one, until the key has expired.
     pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment) {
-        if self.unsent.len() + self.awaiting.len() < RELEASES_MAX {
-            let request = Arc::clone(request);
-            let keep_until = Some(now.plus_ms(request.ttl_ms()));
-            self.unsent.push_back(Entry { request, ticket: None, since: now, keep_until });
-        }
+        self.queue.push(request, None, now);
     }
 
-    /// Nobody waits for this ticket's answer any more. A request that was not sent yet never will
-    /// be, unless it is a release. Returns whether a byte of it may have been sent, and since when it
-    /// was waited for.
+    /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;
+    /// if it was not, it never will be, unless it is a release.
     pub(super) fn abandon(&mut self, ticket: Ticket) -> Option<Moment> {
         self.hopeful.retain(|&it| it != ticket);
-        self.unsent.retain_mut(|entry| match entry.ticket {
-            Some(it) if it == ticket => {
-                entry.ticket = None;
-                entry.keep_until.is_some()
-            }
-            _ => true,
-        });
-        let entry = self.awaiting.iter_mut().find(|it| it.ticket == Some(ticket))?;
-        entry.ticket = None;
-        Some(entry.since)
+        self.queue.abandon(ticket)
     }
 
     /// Does what is due: connecting, giving up, sending.
     pub(super) fn advance(&mut self, now: Moment, news: &mut News) {
-        match &self.link {
-            Link::Down => {
-                if now >= self.retry_at && !self.is_nameless() {
-                    self.connect(now, news);
-                }
-            }
-            Link::Connecting { since, .. } => {
-                let since = *since;
-                if now >= since.plus_ms(self.connect_share_ms()) {
-                    let ms = now.ms_since(since);
-                    self.connect_failed(format!("no answer in {ms} ms"), now, news);
-                }
-            }
-            Link::Greeting { since, .. } => {
-                let since = *since;
-                if now >= since.plus_ms(self.timeouts.connect_ms()) {
-                    let ms = now.ms_since(since);
-                    self.connect_failed(
-                        format!("accepted, but said nothing for {ms} ms"),
-                        now,
-                        news,
-                    );
-                }
-            }
-            Link::Up { .. } => {
-                if !self.awaiting.is_empty() && now >= self.silent_until {
-                    let ms = now.ms_since(self.heard_at);
-                    self.disconnect(format!("silent for {ms} ms"), now, news);
-                }
-            }
+        if now >= self.next_due() {
+            self.look(now, news);
+        }
+        if now >= self.next_due() {
+            self.handle_due(now, news);
         }
         self.flush(now, news);
     }
@@ -274,8 +188,35 @@ impl Server {
             Link::Down => self.retry_at,
             Link::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
             Link::Greeting { since, .. } => since.plus_ms(self.timeouts.connect_ms()),
-            Link::Up { .. } if self.awaiting.is_empty() => Moment::NEVER,
-            Link::Up { .. } => self.silent_until,
+            Link::Up { .. } => self.queue.give_up_at().unwrap_or(Moment::NEVER),
+        }
+    }
+
+    /// Sees what has come since somebody last waited for the socket: if nobody did for a while, it
+    /// may be ready although its time is up.
+    fn look(&mut self, now: Moment, news: &mut News) {
+        match &self.link {
+            Link::Connecting { socket, .. } if !socket.is_writable() => {}
+            Link::Down => {}
+            _ => self.handle_ready(now, news),
+        }
+    }
+
+    fn handle_due(&mut self, now: Moment, news: &mut News) {
+        match &self.link {
+            Link::Down => self.connect(now, news),
+            Link::Connecting { since, .. } => {
+                let why = format!("no answer in {} ms", now.ms_since(*since));
+                self.connect_failed(why, now, news);
+            }
+            Link::Greeting { since, .. } => {
+                let why = format!("accepted, but said nothing in {} ms", now.ms_since(*since));
+                self.connect_failed(why, now, news);
+            }
+            Link::Up { .. } => {
+                let how = format!("silent for {} ms", now.ms_since(self.heard_at));
+                self.disconnect(how, now, news);
+            }
         }
     }
 
@@ -307,12 +248,7 @@ impl Server {
     /// brings the result to [`Self::handle_addresses`].
     pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
         match self.endpoint.place() {
-            Place::Name(name, port)
-                if (self.is_nameless() || self.addresses.stale)
-                    && !self.addresses.looking_up
-                    && now >= self.addresses.look_up_at =>
-            {
-                self.addresses.looking_up = true;
+            Place::Name(name, port) if self.addresses.begin_look_up(now) => {
                 Some((name.clone(), *port))
             }
             _ => None,
@@ -325,23 +261,13 @@ impl Server {
         began: Moment,
         now: Moment,
     ) {
-        // A resolver that is slow to fail is asked the less often.
-        let pause_ms = (now.ms_since(began) * 10).clamp(1_000, 60_000);
-        let addresses = &mut self.addresses;
-        addresses.looking_up = false;
-        addresses.look_up_at = now.plus_ms(pause_ms);
-        match found {
-            Ok(list) => {
-                addresses.stale = false;
-                if addresses.list != list {
-                    (addresses.list, addresses.next) = (list, 0);
-                    self.retry_at = now;
-                }
-            }
-            Err(error) if addresses.list.is_empty() => {
-                self.why_down = format!("its name is not known: {error}");
-            }
-            Err(_) => {}
+        if let Err(error) = &found
+            && self.addresses.is_empty()
+        {
+            self.why_down = format!("its name is not known: {error}");
+        }
+        if self.addresses.end_look_up(found.ok(), began, now) {
+            self.retry_at = now;
         }
     }
 
@@ -364,9 +290,9 @@ impl Server {
         if matches!(self.link, Link::Down) {
             Some(self.not_connected())
         } else if self.owes_since(patience_ms, now) {
-            let since = self.awaiting.front().map_or(now, |it| it.since);
+            let since = self.queue.owes_since().unwrap_or(now);
             Some(Failure::Behind { ms: now.ms_since(since) })
-        } else if self.unsent.len() + self.awaiting.len() >= QUEUE_MAX {
+        } else if self.queue.is_full() {
             Some(Failure::Full)
         } else {
             None
@@ -374,7 +300,7 @@ impl Server {
     }
 
     fn owes_since(&self, patience_ms: i64, now: Moment) -> bool {
-        self.is_up() && self.awaiting.front().is_some_and(|it| now.ms_since(it.since) > patience_ms)
+        self.is_up() && self.queue.owes_since().is_some_and(|it| now.ms_since(it) > patience_ms)
     }
 
     fn not_connected(&self) -> Failure {
@@ -383,21 +309,21 @@ impl Server {
 
     /// Whether the name has to be looked up before connecting.
     fn is_nameless(&self) -> bool {
-        matches!(self.endpoint.place(), Place::Name(..)) && self.addresses.list.is_empty()
+        matches!(self.endpoint.place(), Place::Name(..)) && self.addresses.is_empty()
     }
 
     /// How long one of several addresses may keep us from trying the next.
     fn connect_share_ms(&self) -> i64 {
-        let share = self.timeouts.connect_ms() / self.addresses.list.len().max(1) as i64;
-        share.max(1)
+        let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
+        (self.timeouts.connect_ms() / share).max(1)
     }
 
     fn connect(&mut self, now: Moment, news: &mut News) {
         self.tried_at = Some(now);
         let socket = match self.endpoint.place() {
             Place::Path(path) => Socket::to_path(path, &self.visible),
-            _ => match self.addresses.list.get(self.addresses.next) {
-                Some(&address) => Socket::to_address(address, &self.visible),
+            _ => match self.addresses.current() {
+                Some(address) => Socket::to_address(address, &self.visible),
                 None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
             },
         };
@@ -412,9 +338,9 @@ impl Server {
             Ok(greeting) => greeting,
             Err(error) => return self.connect_failed(error.to_string(), now, news),
         };
-        if let Link::Connecting { socket, since } = mem::replace(&mut self.link, Link::Down) {
+        if let Link::Connecting { socket, .. } = mem::replace(&mut self.link, Link::Down) {
             self.outbox.extend_from_slice(greeting.bytes());
-            self.link = Link::Greeting { socket, since, greeting };
+            self.link = Link::Greeting { socket, since: now, greeting };
             self.flush(now, news);
         }
     }
@@ -429,9 +355,8 @@ impl Server {
         self.dialect = dialect;
         self.failures = 0;
         self.heard_at = now;
-        for ticket in self.hopeful.drain(..) {
-            let answer = Answer::Done;
-            news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
+        for ticket in mem::take(&mut self.hopeful) {
+            self.deliver(ticket, Answer::Done, news);
         }
     }
 
@@ -439,12 +364,9 @@ impl Server {
     /// had for now.
     fn connect_failed(&mut self, why: String, now: Moment, news: &mut News) {
         self.close();
-        self.addresses.next += 1;
-        if self.addresses.next < self.addresses.list.len() {
+        if self.addresses.try_next() {
             return self.connect(now, news);
         }
-        self.addresses.next = 0;
-        self.addresses.stale = true;
         self.failures = self.failures.saturating_add(1);
         if self.failures == 1 {
             news.lines.push((Level::Warning, format!("{}: {why}", self.endpoint)));
@@ -471,7 +393,6 @@ impl Server {
         self.link = Link::Down;
         self.inbox.clear();
         self.outbox.clear();
-        self.silent_until = Moment::NEVER;
     }
 
     /// Tells everybody who waits. What was to be released still is, over the next connection.
@@ -481,22 +402,18 @@ impl Server {
             news.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
         };
         self.hopeful.drain(..).for_each(|ticket| fail(ticket, false));
-        let sent = mem::take(&mut self.awaiting).into_iter().map(|it| (it, true));
-        let unsent = mem::take(&mut self.unsent).into_iter().map(|it| (it, false));
-        for (mut entry, sent) in sent.chain(unsent) {
-            if let Some(ticket) = entry.ticket.take() {
-                fail(ticket, sent);
-            }
-            if entry.keep_until.is_some() {
-                self.unsent.push_back(entry);
-            }
-        }
+        self.queue.fail(fail);
+    }
+
+    /// Tells a call that has not sent anything.
+    fn deliver(&self, ticket: Ticket, answer: Answer, news: &mut News) {
+        news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
     }
 
     /// Sends as much as the socket takes.
     pub(super) fn flush(&mut self, now: Moment, news: &mut News) {
         if self.is_up() {
-            self.encode(now);
+            self.queue.send(&mut self.outbox, self.dialect, now);
         }
         let (Link::Up { socket } | Link::Greeting { socket, .. }) = &self.link else { return };
         if self.outbox.is_empty() {
@@ -508,38 +425,24 @@ impl Server {
         }
     }
 
-    /// Moves what is queued into the outbox. From then on it counts as sent.
-    fn encode(&mut self, now: Moment) {
-        while let Some(mut entry) = self.unsent.pop_front() {
-            if entry.keep_until.is_some_and(|it| now >= it) {
-                continue;
-            }
-            self.outbox.extend_from_slice(entry.request.bytes(self.dialect));
-            entry.since = now;
-            let patience_ms = entry.request.ttl_ms().max(SILENCE_MIN_MS);
-            let silent_until = now.plus_ms(patience_ms);
-            if self.awaiting.is_empty() || silent_until > self.silent_until {
-                self.silent_until = silent_until;
-            }
-            self.awaiting.push_back(entry);
-        }
-    }
-
+    /// Reads what there is.
     fn receive(&mut self, now: Moment, news: &mut News) {
-        let (Link::Up { socket } | Link::Greeting { socket, .. }) = &self.link else { return };
-        match self.inbox.receive(socket) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => return self.break_off(&error_words(&error), now, news),
-        }
-        self.heard_at = now;
-        self.silent_until = self.silent_until.max(now.plus_ms(SILENCE_MIN_MS));
-        let read = match self.link {
-            Link::Greeting { .. } => self.read_greeting(now, news),
-            _ => Ok(()),
-        };
-        if read.and_then(|()| self.read_answers(news)).is_err() {
-            self.break_off("it said what no server should", now, news);
+        loop {
+            let (Link::Up { socket } | Link::Greeting { socket, .. }) = &self.link else { return };
+            let received = match self.inbox.receive(socket) {
+                Ok(Received::Nothing) => return,
+                Ok(received) => received,
+                Err(error) => return self.break_off(&error_words(&error), now, news),
+            };
+            self.heard_at = now;
+            self.queue.hear(now);
+            let read = self.read_greeting(now, news).and_then(|()| self.read_answers(news));
+            if read.is_err() {
+                return self.break_off("it said what no server should", now, news);
+            }
+            if received == Received::All {
+                return;
+            }
         }
     }
 
@@ -557,17 +460,14 @@ impl Server {
 
     fn read_answers(&mut self, news: &mut News) -> Result<(), Nonsense> {
         while self.is_up() {
-            let Some(front) = self.awaiting.front() else {
+            let Some(wanted) = self.queue.replies_wanted(self.dialect) else {
                 // Nothing is owed, so nothing may be there.
                 return if self.inbox.is_empty() { Ok(()) } else { Err(Nonsense) };
             };
-            let wanted = front.request.replies(self.dialect);
             let Some(replies) = self.inbox.next_many(wanted)? else { return Ok(()) };
-            let answer = front.request.answer(self.dialect, replies).ok_or(Nonsense)?;
-            if let Some(ticket) = front.ticket {
+            if let Some((ticket, answer)) = self.queue.settle(replies, self.dialect)? {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
             }
-            self.awaiting.pop_front();
         }
         Ok(())
     }

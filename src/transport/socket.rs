@@ -101,6 +101,13 @@ impl Socket {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
+    /// Whether it is writable now.
+    pub(super) fn is_writable(&self) -> bool {
+        let mut watched = [watch(self.fd(), true)];
+        poll(&mut watched, Moment::from_nanos(0));
+        watched[0].revents != 0
+    }
+
     /// Sends what fits; `Ok(0)` if nothing does.
     pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]

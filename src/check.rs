@@ -1,0 +1,35 @@
+//! Arguments that every locking call takes.
+
+use crate::error::Error;
+use crate::quorum::validity::{Drift, TTL_MAX_MS};
+
+/// The longest resource name: far more than any is, and little enough to send to every server.
+const RESOURCE_MAX: usize = 64 * 1024;
+
+pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
+    match resource.len() {
+        0 => Err(Error::invalid("resource is empty")),
+        1..=RESOURCE_MAX => Ok(()),
+        length => {
+            let words = format!("resource is {length} bytes long, more than {RESOURCE_MAX}");
+            Err(Error::invalid(words))
+        }
+    }
+}
+
+/// A TTL has to leave some validity.
+pub(crate) fn ttl(ttl_ms: i64, drift: Drift) -> Result<(), Error> {
+    if ttl_ms < 1 {
+        return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, less than 1")));
+    }
+    if ttl_ms > TTL_MAX_MS {
+        return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, more than {TTL_MAX_MS}")));
+    }
+    if drift.validity_ms(ttl_ms) < 1 {
+        let allowance_ms = drift.allowance_ms(ttl_ms);
+        return Err(Error::invalid(format!(
+            "ttl_ms is {ttl_ms}, and {allowance_ms} ms of it are allowed for drift: no validity is left"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! What is asked of one server, in the order in which it was asked: what waits to be sent, and what
+//! was sent and waits for its replies.
+//!
+//! What was sent stays in the queue until its replies have come, whoever still cares: so no reply
+//! ever goes to the wrong request.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::Ticket;
+use super::command::{Answer, Dialect, Request, Verb};
+use super::reply::Nonsense;
+use crate::clock::Moment;
+
+/// How many requests may wait before no more are taken, and how many with the releases that come
+/// behind them.
+const REQUESTS_MAX: usize = 1024;
+const RELEASES_MAX: usize = 2 * REQUESTS_MAX;
+
+/// How long an answer is waited for, at least, before the connection is given up as dead.
+const SILENCE_MIN_MS: i64 = 5_000;
+
+#[derive(Default)]
+pub(super) struct Queue {
+    unsent: VecDeque<Entry>,
+    awaiting: VecDeque<Entry>,
+    /// When so long a silence is enough; of a meaning only while something is awaited.
+    silent_until: Option<Moment>,
+}
+
+struct Entry {
+    request: Arc<Request>,
+    /// Who waits for the answer; nobody, if none.
+    ticket: Option<Ticket>,
+    /// When it was queued, and later when it was sent.
+    since: Moment,
+    /// A release is worth sending until then, over another connection if need be: after that, the
+    /// key has expired. Nothing else is ever sent twice.
+    keep_until: Option<Moment>,
+}
+
+impl Queue {
+    pub(super) fn is_full(&self) -> bool {
+        self.length() >= REQUESTS_MAX
+    }
+
+    /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
+    pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
+        let is_release = request.verb() == Verb::Release;
+        if self.length() < if is_release { RELEASES_MAX } else { REQUESTS_MAX } {
+            let keep_until = is_release.then(|| now.plus_ms(request.ttl_ms()));
+            let request = Arc::clone(request);
+            self.unsent.push_back(Entry { request, ticket, since: now, keep_until });
+        }
+    }
+
+    /// Nobody waits for this ticket's answer any more. A request that was not sent yet never will
+    /// be, unless it is a release. Returns when it was sent, if it was.
+    pub(super) fn abandon(&mut self, ticket: Ticket) -> Option<Moment> {
+        self.unsent.retain_mut(|entry| {
+            let is_it = entry.ticket == Some(ticket);
+            if is_it {
+                entry.ticket = None;
+            }
+            !is_it || entry.keep_until.is_some()
+        });
+        let entry = self.awaiting.iter_mut().find(|it| it.ticket == Some(ticket))?;
+        entry.ticket = None;
+        Some(entry.since)
+    }
+
+    /// Moves what waits to be sent into the outbox. From then on it counts as sent.
+    pub(super) fn send(&mut self, outbox: &mut Vec<u8>, dialect: Dialect, now: Moment) {
+        while let Some(mut entry) = self.unsent.pop_front() {
+            if entry.keep_until.is_some_and(|it| now >= it) {
+                continue;
+            }
+            outbox.extend_from_slice(entry.request.bytes(dialect));
+            entry.since = now;
+            let enough = now.plus_ms(entry.request.ttl_ms().max(SILENCE_MIN_MS));
+            self.silent_until = self.silent_until.max(Some(enough));
+            self.awaiting.push_back(entry);
+        }
+    }
+
+    /// The oldest request was sent then, and is not answered yet.
+    pub(super) fn owes_since(&self) -> Option<Moment> {
+        self.awaiting.front().map(|it| it.since)
+    }
+
+    /// The server was heard, so the connection is alive.
+    pub(super) fn hear(&mut self, now: Moment) {
+        let enough = now.plus_ms(SILENCE_MIN_MS);
+        self.silent_until = self.silent_until.max(Some(enough));
+    }
+
+    /// When a server that says nothing is to be given up: once the longest TTL in flight is over.
+    pub(super) fn give_up_at(&self) -> Option<Moment> {
+        if self.awaiting.is_empty() { None } else { self.silent_until }
+    }
+
+    /// How many replies the oldest request still has to get in all.
+    pub(super) fn replies_wanted(&self, dialect: Dialect) -> Option<usize> {
+        self.awaiting.front().map(|it| it.request.replies(dialect))
+    }
+
+    /// The oldest request has got its replies. Returns its answer, if anybody waits for it.
+    pub(super) fn settle(
+        &mut self,
+        replies: &mut Vec<Value>,
+        dialect: Dialect,
+    ) -> Result<Option<(Ticket, Answer)>, Nonsense> {
+        let front = self.awaiting.front().ok_or(Nonsense)?;
+        let answer = front.request.answer(dialect, replies).ok_or(Nonsense)?;
+        let ticket = front.ticket;
+        self.awaiting.pop_front();
+        if self.awaiting.is_empty() {
+            self.silent_until = None;
+        }
+        Ok(ticket.map(|it| (it, answer)))
+    }
+
+    /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
+    /// whether the request was sent, and keeps the releases for the next connection.
+    pub(super) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
+        self.silent_until = None;
+        let sent = mem::take(&mut self.awaiting).into_iter().map(|it| (it, true));
+        let unsent = mem::take(&mut self.unsent).into_iter().map(|it| (it, false));
+        for (mut entry, was_sent) in sent.chain(unsent) {
+            if let Some(ticket) = entry.ticket.take() {
+                tell(ticket, was_sent);
+            }
+            if entry.keep_until.is_some() {
+                self.unsent.push_back(entry);
+            }
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.unsent.len() + self.awaiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::Token;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const TICKET: Ticket = Ticket { place: 0, generation: 1 };
+    const OTHER: Ticket = Ticket { place: 1, generation: 2 };
+
+    fn request(verb: Verb) -> Arc<Request> {
+        let resource = Arc::from(&b"r"[..]);
+        Arc::new(Request::new(verb, resource, Token::from_random([7; 20]), 10_000))
+    }
+
+    fn send(queue: &mut Queue, now: Moment) -> usize {
+        let mut outbox = Vec::new();
+        queue.send(&mut outbox, Dialect::default(), now);
+        outbox.len()
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_sent_unless_it_is_a_release() {
+        let mut queue = Queue::default();
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        assert_eq!(queue.abandon(TICKET), None);
+        assert_eq!(send(&mut queue, NOW), 0);
+        queue.push(&request(Verb::Release), Some(TICKET), NOW);
+        assert_eq!(queue.abandon(TICKET), None);
+        assert!(send(&mut queue, NOW) > 0);
+    }
+
+    #[test]
+    fn the_reply_to_an_abandoned_request_goes_to_nobody_else() {
+        let mut queue = Queue::default();
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        queue.push(&request(Verb::Acquire), Some(OTHER), NOW);
+        send(&mut queue, NOW);
+        assert_eq!(queue.abandon(TICKET), Some(NOW));
+        let mut granted = vec![Value::Okay, Value::Int(10_000)];
+        assert_eq!(queue.settle(&mut granted, Dialect::default()), Ok(None));
+        let mut taken = vec![Value::Nil, Value::Int(5)];
+        let answer = Answer::Foreign { left_ms: Some(5) };
+        assert_eq!(queue.settle(&mut taken, Dialect::default()), Ok(Some((OTHER, answer))));
+        assert_eq!(queue.settle(&mut vec![Value::Okay], Dialect::default()), Err(Nonsense));
+    }
+
+    #[test]
+    fn releases_outlive_the_connection_but_not_the_key() {
+        let mut queue = Queue::default();
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        queue.push(&request(Verb::Release), None, NOW);
+        send(&mut queue, NOW);
+        let mut told = Vec::new();
+        queue.fail(|ticket, sent| told.push((ticket, sent)));
+        assert_eq!(told, [(TICKET, true)]);
+        assert!(send(&mut queue, NOW.plus_ms(9_999)) > 0);
+        queue.fail(|_, _| {});
+        assert_eq!(send(&mut queue, NOW.plus_ms(10_000)), 0);
+    }
+
+    #[test]
+    fn silence_is_borne_for_the_longest_ttl_in_flight() {
+        let mut queue = Queue::default();
+        assert_eq!(queue.give_up_at(), None);
+        queue.push(&request(Verb::Acquire), None, NOW);
+        send(&mut queue, NOW);
+        assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(10_000)));
+        queue.hear(NOW.plus_ms(9_000));
+        assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(14_000)));
+    }
+
+    #[test]
+    fn there_is_a_bound_with_room_for_the_releases() {
+        let mut queue = Queue::default();
+        (0..2 * REQUESTS_MAX).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
+        assert!(queue.is_full());
+        assert_eq!(queue.length(), REQUESTS_MAX);
+        (0..2 * RELEASES_MAX).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
+        assert_eq!(queue.length(), RELEASES_MAX);
+    }
+}
