@@ -70,6 +70,16 @@ impl Inquiry {
         Self { count, reasons: Vec::new() }
     }
 
+    fn is_decided(&self) -> bool {
+        match &self.count {
+            Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
+                round.outcome().is_some()
+            }
+            Count::Census(census) => census.finding().is_some(),
+            Count::Roll(ballot) => ballot.pending() == 0,
+        }
+    }
+
     /// How it ended. One that never did found too few servers.
     pub(crate) fn outcome(&self) -> Outcome {
         let outcome = match &self.count {
@@ -187,6 +197,9 @@ fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> 
 
 impl Tally for Inquiry {
     fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        if self.is_decided() {
+            return true;
+        }
         let plain = match &answer {
             Answer::Done => Vote::Yes,
             Answer::Failed(_) => Vote::Unusable,

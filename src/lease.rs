@@ -151,7 +151,7 @@ impl Lease {
     /// Makes it the holder of a lock that was taken or extended without some servers.
     pub(crate) fn keep(&mut self, hold: Arc<Hold>, absent: String, now: Moment) {
         self.absent = absent;
-        self.validity_ms = hold.remaining_ms(now);
+        self.validity_ms = hold.valid_until().ms_since(now);
         self.hold = Some(hold);
     }
 

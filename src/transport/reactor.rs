@@ -58,6 +58,9 @@ struct Call<T> {
     since: Moment,
     until: Moment,
     decided: bool,
+    /// Whether its thread sleeps until it is woken. Waking costs a system call, so one that does
+    /// not sleep is not woken.
+    asleep: bool,
 }
 
 type Guard<'a, T> = MutexGuard<'a, Core<T>>;
@@ -123,7 +126,7 @@ impl<T: Tally> Reactor<T> {
                     waker.wake();
                 }
             }
-            let wake = Arc::clone(&core.calls[ticket.place].wake);
+            let wake = core.fall_asleep(ticket);
             core = wake.wait(core).unwrap_or_else(PoisonError::into_inner);
         }
         let call = core.close_call(ticket);
@@ -293,7 +296,8 @@ impl<T: Tally> Core<T> {
         self.generation += 1;
         let generation = self.generation;
         let sent = Servers::default();
-        let call = Call { generation, tally, pending, sent, since, until, decided: false };
+        let call =
+            Call { generation, tally, pending, sent, since, until, decided: false, asleep: false };
         let place = self.calls.iter().position(|it| it.call.is_none()).unwrap_or_else(|| {
             self.calls.push(Place { wake: Arc::default(), call: None });
             self.calls.len() - 1
@@ -314,15 +318,24 @@ impl<T: Tally> Core<T> {
         call
     }
 
+    /// What will wake the thread of this call.
+    fn fall_asleep(&mut self, ticket: Ticket) -> Arc<Condvar> {
+        let place = &mut self.calls[ticket.place];
+        if let Some(call) = &mut place.call {
+            call.asleep = true;
+        }
+        Arc::clone(&place.wake)
+    }
+
     fn is_decided(&self, ticket: Ticket) -> bool {
         self.calls[ticket.place].call.as_ref().is_none_or(|it| it.decided)
     }
 
-    fn wake_next_driver(&self) {
+    fn wake_next_driver(&mut self) {
         if !self.driven {
-            let waits = |it: &&Place<T>| it.call.as_ref().is_some_and(|it| !it.decided);
-            if let Some(place) = self.calls.iter().find(waits) {
-                place.wake.notify_one();
+            let waits = |it: &&mut Place<T>| it.call.as_ref().is_some_and(|it| !it.decided);
+            if let Some(Place { wake, call: Some(call) }) = self.calls.iter_mut().find(waits) {
+                call.wake(wake);
             }
         }
     }
@@ -419,6 +432,12 @@ impl<T: Tally> Call<T> {
     fn decide(&mut self, wake: &Condvar) {
         if !self.decided {
             self.decided = true;
+            self.wake(wake);
+        }
+    }
+
+    fn wake(&mut self, wake: &Condvar) {
+        if mem::take(&mut self.asleep) {
             wake.notify_one();
         }
     }
