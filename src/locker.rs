@@ -35,7 +35,7 @@ pub struct Locker<X, E> {
 
 /// How long to go on trying.
 #[derive(Clone, Copy)]
-pub(crate) enum Plan {
+enum Plan {
     /// So many tries.
     Tries(i64),
     /// Until then.
@@ -51,7 +51,7 @@ enum Miss {
 }
 
 impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
-    pub(crate) fn new(
+    pub fn new(
         transport: X,
         entropy: E,
         endpoints: Vec<Endpoint>,
@@ -60,12 +60,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         Self { transport, entropy, endpoints, settings, continued: Continued::default() }
     }
 
-    pub(crate) fn transport(&self) -> &X {
+    pub fn transport(&self) -> &X {
         &self.transport
     }
 
     /// Connects now. Returns the words about servers that are not up.
-    pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
+    pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         if timeout_ms < 0 {
             return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
         }
@@ -81,16 +81,11 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         Ok(roll.absent(&self.endpoints))
     }
 
-    pub(crate) fn lock(
-        &self,
-        resource: &[u8],
-        ttl_ms: i64,
-        lease: &mut Lease,
-    ) -> Result<(), Error> {
+    pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
         self.lock_by(Plan::Tries(self.settings.retry_count()), resource, ttl_ms, lease)
     }
 
-    pub(crate) fn try_lock(
+    pub fn try_lock(
         &self,
         resource: &[u8],
         ttl_ms: i64,
@@ -105,7 +100,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         self.lock_by(plan, resource, ttl_ms, lease)
     }
 
-    pub(crate) fn continue_lock(
+    pub fn continue_lock(
         &self,
         resource: &[u8],
         ttl_ms: i64,
@@ -132,14 +127,14 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         Ok(())
     }
 
-    pub(crate) fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
+    pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
         check::ttl(ttl_ms, self.settings.drift())?;
         let hold = self.require_hold(lease)?;
         let outcome = self.extend_hold(&hold, ttl_ms);
         self.settle(lease, hold, outcome)
     }
 
-    pub(crate) fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
+    pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
         let hold = self.require_hold(lease)?;
         let before = hold.pass_to(Phase::Releasing);
         self.continued.forget(&hold);
@@ -171,7 +166,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
     }
 
-    pub(crate) fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
+    pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
         if least_ms < 0 {
             return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
         }
@@ -184,7 +179,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         Ok(())
     }
 
-    pub(crate) fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
+    pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
         check::resource(resource)?;
         let until = self.transport.now().plus_ms(self.connect_ms());
         self.meet_if_needed(until).map_err(|it| self.error(it))?;

@@ -13,7 +13,7 @@ const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
 /// The settings of a manager. Each is a number that may be changed and read at any time, also in a
 /// child that was forked meanwhile.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub struct Settings {
     retry_count: AtomicI64,
     retry_delay_ms: AtomicI64,
     drift: AtomicU64,
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
+    pub fn set_retry(&self, count: i32, delay_ms: i32) -> Result<(), Error> {
         if count < 1 {
             return Err(Error::invalid(format!("count is {count}, but at least 1 try is made")));
         }
@@ -33,7 +33,7 @@ impl Settings {
         Ok(())
     }
 
-    pub(crate) fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
+    pub fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> Result<(), Error> {
         let bounds = [("connect_ms", connect_ms, 1), ("reply_ms", reply_ms, 0)];
         for (name, value, least) in bounds {
             if !(least..=TIMEOUT_MAX_MS).contains(&value) {
@@ -45,7 +45,7 @@ impl Settings {
         Ok(())
     }
 
-    pub(crate) fn set_drift(&self, factor: f64) -> Result<(), Error> {
+    pub fn set_drift(&self, factor: f64) -> Result<(), Error> {
         let Some(drift) = Drift::new(factor) else {
             let words = format!("factor is {factor}, but has to be at least 0 and less than 1");
             return Err(Error::invalid(words));
@@ -54,19 +54,19 @@ impl Settings {
         Ok(())
     }
 
-    pub(crate) fn retry_count(&self) -> i64 {
+    pub fn retry_count(&self) -> i64 {
         self.retry_count.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn retry_delay_ms(&self) -> i64 {
+    pub fn retry_delay_ms(&self) -> i64 {
         self.retry_delay_ms.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn drift(&self) -> Drift {
+    pub fn drift(&self) -> Drift {
         Drift::new(f64::from_bits(self.drift.load(Ordering::Relaxed))).unwrap_or(Drift::DEFAULT)
     }
 
-    pub(crate) fn timeouts(&self) -> &Arc<Timeouts> {
+    pub fn timeouts(&self) -> &Arc<Timeouts> {
         &self.timeouts
     }
 }

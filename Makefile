@@ -1,0 +1,121 @@
+# redlock: build it, see it work, test it, install it. Cargo does the building; this file knows
+# what to call and in which order. `make help` lists what there is.
+
+CARGO = cargo
+CFLAGS = -O2
+CXXFLAGS = -O2
+WARNINGS = -Wall -Wextra -Wpedantic -Werror
+
+PREFIX ?= /usr/local
+LIBDIR ?= lib
+INCLUDEDIR ?= include
+DESTDIR ?=
+
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+RELEASE = $(TARGET)/release
+EXAMPLES = $(TARGET)/examples
+
+# For programs that run from here: the headers, the library, and where it is when they start.
+HEADERS = include/redlock.h include/redlock.hpp include/redlock-cpp/redlock.h
+USE_HERE = -pthread -Iinclude -L$(RELEASE) -lredlock -Wl,-rpath,"$(abspath $(RELEASE))"
+COMPILE_C = $(CC) -std=c11 $(WARNINGS) $(CFLAGS)
+COMPILE_CXX = $(CXX) -std=c++11 $(WARNINGS) $(CXXFLAGS)
+
+INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" \
+	sh packaging/install.sh
+TOOLS = CC="$(CC)" sh packaging/tools.sh
+
+.NOTPARALLEL:
+.PHONY: all build help demo test bench header examples lint install uninstall clean \
+	demo-tools test-tools test-install test-demo go-example
+
+all: build
+
+help:
+	@echo 'make              build the shared and the static library in $(RELEASE)'
+	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
+	@echo 'make test         check everything'
+	@echo 'make bench        measure'
+	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
+	@echo 'make header       generate include/redlock.h anew from src/ffi'
+	@echo 'make lint         format and lints'
+	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR= and INCLUDEDIR='
+	@echo 'make uninstall    with the same variables'
+	@echo 'make clean        remove what was built'
+	@echo
+	@echo 'demo and test install the programs that they lack; with NO_INSTALL=1 they only name them.'
+
+build:
+	$(CARGO) build --release
+	@sh packaging/install.sh link $(RELEASE)
+
+# The demo ---------------------------------------------------------------------------------------
+
+demo: demo-tools build $(EXAMPLES)/demo
+	@$(EXAMPLES)/demo
+
+demo-tools:
+	@$(TOOLS) demo
+
+DEMO_PARTS = c-examples/demo.c $(wildcard c-examples/demo/*.c)
+
+$(EXAMPLES)/demo: $(DEMO_PARTS) c-examples/demo/demo.h $(HEADERS)
+	@mkdir -p $(EXAMPLES)
+	$(COMPILE_C) -o $@ $(DEMO_PARTS) $(USE_HERE)
+
+# Tests: what cargo says comes last, so that its verdict stays in sight ---------------------------
+
+test: test-tools build lint test-install test-demo
+	$(CARGO) test
+
+test-tools:
+	@$(TOOLS) test
+
+test-install: build
+	@MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" sh packaging/test-install.sh
+
+test-demo: build $(EXAMPLES)/demo
+	@sh packaging/test-demo.sh $(EXAMPLES)/demo
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	@sh packaging/lint.sh
+
+bench: build
+	$(CARGO) bench
+
+header:
+	UPDATE_HEADER=1 $(CARGO) test --test header
+
+# Examples ---------------------------------------------------------------------------------------
+
+C_EXAMPLES = $(patsubst c-examples/%.c,$(EXAMPLES)/%,$(wildcard c-examples/*.c))
+CXX_EXAMPLES = $(patsubst c-examples/%.cpp,$(EXAMPLES)/%,$(wildcard c-examples/*.cpp))
+
+examples: build $(C_EXAMPLES) $(CXX_EXAMPLES) go-example
+
+$(EXAMPLES)/%: c-examples/%.c $(HEADERS)
+	@mkdir -p $(EXAMPLES)
+	$(COMPILE_C) -o $@ $< $(USE_HERE)
+
+$(EXAMPLES)/%: c-examples/%.cpp $(HEADERS)
+	@mkdir -p $(EXAMPLES)
+	$(COMPILE_CXX) -o $@ $< $(USE_HERE)
+
+go-example: build
+	@if command -v go > /dev/null; then CC="$(CC)" sh packaging/go-example.sh $(RELEASE) $(EXAMPLES); \
+	else echo 'There is no go here: the Go example is left out.'; fi
+
+# Installation -----------------------------------------------------------------------------------
+
+# What is built is installed as it is: root may have no Rust toolchain.
+install:
+	@test -f $(RELEASE)/libredlock.a || $(MAKE) build
+	@$(INSTALL) install $(RELEASE)
+
+uninstall:
+	@$(INSTALL) uninstall $(RELEASE)
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,25 @@
+#!/bin/sh
+# The programs that are not Rust: formatted Go, Ruby without warnings. What is not there is left out;
+# `make test` sees to it that it is there.
+set -eu
+cd "$(dirname "$0")/.."
+
+failed=0
+
+if command -v gofmt >/dev/null 2>&1; then
+    unformatted=$(find c-examples tests benches -name '*.go' -exec gofmt -l {} +)
+    if [ -n "$unformatted" ]; then
+        echo "lint: gofmt would change: $unformatted" >&2
+        failed=1
+    fi
+fi
+
+if command -v ruby >/dev/null 2>&1; then
+    said=$(find c-examples tests benches -name '*.rb' -print -exec ruby -wc {} \; 2>&1)
+    if printf '%s\n' "$said" | grep -v -e '\.rb$' -e '^Syntax OK$' >/dev/null; then
+        printf 'lint: ruby -wc:\n%s\n' "$said" >&2
+        failed=1
+    fi
+fi
+
+exit $failed

@@ -1,0 +1,170 @@
+#!/bin/sh
+# Sees to it that the programs are there that a target of the Makefile runs.
+#
+# Usage: tools.sh demo|test
+# What is missing is installed through the system's package manager where that can be done without
+# asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
+# NO_INSTALL=1, this says what is missing and how to get it, and fails.
+set -eu
+
+what_for=$1
+valkey='valkey-compat-redis' # Fedora's Valkey, with redis-server as a name of it
+
+main() {
+    missing=$(missing_tools)
+    [ -n "$missing" ] || exit 0
+    echo "tools: missing for \`make $what_for\`:$missing" >&2
+    find_manager
+    packages=$(for tool in $missing; do package_of "$tool"; done | sort -u | tr '\n' ' ')
+    may_install || give_up
+    echo "tools: installing with $manager: $packages" >&2
+    install_packages >&2 || echo "tools: $manager failed" >&2
+    add_rust_components >&2
+    missing=$(missing_tools)
+    [ -z "$missing" ] || give_up
+}
+
+missing_tools() {
+    has cargo || printf ' cargo'
+    has "${CC:-cc}" || printf ' cc'
+    has redis-server || { [ "$what_for" = demo ] && has_other_server; } || printf ' redis-server'
+    [ "$what_for" = test ] || return 0
+    for tool in g++ clang go gofmt ruby valgrind pkg-config ps; do
+        has "$tool" || printf ' %s' "$tool"
+    done
+    ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
+    for component in rustfmt clippy; do
+        has_component "$component" || printf ' %s' "$component"
+    done
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# The demo takes these as well; the tests ask for redis-server by that name.
+has_other_server() {
+    has "${REDIS_SERVER:-valkey-server}"
+}
+
+has_component() {
+    case $1 in
+    rustfmt) cargo fmt --version ;;
+    clippy) cargo clippy --version ;;
+    esac >/dev/null 2>&1
+}
+
+find_manager() {
+    manager=
+    for candidate in apt-get dnf apk pacman brew; do
+        if has "$candidate"; then
+            manager=$candidate
+            break
+        fi
+    done
+}
+
+# The package that brings a tool; nothing where it does not come from the package manager.
+package_of() {
+    case $manager/$1 in
+    */cargo | */rustfmt | */clippy) ;;
+    apt-get/cc) echo gcc libc6-dev ;;
+    */cc) echo gcc ;;
+    dnf/redis-server) if dnf -q list $valkey >/dev/null 2>&1; then echo $valkey; else echo redis; fi ;;
+    pacman/redis-server) echo valkey ;;
+    apk/redis-server | brew/redis-server) echo redis ;;
+    dnf/g++) echo gcc-c++ ;;
+    pacman/g++ | brew/g++) echo gcc ;;
+    apt-get/go | apt-get/gofmt) echo golang-go ;;
+    dnf/go | dnf/gofmt) echo golang ;;
+    */gofmt) echo go ;;
+    apt-get/ruby-fiddle) echo libruby ;;
+    dnf/ruby-fiddle) echo rubygem-fiddle ;;
+    apt-get/valgrind) echo valgrind libc6-dbg ;;
+    apt-get/pkg-config) echo pkg-config ;;
+    dnf/pkg-config) echo pkgconf-pkg-config ;;
+    */pkg-config) echo pkgconf ;;
+    dnf/ps | pacman/ps) echo procps-ng ;;
+    */ps) echo procps ;;
+    *) echo "$1" ;;
+    esac
+}
+
+may_install() {
+    [ -z "${NO_INSTALL:-}" ] && [ -n "$manager" ] || return 1
+    as_root=
+    if [ "$manager" = brew ] || [ "$(id -u)" = 0 ]; then
+        return 0
+    fi
+    as_root='sudo -n'
+    has sudo && sudo -n true 2>/dev/null
+}
+
+# $packages and $as_root are lists of words.
+# shellcheck disable=SC2086
+install_packages() {
+    [ -n "${packages%% *}" ] || return 0
+    case $manager in
+    apt-get) install_debian ;;
+    dnf) $as_root dnf install -y -q $packages ;;
+    apk) $as_root apk add --quiet --no-progress $packages ;;
+    pacman) $as_root pacman -Sy --noconfirm --needed --noprogressbar $packages ;;
+    brew) HOMEBREW_NO_AUTO_UPDATE=1 brew install --quiet $packages ;;
+    esac
+}
+
+# Debian's package would start a server on port 6379, now and at each boot. Nobody asked for one.
+# shellcheck disable=SC2086
+install_debian() {
+    options='-y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0'
+    as_root="$as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1"
+    keep_quiet=
+    case " $packages" in *" redis-server "*) [ ! -d /run/systemd/system ] || keep_quiet=yes ;; esac
+
+    [ -z "$keep_quiet" ] || $as_root systemctl --quiet --runtime mask redis-server.service
+    done_well=0
+    $as_root apt-get update -qq || echo "tools: apt-get update failed, going on with what is known"
+    $as_root apt-get install $options $packages >/dev/null || done_well=1
+    if [ -n "$keep_quiet" ]; then
+        $as_root systemctl --quiet --runtime unmask redis-server.service
+        $as_root systemctl --quiet disable redis-server.service || true
+    fi
+    return $done_well
+}
+
+# They belong to the toolchain. A distribution that packages Rust itself has them apart.
+add_rust_components() {
+    for tool in $missing; do
+        case $tool in
+        rustfmt | clippy) ! has rustup || rustup --quiet component add "$tool" || true ;;
+        esac
+    done
+}
+
+give_up() {
+    echo "tools: these are needed for \`make $what_for\` and could not be installed here:" >&2
+    for tool in $missing; do
+        echo "  $tool: $(how_to_get "$tool")" >&2
+    done
+    exit 1
+}
+
+how_to_get() {
+    package=$(package_of "$1" | tr '\n' ' ')
+    case $1 in
+    cargo) echo "the Rust toolchain, from https://rustup.rs" ;;
+    rustfmt | clippy) echo "rustup component add $1" ;;
+    *)
+        case $manager in
+        apt-get) echo "as root: apt-get update && apt-get install $package" ;;
+        dnf) echo "as root: dnf install $package" ;;
+        apk) echo "as root: apk add $package" ;;
+        pacman) echo "as root: pacman -S $package" ;;
+        brew) echo "brew install $package" ;;
+        *) echo "no package manager known here: install it by hand" ;;
+        esac
+        ;;
+    esac
+}
+
+main

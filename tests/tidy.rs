@@ -1,0 +1,153 @@
+//! The rules of the house that a machine can see: who may know what, and how long things get.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The only files with `unsafe`. DESIGN.md names them too.
+const UNSAFE: [&str; 5] =
+    ["clock.rs", "ffi/lease.rs", "ffi/mod.rs", "ffi/redlock.rs", "transport/socket.rs"];
+
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 70;
+
+#[test]
+fn unsafe_stands_only_in_the_files_that_the_design_names() {
+    let design = fs::read_to_string(root().join("DESIGN.md")).expect("DESIGN.md");
+    for (name, code) in sources() {
+        let code = code.replace("#[unsafe(no_mangle)]", "");
+        let has = code.lines().any(|it| has_word(it, "unsafe"));
+        assert_eq!(has, UNSAFE.contains(&name.as_str()), "{name}: unsafe code, or none any more");
+        if has {
+            assert!(design.contains(&format!("`src/{name}`")), "DESIGN.md does not name {name}");
+        }
+    }
+}
+
+#[test]
+fn one_file_reads_the_clock_and_one_the_randomness() {
+    forbid("Instant::now", &[]);
+    forbid("SystemTime", &[]);
+    forbid("clock_gettime", &["clock.rs"]);
+    forbid("rand::rng", &["token.rs"]);
+    forbid("thread_rng", &[]);
+}
+
+#[test]
+fn nothing_is_printed_and_nothing_ends_the_process() {
+    for word in ["println!", "eprintln!", "print!", "eprint!", "dbg!", "process::exit", "abort()"] {
+        forbid(word, &[]);
+    }
+    forbid("thread::spawn", &[]);
+    forbid("thread::sleep", &[]);
+}
+
+#[test]
+fn the_rules_know_nothing_of_the_world() {
+    for (name, code) in sources().into_iter().filter(|it| it.0.starts_with("quorum/")) {
+        for line in code.lines().filter(|it| it.contains("crate::")) {
+            assert!(line.contains("crate::clock::Moment"), "{name}: {line}");
+        }
+        for word in ["clock::now", "std::net", "std::io", "redis"] {
+            assert!(!code_of(&code).contains(word), "{name} knows {word}");
+        }
+    }
+}
+
+#[test]
+fn nothing_points_back() {
+    let rules: [(&str, &[&str]); 3] = [
+        ("transport/", &["crate::ffi", "crate::locker", "crate::redlock", "crate::inquiry"]),
+        ("locker.rs", &["crate::ffi", "crate::redlock::"]),
+        ("inquiry.rs", &["crate::ffi", "crate::locker", "crate::redlock::"]),
+    ];
+    for (name, code) in sources() {
+        for (_, banned) in rules.iter().filter(|it| name.starts_with(it.0)) {
+            for word in *banned {
+                assert!(!code.contains(word), "{name} knows {word}");
+            }
+        }
+        let is_transport = name.starts_with("transport/");
+        let uses_redis = code_of(&code).lines().any(|it| it.contains("redis::"));
+        assert!(is_transport || !uses_redis, "{name} uses the redis crate");
+    }
+}
+
+#[test]
+fn files_and_functions_stay_short() {
+    for (name, code) in sources() {
+        let code = without_tests(&code);
+        let length = code.lines().count();
+        assert!(length <= FILE_LINES_MAX, "{name} has {length} lines without its tests");
+        for (function, length) in functions(code) {
+            assert!(length <= FUNCTION_LINES_MAX, "{name}: {function} has {length} lines");
+        }
+    }
+}
+
+fn forbid(word: &str, except: &[&str]) {
+    for (name, code) in sources() {
+        let found = code_of(without_tests(&code)).contains(word);
+        assert!(!found || except.contains(&name.as_str()), "{name} says {word}");
+    }
+}
+
+/// Every source file, by its name below `src`.
+fn sources() -> Vec<(String, String)> {
+    let top = root().join("src");
+    let mut found = Vec::new();
+    let mut folders = vec![top.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").map(|it| it.expect("an entry").path())
+        {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|it| it == "rs") {
+                let name = entry.strip_prefix(&top).expect("below src").to_string_lossy().into();
+                found.push((name, fs::read_to_string(&entry).expect("a source file")));
+            }
+        }
+    }
+    assert!(found.len() > 20, "the sources were not found");
+    found
+}
+
+/// The code without comments.
+fn code_of(code: &str) -> String {
+    let lines = code.lines().filter(|it| !it.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn without_tests(code: &str) -> &str {
+    code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default()
+}
+
+/// The functions with their lengths, as far as rustfmt's layout shows them.
+fn functions(code: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    let mut open: Option<(&str, usize, usize)> = None;
+    for (number, line) in code.lines().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        match open {
+            Some((name, start, depth)) if line.trim_end() == format!("{}}}", " ".repeat(depth)) => {
+                found.push((name, number - start + 1));
+                open = None;
+            }
+            None if line.contains("fn ") && !line.trim_start().starts_with("//") => {
+                let one_line = line.trim_end().ends_with('}') || line.trim_end().ends_with(';');
+                open = (!one_line).then_some((line.trim(), number, indent));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    let line = line.trim_start();
+    !line.starts_with("//")
+        && line.split(|it: char| !it.is_alphanumeric() && it != '_').any(|it| it == word)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
