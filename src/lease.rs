@@ -1,11 +1,12 @@
 //! One lock, held or not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use crate::clock::{self, Moment};
 use crate::fork::this_process;
 use crate::token::Token;
+use crate::transport::Servers;
 
 /// A lock that was taken. The leases that continue one lock share it.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Hold {
     process: u32,
     /// Until when it is valid; only ever grows.
     valid_until: AtomicI64,
+    /// The servers that may have it: those to which it was sent.
+    servers: AtomicU64,
     /// The longest TTL that a server may have given it.
     longest_ttl_ms: AtomicI64,
     phase: AtomicU8,
@@ -33,12 +36,19 @@ pub(crate) enum Phase {
 }
 
 impl Hold {
-    pub(crate) fn new(resource: Arc<[u8]>, token: Token, ttl_ms: i64, valid_until: Moment) -> Self {
+    pub(crate) fn new(
+        resource: Arc<[u8]>,
+        token: Token,
+        ttl_ms: i64,
+        valid_until: Moment,
+        servers: Servers,
+    ) -> Self {
         Self {
             resource,
             token,
             process: this_process(),
             valid_until: AtomicI64::new(valid_until.as_nanos()),
+            servers: AtomicU64::new(servers.bits()),
             longest_ttl_ms: AtomicI64::new(ttl_ms),
             phase: AtomicU8::new(Phase::Taken as u8),
         }
@@ -59,6 +69,15 @@ impl Hold {
     /// A server may have given it this TTL from now on.
     pub(crate) fn note_ttl(&self, ttl_ms: i64) {
         self.longest_ttl_ms.fetch_max(ttl_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn servers(&self) -> Servers {
+        Servers::from_bits(self.servers.load(Ordering::Acquire))
+    }
+
+    /// These servers may have it from now on.
+    pub(crate) fn note_servers(&self, servers: Servers) {
+        self.servers.fetch_or(servers.bits(), Ordering::AcqRel);
     }
 
     pub(crate) fn valid_until(&self) -> Moment {

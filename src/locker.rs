@@ -13,13 +13,16 @@ use crate::quorum::backoff;
 use crate::quorum::round::{Goal, Outcome};
 use crate::settings::Settings;
 use crate::token::{Entropy, Token, random};
-use crate::transport::command::{Request, Verb};
+use crate::transport::command::{Answer, Request, Verb};
 use crate::transport::endpoint::Endpoint;
-use crate::transport::{Patience, Servers, Transport};
+use crate::transport::{Patience, Servers, Tally, Transport};
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
 /// the derived reply timeouts.
 const QUESTION_TTL_MS: i64 = 10_000;
+
+/// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
+const LAST_TRY_MS: i64 = 25;
 
 /// How long servers are given to follow when a quorum is connected.
 const STRAGGLERS_MS: i64 = 20;
@@ -72,12 +75,14 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let began = self.transport.now();
         let limit_ms = if timeout_ms == 0 { self.connect_ms() } else { timeout_ms };
         let until = began.plus_ms(limit_ms);
-        self.meet(until).map_err(|it| self.error(it))?;
+        self.meet(until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
         // A quorum is up. The others may be about to follow.
         let now = self.transport.now();
         let grace_ms = now.ms_since(began).max(STRAGGLERS_MS);
         let roll = Inquiry::roll(self.endpoints.len());
-        let roll = self.transport.connect(roll, now.plus_ms(grace_ms).min(until));
+        let mut patience = self.patience(QUESTION_TTL_MS);
+        patience.until = now.plus_ms(grace_ms).min(until);
+        let roll = self.transport.connect(roll, patience);
         Ok(roll.absent(&self.endpoints))
     }
 
@@ -144,10 +149,15 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
         let ttl_ms = hold.longest_ttl_ms();
         // Without a quorum of connections the release is queued, and told to those that are there.
-        let _ = self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()));
-        let inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
+        let _ = self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()), ttl_ms);
+        let mut inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
+        let holders = hold.servers();
+        for server in (0..self.endpoints.len()).filter(|&it| !holders.contains(it)) {
+            // It was never sent there, so it is not there: asking would only lengthen a queue.
+            inquiry.handle_answer(server, Answer::Absent, self.transport.now());
+        }
         let request = self.request(Verb::Release, &hold, ttl_ms);
-        let (inquiry, _) = self.transport.ask(request, inquiry, self.patience(ttl_ms));
+        let (inquiry, _) = self.transport.ask(request, holders, inquiry, self.patience(ttl_ms));
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
             Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
@@ -182,11 +192,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
         check::resource(resource)?;
         let until = self.transport.now().plus_ms(self.connect_ms());
-        self.meet_if_needed(until).map_err(|it| self.error(it))?;
+        self.meet_if_needed(until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
         let (resource, nobody) = (Arc::from(resource), Token::from_random([0; 20]));
         let request = Request::new(Verb::Inspect, resource, nobody, QUESTION_TTL_MS);
         let census = Inquiry::census(self.endpoints.len());
-        let (census, _) = self.transport.ask(request, census, self.patience(QUESTION_TTL_MS));
+        let patience = self.patience(QUESTION_TTL_MS);
+        let (census, _) = self.transport.ask(request, self.all(), census, patience);
         match census.outcome() {
             Outcome::Reached => Ok(census.found_lock()),
             _ => Err(census.error(Status::Unreachable, &self.endpoints)),
@@ -210,9 +221,9 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let mut cut = Moment::NEVER;
         let hold = self.retry(plan, || {
             let outcome = self.attempt(&resource, ttl_ms, cut);
-            // The first attempt is never cut short; a later one is, at the end of the plan.
+            // The first attempt is never cut short; a later one is, soon after the end of the plan.
             if let Plan::Until(until) = plan {
-                cut = until.max(self.transport.now());
+                cut = until.max(self.transport.now()).plus_ms(LAST_TRY_MS);
             }
             outcome
         });
@@ -255,16 +266,16 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         cut: Moment,
     ) -> Result<(Arc<Hold>, String), Miss> {
         let token = Token::draw(&self.entropy).map_err(Miss::Fault)?;
-        self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()).min(cut))?;
+        self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()).min(cut), ttl_ms)?;
         let valid_until = self.settings.drift().deadline(self.transport.now(), ttl_ms);
         let request = Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms);
         let round = Inquiry::round(Goal::Take { valid_until }, self.endpoints.len());
         let mut patience = self.patience(ttl_ms);
         patience.until = patience.until.min(cut);
-        let (round, sent) = self.transport.ask(request, round, patience);
+        let (round, sent) = self.transport.ask(request, self.all(), round, patience);
         let status = match round.outcome() {
             Outcome::Reached => {
-                let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until);
+                let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until, sent);
                 return Ok((Arc::new(hold), round.absent(&self.endpoints)));
             }
             Outcome::TooLate => Status::TooSlow,
@@ -317,14 +328,19 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<String, Miss> {
         let valid_until = hold.valid_until();
         self.check_valid(hold, valid_until)?;
-        self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()).min(valid_until))?;
+        self.meet_if_needed(
+            self.transport.now().plus_ms(self.connect_ms()).min(valid_until),
+            ttl_ms,
+        )?;
         let extended_until = self.settings.drift().deadline(self.transport.now(), ttl_ms);
         let verb = if ttl_ms < hold.longest_ttl_ms() { Verb::ExtendAtLeast } else { Verb::Extend };
         hold.note_ttl(ttl_ms);
         let round = Inquiry::round(Goal::Keep { valid_until }, self.endpoints.len());
         let mut patience = self.patience(ttl_ms);
         patience.until = patience.until.min(valid_until);
-        let (round, _) = self.transport.ask(self.request(verb, hold, ttl_ms), round, patience);
+        let request = self.request(verb, hold, ttl_ms);
+        let (round, sent) = self.transport.ask(request, self.all(), round, patience);
+        hold.note_servers(sent);
         match round.outcome() {
             Outcome::Reached if !hold.has_ended() => {
                 hold.extend_to(extended_until);
@@ -344,13 +360,13 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let valid_until = hold.valid_until();
         self.check_valid(hold, valid_until).map_err(|it| self.error(it))?;
         let until = self.transport.now().plus_ms(self.connect_ms()).min(valid_until);
-        self.meet_if_needed(until).map_err(|it| self.error(it))?;
+        self.meet_if_needed(until, hold.longest_ttl_ms()).map_err(|it| self.error(it))?;
         let asked_at = self.transport.now();
         let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
         let inquiry = Inquiry::confirm(confirm, valid_until, self.endpoints.len());
         let ttl_ms = hold.longest_ttl_ms();
         let request = self.request(Verb::Inspect, hold, ttl_ms);
-        let (inquiry, _) = self.transport.ask(request, inquiry, self.patience(ttl_ms));
+        let (inquiry, _) = self.transport.ask(request, self.all(), inquiry, self.patience(ttl_ms));
         let now = self.transport.now();
         match inquiry.outcome() {
             Outcome::Reached if inquiry.confirmed_ms(now) >= least_ms => {
@@ -372,7 +388,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         hold.pass_to(Phase::Over);
         self.continued.forget(hold);
         let release = self.request(Verb::Release, hold, hold.longest_ttl_ms());
-        self.transport.tell(release, Servers::first(self.endpoints.len()));
+        self.transport.tell(release, hold.servers());
     }
 
     fn check_valid(&self, hold: &Hold, valid_until: Moment) -> Result<(), Miss> {
@@ -390,20 +406,25 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     /// Has a quorum of connections, or says why not.
-    fn meet_if_needed(&self, until: Moment) -> Result<(), Miss> {
-        match self.transport.is_connected(self.endpoints.len() / 2 + 1) {
+    fn meet_if_needed(&self, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
+        let quorum = self.endpoints.len() / 2 + 1;
+        match self.transport.is_connected(quorum, self.reply_ms(ttl_ms)) {
             true => Ok(()),
-            false => self.meet(until),
+            false => self.meet(until, ttl_ms),
         }
     }
 
-    fn meet(&self, until: Moment) -> Result<(), Miss> {
+    fn meet(&self, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
         let meet = Inquiry::round(Goal::Meet, self.endpoints.len());
-        let meet = self.transport.connect(meet, until);
+        let meet = self.transport.connect(meet, Patience { until, ..self.patience(ttl_ms) });
         match meet.outcome() {
             Outcome::Reached => Ok(()),
             _ => Err(Miss::Votes(Status::Unreachable, Box::new(meet))),
         }
+    }
+
+    fn all(&self) -> Servers {
+        Servers::first(self.endpoints.len())
     }
 
     fn request(&self, verb: Verb, hold: &Hold, ttl_ms: i64) -> Request {
@@ -411,8 +432,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     fn patience(&self, ttl_ms: i64) -> Patience {
-        let reply_ms = self.settings.timeouts().reply_ms(ttl_ms);
+        let reply_ms = self.reply_ms(ttl_ms);
         Patience { until: self.transport.now().plus_ms(reply_ms), reply_ms }
+    }
+
+    fn reply_ms(&self, ttl_ms: i64) -> i64 {
+        self.settings.timeouts().reply_ms(ttl_ms)
     }
 
     fn connect_ms(&self) -> i64 {

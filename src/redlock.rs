@@ -134,6 +134,19 @@ impl RedLock {
         self.locker()?.is_locked(resource)
     }
 
+    /// Closes, in a forked child, its copies of the parent's sockets; in the process that made them
+    /// it does nothing. For a child that lets go of the manager without having used it.
+    pub fn close_inherited(&self) {
+        let mut next = self.engine.get();
+        while let Some(engine) = next {
+            let reactor = engine.locker.transport();
+            if !reactor.is_ours() {
+                reactor.close_inherited();
+            }
+            next = engine.of_child.get();
+        }
+    }
+
     /// The locker of this process.
     fn locker(&self) -> Result<&Locker<Reactor<Inquiry>, SystemEntropy>, Error> {
         let mut place = &self.engine;

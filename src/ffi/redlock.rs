@@ -52,7 +52,9 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
         if !rl.is_null() {
             // SAFETY: `rl` came from RedLock_New's Arc::into_raw and, as the contract of this
             // function says, is given back only once.
-            drop(unsafe { Arc::from_raw(rl.cast_const()) });
+            let handle = unsafe { Arc::from_raw(rl.cast_const()) };
+            // In a child, a thread of the parent may keep the handle alive that is not there.
+            handle.manager.close_inherited();
         }
         Ok(())
     });

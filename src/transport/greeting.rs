@@ -67,8 +67,10 @@ impl Greeting {
         match reply {
             Value::Okay if self.answered < self.oaths => None,
             Value::ServerError(error) => {
-                // A server that still loads, or does not know us, says so to every command.
-                let is_final = ["LOADING", "NOAUTH"].contains(&error.code());
+                // A server that still loads, does not know us, or has no room for us, says so to
+                // whatever it is asked.
+                let is_final = ["LOADING", "NOAUTH", "DENIED"].contains(&error.code())
+                    || error.details().is_some_and(|it| it.contains("max number of clients"));
                 (is_final || self.answered < self.oaths).then(|| Failure::of_reply(error))
             }
             _ if self.answered < self.oaths => Some(Failure::Nonsense),

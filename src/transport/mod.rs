@@ -45,16 +45,16 @@ pub trait Transport<T: Tally> {
     fn now(&self) -> Moment;
 
     /// Makes connections and waits until the tally has heard enough; [`Answer::Done`] is a
-    /// connection.
-    fn connect(&self, tally: T, until: Moment) -> T;
+    /// connection to a server that keeps up with what it is asked.
+    fn connect(&self, tally: T, patience: Patience) -> T;
 
-    /// Whether so many connections are there already, as far as can be told without waiting.
-    fn is_connected(&self, enough: usize) -> bool;
+    /// Whether so many such connections are there already, as far as can be told without waiting.
+    fn is_connected(&self, enough: usize, reply_ms: i64) -> bool;
 
-    /// Asks all servers, and waits until the tally has heard enough. Requests that were sent go on
+    /// Asks some servers, and waits until the tally has heard enough. Requests that were sent go on
     /// after that, with nobody waiting for them; those that were not sent yet never will be, unless
     /// they are releases. Also tells to which servers a byte of the request may have been sent.
-    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers);
+    fn ask(&self, request: Request, to: Servers, tally: T, patience: Patience) -> (T, Servers);
 
     /// Sends a release to some servers, behind what was sent to them before, and waits for nothing.
     fn tell(&self, request: Request, servers: Servers);
@@ -90,9 +90,14 @@ impl Servers {
         self.0 & (1 << server) != 0
     }
 
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
+    /// The bits, one a server.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The servers of these bits.
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::clock::Moment;
 /// How many requests may wait before no more are taken, and how many with the releases that come
 /// behind them.
 const REQUESTS_MAX: usize = 1024;
-const RELEASES_MAX: usize = 2 * REQUESTS_MAX;
+const RELEASES_MAX: usize = 16 * REQUESTS_MAX;
 
 /// How long an answer is waited for, at least, before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;

@@ -190,17 +190,22 @@ impl<T: Tally> Reactor<T> {
         }
     }
 
-    /// Has a tally told of all servers, as `ask` does it for each, and waits for it.
+    /// Has a tally told of these servers, as `ask` does it for each, and waits for it.
     fn exchange(
         &self,
+        to: Servers,
         tally: T,
         until: Moment,
         mut ask: impl FnMut(&mut Server, Ticket, Moment, &mut News),
     ) -> (T, Servers) {
         let now = clock::now();
         let mut core = self.lock();
-        let ticket = core.open_call(tally, now, until);
-        core.for_each_server(|server, news| ask(server, ticket, now, news));
+        let ticket = core.open(Some(tally), to, now, until);
+        core.for_each_server(|server, news| {
+            if to.contains(server.index()) {
+                ask(server, ticket, now, news);
+            }
+        });
         core.deliver(now);
         let (core, call) = self.wait(core, ticket);
         self.leave(core);
@@ -216,29 +221,32 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         clock::now()
     }
 
-    fn is_connected(&self, enough: usize) -> bool {
+    fn is_connected(&self, enough: usize, reply_ms: i64) -> bool {
         let now = clock::now();
         let mut core = self.lock();
-        core.for_each_server(|server, news| server.look_alive(now, news));
+        let mut up = 0;
+        core.for_each_server(|server, news| {
+            up += usize::from(server.is_keeping_up(reply_ms, now, news));
+        });
         core.deliver(now);
-        let is_connected = core.servers.iter().filter(|it| it.is_up()).count() >= enough;
         self.leave(core);
-        is_connected
+        up >= enough
     }
 
-    fn connect(&self, tally: T, until: Moment) -> T {
+    fn connect(&self, tally: T, patience: Patience) -> T {
         self.look_up_names();
         let connect = |server: &mut Server, ticket, now, news: &mut News| {
             server.hurry(now);
             server.advance(now, news);
-            server.await_connection(ticket, news);
+            server.await_connection(ticket, patience.reply_ms, now, news);
         };
-        self.exchange(tally, until, connect).0
+        let all = Servers::first(self.lock().servers.len());
+        self.exchange(all, tally, patience.until, connect).0
     }
 
-    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers) {
+    fn ask(&self, request: Request, to: Servers, tally: T, patience: Patience) -> (T, Servers) {
         let request = Arc::new(request);
-        self.exchange(tally, patience.until, |server, ticket, now, news| {
+        self.exchange(to, tally, patience.until, |server, ticket, now, news| {
             server.ask(&request, ticket, patience.reply_ms, now, news);
         })
     }
@@ -261,7 +269,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     fn pause(&self, until: Moment) {
         self.look_up_names();
         let mut core = self.lock();
-        let ticket = core.open_pause(clock::now(), until);
+        let ticket = core.open(None, Servers::default(), clock::now(), until);
         let (core, _) = self.wait(core, ticket);
         self.leave(core);
     }
@@ -282,16 +290,7 @@ impl<T> Drop for Reactor<T> {
 }
 
 impl<T: Tally> Core<T> {
-    fn open_call(&mut self, tally: T, since: Moment, until: Moment) -> Ticket {
-        let pending = Servers::first(self.servers.len());
-        self.open(Some(tally), pending, since, until)
-    }
-
-    /// A call that waits for nothing but its time.
-    fn open_pause(&mut self, since: Moment, until: Moment) -> Ticket {
-        self.open(None, Servers::default(), since, until)
-    }
-
+    /// A call that waits for these servers, or, without a tally, for its time alone.
     fn open(&mut self, tally: Option<T>, pending: Servers, since: Moment, until: Moment) -> Ticket {
         self.generation += 1;
         let generation = self.generation;
@@ -411,8 +410,11 @@ impl<T: Tally> Core<T> {
                     if sent_at.is_some() {
                         call.sent = call.sent.with(index);
                     }
-                    let ms = now.ms_since(sent_at.unwrap_or(call.since));
-                    call.hear(index, Answer::Failed(Failure::NoAnswer { ms }), now, &place.wake);
+                    let failure = match sent_at {
+                        Some(sent_at) => Failure::NoAnswer { ms: now.ms_since(sent_at) },
+                        None => server.not_in_time(now.ms_since(call.since)),
+                    };
+                    call.hear(index, Answer::Failed(failure), now, &place.wake);
                 }
             }
             call.decide(&place.wake);

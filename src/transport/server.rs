@@ -112,11 +112,14 @@ impl Server {
         matches!(self.link, Link::Up { .. })
     }
 
-    /// Makes sure that a connection that counts as up is one, as far as can be seen.
-    pub(super) fn look_alive(&mut self, now: Moment, news: &mut News) {
-        if self.is_up() && now.ms_since(self.heard_at) >= QUIET_MS {
+    /// Whether there is a connection over which no answer is owed for longer than this, as far as
+    /// can be seen by looking.
+    pub(super) fn is_keeping_up(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> bool {
+        // The end of the stream, or late answers, may lie there if nobody has looked for a while.
+        if now.ms_since(self.heard_at) >= QUIET_MS || self.is_behind(reply_ms, now) {
             self.receive(now, news);
         }
+        self.is_up() && !self.is_behind(reply_ms, now)
     }
 
     /// Connects without regard to the pause after a failure, because a caller needs the server.
@@ -128,25 +131,32 @@ impl Server {
     }
 
     /// Has the ticket told as soon as there is a connection, or none to be had for now.
-    pub(super) fn await_connection(&mut self, ticket: Ticket, news: &mut News) {
-        match self.link {
-            Link::Up { .. } => self.deliver(ticket, Answer::Done, news),
-            Link::Down => self.deliver(ticket, Answer::Failed(self.not_connected()), news),
-            Link::Connecting { .. } | Link::Greeting { .. } => self.hopeful.push(ticket),
-        }
+    pub(super) fn await_connection(
+        &mut self,
+        ticket: Ticket,
+        reply_ms: i64,
+        now: Moment,
+        news: &mut News,
+    ) {
+        let answer = match self.obstacle(reply_ms, now, news) {
+            Some(failure) => Answer::Failed(failure),
+            None if self.is_up() => Answer::Done,
+            None => return self.hopeful.push(ticket),
+        };
+        self.deliver(ticket, answer, news);
     }
 
-    /// Queues a request whose answer the ticket waits for, for `patience_ms`. The ticket is told at
-    /// once if the server cannot be asked now.
+    /// Queues a request whose answer the ticket waits for. The ticket is told at once if the server
+    /// cannot be asked now, or owes an answer for longer than `reply_ms`.
     pub(super) fn ask(
         &mut self,
         request: &Arc<Request>,
         ticket: Ticket,
-        patience_ms: i64,
+        reply_ms: i64,
         now: Moment,
         news: &mut News,
     ) {
-        match self.obstacle(patience_ms, now, news) {
+        match self.obstacle(reply_ms, now, news) {
             None => self.queue.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), news);
@@ -195,10 +205,8 @@ impl Server {
     /// Sees what has come since somebody last waited for the socket: if nobody did for a while, it
     /// may be ready although its time is up.
     fn look(&mut self, now: Moment, news: &mut News) {
-        match &self.link {
-            Link::Connecting { socket, .. } if !socket.is_writable() => {}
-            Link::Down => {}
-            _ => self.handle_ready(now, news),
+        if !matches!(self.link, Link::Down) {
+            self.handle_ready(now, news);
         }
     }
 
@@ -234,6 +242,10 @@ impl Server {
     /// The socket is ready for something.
     pub(super) fn handle_ready(&mut self, now: Moment, news: &mut News) {
         if let Link::Connecting { socket, .. } = &self.link {
+            // What was ready may have been another socket, closed by somebody else meanwhile.
+            if !socket.is_writable() {
+                return;
+            }
             match socket.connected() {
                 Ok(()) => self.greet(now, news),
                 Err(error) => self.connect_failed(error_words(&error), now, news),
@@ -282,14 +294,11 @@ impl Server {
     }
 
     /// Why the server cannot be asked now.
-    fn obstacle(&mut self, patience_ms: i64, now: Moment, news: &mut News) -> Option<Failure> {
-        if self.owes_since(patience_ms, now) {
-            // The answers may lie there already, if nobody has looked.
-            self.receive(now, news);
-        }
+    fn obstacle(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> Option<Failure> {
+        self.is_keeping_up(reply_ms, now, news);
         if matches!(self.link, Link::Down) {
             Some(self.not_connected())
-        } else if self.owes_since(patience_ms, now) {
+        } else if self.is_behind(reply_ms, now) {
             let since = self.queue.owes_since().unwrap_or(now);
             Some(Failure::Behind { ms: now.ms_since(since) })
         } else if self.queue.is_full() {
@@ -299,8 +308,19 @@ impl Server {
         }
     }
 
-    fn owes_since(&self, patience_ms: i64, now: Moment) -> bool {
-        self.is_up() && self.queue.owes_since().is_some_and(|it| now.ms_since(it) > patience_ms)
+    fn is_behind(&self, reply_ms: i64, now: Moment) -> bool {
+        self.is_up() && self.queue.owes_since().is_some_and(|it| now.ms_since(it) > reply_ms)
+    }
+
+    /// What to say of a server that was given `ms` and could not even be asked.
+    pub(super) fn not_in_time(&self, ms: i64) -> Failure {
+        match self.link {
+            Link::Down => self.not_connected(),
+            Link::Up { .. } => Failure::NoAnswer { ms },
+            Link::Connecting { .. } | Link::Greeting { .. } => {
+                Failure::NotConnected(format!("no connection within {ms} ms"))
+            }
+        }
     }
 
     fn not_connected(&self) -> Failure {
