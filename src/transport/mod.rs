@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod failure;
 mod greeting;
 mod inbox;
+mod link;
 mod queue;
 pub mod reactor;
 mod reply;

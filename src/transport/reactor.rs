@@ -236,8 +236,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     fn connect(&self, tally: T, patience: Patience) -> T {
         self.look_up_names();
         let connect = |server: &mut Server, ticket, now, news: &mut News| {
-            server.hurry(now);
-            server.advance(now, news);
+            server.hurry(now, news);
             server.await_connection(ticket, patience.reply_ms, now, news);
         };
         let all = Servers::first(self.lock().servers.len());

@@ -2,6 +2,8 @@
 //! that there is a whole one, and that it is of a size that a server of ours has reason to send: a
 //! hostile or foreign one must not make us keep, or allocate, what it merely announces.
 
+use std::fmt;
+
 use redis::Value;
 
 /// The longest reply. Ours are under 200 bytes; an error may quote a resource of 64 KiB.
@@ -16,6 +18,12 @@ const NUMBER_MAX: usize = 32;
 /// What is sent is no reply, or none that is wanted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
+
+impl fmt::Display for Nonsense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it said what no server should")
+    }
+}
 
 /// The first reply in `bytes` and its length, if it is there as a whole.
 pub(super) fn take(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {

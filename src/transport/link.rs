@@ -1,0 +1,342 @@
+//! The connection to one server: how it comes and goes.
+//!
+//! Nothing here waits, and nobody is told: each call returns what has become of the connection, and
+//! the server that owns it tells those who care.
+
+use std::io;
+use std::mem;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use super::Timeouts;
+use super::addresses::Addresses;
+use super::command::Dialect;
+use super::endpoint::{Endpoint, Place};
+use super::greeting::{Greeting, Progress};
+use super::inbox::{Inbox, Received};
+use super::socket::{Socket, Visible};
+use crate::clock::Moment;
+use crate::quorum::backoff;
+use crate::token::{SystemEntropy, random};
+
+/// No two attempts to connect come closer than this, even when a caller needs the server.
+const RETRY_GAP_MS: i64 = 20;
+
+pub(super) struct Link {
+    endpoint: Endpoint,
+    timeouts: Arc<Timeouts>,
+    visible: Visible,
+    state: State,
+    addresses: Addresses,
+    /// Failures to connect since the last success, and when to try again.
+    failures: u32,
+    retry_at: Moment,
+    tried_at: Option<Moment>,
+    why_down: String,
+    heard_at: Moment,
+    pub(super) inbox: Inbox,
+    pub(super) outbox: Vec<u8>,
+}
+
+enum State {
+    Down,
+    Connecting { socket: Socket, since: Moment },
+    Greeting { socket: Socket, since: Moment, greeting: Greeting },
+    Up { socket: Socket },
+}
+
+/// What has become of a connection.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// It is up; perhaps after a failure.
+    Up { dialect: Dialect, again: bool },
+    /// None is to be had for now; for the first time since there was one.
+    Failed { why: String, first: bool },
+    /// It was up, and is no more.
+    Lost { how: String },
+}
+
+impl Link {
+    pub(super) fn new(endpoint: Endpoint, timeouts: Arc<Timeouts>) -> Self {
+        let addresses = Addresses::of(endpoint.place());
+        let start = Moment::from_nanos(0);
+        Self {
+            endpoint,
+            timeouts,
+            visible: Visible::new(),
+            state: State::Down,
+            addresses,
+            failures: 0,
+            retry_at: start,
+            tried_at: None,
+            why_down: "not tried yet".to_owned(),
+            heard_at: start,
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+        }
+    }
+
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(super) fn visible(&self) -> Visible {
+        self.visible.clone()
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up { .. })
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        matches!(self.state, State::Down)
+    }
+
+    pub(super) fn why_down(&self) -> &str {
+        &self.why_down
+    }
+
+    /// When the server last said something.
+    pub(super) fn heard_at(&self) -> Moment {
+        self.heard_at
+    }
+
+    /// Connects without regard to the pause after a failure, because a caller needs the server.
+    pub(super) fn hurry(&mut self, now: Moment) {
+        let tried = self.tried_at.is_some_and(|it| now < it.plus_ms(RETRY_GAP_MS));
+        if !tried && self.retry_at > now {
+            self.retry_at = now;
+        }
+    }
+
+    /// When [`Self::handle_due`] is to be called, if nothing happens before. A connection that is up
+    /// has no such time of its own.
+    pub(super) fn next_due(&self) -> Moment {
+        match &self.state {
+            State::Down if self.is_nameless() => Moment::NEVER,
+            State::Down => self.retry_at,
+            State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
+            State::Greeting { since, .. } => since.plus_ms(self.timeouts.connect_ms()),
+            State::Up { .. } => Moment::NEVER,
+        }
+    }
+
+    /// Connects, or gives up connecting.
+    pub(super) fn handle_due(&mut self, now: Moment) -> Option<Change> {
+        match &self.state {
+            State::Down => self.connect(now),
+            State::Connecting { since, .. } => {
+                let why = format!("no answer in {} ms", now.ms_since(*since));
+                self.connect_failed(why, now)
+            }
+            State::Greeting { since, .. } => {
+                let why = format!("accepted, but said nothing in {} ms", now.ms_since(*since));
+                self.connect_failed(why, now)
+            }
+            State::Up { .. } => None,
+        }
+    }
+
+    /// What to wait for: the descriptor, and whether it is to be writable.
+    pub(super) fn interest(&self) -> Option<(RawFd, bool)> {
+        match &self.state {
+            State::Down => None,
+            State::Connecting { socket, .. } => Some((socket.fd(), true)),
+            State::Greeting { socket, .. } | State::Up { socket } => {
+                Some((socket.fd(), !self.outbox.is_empty()))
+            }
+        }
+    }
+
+    /// The socket may be ready: goes on with connecting, if that is what it does.
+    pub(super) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
+        let State::Connecting { socket, .. } = &self.state else { return None };
+        // What was ready may have been another socket, closed by somebody else meanwhile.
+        if !socket.is_writable() {
+            return None;
+        }
+        match socket.connected() {
+            Ok(()) => self.greet(now),
+            Err(error) => self.connect_failed(error_words(&error), now),
+        }
+    }
+
+    /// Sends as much of the outbox as the socket takes.
+    pub(super) fn send(&mut self, now: Moment) -> Option<Change> {
+        let (State::Up { socket } | State::Greeting { socket, .. }) = &self.state else {
+            return None;
+        };
+        if self.outbox.is_empty() {
+            return None;
+        }
+        match socket.send(&self.outbox) {
+            Ok(sent) => {
+                self.outbox.drain(..sent);
+                None
+            }
+            Err(error) => self.break_off(error_words(&error), now),
+        }
+    }
+
+    /// Receives into the inbox what is there.
+    pub(super) fn receive(&mut self, now: Moment) -> Result<Received, Option<Change>> {
+        let (State::Up { socket } | State::Greeting { socket, .. }) = &self.state else {
+            return Ok(Received::Nothing);
+        };
+        match self.inbox.receive(socket) {
+            Ok(Received::Nothing) => Ok(Received::Nothing),
+            Ok(received) => {
+                self.heard_at = now;
+                Ok(received)
+            }
+            Err(error) => Err(self.break_off(error_words(&error), now)),
+        }
+    }
+
+    /// Reads the replies to the greeting, if it is under way.
+    pub(super) fn read_greeting(&mut self, now: Moment) -> Option<Change> {
+        while let State::Greeting { greeting, .. } = &mut self.state {
+            let progress = match self.inbox.next() {
+                Ok(Some(value)) => greeting.handle_reply(&value),
+                Ok(None) => return None,
+                Err(nonsense) => return self.connect_failed(nonsense.to_string(), now),
+            };
+            match progress {
+                Progress::More => {}
+                Progress::Done(dialect) => return self.come_up(dialect),
+                Progress::Refused(failure) => return self.connect_failed(failure.to_string(), now),
+            }
+        }
+        None
+    }
+
+    /// There is no use in this connection any more.
+    pub(super) fn break_off(&mut self, how: String, now: Moment) -> Option<Change> {
+        if !self.is_up() {
+            return self.connect_failed(how, now);
+        }
+        self.close();
+        // It worked until now, so there is no reason to wait with a new one; but a server that keeps
+        // closing must not keep us busy.
+        self.failures = 1;
+        self.retry_at = self.tried_at.map_or(now, |it| now.max(it.plus_ms(RETRY_GAP_MS)));
+        self.why_down.clone_from(&how);
+        Some(Change::Lost { how })
+    }
+
+    /// The name to look up, if that is due. The caller looks it up without holding anything, and
+    /// brings the result to [`Self::handle_addresses`].
+    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
+        match self.endpoint.place() {
+            Place::Name(name, port) if self.addresses.begin_look_up(now) => {
+                Some((name.clone(), *port))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn handle_addresses(
+        &mut self,
+        found: Result<Vec<SocketAddr>, String>,
+        began: Moment,
+        now: Moment,
+    ) {
+        if let Err(error) = &found
+            && self.addresses.is_empty()
+        {
+            self.why_down = format!("its name is not known: {error}");
+        }
+        if self.addresses.end_look_up(found.ok(), began, now) {
+            self.retry_at = now;
+        }
+    }
+
+    /// Leaves the socket to [`Visible::close_inherited`].
+    pub(super) fn forget_socket(&mut self) {
+        match mem::replace(&mut self.state, State::Down) {
+            State::Down => {}
+            State::Connecting { socket, .. }
+            | State::Greeting { socket, .. }
+            | State::Up { socket } => socket.forget(),
+        }
+    }
+
+    /// Whether the name has to be looked up before connecting.
+    fn is_nameless(&self) -> bool {
+        matches!(self.endpoint.place(), Place::Name(..)) && self.addresses.is_empty()
+    }
+
+    /// How long one of several addresses may keep us from trying the next.
+    fn connect_share_ms(&self) -> i64 {
+        let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
+        (self.timeouts.connect_ms() / share).max(1)
+    }
+
+    fn connect(&mut self, now: Moment) -> Option<Change> {
+        self.tried_at = Some(now);
+        let socket = match self.endpoint.place() {
+            Place::Path(path) => Socket::to_path(path, &self.visible),
+            _ => match self.addresses.current() {
+                Some(address) => Socket::to_address(address, &self.visible),
+                None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
+            },
+        };
+        match socket {
+            Ok(socket) => {
+                self.state = State::Connecting { socket, since: now };
+                None
+            }
+            Err(error) => self.connect_failed(error_words(&error), now),
+        }
+    }
+
+    fn greet(&mut self, now: Moment) -> Option<Change> {
+        let greeting = match Greeting::new(&self.endpoint) {
+            Ok(greeting) => greeting,
+            Err(error) => return self.connect_failed(error.to_string(), now),
+        };
+        if let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) {
+            self.outbox.extend_from_slice(greeting.bytes());
+            self.state = State::Greeting { socket, since: now, greeting };
+        }
+        self.send(now)
+    }
+
+    fn come_up(&mut self, dialect: Dialect) -> Option<Change> {
+        if let State::Greeting { socket, .. } = mem::replace(&mut self.state, State::Down) {
+            self.state = State::Up { socket };
+        }
+        let again = mem::take(&mut self.failures) > 0;
+        Some(Change::Up { dialect, again })
+    }
+
+    /// One address did not do; perhaps the next does. If there is none, there is no connection to be
+    /// had for now.
+    fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
+        self.close();
+        if self.addresses.try_next() {
+            return self.connect(now);
+        }
+        self.failures = self.failures.saturating_add(1);
+        let jitter = random(&SystemEntropy).unwrap_or(0);
+        self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
+        self.why_down.clone_from(&why);
+        Some(Change::Failed { why, first: self.failures == 1 })
+    }
+
+    fn close(&mut self) {
+        self.state = State::Down;
+        self.inbox.clear();
+        self.outbox.clear();
+    }
+}
+
+/// The system's words, without the number of the error.
+fn error_words(error: &io::Error) -> String {
+    let words = error.to_string();
+    match words.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => words,
+    }
+}
