@@ -256,9 +256,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         let mut core = self.lock();
         core.for_each_server(|server, news| {
             if servers.contains(server.index()) {
-                server.tell(&request, now);
-                // Sent here and now: nobody may come to drive after us.
-                server.flush(now, news);
+                server.tell(&request, now, news);
             }
         });
         core.deliver(now);

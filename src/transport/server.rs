@@ -118,7 +118,7 @@ impl Server {
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), news);
                 if request.verb() == Verb::Release {
-                    self.queue.push(request, None, now);
+                    self.tell(request, now, news);
                 }
             }
         }
@@ -126,8 +126,10 @@ impl Server {
 
     /// Queues a release that nobody waits for. If there is no connection, or it breaks, the release
     /// is sent over the next one, until the key has expired.
-    pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment) {
+    pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) {
         self.queue.push(request, None, now);
+        // Sent here and now: nobody may come to drive after us.
+        self.flush(now, news);
     }
 
     /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;
@@ -199,7 +201,7 @@ impl Server {
     }
 
     /// Sends what is queued, or as much as the socket takes.
-    pub(super) fn flush(&mut self, now: Moment, news: &mut News) {
+    fn flush(&mut self, now: Moment, news: &mut News) {
         if self.link.is_up() {
             self.queue.send(&mut self.link.outbox, self.dialect, now);
         }
