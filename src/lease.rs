@@ -29,9 +29,11 @@ pub(crate) struct Hold {
 pub(crate) enum Phase {
     /// It was taken. Whether it is still valid, the clock tells.
     Taken,
+    /// It was found out not to be ours any more; perhaps something of it is left somewhere.
+    Lost,
     /// It is being released; perhaps not all servers were told yet.
     Releasing,
-    /// It was released, or its loss was found out.
+    /// Nothing is left of it.
     Over,
 }
 
@@ -93,7 +95,8 @@ impl Hold {
     pub(crate) fn pass_to(&self, phase: Phase) -> Phase {
         match self.phase.fetch_max(phase as u8, Ordering::AcqRel) {
             0 => Phase::Taken,
-            1 => Phase::Releasing,
+            1 => Phase::Lost,
+            2 => Phase::Releasing,
             _ => Phase::Over,
         }
     }

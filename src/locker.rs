@@ -13,9 +13,9 @@ use crate::quorum::backoff;
 use crate::quorum::round::{Goal, Outcome};
 use crate::settings::Settings;
 use crate::token::{Entropy, Token, random};
-use crate::transport::command::{Answer, Request, Verb};
+use crate::transport::command::{Request, Verb};
 use crate::transport::endpoint::Endpoint;
-use crate::transport::{Patience, Servers, Tally, Transport};
+use crate::transport::{Patience, Transport};
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
 /// the derived reply timeouts.
@@ -150,14 +150,9 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let ttl_ms = hold.longest_ttl_ms();
         // Without a quorum of connections the release is queued, and told to those that are there.
         let _ = self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()), ttl_ms);
-        let mut inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
-        let holders = hold.servers();
-        for server in (0..self.endpoints.len()).filter(|&it| !holders.contains(it)) {
-            // It was never sent there, so it is not there: asking would only lengthen a queue.
-            inquiry.handle_answer(server, Answer::Absent, self.transport.now());
-        }
-        let request = self.request(Verb::Release, &hold, ttl_ms);
-        let (inquiry, _) = self.transport.ask(request, holders, inquiry, self.patience(ttl_ms));
+        let inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
+        let patience = self.patience(ttl_ms);
+        let (inquiry, _) = self.transport.ask(Self::release(&hold), inquiry, patience);
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
             Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
@@ -181,11 +176,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
         }
         let hold = self.require_hold(lease)?;
-        let outcome = self.confirm_hold(&hold, least_ms);
-        if hold.has_ended() {
-            lease.clear();
-        }
-        lease.absent = outcome?;
+        lease.absent = self.confirm_hold(&hold, least_ms)?;
         Ok(())
     }
 
@@ -197,7 +188,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let request = Request::new(Verb::Inspect, resource, nobody, QUESTION_TTL_MS);
         let census = Inquiry::census(self.endpoints.len());
         let patience = self.patience(QUESTION_TTL_MS);
-        let (census, _) = self.transport.ask(request, self.all(), census, patience);
+        let (census, _) = self.transport.ask(request, census, patience);
         match census.outcome() {
             Outcome::Reached => Ok(census.found_lock()),
             _ => Err(census.error(Status::Unreachable, &self.endpoints)),
@@ -272,7 +263,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let round = Inquiry::round(Goal::Take { valid_until }, self.endpoints.len());
         let mut patience = self.patience(ttl_ms);
         patience.until = patience.until.min(cut);
-        let (round, sent) = self.transport.ask(request, self.all(), round, patience);
+        let (round, sent) = self.transport.ask(request, round, patience);
         let status = match round.outcome() {
             Outcome::Reached => {
                 let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until, sent);
@@ -283,8 +274,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             Outcome::Unreachable => Status::Unreachable,
         };
         // Whatever a server answered, or did not: it may have set the key.
-        let release = Request::new(Verb::Release, Arc::clone(resource), token, ttl_ms);
-        self.transport.tell(release, sent);
+        self.transport.tell(Request::release(Arc::clone(resource), token, ttl_ms, sent));
         Err(Miss::Votes(status, Box::new(round)))
     }
 
@@ -327,7 +317,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<String, Miss> {
         let valid_until = hold.valid_until();
-        self.check_valid(hold, valid_until)?;
+        self.check_valid(hold, valid_until).inspect_err(|_| self.give_up(hold))?;
         self.meet_if_needed(
             self.transport.now().plus_ms(self.connect_ms()).min(valid_until),
             ttl_ms,
@@ -338,8 +328,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let round = Inquiry::round(Goal::Keep { valid_until }, self.endpoints.len());
         let mut patience = self.patience(ttl_ms);
         patience.until = patience.until.min(valid_until);
-        let request = self.request(verb, hold, ttl_ms);
-        let (round, sent) = self.transport.ask(request, self.all(), round, patience);
+        let request = Self::request(verb, hold, ttl_ms);
+        let (round, sent) = self.transport.ask(request, round, patience);
         hold.note_servers(sent);
         match round.outcome() {
             Outcome::Reached if !hold.has_ended() => {
@@ -365,8 +355,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
         let inquiry = Inquiry::confirm(confirm, valid_until, self.endpoints.len());
         let ttl_ms = hold.longest_ttl_ms();
-        let request = self.request(Verb::Inspect, hold, ttl_ms);
-        let (inquiry, _) = self.transport.ask(request, self.all(), inquiry, self.patience(ttl_ms));
+        let request = Self::request(Verb::Inspect, hold, ttl_ms);
+        let (inquiry, _) = self.transport.ask(request, inquiry, self.patience(ttl_ms));
         let now = self.transport.now();
         match inquiry.outcome() {
             Outcome::Reached if inquiry.confirmed_ms(now) >= least_ms => {
@@ -376,7 +366,9 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             outcome => {
                 let is_short = outcome == Outcome::Reached || inquiry.is_merely_short();
                 if outcome == Outcome::TooLate || !is_short {
-                    self.give_up(hold);
+                    // A question changes nothing on the servers: Unlock clears up what is left.
+                    hold.pass_to(Phase::Lost);
+                    self.continued.forget(hold);
                 }
                 Err(inquiry.error(Status::Lost, &self.endpoints))
             }
@@ -385,10 +377,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     /// The lock is lost. What may be left of it somewhere must not keep others out.
     fn give_up(&self, hold: &Hold) {
-        hold.pass_to(Phase::Over);
         self.continued.forget(hold);
-        let release = self.request(Verb::Release, hold, hold.longest_ttl_ms());
-        self.transport.tell(release, hold.servers());
+        if hold.pass_to(Phase::Over) != Phase::Over {
+            self.transport.tell(Self::release(hold));
+        }
     }
 
     fn check_valid(&self, hold: &Hold, valid_until: Moment) -> Result<(), Miss> {
@@ -400,7 +392,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         if now < valid_until {
             return Ok(());
         }
-        self.give_up(hold);
+        hold.pass_to(Phase::Lost);
         let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
         Err(Miss::Fault(Error::new(Status::Lost, words)))
     }
@@ -423,11 +415,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
     }
 
-    fn all(&self) -> Servers {
-        Servers::first(self.endpoints.len())
+    fn release(hold: &Hold) -> Request {
+        let resource = Arc::clone(hold.resource());
+        Request::release(resource, *hold.token(), hold.longest_ttl_ms(), hold.servers())
     }
 
-    fn request(&self, verb: Verb, hold: &Hold, ttl_ms: i64) -> Request {
+    fn request(verb: Verb, hold: &Hold, ttl_ms: i64) -> Request {
         Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms)
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use redis::{Cmd, Value};
 
+use super::Servers;
 use super::failure::Failure;
 use crate::token::Token;
 
@@ -79,6 +80,7 @@ pub struct Request {
     resource: Arc<[u8]>,
     token: Token,
     ttl_ms: i64,
+    needed_by: Servers,
     /// By the form that the dialect of a server asks for.
     encoded: [OnceLock<Vec<u8>>; FORMS],
 }
@@ -88,7 +90,19 @@ const FORMS: usize = 3;
 impl Request {
     /// A request about a resource. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
-        Self { verb, resource, token, ttl_ms, encoded: [const { OnceLock::new() }; FORMS] }
+        let encoded = [const { OnceLock::new() }; FORMS];
+        Self { verb, resource, token, ttl_ms, needed_by: Servers::default(), encoded }
+    }
+
+    /// A release. The servers that may have the key need it: to these it goes later if it cannot go
+    /// now, until the TTL is over.
+    pub fn release(resource: Arc<[u8]>, token: Token, ttl_ms: i64, needed_by: Servers) -> Self {
+        Self { needed_by, ..Self::new(Verb::Release, resource, token, ttl_ms) }
+    }
+
+    /// Whether it must reach this server even when nobody waits for it any more.
+    pub fn is_needed_by(&self, server: usize) -> bool {
+        self.needed_by.contains(server)
     }
 
     /// What is asked.

@@ -52,13 +52,15 @@ pub trait Transport<T: Tally> {
     /// Whether so many such connections are there already, as far as can be told without waiting.
     fn is_connected(&self, enough: usize, reply_ms: i64) -> bool;
 
-    /// Asks some servers, and waits until the tally has heard enough. Requests that were sent go on
-    /// after that, with nobody waiting for them; those that were not sent yet never will be, unless
-    /// they are releases. Also tells to which servers a byte of the request may have been sent.
-    fn ask(&self, request: Request, to: Servers, tally: T, patience: Patience) -> (T, Servers);
+    /// Asks all servers, and waits until the tally has heard enough. Requests that were sent go on
+    /// after that, with nobody waiting for them; those that were not sent yet never will be, but for
+    /// releases to servers that need them. Also tells to which servers a byte of the request may
+    /// have been sent.
+    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers);
 
-    /// Sends a release to some servers, behind what was sent to them before, and waits for nothing.
-    fn tell(&self, request: Request, servers: Servers);
+    /// Sends a release to the servers that need it, behind what was sent to them before, and waits
+    /// for nothing.
+    fn tell(&self, request: Request);
 
     /// Waits, and meanwhile does what is due on the connections.
     fn pause(&self, until: Moment);

@@ -11,20 +11,20 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::Ticket;
-use super::command::{Answer, Dialect, Request, Verb};
+use super::command::{Answer, Dialect, Request};
 use super::reply::Nonsense;
 use crate::clock::Moment;
 
 /// How many requests may wait before no more are taken, and how many with the releases that come
 /// behind them.
 const REQUESTS_MAX: usize = 1024;
-const RELEASES_MAX: usize = 16 * REQUESTS_MAX;
+const NEEDED_MAX: usize = 16 * REQUESTS_MAX;
 
 /// How long an answer is waited for, at least, before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;
 
-#[derive(Default)]
 pub(super) struct Queue {
+    server: usize,
     unsent: VecDeque<Entry>,
     awaiting: VecDeque<Entry>,
     /// When so long a silence is enough; of a meaning only while something is awaited.
@@ -37,28 +37,34 @@ struct Entry {
     ticket: Option<Ticket>,
     /// When it was queued, and later when it was sent.
     since: Moment,
-    /// A release is worth sending until then, over another connection if need be: after that, the
-    /// key has expired. Nothing else is ever sent twice.
+    /// A release that is needed is worth sending until then, over another connection if need be:
+    /// after that, the key has expired. Nothing else is ever sent twice.
     keep_until: Option<Moment>,
 }
 
 impl Queue {
+    /// The queue of the server at this place in the list.
+    pub(super) fn new(server: usize) -> Self {
+        let (unsent, awaiting) = (VecDeque::new(), VecDeque::new());
+        Self { server, unsent, awaiting, silent_until: None }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.length() >= REQUESTS_MAX
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
-        let is_release = request.verb() == Verb::Release;
-        if self.length() < if is_release { RELEASES_MAX } else { REQUESTS_MAX } {
-            let keep_until = is_release.then(|| now.plus_ms(request.ttl_ms()));
+        let is_needed = request.is_needed_by(self.server);
+        if self.length() < if is_needed { NEEDED_MAX } else { REQUESTS_MAX } {
+            let keep_until = is_needed.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
             self.unsent.push_back(Entry { request, ticket, since: now, keep_until });
         }
     }
 
     /// Nobody waits for this ticket's answer any more. A request that was not sent yet never will
-    /// be, unless it is a release. Returns when it was sent, if it was.
+    /// be, unless it is a release that is needed. Returns when it was sent, if it was.
     pub(super) fn abandon(&mut self, ticket: Ticket) -> Option<Moment> {
         self.unsent.retain_mut(|entry| {
             let is_it = entry.ticket == Some(ticket);
@@ -148,14 +154,23 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::token::Token;
+    use crate::transport::Servers;
+    use crate::transport::command::Verb;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
     const TICKET: Ticket = Ticket { place: 0, generation: 1 };
     const OTHER: Ticket = Ticket { place: 1, generation: 2 };
 
+    const SERVER: usize = 3;
+
     fn request(verb: Verb) -> Arc<Request> {
-        let resource = Arc::from(&b"r"[..]);
-        Arc::new(Request::new(verb, resource, Token::from_random([7; 20]), 10_000))
+        let (resource, token) = (Arc::from(&b"r"[..]), Token::from_random([7; 20]));
+        Arc::new(match verb {
+            Verb::Release => {
+                Request::release(resource, token, 10_000, Servers::default().with(SERVER))
+            }
+            _ => Request::new(verb, resource, token, 10_000),
+        })
     }
 
     fn send(queue: &mut Queue, now: Moment) -> usize {
@@ -166,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_nobody_waits_for_is_not_sent_unless_it_is_a_release() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(SERVER);
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         assert_eq!(queue.abandon(TICKET), None);
         assert_eq!(send(&mut queue, NOW), 0);
@@ -177,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_reply_to_an_abandoned_request_goes_to_nobody_else() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(SERVER);
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         queue.push(&request(Verb::Acquire), Some(OTHER), NOW);
         send(&mut queue, NOW);
@@ -192,7 +207,7 @@ mod tests {
 
     #[test]
     fn releases_outlive_the_connection_but_not_the_key() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(SERVER);
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         queue.push(&request(Verb::Release), None, NOW);
         send(&mut queue, NOW);
@@ -206,7 +221,7 @@ mod tests {
 
     #[test]
     fn silence_is_borne_for_the_longest_ttl_in_flight() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(SERVER);
         assert_eq!(queue.give_up_at(), None);
         queue.push(&request(Verb::Acquire), None, NOW);
         send(&mut queue, NOW);
@@ -217,11 +232,11 @@ mod tests {
 
     #[test]
     fn there_is_a_bound_with_room_for_the_releases() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(SERVER);
         (0..2 * REQUESTS_MAX).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
         assert!(queue.is_full());
         assert_eq!(queue.length(), REQUESTS_MAX);
-        (0..2 * RELEASES_MAX).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
-        assert_eq!(queue.length(), RELEASES_MAX);
+        (0..2 * NEEDED_MAX).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
+        assert_eq!(queue.length(), NEEDED_MAX);
     }
 }

@@ -190,22 +190,18 @@ impl<T: Tally> Reactor<T> {
         }
     }
 
-    /// Has a tally told of these servers, as `ask` does it for each, and waits for it.
+    /// Has a tally told of all servers, as `ask` does it for each, and waits for it.
     fn exchange(
         &self,
-        to: Servers,
         tally: T,
         until: Moment,
         mut ask: impl FnMut(&mut Server, Ticket, Moment, &mut News),
     ) -> (T, Servers) {
         let now = clock::now();
         let mut core = self.lock();
-        let ticket = core.open(Some(tally), to, now, until);
-        core.for_each_server(|server, news| {
-            if to.contains(server.index()) {
-                ask(server, ticket, now, news);
-            }
-        });
+        let all = Servers::first(core.servers.len());
+        let ticket = core.open(Some(tally), all, now, until);
+        core.for_each_server(|server, news| ask(server, ticket, now, news));
         core.deliver(now);
         let (core, call) = self.wait(core, ticket);
         self.leave(core);
@@ -239,23 +235,22 @@ impl<T: Tally> Transport<T> for Reactor<T> {
             server.hurry(now, news);
             server.await_connection(ticket, patience.reply_ms, now, news);
         };
-        let all = Servers::first(self.lock().servers.len());
-        self.exchange(all, tally, patience.until, connect).0
+        self.exchange(tally, patience.until, connect).0
     }
 
-    fn ask(&self, request: Request, to: Servers, tally: T, patience: Patience) -> (T, Servers) {
+    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers) {
         let request = Arc::new(request);
-        self.exchange(to, tally, patience.until, |server, ticket, now, news| {
+        self.exchange(tally, patience.until, |server, ticket, now, news| {
             server.ask(&request, ticket, patience.reply_ms, now, news);
         })
     }
 
-    fn tell(&self, request: Request, servers: Servers) {
+    fn tell(&self, request: Request) {
         let request = Arc::new(request);
         let now = clock::now();
         let mut core = self.lock();
         core.for_each_server(|server, news| {
-            if servers.contains(server.index()) {
+            if request.is_needed_by(server.index()) {
                 server.tell(&request, now, news);
             }
         });

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::command::{Answer, Dialect, Request, Verb};
+use super::command::{Answer, Dialect, Request};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::inbox::Received;
@@ -52,7 +52,7 @@ impl Server {
             index,
             link: Link::new(endpoint, timeouts),
             dialect: Dialect::default(),
-            queue: Queue::default(),
+            queue: Queue::new(index),
             hopeful: Vec::new(),
         }
     }
@@ -117,7 +117,7 @@ impl Server {
             None => self.queue.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), news);
-                if request.verb() == Verb::Release {
+                if request.is_needed_by(self.index) {
                     self.tell(request, now, news);
                 }
             }
