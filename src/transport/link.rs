@@ -252,7 +252,7 @@ impl Link {
         }
     }
 
-    /// Leaves the socket to [`Visible::close_inherited`].
+    /// Lets go of a socket that [`Visible::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
             State::Down => {}

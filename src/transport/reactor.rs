@@ -91,16 +91,6 @@ impl<T: Tally> Reactor<T> {
         Ok(Self { core, waker, visible, process: this_process(), log })
     }
 
-    /// Whether this process is the one that made the reactor.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.process == this_process()
-    }
-
-    /// Closes, in a forked child, its copies of the parent's sockets. Takes no mutex.
-    pub(crate) fn close_inherited(&self) {
-        self.visible.iter().for_each(Visible::close_inherited);
-    }
-
     fn lock(&self) -> Guard<'_, T> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -212,6 +202,18 @@ impl<T: Tally> Reactor<T> {
     }
 }
 
+impl<T> Reactor<T> {
+    /// Whether this process is the one that made the reactor.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == this_process()
+    }
+
+    /// Closes, in a forked child, its copies of the parent's sockets. Takes no mutex.
+    pub(crate) fn close_inherited(&self) {
+        self.visible.iter().for_each(Visible::close_inherited);
+    }
+}
+
 impl<T: Tally> Transport<T> for Reactor<T> {
     fn now(&self) -> Moment {
         clock::now()
@@ -269,14 +271,14 @@ impl<T: Tally> Transport<T> for Reactor<T> {
 
 impl<T> Drop for Reactor<T> {
     fn drop(&mut self) {
-        if self.process != this_process() {
+        if !self.is_ours() {
             // A child's copy: the sockets are closed by number, and not once more by their owners.
+            self.close_inherited();
             let core = self.core.get_mut().unwrap_or_else(PoisonError::into_inner);
             core.servers.iter_mut().for_each(Server::forget_socket);
             if let Some(waker) = self.waker.take() {
                 waker.forget();
             }
-            self.visible.iter().for_each(Visible::close_inherited);
         }
     }
 }

@@ -66,7 +66,7 @@ impl Server {
         self.link.visible()
     }
 
-    /// Leaves the socket to [`Visible::close_inherited`].
+    /// Lets go of a socket that [`Visible::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         self.link.forget_socket();
     }

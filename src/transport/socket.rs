@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +30,9 @@ impl Visible {
         Self(Arc::new(AtomicI32::new(-1)))
     }
 
-    fn show(&self, fd: RawFd) {
+    fn show(&self, fd: RawFd) -> Shown {
         self.0.store(fd, Ordering::Release);
+        Shown(self.clone())
     }
 
     fn hide(&self) -> RawFd {
@@ -51,11 +52,22 @@ impl Visible {
     }
 }
 
+/// Hides the descriptor again when it is dropped.
+#[derive(Debug)]
+struct Shown(Visible);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.0.hide();
+    }
+}
+
 /// A stream socket that never blocks.
 #[derive(Debug)]
 pub(super) struct Socket {
+    // In this order: what is shown is hidden before it is closed.
+    _shown: Shown,
     socket: socket2::Socket,
-    visible: Visible,
 }
 
 impl Socket {
@@ -83,8 +95,7 @@ impl Socket {
     fn new(domain: Domain, visible: &Visible) -> io::Result<Self> {
         let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
-        visible.show(socket.as_raw_fd());
-        Ok(Self { socket, visible: visible.clone() })
+        Ok(Self { _shown: visible.show(socket.as_raw_fd()), socket })
     }
 
     fn connect(&self, address: &SockAddr) -> io::Result<()> {
@@ -126,24 +137,19 @@ impl Socket {
         self.socket.as_raw_fd()
     }
 
-    /// Leaves the descriptor to [`Visible::close_inherited`].
+    /// Lets go of a descriptor that [`Visible::close_inherited`] has closed.
     pub(super) fn forget(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        self.visible.hide();
+        let _ = self.socket.into_raw_fd();
     }
 }
 
 /// Wakes whoever waits in [`poll`].
 #[derive(Debug)]
 pub(super) struct Waker {
+    // In this order, as in Socket.
+    shown: [Shown; 2],
     reader: UnixStream,
     writer: UnixStream,
-    visible: [Visible; 2],
 }
 
 impl Waker {
@@ -151,14 +157,12 @@ impl Waker {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        let visible = [Visible::new(), Visible::new()];
-        visible[0].show(reader.as_raw_fd());
-        visible[1].show(writer.as_raw_fd());
-        Ok(Self { reader, writer, visible })
+        let show = |it: &UnixStream| Visible::new().show(it.as_raw_fd());
+        Ok(Self { shown: [show(&reader), show(&writer)], reader, writer })
     }
 
-    pub(super) fn visible(&self) -> [Visible; 2] {
-        self.visible.clone()
+    pub(super) fn visible(&self) -> impl Iterator<Item = Visible> {
+        self.shown.iter().map(|it| it.0.clone())
     }
 
     /// Makes the descriptor readable. If it cannot take another byte, it is readable already.
@@ -176,17 +180,9 @@ impl Waker {
         self.reader.as_raw_fd()
     }
 
-    /// Leaves the descriptors to [`Visible::close_inherited`].
+    /// Lets go of descriptors that [`Visible::close_inherited`] has closed.
     pub(super) fn forget(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Waker {
-    fn drop(&mut self) {
-        for visible in &self.visible {
-            visible.hide();
-        }
+        let _ = (self.reader.into_raw_fd(), self.writer.into_raw_fd());
     }
 }
 
