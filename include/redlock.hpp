@@ -1,0 +1,649 @@
+/*
+ * redlock for C++11 and later: the C interface of redlock.h as values that clean up after
+ * themselves. Header only; link with -lredlock.
+ *
+ *     redlock::Manager servers{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"};
+ *     redlock::Mutex mutex(servers, "invoice:42", std::chrono::seconds(10));
+ *     {
+ *         std::lock_guard<redlock::Mutex> guard(mutex);
+ *         send_invoice(42);
+ *     }
+ *
+ * Two ways to hold a lock:
+ *  - redlock::Mutex is for std::lock_guard, std::unique_lock and std::scoped_lock.
+ *  - redlock::Lease, which Manager::lock and Manager::try_lock return, is its own guard.
+ *
+ * Conventions:
+ *  - A lock in Redis is a lease: it ends by itself when its TTL is over, also while a guard is
+ *    still in scope. Work that may take longer extends it, and asks confirm() before a step that
+ *    cannot be undone.
+ *  - Times are std::chrono durations; the library counts in milliseconds.
+ *  - A function named for a question or a try returns false on an ordinary outcome (a positive
+ *    status, such as Status::Taken); any other throws redlock::Error when what it is named for
+ *    did not happen. A fault of the call (a negative status) always throws.
+ *  - Destructors, unlock() and release() never throw.
+ *  - Names are byte strings; one with a NUL in it is refused, since C would see its beginning only.
+ *
+ * A program without exceptions uses redlock.h.
+ */
+#ifndef REDLOCK_HPP
+#define REDLOCK_HPP
+
+#if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS) && !defined(_CPPUNWIND)
+#error "redlock.hpp needs exceptions; redlock.h does not"
+#endif
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "redlock.h"
+
+#if __cplusplus >= 201703L
+#define REDLOCK_HPP_NODISCARD [[nodiscard]]
+#else
+#define REDLOCK_HPP_NODISCARD
+#endif
+
+namespace redlock {
+
+/** The outcomes of redlock.h, each with the value of its REDLOCK_... name. A library newer than
+ * this header may answer others: treat them like their sign says. */
+enum class Status : std::int32_t {
+    Ok = REDLOCK_OK,
+    Taken = REDLOCK_TAKEN,
+    Unreachable = REDLOCK_UNREACHABLE,
+    TooSlow = REDLOCK_TOO_SLOW,
+    Lost = REDLOCK_LOST,
+    InvalidArgument = REDLOCK_INVALID_ARGUMENT,
+    NoServers = REDLOCK_NO_SERVERS,
+    Forked = REDLOCK_FORKED,
+    Internal = REDLOCK_INTERNAL
+};
+
+/** Its name in redlock.h, such as "REDLOCK_TAKEN". The string lives for ever. */
+inline const char *name(Status status) noexcept {
+    return RedLockStatus_Name(static_cast<std::int32_t>(status));
+}
+
+/** Whether the same call may succeed a little later without anything being changed. */
+inline bool is_retriable(Status status) noexcept {
+    return RedLockStatus_IsRetriable(static_cast<std::int32_t>(status));
+}
+
+/** What the functions below throw. what() is the name of the status and the library's own words,
+ * which name the servers and count the votes; they hold no token and no password. */
+class Error : public std::runtime_error {
+public:
+    Error(Status status, const std::string &words)
+        : std::runtime_error(words.empty() ? name(status) : name(status) + (": " + words)),
+          status_(status) {}
+
+    Status status() const noexcept { return status_; }
+
+private:
+    Status status_;
+};
+
+/** What a Manager may be told to call: level 1 for a fault of a server, 2 for one mended or of note
+ * only, and one line of words. See Manager::set_logger. */
+using Logger = std::function<void(int level, const char *message)>;
+
+namespace detail {
+
+using Milliseconds = std::chrono::milliseconds;
+
+inline bool is_fault(Status status) noexcept { return static_cast<std::int32_t>(status) < 0; }
+
+inline Status status_of(RedLockStatus status) noexcept { return static_cast<Status>(status); }
+
+// C would silently lock, or connect to, what comes before the NUL.
+inline const std::string &without_nul(const std::string &text, const char *what) {
+    if (text.find('\0') != std::string::npos) {
+        throw Error(Status::InvalidArgument, std::string(what) + " holds a NUL");
+    }
+    return text;
+}
+
+// A time to wait, in whole milliseconds: rounded up, never negative (which would mean for ever),
+// and at most ten years, so that no clock overflows.
+template <class Rep, class Period>
+Milliseconds to_wait(const std::chrono::duration<Rep, Period> &wait) {
+    using Precise = std::chrono::duration<double, std::milli>;
+    const Milliseconds longest(std::int64_t{315360000000});
+    const Precise precise(wait);
+    if (!(precise > Precise::zero())) {
+        return Milliseconds::zero();
+    }
+    if (precise > Precise(longest)) {
+        return longest;
+    }
+    const Milliseconds whole = std::chrono::duration_cast<Milliseconds>(precise);
+    return Precise(whole) < precise ? whole + Milliseconds(1) : whole;
+}
+
+// The C manager with what must live as long as it does. Shared by the Manager and every Lease and
+// Mutex made with it, so that none of them has to outlive another.
+class Engine {
+public:
+    Engine() : rl_(RedLock_New()) {
+        if (rl_ == nullptr) {
+            throw std::bad_alloc();
+        }
+    }
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+    ~Engine() { RedLock_Free(rl_); }
+
+    RedLock *get() const noexcept { return rl_; }
+
+    // Loggers set before are kept: a call of another thread may be about to use one.
+    Status set_logger(Logger logger) {
+        if (!logger) {
+            return status_of(RedLock_SetLogger(rl_, nullptr, nullptr));
+        }
+        loggers_.push_back(std::move(logger));
+        return status_of(RedLock_SetLogger(rl_, &Engine::tell, &loggers_.back()));
+    }
+
+private:
+    static void tell(std::int32_t level, const char *message, void *logger) {
+        try {
+            (*static_cast<Logger *>(logger))(static_cast<int>(level), message);
+        } catch (...) {
+            // C frames lie above: nothing may be thrown through them.
+        }
+    }
+
+    RedLock *rl_;
+    std::list<Logger> loggers_;
+};
+
+using EnginePtr = std::shared_ptr<Engine>;
+
+inline RedLock *native(const EnginePtr &engine) noexcept {
+    return engine ? engine->get() : nullptr;
+}
+
+} // namespace detail
+
+/** One lock, held or not, and the guard of it: its destructor releases what it holds. Move-only.
+ *
+ * A Lease may outlive its Manager. It may be used by any thread, by one at a time. After fork the
+ * child's copy holds nothing: its destructor there leaves the parent's lock alone. */
+class Lease {
+public:
+    /** Holds nothing. */
+    Lease() noexcept {}
+
+    Lease(Lease &&other) noexcept
+        : engine_(std::move(other.engine_)), handle_(std::move(other.handle_)),
+          status_(other.status_), armed_(other.armed_) {
+        other.forget();
+    }
+
+    /** Releases first what this lease holds. */
+    Lease &operator=(Lease &&other) noexcept {
+        if (this != &other) {
+            release_if_armed();
+            engine_ = std::move(other.engine_);
+            handle_ = std::move(other.handle_);
+            status_ = other.status_;
+            armed_ = other.armed_;
+            other.forget();
+        }
+        return *this;
+    }
+
+    Lease(const Lease &) = delete;
+    Lease &operator=(const Lease &) = delete;
+
+    /** Releases. One round trip if it holds a lock; how that went is lost, so who wants to know
+     * calls release(). */
+    ~Lease() { release_if_armed(); }
+
+    /** Whether the lock is held and valid now, by this machine's clock. No I/O. */
+    bool held() const noexcept { return RedLockLease_IsHeld(handle_.get()); }
+    explicit operator bool() const noexcept { return held(); }
+
+    /** How long it is valid from now on; zero when it is not held. No I/O. */
+    std::chrono::milliseconds remaining() const noexcept {
+        return std::chrono::milliseconds(RedLockLease_RemainingMs(handle_.get()));
+    }
+
+    /** How long it was valid when it was granted or last extended; does not count down. No I/O. */
+    std::chrono::milliseconds validity() const noexcept {
+        return std::chrono::milliseconds(RedLockLease_ValidityMs(handle_.get()));
+    }
+
+    /** What was locked, or asked for; empty for a lease that was never used. */
+    std::string resource() const { return RedLockLease_Resource(handle_.get()); }
+
+    /** The secret that stands on the servers as the value of the key; empty if nothing is held. Who
+     * knows it can release the lock. */
+    std::string token() const { return RedLockLease_Token(handle_.get()); }
+
+    /** The status of the last call that asked the servers, and the library's words for it: which
+     * server answered what. The words are empty after Status::Ok. */
+    Status status() const noexcept { return status_; }
+    std::string message() const {
+        return handle_ ? RedLockLease_ErrorMessage(handle_.get()) : "nothing was ever locked";
+    }
+
+    /** Gives the lock a new TTL, counted from now, under the same token. One round, no retries. A
+     * TTL shorter than what is left shortens nothing, and is a success.
+     *
+     * Returns false if that failed: status() is Status::Lost when the lock is gone, or
+     * Status::Unreachable when too few servers answered; then what was valid stays valid until its
+     * old end, see remaining(). Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) {
+        return settle(handle_ ? RedLock_Extend(native(), handle_.get(), ttl.count())
+                              : REDLOCK_LOST);
+    }
+
+    /** Asks the servers whether the lock is still this one's on a quorum, for at least that long.
+     * For the moment before a step that cannot be undone. Changes nothing.
+     *
+     * Returns false if it is not (Status::Lost) or too few servers answered
+     * (Status::Unreachable). Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool
+    confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
+        return settle(handle_ ? RedLock_Confirm(native(), handle_.get(), least.count())
+                              : REDLOCK_LOST);
+    }
+
+    /** Releases now rather than in the destructor, and tells how it went: Status::Ok; Status::Lost
+     * when there was nothing left to release, so others may have held it meanwhile;
+     * Status::Unreachable when too few servers could be told: calling again is allowed, else the
+     * lock ends with its TTL; a negative status for a fault of the call. Never throws. */
+    Status release() noexcept {
+        armed_ = false;
+        status_ = handle_ ? detail::status_of(RedLock_Unlock(native(), handle_.get()))
+                          : Status::Lost;
+        return status_;
+    }
+
+    /** For functions of redlock.h that have no counterpart here. NULL for a lease that was never
+     * used; it stays this object's. */
+    RedLockLease *native_handle() noexcept { return handle_.get(); }
+
+private:
+    friend class Manager;
+    friend class Mutex;
+
+    struct Free {
+        void operator()(RedLockLease *lease) const noexcept { RedLockLease_Free(lease); }
+    };
+
+    explicit Lease(detail::EnginePtr engine)
+        : engine_(std::move(engine)), handle_(RedLockLease_New()) {
+        if (!handle_) {
+            throw std::bad_alloc();
+        }
+    }
+
+    // `call` is one of the C calls that take a lock.
+    template <class Call>
+    Status take(const Call &call) {
+        status_ = detail::status_of(call(native(), handle_.get()));
+        armed_ = status_ == Status::Ok;
+        return status_;
+    }
+
+    bool settle(RedLockStatus status) {
+        status_ = detail::status_of(status);
+        if (detail::is_fault(status_)) {
+            throw Error(status_, message());
+        }
+        return status_ == Status::Ok;
+    }
+
+    // A lock that has expired is released as well: its keys may stand a little longer than it is
+    // valid. One that was released is not asked about twice.
+    void release_if_armed() noexcept {
+        if (armed_) {
+            release();
+        }
+    }
+
+    void forget() noexcept {
+        armed_ = false;
+        status_ = Status::Lost;
+    }
+
+    RedLock *native() const noexcept { return detail::native(engine_); }
+
+    detail::EnginePtr engine_;
+    std::unique_ptr<RedLockLease, Free> handle_;
+    Status status_ = Status::Lost;
+    bool armed_ = false;
+};
+
+/** The servers and the settings. Move-only. Any number of threads may lock through one Manager at
+ * once, and they share its connections; make the settings before the first lock.
+ *
+ * The connections are closed when the Manager and every Lease and Mutex made with it are gone. */
+class Manager {
+public:
+    /** Without servers and with the default settings. */
+    Manager() : engine_(std::make_shared<detail::Engine>()) {}
+
+    /** With the servers at these URLs, as by add_server(url). */
+    Manager(std::initializer_list<std::string> urls) : Manager() {
+        for (const std::string &url : urls) {
+            add_server(url);
+        }
+    }
+
+    Manager(Manager &&) noexcept = default;
+    Manager &operator=(Manager &&) noexcept = default;
+    Manager(const Manager &) = delete;
+    Manager &operator=(const Manager &) = delete;
+
+    /** Adds a server: a host name or an address and a port (1 to 65535), or a URL, of which
+     * redlock.h (RedLock_AddServerUrl) names the forms. The quorum is more than half of the
+     * servers added, also of those that are down. No I/O.
+     *
+     * Throws Error with Status::InvalidArgument if it is malformed, was added before, or a lock
+     * was asked for already. */
+    Manager &add_server(const std::string &host, int port) {
+        const char *text = detail::without_nul(host, "the host").c_str();
+        return settle(RedLock_AddServerUrl(native(), text, port));
+    }
+    Manager &add_server(const std::string &url) {
+        const char *text = detail::without_nul(url, "the URL").c_str();
+        return settle(RedLock_AddServerUrl(native(), text, 0));
+    }
+
+    /** How often lock() tries in all (at least 1; default 3), and the mean pause between two tries
+     * of any call that waits (default 200 ms). Throws Error if out of range. */
+    Manager &set_retry(int tries, std::chrono::milliseconds delay) {
+        if (delay.count() < INT_MIN || delay.count() > INT_MAX) {
+            throw Error(Status::InvalidArgument, "the delay between two tries is too long");
+        }
+        return settle(RedLock_SetRetry(native(), tries, static_cast<int>(delay.count())));
+    }
+
+    /** How long a server is waited for: to connect (default 1500 ms), and for a reply (default
+     * zero: a twentieth of the TTL, at least 25 and at most 500 ms). Throws Error if out of
+     * range. */
+    Manager &set_timeouts(std::chrono::milliseconds connect, std::chrono::milliseconds reply) {
+        return settle(RedLock_SetTimeouts(native(), connect.count(), reply.count()));
+    }
+
+    /** How much faster a server's clock may run than this machine's: at least 0, less than 1;
+     * default 0.01. Throws Error if out of range. */
+    Manager &set_clock_drift_factor(double factor) {
+        return settle(RedLock_SetClockDriftFactor(native(), factor));
+    }
+
+    /** A function to be told of servers that are lost, refuse or come back; an empty one for
+     * silence, the default. It is called only within calls to this library, on the thread that
+     * made the call, from several threads at once if they lock at once. What it throws is
+     * dropped. Set it before other threads use the Manager. */
+    Manager &set_logger(Logger logger) {
+        return settle(engine_ ? engine_->set_logger(std::move(logger))
+                              : Status::InvalidArgument);
+    }
+
+    /** Connects now rather than at the first lock. Optional. Waits at most `timeout`, or, at zero,
+     * as long as connecting may take. Returns when a quorum is up; message() then names the
+     * servers that are not. Throws Error, Status::Unreachable when there is no quorum. */
+    void connect(std::chrono::milliseconds timeout = std::chrono::milliseconds::zero()) {
+        settle(RedLock_Connect(native(), timeout.count()));
+    }
+
+    /** Takes a lock, trying as often as set_retry says. `resource` is the name of the key on the
+     * servers, 1 to 65536 bytes; `ttl` is how long the lock lasts unless it is extended or
+     * released, at least 4 ms with the default drift.
+     *
+     * Returns a lease that holds it. Throws Error if it was not had, Status::Taken included;
+     * nothing stays locked then. */
+    REDLOCK_HPP_NODISCARD Lease lock(const std::string &resource, std::chrono::milliseconds ttl) {
+        const char *text = detail::without_nul(resource, "the resource").c_str();
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            return RedLock_Lock(rl, text, ttl.count(), handle);
+        });
+        if (status != Status::Ok) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
+    /** Takes a lock, trying for a time rather than a number of times. `wait` zero: one attempt.
+     * More: until so long has passed. Less: until it is had.
+     *
+     * Returns a lease, which is true if it holds the lock; else its status() and message() tell
+     * why not. Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD Lease
+    try_lock(const std::string &resource, std::chrono::milliseconds ttl,
+             std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        const char *text = detail::without_nul(resource, "the resource").c_str();
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            return RedLock_TryLock(rl, text, ttl.count(), wait.count(), handle);
+        });
+        if (detail::is_fault(status)) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
+    /** Whether anybody holds a resource, on a quorum. The answer may be out of date when it
+     * arrives: to take a lock, take it. Throws Error, Status::Unreachable included. */
+    REDLOCK_HPP_NODISCARD bool is_locked(const std::string &resource) {
+        const char *text = detail::without_nul(resource, "the resource").c_str();
+        bool locked = false;
+        settle(RedLock_IsLocked(native(), text, &locked));
+        return locked;
+    }
+
+    /** The words for the last call on this Manager that returned no lease; empty if there is
+     * nothing to say. */
+    std::string message() const { return RedLock_ErrorMessage(native()); }
+
+    /** For functions of redlock.h that have no counterpart here. It stays this object's. */
+    RedLock *native_handle() noexcept { return native(); }
+
+private:
+    friend class Mutex;
+
+    Manager &settle(Status status) {
+        if (status != Status::Ok) {
+            throw Error(status, message());
+        }
+        return *this;
+    }
+    Manager &settle(RedLockStatus status) { return settle(detail::status_of(status)); }
+
+    RedLock *native() const noexcept { return detail::native(engine_); }
+
+    detail::EnginePtr engine_;
+};
+
+/** One resource as a mutex that all programs with the same servers share. Neither copied nor moved,
+ * like std::mutex; not recursive. It may outlive its Manager.
+ *
+ * Threads may share one Mutex: it has one owner at a time, and the others wait for it here before
+ * they ask the servers. Unlike std::mutex it may be unlocked by another thread than the one that
+ * locked it.
+ *
+ * The lock lasts for the TTL given, and ends then even if its owner is still at work: extend() in
+ * time, and look at last_unlock_status() where it matters whether the lock held to the end. After
+ * fork, make a new Mutex in the child. */
+class Mutex {
+public:
+    /** `resource` and `ttl` as for Manager::lock; they are checked by the first lock. No I/O. */
+    Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
+        : lease_(manager.engine_), resource_(std::move(resource)), ttl_(ttl) {
+        detail::without_nul(resource_, "the resource");
+    }
+
+    Mutex(const Mutex &) = delete;
+    Mutex &operator=(const Mutex &) = delete;
+
+    /** Releases what is still held. */
+    ~Mutex() {}
+
+    /** Waits until it is had, also while too few servers answer. Throws Error for a fault of the
+     * call only. */
+    void lock() {
+        std::unique_lock<std::mutex> here(state_);
+        vacated_.wait(here, [this] { return !owned_; });
+        owned_ = true;
+        here.unlock();
+        if (!take(std::chrono::milliseconds(-1))) {
+            throw Error(status(), message());
+        }
+    }
+
+    /** Makes one attempt. Returns false if it was not had: status() and message() tell why.
+     * Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool try_lock() { return try_lock_within(detail::Milliseconds::zero()); }
+
+    /** Tries until so long has passed; a time that is not positive is one attempt. Returns and
+     * throws like try_lock. */
+    template <class Rep, class Period>
+    REDLOCK_HPP_NODISCARD bool try_lock_for(const std::chrono::duration<Rep, Period> &wait) {
+        return try_lock_within(detail::to_wait(wait));
+    }
+
+    /** Tries until that time of `Clock`, as it looks now: a step of the clock made later is not
+     * noticed. Returns and throws like try_lock. */
+    template <class Clock, class Duration>
+    REDLOCK_HPP_NODISCARD bool
+    try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
+        return try_lock_for(time - Clock::now());
+    }
+
+    /** Releases. Never throws, for guards call it in their destructors; how it went is in
+     * last_unlock_status(). */
+    void unlock() noexcept {
+        bool owned = false;
+        {
+            std::lock_guard<std::mutex> here(state_);
+            owned = owned_;
+        }
+        last_unlock_status_ = owned ? lease_.release() : Status::Lost;
+        if (owned) {
+            vacate();
+        }
+    }
+
+    /** How the last unlock() went: Status::Ok; Status::Lost when the lock had ended before, so that
+     * somebody else may have held it meanwhile, or was not held; Status::Unreachable when too few
+     * servers could be told: it ends with its TTL; a negative status for a fault of the call.
+     * Status::Ok before the first unlock(). */
+    Status last_unlock_status() const noexcept { return last_unlock_status_; }
+
+    /** Why the last attempt to lock failed, whichever thread made it; Status::Ok and empty after a
+     * success. */
+    Status status() const {
+        std::lock_guard<std::mutex> here(state_);
+        return status_;
+    }
+    std::string message() const {
+        std::lock_guard<std::mutex> here(state_);
+        return message_;
+    }
+
+    /** For the owner: as the members of Lease with these names. extend() without a time gives it
+     * the TTL of this Mutex once more. */
+    bool held() const noexcept { return lease_.held(); }
+    std::chrono::milliseconds remaining() const noexcept { return lease_.remaining(); }
+    REDLOCK_HPP_NODISCARD bool extend() { return lease_.extend(ttl_); }
+    REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) { return lease_.extend(ttl); }
+    REDLOCK_HPP_NODISCARD bool
+    confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
+        return lease_.confirm(least);
+    }
+
+    const std::string &resource() const noexcept { return resource_; }
+    std::chrono::milliseconds ttl() const noexcept { return ttl_; }
+
+private:
+    bool try_lock_within(std::chrono::milliseconds wait) {
+        const auto start = std::chrono::steady_clock::now();
+        if (!own_within(wait)) {
+            return false;
+        }
+        const auto spent = std::chrono::steady_clock::now() - start;
+        return take(detail::to_wait(wait - spent));
+    }
+
+    bool own_within(std::chrono::milliseconds wait) {
+        std::unique_lock<std::mutex> here(state_);
+        if (!vacated_.wait_for(here, wait, [this] { return !owned_; })) {
+            status_ = Status::Taken;
+            message_ = "another thread holds this Mutex";
+            return false;
+        }
+        owned_ = true;
+        return true;
+    }
+
+    // Asks the servers, as the owner; unless they grant, gives the ownership up again.
+    bool take(std::chrono::milliseconds wait) {
+        Vacate unless_granted(this);
+        const Status status = lease_.take([&](RedLock *rl, RedLockLease *handle) {
+            return RedLock_TryLock(rl, resource_.c_str(), ttl_.count(), wait.count(), handle);
+        });
+        std::lock_guard<std::mutex> here(state_);
+        status_ = status;
+        message_ = lease_.message();
+        if (detail::is_fault(status)) {
+            throw Error(status, message_);
+        }
+        if (status == Status::Ok) {
+            unless_granted.owner = nullptr;
+        }
+        return status == Status::Ok;
+    }
+
+    void vacate() noexcept {
+        std::lock_guard<std::mutex> here(state_);
+        owned_ = false;
+        vacated_.notify_one();
+    }
+
+    struct Vacate {
+        explicit Vacate(Mutex *mutex) noexcept : owner(mutex) {}
+        ~Vacate() {
+            if (owner != nullptr) {
+                owner->vacate();
+            }
+        }
+        Vacate(const Vacate &) = delete;
+        Vacate &operator=(const Vacate &) = delete;
+        Mutex *owner;
+    };
+
+    Lease lease_;
+    const std::string resource_;
+    const std::chrono::milliseconds ttl_;
+    std::atomic<Status> last_unlock_status_{Status::Ok};
+
+    mutable std::mutex state_; // guards what follows; never held while the servers are asked
+    std::condition_variable vacated_;
+    bool owned_ = false;
+    Status status_ = Status::Ok;
+    std::string message_;
+};
+
+} // namespace redlock
+
+#undef REDLOCK_HPP_NODISCARD
+
+#endif // REDLOCK_HPP

@@ -1,0 +1,125 @@
+/* What the programs share that look at the library as a guest in their process. */
+#ifndef GUEST_H
+#define GUEST_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "redlock.h"
+
+#define TTL_MS 600000
+
+/* Fails with the words of the lease unless the status is the one expected. */
+#define EXPECT(expected, call, lease)                                                    \
+    do {                                                                                 \
+        RedLockStatus status_ = (call);                                                  \
+        if (status_ != (expected)) {                                                     \
+            fprintf(stderr, "%s:%d: %s gave %s: %s\n", __FILE__, __LINE__, #call,        \
+                    RedLockStatus_Name(status_), RedLockLease_ErrorMessage(lease));      \
+            exit(1);                                                                     \
+        }                                                                                \
+    } while (0)
+
+/* A program that hangs is ended: by default that is the end of the process. */
+static inline void no_longer_than(unsigned seconds) {
+    const char *slow = getenv("REDLOCK_TEST_UNDER");
+    alarm(slow ? seconds * 10 : seconds);
+}
+
+/* A manager of the servers that are named as URLs. */
+static inline RedLock *manager_of(int count, char **urls) {
+    RedLock *rl = RedLock_New();
+    CHECK(rl);
+    for (int i = 0; i < count; i++) {
+        CHECK(RedLock_AddServerUrl(rl, urls[i], 0) == REDLOCK_OK);
+    }
+    return rl;
+}
+
+/* Connects to all servers, where a lock would be content with a quorum. */
+static inline void connect_to_all(RedLock *rl) {
+    do {
+        CHECK(RedLock_Connect(rl, 0) == REDLOCK_OK);
+    } while (RedLock_ErrorMessage(rl)[0]);
+}
+
+static inline RedLockLease *new_lease(void) {
+    RedLockLease *lease = RedLockLease_New();
+    CHECK(lease);
+    return lease;
+}
+
+/* Tells the test a word, over the socket that is our standard input. */
+static inline void tell(const char *word) {
+    char line[64];
+    int length = snprintf(line, sizeof line, "%s\n", word);
+    CHECK(write(STDIN_FILENO, line, (size_t)length) == length);
+}
+
+/* Waits until the test says something. */
+static inline void await(void) {
+    char byte = 0;
+    while (byte != '\n') {
+        ssize_t got = read(STDIN_FILENO, &byte, 1);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        CHECK(got == 1);
+    }
+}
+
+static inline void tell_and_await(const char *word) {
+    tell(word);
+    await();
+}
+
+static inline int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* How many entries a directory has, such as /proc/self/fd or /proc/self/task. */
+static inline int entries(const char *path) {
+    DIR *directory = opendir(path);
+    CHECK(directory);
+    int count = 0;
+    while (readdir(directory)) {
+        count++;
+    }
+    closedir(directory);
+    return count - 2;
+}
+
+/* Without the one that looks. */
+static inline int descriptors(void) {
+    return entries("/proc/self/fd") - 1;
+}
+
+static inline int threads(void) {
+    return entries("/proc/self/task");
+}
+
+/* Waits for a child that has to end well. */
+static inline void reap(pid_t child) {
+    int how;
+    while (waitpid(child, &how, 0) < 0) {
+        CHECK(errno == EINTR);
+    }
+    if (WIFSIGNALED(how)) {
+        fprintf(stderr, "a child was ended by signal %d\n", WTERMSIG(how));
+    }
+    CHECK(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+#endif

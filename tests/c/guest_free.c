@@ -1,0 +1,132 @@
+/* Freeing a manager at any moment: it waits for nothing, sends nothing, releases nothing, and nobody
+ * who still has a lease or is in a call comes to harm. */
+#include <pthread.h>
+
+#include "guest.h"
+
+/* The timeouts are a minute and a half, so whoever waits for a server is far beyond this. */
+enum { AT_ONCE_MS = 5000 };
+
+static char **servers;
+static int server_count;
+
+static void frees_at_once(RedLock *rl) {
+    int64_t start = now_ms();
+    RedLock_Free(rl);
+    CHECK(now_ms() - start < AT_ONCE_MS);
+}
+
+static void locks_stay(void) {
+    RedLock *rl = manager_of(server_count, servers);
+    RedLockLease *lease = new_lease();
+    EXPECT(REDLOCK_OK, RedLock_Lock(rl, "kept", TTL_MS, lease), lease);
+    frees_at_once(rl);
+    CHECK(RedLockLease_IsHeld(lease));
+    CHECK(RedLockLease_RemainingMs(lease) > 0 && RedLockLease_ValidityMs(lease) > 0);
+    CHECK(strlen(RedLockLease_Token(lease)) == 40);
+    CHECK(strcmp(RedLockLease_Resource(lease), "kept") == 0);
+    CHECK(RedLockLease_ErrorMessage(lease)[0] == 0);
+    tell_and_await("freed with a lock held");
+
+    rl = manager_of(server_count, servers);
+    EXPECT(REDLOCK_OK, RedLock_Confirm(rl, lease, 1), lease);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    frees_at_once(rl);
+    RedLockLease_Free(lease);
+}
+
+static void *free_it(void *rl) {
+    frees_at_once(rl);
+    return NULL;
+}
+
+static void freed_by_another_thread(void) {
+    RedLock *rl = manager_of(server_count, servers);
+    RedLockLease *lease = new_lease();
+    EXPECT(REDLOCK_OK, RedLock_Lock(rl, "r", TTL_MS, lease), lease);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, free_it, rl) == 0);
+    pthread_join(thread, NULL);
+    CHECK(!RedLockLease_IsHeld(lease));
+    RedLockLease_Free(lease);
+}
+
+static RedLock *freed_meanwhile, *stays;
+
+static void *wait_for_it(void *argument) {
+    RedLockLease *lease = new_lease();
+    (void)argument;
+    EXPECT(REDLOCK_OK, RedLock_TryLock(freed_meanwhile, "fought for", TTL_MS, -1, lease), lease);
+    CHECK(RedLockLease_IsHeld(lease));
+    EXPECT(REDLOCK_OK, RedLock_Unlock(stays, lease), lease);
+    RedLockLease_Free(lease);
+    return NULL;
+}
+
+/* Threads wait in a call, one of them driving the others' sockets, while the manager is freed. Once
+ * the calls are over, it is gone with all that it had. */
+static void freed_within_calls(void) {
+    enum { THREADS = 4 };
+    stays = manager_of(server_count, servers);
+    RedLockLease *held = new_lease();
+    EXPECT(REDLOCK_OK, RedLock_Lock(stays, "fought for", TTL_MS, held), held);
+    int before = descriptors();
+
+    freed_meanwhile = manager_of(server_count, servers);
+    CHECK(RedLock_SetRetry(freed_meanwhile, 1, 10) == REDLOCK_OK);
+    CHECK(RedLock_Connect(freed_meanwhile, 0) == REDLOCK_OK);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, wait_for_it, NULL) == 0);
+    }
+    tell_and_await("waiting");
+    frees_at_once(freed_meanwhile);
+    EXPECT(REDLOCK_OK, RedLock_Unlock(stays, held), held);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    CHECK(descriptors() == before);
+    RedLock_Free(stays);
+    RedLockLease_Free(held);
+}
+
+/* Requests are under way to servers that do not answer, and releases wait behind them. */
+static void freed_with_replies_outstanding(void) {
+    int before = descriptors();
+    RedLock *rl = manager_of(server_count, servers);
+    RedLockLease *lease = new_lease();
+    RedLockLease *other = new_lease();
+    CHECK(RedLock_SetRetry(rl, 1, 0) == REDLOCK_OK);
+    EXPECT(REDLOCK_OK, RedLock_Lock(rl, "outstanding", TTL_MS, lease), lease);
+    CHECK(RedLock_SetTimeouts(rl, 90000, 100) == REDLOCK_OK);
+    tell_and_await("freeze the servers");
+    EXPECT(REDLOCK_UNREACHABLE, RedLock_Lock(rl, "other", TTL_MS, other), other);
+    EXPECT(REDLOCK_UNREACHABLE, RedLock_Unlock(rl, lease), lease);
+    CHECK(RedLock_SetTimeouts(rl, 90000, 86400000) == REDLOCK_OK);
+    frees_at_once(rl);
+    CHECK(descriptors() == before);
+    RedLockLease_Free(other);
+    RedLockLease_Free(lease);
+
+    /* One that has never been connected, and has to connect to frozen servers. */
+    rl = manager_of(server_count, servers);
+    CHECK(RedLock_Connect(rl, 50) == REDLOCK_UNREACHABLE);
+    frees_at_once(rl);
+    CHECK(descriptors() == before);
+}
+
+int main(int argc, char **argv) {
+    no_longer_than(60);
+    server_count = argc - 1;
+    servers = argv + 1;
+    int before = descriptors();
+    RedLock_Free(RedLock_New());
+    RedLock_Free(manager_of(server_count, servers));
+    locks_stay();
+    freed_by_another_thread();
+    freed_within_calls();
+    freed_with_replies_outstanding();
+    CHECK(descriptors() == before);
+    return 0;
+}

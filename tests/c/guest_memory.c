@@ -1,0 +1,69 @@
+/* How much memory an idle manager keeps, once it has been used. */
+#include <malloc.h>
+
+#include "guest.h"
+
+static size_t in_use(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void use(RedLock *rl, const char *resource, int cycles) {
+    RedLockLease *lease = new_lease();
+    for (int i = 0; i < cycles; i++) {
+        EXPECT(REDLOCK_OK, RedLock_Lock(rl, resource, TTL_MS, lease), lease);
+        EXPECT(REDLOCK_OK, RedLock_Extend(rl, lease, TTL_MS), lease);
+        EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);
+    }
+    RedLockLease_Free(lease);
+}
+
+static void stays_small(RedLock *rl, size_t before, int servers, const char *when) {
+    size_t limit = 64 * 1024 + (size_t)servers * 32 * 1024;
+    size_t kept = in_use() - before;
+    (void)rl;
+    if (kept > limit) {
+        fprintf(stderr, "%s it keeps %zu bytes of at most %zu\n", when, kept, limit);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv) {
+    no_longer_than(60);
+    CHECK(argc > 2);
+    int servers = argc - 2;
+    /* What the C library allocates for itself when it is first used is not ours. */
+    RedLock *first = manager_of(servers, argv + 2);
+    use(first, "r", 1);
+    RedLock_Free(first);
+
+    size_t before = in_use();
+    RedLock *rl = manager_of(servers, argv + 2);
+    stays_small(rl, before, servers, "before its first use");
+    CHECK(RedLock_Connect(rl, 0) == REDLOCK_OK);
+    stays_small(rl, before, servers, "connected");
+    use(rl, "r", 500);
+    stays_small(rl, before, servers, "after 500 locks");
+    if (strcmp(argv[1], "long") == 0) {
+        char *name = malloc(64 * 1024 + 1);
+        memset(name, 'x', 64 * 1024);
+        name[64 * 1024] = 0;
+        use(rl, name, 20);
+        free(name);
+        stays_small(rl, before, servers, "after names of 64 KiB");
+    } else {
+        for (int i = 0; i < 500; i++) {
+            char resource[32];
+            snprintf(resource, sizeof resource, "resource-%d", i);
+            use(rl, resource, 1);
+        }
+        stays_small(rl, before, servers, "after 500 resources");
+    }
+    RedLock_Free(rl);
+    size_t after = in_use();
+    if (after > before) {
+        fprintf(stderr, "freed, it keeps %zu bytes\n", after - before);
+        exit(1);
+    }
+    return 0;
+}

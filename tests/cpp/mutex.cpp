@@ -1,0 +1,409 @@
+// What redlock.hpp promises, against the servers given as host:port.
+#include <sys/wait.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+
+#include "redlock.hpp"
+#include "servers.hpp"
+
+using redlock::Lease;
+using redlock::Manager;
+using redlock::Mutex;
+using redlock::Status;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+static_assert(!std::is_copy_constructible<Manager>::value, "a Manager is not copied");
+static_assert(!std::is_copy_constructible<Lease>::value, "a Lease is not copied");
+static_assert(std::is_nothrow_move_constructible<Lease>::value, "a Lease is moved");
+static_assert(std::is_nothrow_move_assignable<Lease>::value, "a Lease is moved");
+static_assert(!std::is_move_constructible<Mutex>::value, "a Mutex stays where it is");
+static_assert(std::is_nothrow_destructible<Lease>::value, "no destructor throws");
+static_assert(noexcept(std::declval<Mutex &>().unlock()), "guards unlock in destructors");
+
+const seconds ttl(20);
+
+Manager manager_of(const Servers &servers) {
+    Manager manager;
+    for (size_t i = 0; i < servers.count(); i++) {
+        manager.add_server(servers.host(i), servers.port(i));
+    }
+    return manager;
+}
+
+// The status of the Error that a call throws, which must throw one.
+template <class Call>
+Status thrown_by(const Call &call) {
+    try {
+        call();
+    } catch (const redlock::Error &error) {
+        const std::string what = error.what();
+        CHECK(what.find(redlock::name(error.status())) == 0);
+        CHECK(what.size() > std::string(redlock::name(error.status())).size());
+        return error.status();
+    }
+    CHECK(!"an Error was thrown");
+    return Status::Ok;
+}
+
+void lock_guard_holds_and_releases(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("guard");
+    Mutex mutex(manager, name, ttl);
+    {
+        std::lock_guard<Mutex> guard(mutex);
+        CHECK(mutex.held());
+        CHECK(mutex.remaining() > seconds(10) && mutex.remaining() < ttl);
+        CHECK(manager.is_locked(name));
+        CHECK(servers.having(name, "") < servers.quorum());
+        CHECK(mutex.extend(seconds(60)) && mutex.remaining() > seconds(40));
+        CHECK(mutex.extend() && mutex.confirm(seconds(40)));
+    }
+    CHECK(mutex.last_unlock_status() == Status::Ok);
+    CHECK(!mutex.held() && mutex.remaining() == milliseconds(0));
+    CHECK(servers.all_come_to_lack(name));
+    CHECK(!manager.is_locked(name));
+}
+
+void an_exception_through_a_guard_releases(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("exception");
+    Mutex mutex(manager, name, ttl);
+    bool caught = false;
+    try {
+        std::lock_guard<Mutex> guard(mutex);
+        throw 7;
+    } catch (int) {
+        caught = true;
+    }
+    CHECK(caught && !mutex.held());
+    CHECK(servers.all_come_to_lack(name));
+}
+
+void unique_lock_in_all_its_forms(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("unique");
+    Mutex mutex(manager, name, ttl);
+    Mutex rival(manager, name, ttl);
+
+    std::unique_lock<Mutex> guard(mutex, std::defer_lock);
+    CHECK(!guard.owns_lock() && !mutex.held());
+    CHECK(guard.try_lock() && mutex.held());
+    CHECK(mutex.status() == Status::Ok && mutex.message().empty());
+
+    std::unique_lock<Mutex> taken(rival, std::try_to_lock);
+    CHECK(!taken.owns_lock() && !rival.held());
+    CHECK(rival.status() == Status::Taken && !rival.message().empty());
+
+    std::unique_lock<Mutex> moved(std::move(guard));
+    CHECK(moved.owns_lock() && mutex.held());
+    moved.unlock();
+    CHECK(!mutex.held() && mutex.last_unlock_status() == Status::Ok);
+
+    std::unique_lock<Mutex> timed(rival, seconds(5));
+    CHECK(timed.owns_lock() && rival.held() && rival.message().empty());
+}
+
+void two_mutexes_are_locked_together(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    Mutex one(manager, fresh_name("one"), ttl);
+    Mutex other(manager, fresh_name("other"), ttl);
+    {
+        std::lock(one, other);
+        std::lock_guard<Mutex> first(one, std::adopt_lock);
+        std::lock_guard<Mutex> second(other, std::adopt_lock);
+        CHECK(one.held() && other.held());
+    }
+#if __cplusplus >= 201703L
+    {
+        std::scoped_lock both(one, other);
+        CHECK(one.held() && other.held());
+    }
+#endif
+    CHECK(!one.held() && !other.held());
+}
+
+void try_lock_for_waits_no_longer_than_told(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    manager.set_retry(1, milliseconds(20));
+    const std::string name = fresh_name("for");
+    Lease holder = manager.lock(name, ttl);
+    Mutex mutex(manager, name, ttl);
+
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(!mutex.try_lock_for(milliseconds(200)));
+    const auto spent = std::chrono::steady_clock::now() - start;
+    CHECK(spent >= milliseconds(150) && spent < seconds(10));
+    CHECK(mutex.status() == Status::Taken);
+
+    // Not for ever, which a negative time means to the C function.
+    CHECK(!mutex.try_lock_for(milliseconds(-1)));
+    CHECK(!mutex.try_lock_for(std::chrono::duration<double>(0.00001)));
+    CHECK(!mutex.try_lock_until(std::chrono::system_clock::now() + milliseconds(1)));
+
+    std::future<bool> waiting = std::async(std::launch::async, [&] {
+        const bool had = mutex.try_lock_for(std::chrono::hours::max());
+        mutex.unlock();
+        return had;
+    });
+    CHECK(holder.release() == Status::Ok);
+    CHECK(waiting.get());
+}
+
+// Locks for a thread that shares the Mutex wait for its owner, not for the servers.
+void threads_share_one_mutex(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    Mutex mutex(manager, fresh_name("shared"), ttl);
+    {
+        std::lock_guard<Mutex> guard(mutex);
+        auto other = [&] { return mutex.try_lock() || mutex.try_lock_for(milliseconds(50)); };
+        CHECK(!std::async(std::launch::async, other).get());
+        CHECK(mutex.status() == Status::Taken && mutex.held());
+    }
+
+    std::atomic<int> inside(0);
+    int counted = 0; // guarded by the mutex
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 10; i++) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < 10; round++) {
+                std::lock_guard<Mutex> guard(mutex);
+                CHECK(inside.fetch_add(1) == 0);
+                counted++;
+                inside.fetch_sub(1);
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(counted == 100);
+}
+
+void threads_with_a_mutex_each_exclude_each_other(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    manager.set_retry(1, milliseconds(5));
+    const std::string name = fresh_name("each");
+    std::atomic<int> inside(0);
+    std::atomic<int> counted(0);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 10; i++) {
+        threads.emplace_back([&] {
+            Mutex mutex(manager, name, ttl);
+            for (int round = 0; round < 5; round++) {
+                std::lock_guard<Mutex> guard(mutex);
+                CHECK(inside.fetch_add(1) == 0);
+                counted.fetch_add(1);
+                inside.fetch_sub(1);
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(counted == 50);
+}
+
+// As std::mutex forbids and a lease allows: it is the object that owns, not the thread.
+void another_thread_may_unlock(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    Mutex mutex(manager, fresh_name("handed over"), ttl);
+    std::unique_lock<Mutex> guard(mutex);
+    std::thread([&] { std::unique_lock<Mutex> mine(std::move(guard)); }).join();
+    CHECK(mutex.last_unlock_status() == Status::Ok);
+    CHECK(mutex.try_lock());
+    mutex.unlock();
+}
+
+void an_unlock_tells_what_it_found(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("lost");
+    Mutex mutex(manager, name, ttl);
+    CHECK(mutex.last_unlock_status() == Status::Ok);
+    mutex.unlock();
+    CHECK(mutex.last_unlock_status() == Status::Lost);
+
+    mutex.lock();
+    CHECK(servers.having(name, "") < servers.quorum());
+    servers.remove(name);
+    CHECK(!mutex.confirm());
+    CHECK(!mutex.extend());
+    mutex.unlock();
+    CHECK(mutex.last_unlock_status() == Status::Lost);
+    mutex.lock();
+    mutex.unlock();
+    CHECK(mutex.last_unlock_status() == Status::Ok);
+}
+
+void a_lease_is_a_guard_and_moves(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("lease");
+    const std::string second_name = fresh_name("second");
+    {
+        Lease lease = manager.lock(name, ttl);
+        CHECK(lease && lease.held() && lease.resource() == name);
+        CHECK(lease.validity() > seconds(10) && lease.remaining() <= lease.validity());
+        CHECK(lease.status() == Status::Ok && lease.message().empty());
+        const std::string token = lease.token();
+        CHECK(token.size() == 40 && servers.most_have(name, token));
+
+        Lease moved(std::move(lease));
+        CHECK(!lease.held() && moved.token() == token); // NOLINT: what a moved-from lease says
+        CHECK(lease.token().empty() && lease.release() == Status::Lost);
+
+        moved = manager.lock(second_name, ttl);
+        CHECK(moved.resource() == second_name);
+        CHECK(servers.all_come_to_lack(name));
+        Lease &itself = moved;
+        moved = std::move(itself);
+        CHECK(moved.held());
+    }
+    CHECK(servers.all_come_to_lack(second_name));
+}
+
+void a_lease_is_kept_confirmed_and_released(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("kept");
+    Lease lease = manager.lock(name, ttl);
+    const std::string token = lease.token();
+    CHECK(lease.extend(seconds(60)) && lease.token() == token);
+    CHECK(lease.confirm(seconds(50)) && !lease.confirm(seconds(90)));
+    CHECK(lease.status() == Status::Lost && !lease.message().empty());
+    CHECK(lease.held());
+
+    Lease rival = manager.try_lock(name, ttl);
+    CHECK(!rival && rival.status() == Status::Taken && !rival.message().empty());
+    CHECK(thrown_by([&] { return manager.lock(name, ttl); }) == Status::Taken);
+
+    CHECK(lease.release() == Status::Ok && lease.release() == Status::Lost);
+    CHECK(!lease && lease.remaining() == milliseconds(0));
+    CHECK(!lease.extend(ttl) && lease.status() == Status::Lost);
+    CHECK(manager.try_lock(name, ttl, seconds(1)).held());
+
+    Lease empty;
+    CHECK(!empty && !empty.extend(ttl) && !empty.confirm() && empty.release() == Status::Lost);
+    CHECK(empty.token().empty() && empty.resource().empty() && !empty.message().empty());
+}
+
+void a_lease_outlives_its_manager(const Servers &servers) {
+    const std::string name = fresh_name("outlives");
+    Lease lease;
+    {
+        Manager manager = manager_of(servers);
+        Manager moved(std::move(manager));
+        lease = moved.lock(name, ttl);
+        CHECK(thrown_by([&] { manager.set_retry(1, ttl); }) == Status::InvalidArgument);
+    }
+    CHECK(lease.extend(ttl) && lease.release() == Status::Ok);
+    CHECK(servers.all_come_to_lack(name));
+}
+
+void faults_of_a_call_are_thrown(const Servers &servers) {
+    Manager none;
+    Mutex homeless(none, "x", ttl);
+    CHECK(thrown_by([&] { homeless.lock(); }) == Status::NoServers);
+    CHECK(thrown_by([&] { return homeless.try_lock(); }) == Status::NoServers);
+    CHECK(thrown_by([&] { return none.lock("x", ttl); }) == Status::NoServers);
+    CHECK(thrown_by([&] { none.connect(); }) == Status::NoServers);
+
+    Manager manager = manager_of(servers);
+    const auto invalid = Status::InvalidArgument;
+    CHECK(thrown_by([&] { manager.add_server(servers.host(0), servers.port(0)); }) == invalid);
+    CHECK(thrown_by([&] { manager.add_server("nonsense://"); }) == invalid);
+    CHECK(thrown_by([&] { manager.add_server("127.0.0.1", 65536); }) == invalid);
+    CHECK(thrown_by([&] { manager.add_server(std::string("127.0.0.1\0x", 11), 1); }) == invalid);
+    CHECK(thrown_by([&] { manager.set_retry(0, ttl); }) == invalid);
+    CHECK(thrown_by([&] { manager.set_retry(1, milliseconds(-1)); }) == invalid);
+    CHECK(thrown_by([&] { manager.set_retry(1, milliseconds::max()); }) == invalid);
+    CHECK(thrown_by([&] { manager.set_clock_drift_factor(1); }) == invalid);
+    CHECK(thrown_by([&] { manager.set_timeouts(milliseconds(0), ttl); }) == invalid);
+    CHECK(thrown_by([&] { return manager.lock("", ttl); }) == invalid);
+    CHECK(thrown_by([&] { return manager.try_lock("x", milliseconds(0)); }) == invalid);
+    CHECK(thrown_by([&] { return manager.lock(std::string("a\0b", 3), ttl); }) == invalid);
+    CHECK(thrown_by([&] { Mutex bad(manager, std::string("a\0b", 3), ttl); }) == invalid);
+    Mutex brief(manager, "x", milliseconds(1));
+    CHECK(thrown_by([&] { brief.lock(); }) == invalid);
+    CHECK(brief.status() == invalid && !brief.message().empty());
+    CHECK(thrown_by([&] { brief.lock(); }) == invalid);
+    CHECK(!redlock::is_retriable(invalid) && redlock::is_retriable(Status::Taken));
+}
+
+void unreachable_servers_are_no_fault_of_the_call() {
+    ClosedPort closed;
+    Manager manager;
+    manager.add_server("127.0.0.1", closed.port()).set_retry(1, milliseconds(0));
+    int told = 0;
+    manager.set_logger([&](int level, const char *message) {
+        CHECK(level == 1 || level == 2);
+        CHECK(message[0] != '\0');
+        told++;
+        throw 7;
+    });
+    Mutex mutex(manager, "x", ttl);
+    CHECK(!mutex.try_lock());
+    CHECK(mutex.status() == Status::Unreachable && !mutex.message().empty());
+    CHECK(!mutex.try_lock_for(milliseconds(20)));
+    CHECK(thrown_by([&] { return manager.lock("x", ttl); }) == Status::Unreachable);
+    CHECK(thrown_by([&] { manager.connect(milliseconds(50)); }) == Status::Unreachable);
+    CHECK(thrown_by([&] { return manager.is_locked("x"); }) == Status::Unreachable);
+    CHECK(told > 0);
+    manager.set_logger(redlock::Logger());
+}
+
+// Both processes come back from here: so the child runs the destructors of what it inherited.
+void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("fork");
+    const std::string mutex_name = fresh_name("fork");
+    Mutex mutex(manager, mutex_name, ttl);
+    std::unique_lock<Mutex> guard(mutex);
+    Lease lease = manager.lock(name, ttl);
+    const std::string token = lease.token();
+
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(!lease.held() && lease.release() == Status::Forked);
+        guard.unlock();
+        CHECK(mutex.last_unlock_status() == Status::Forked);
+        CHECK(!manager.try_lock(name, ttl));
+        CHECK(manager.try_lock(fresh_name("child"), ttl).held());
+        Mutex again(manager, mutex_name, ttl);
+        CHECK(!again.try_lock() && again.status() == Status::Taken);
+        return;
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(servers.most_have(name, token));
+    CHECK(mutex.held() && mutex.confirm());
+    CHECK(lease.confirm() && lease.release() == Status::Ok);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const Servers servers(argc - 1, argv + 1);
+    lock_guard_holds_and_releases(servers);
+    an_exception_through_a_guard_releases(servers);
+    unique_lock_in_all_its_forms(servers);
+    two_mutexes_are_locked_together(servers);
+    try_lock_for_waits_no_longer_than_told(servers);
+    threads_share_one_mutex(servers);
+    threads_with_a_mutex_each_exclude_each_other(servers);
+    another_thread_may_unlock(servers);
+    an_unlock_tells_what_it_found(servers);
+    a_lease_is_a_guard_and_moves(servers);
+    a_lease_is_kept_confirmed_and_released(servers);
+    a_lease_outlives_its_manager(servers);
+    faults_of_a_call_are_thrown(servers);
+    unreachable_servers_are_no_fault_of_the_call();
+    a_child_leaves_the_locks_of_its_parent_alone(servers);
+    return 0;
+}
