@@ -11,7 +11,7 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::Ticket;
-use super::command::{Answer, Dialect, Request};
+use super::command::{Answer, Dialect, Request, Verb};
 use super::reply::Nonsense;
 use crate::clock::Moment;
 
@@ -20,6 +20,9 @@ use crate::clock::Moment;
 const REQUESTS_MAX: usize = 1024;
 const NEEDED_MAX: usize = 16 * REQUESTS_MAX;
 
+/// How often a server that refuses releases is asked whether it still does.
+const PROBE_MS: i64 = 200;
+
 /// How long an answer is waited for, at least, before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;
 
@@ -27,6 +30,10 @@ pub(super) struct Queue {
     server: usize,
     unsent: VecDeque<Entry>,
     awaiting: VecDeque<Entry>,
+    /// Releases that are needed and were answered with an error: the server may be a replica, or
+    /// busy, for now. One of them is tried again now and then, and all when that succeeds.
+    refused: VecDeque<Entry>,
+    probe_at: Moment,
     /// When so long a silence is enough; of a meaning only while something is awaited.
     silent_until: Option<Moment>,
 }
@@ -42,11 +49,20 @@ struct Entry {
     keep_until: Option<Moment>,
 }
 
+/// A request that was answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) verb: Verb,
+    /// Who waited for the answer, if anybody did.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) answer: Answer,
+}
+
 impl Queue {
     /// The queue of the server at this place in the list.
     pub(super) fn new(server: usize) -> Self {
-        let (unsent, awaiting) = (VecDeque::new(), VecDeque::new());
-        Self { server, unsent, awaiting, silent_until: None }
+        let (unsent, awaiting, refused) = Default::default();
+        Self { server, unsent, awaiting, refused, probe_at: Moment::NEVER, silent_until: None }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -108,34 +124,65 @@ impl Queue {
         if self.awaiting.is_empty() { None } else { self.silent_until }
     }
 
+    /// When [`Self::probe`] is due.
+    pub(super) fn probe_at(&self) -> Moment {
+        self.probe_at
+    }
+
+    /// Tries one of the refused releases again, if that is due.
+    pub(super) fn probe(&mut self, now: Moment) {
+        if now >= self.probe_at {
+            self.refused.retain(|it| it.is_worth_sending(now));
+            self.unsent.extend(self.refused.pop_front());
+            self.plan_probe(now);
+        }
+    }
+
     /// How many replies the oldest request still has to get in all.
     pub(super) fn replies_wanted(&self, dialect: Dialect) -> Option<usize> {
         self.awaiting.front().map(|it| it.request.replies(dialect))
     }
 
-    /// The oldest request has got its replies. Returns its answer, if anybody waits for it.
+    /// The oldest request has got its replies.
     pub(super) fn settle(
         &mut self,
         replies: &mut Vec<Value>,
         dialect: Dialect,
-    ) -> Result<Option<(Ticket, Answer)>, Nonsense> {
-        let front = self.awaiting.front().ok_or(Nonsense)?;
-        let answer = front.request.answer(dialect, replies).ok_or(Nonsense)?;
-        let ticket = front.ticket;
-        self.awaiting.pop_front();
+        now: Moment,
+    ) -> Result<Settled, Nonsense> {
+        let mut entry = self.awaiting.pop_front().ok_or(Nonsense)?;
+        let Some(answer) = entry.request.answer(dialect, replies) else {
+            self.awaiting.push_front(entry);
+            return Err(Nonsense);
+        };
         if self.awaiting.is_empty() {
             self.silent_until = None;
         }
-        Ok(ticket.map(|it| (it, answer)))
+        let (verb, ticket) = (entry.request.verb(), entry.ticket.take());
+        if verb == Verb::Release {
+            if !matches!(answer, Answer::Failed(_)) {
+                self.unsent.append(&mut self.refused);
+            } else if entry.is_worth_sending(now) {
+                self.refused.push_back(entry);
+            }
+            self.plan_probe(now);
+        }
+        Ok(Settled { verb, ticket, answer })
+    }
+
+    fn plan_probe(&mut self, now: Moment) {
+        let wanted = !self.refused.is_empty();
+        self.probe_at = if wanted { now.plus_ms(PROBE_MS) } else { Moment::NEVER };
     }
 
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
     /// whether the request was sent, and keeps the releases for the next connection.
     pub(super) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
-        self.silent_until = None;
+        (self.silent_until, self.probe_at) = (None, Moment::NEVER);
+        let refused = mem::take(&mut self.refused).into_iter().map(|it| (it, true));
         let sent = mem::take(&mut self.awaiting).into_iter().map(|it| (it, true));
         let unsent = mem::take(&mut self.unsent).into_iter().map(|it| (it, false));
-        for (mut entry, was_sent) in sent.chain(unsent) {
+        for (mut entry, was_sent) in refused.chain(sent).chain(unsent) {
             if let Some(ticket) = entry.ticket.take() {
                 tell(ticket, was_sent);
             }
@@ -146,7 +193,14 @@ impl Queue {
     }
 
     fn length(&self) -> usize {
-        self.unsent.len() + self.awaiting.len()
+        self.unsent.len() + self.awaiting.len() + self.refused.len()
+    }
+}
+
+impl Entry {
+    /// Whether it is a release of a key that may still be there.
+    fn is_worth_sending(&self, now: Moment) -> bool {
+        self.keep_until.is_some_and(|it| now < it)
     }
 }
 
@@ -155,7 +209,6 @@ mod tests {
     use super::*;
     use crate::token::Token;
     use crate::transport::Servers;
-    use crate::transport::command::Verb;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
     const TICKET: Ticket = Ticket { place: 0, generation: 1 };
@@ -171,6 +224,10 @@ mod tests {
             }
             _ => Request::new(verb, resource, token, 10_000),
         })
+    }
+
+    fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Nonsense> {
+        queue.settle(&mut replies.to_vec(), Dialect::default(), NOW)
     }
 
     fn send(queue: &mut Queue, now: Moment) -> usize {
@@ -197,12 +254,33 @@ mod tests {
         queue.push(&request(Verb::Acquire), Some(OTHER), NOW);
         send(&mut queue, NOW);
         assert_eq!(queue.abandon(TICKET), Some(NOW));
-        let mut granted = vec![Value::Okay, Value::Int(10_000)];
-        assert_eq!(queue.settle(&mut granted, Dialect::default()), Ok(None));
-        let mut taken = vec![Value::Nil, Value::Int(5)];
-        let answer = Answer::Foreign { left_ms: Some(5) };
-        assert_eq!(queue.settle(&mut taken, Dialect::default()), Ok(Some((OTHER, answer))));
-        assert_eq!(queue.settle(&mut vec![Value::Okay], Dialect::default()), Err(Nonsense));
+        let granted = settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert_eq!((granted.ticket, granted.answer), (None, Answer::Done));
+        let taken = settle(&mut queue, &[Value::Nil, Value::Int(5)]).unwrap();
+        assert_eq!(taken.ticket, Some(OTHER));
+        assert_eq!(taken.answer, Answer::Foreign { left_ms: Some(5) });
+        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(Nonsense));
+    }
+
+    #[test]
+    fn a_release_that_is_refused_is_tried_again_until_it_succeeds() {
+        let mut queue = Queue::new(SERVER);
+        for _ in 0..3 {
+            queue.push(&request(Verb::Release), None, NOW);
+        }
+        send(&mut queue, NOW);
+        let error = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+        for _ in 0..3 {
+            settle(&mut queue, std::slice::from_ref(&error)).unwrap();
+        }
+        assert_eq!(send(&mut queue, NOW), 0);
+        let later = queue.probe_at();
+        queue.probe(later);
+        let one = send(&mut queue, later);
+        assert!(one > 0);
+        settle(&mut queue, &[Value::Int(1)]).unwrap();
+        assert_eq!(send(&mut queue, later), 2 * one);
+        assert_eq!(queue.probe_at(), Moment::NEVER);
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::command::{Answer, Dialect, Request};
+use super::command::{Answer, Dialect, Request, Verb};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::inbox::Received;
 use super::link::{Change, Link};
-use super::queue::Queue;
+use super::queue::{Queue, Settled};
 use super::reply::Nonsense;
 use super::socket::Visible;
 use super::{Ticket, Timeouts};
@@ -28,6 +28,8 @@ pub(super) struct Server {
     queue: Queue,
     /// Calls that wait for the connection itself.
     hopeful: Vec<Ticket>,
+    /// The error with which it answered last, if it still does.
+    refusal: Option<Failure>,
 }
 
 /// What a server has to tell others.
@@ -54,6 +56,7 @@ impl Server {
             dialect: Dialect::default(),
             queue: Queue::new(index),
             hopeful: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -156,6 +159,9 @@ impl Server {
             // It may be ready, although its time is up: perhaps nobody has looked for a while.
             self.read_on(now, news);
         }
+        if self.link.is_up() {
+            self.queue.probe(now);
+        }
         if now >= self.next_due() {
             let change = if self.link.is_up() {
                 let ms = now.ms_since(self.link.heard_at());
@@ -170,8 +176,12 @@ impl Server {
 
     /// When [`Self::advance`] is due next, if nothing is heard before.
     pub(super) fn next_due(&self) -> Moment {
-        let give_up_at = self.queue.give_up_at().filter(|_| self.link.is_up());
-        give_up_at.unwrap_or_else(|| self.link.next_due())
+        if self.link.is_up() {
+            let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
+            give_up_at.min(self.queue.probe_at())
+        } else {
+            self.link.next_due()
+        }
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
@@ -249,7 +259,7 @@ impl Server {
             self.queue.hear(now);
             let change = self.link.read_greeting(now);
             self.handle_change(change, news);
-            if let Err(nonsense) = self.read_answers(news) {
+            if let Err(nonsense) = self.read_answers(now, news) {
                 let change = self.link.break_off(nonsense.to_string(), now);
                 return self.handle_change(change, news);
             }
@@ -259,18 +269,39 @@ impl Server {
         }
     }
 
-    fn read_answers(&mut self, news: &mut News) -> Result<(), Nonsense> {
+    fn read_answers(&mut self, now: Moment, news: &mut News) -> Result<(), Nonsense> {
         while self.link.is_up() {
             let Some(wanted) = self.queue.replies_wanted(self.dialect) else {
                 // Nothing is owed, so nothing may be there.
                 return if self.link.inbox.is_empty() { Ok(()) } else { Err(Nonsense) };
             };
             let Some(replies) = self.link.inbox.next_many(wanted)? else { return Ok(()) };
-            if let Some((ticket, answer)) = self.queue.settle(replies, self.dialect)? {
+            let Settled { verb, ticket, answer } = self.queue.settle(replies, self.dialect, now)?;
+            self.note_refusal(verb, &answer, news);
+            if let Some(ticket) = ticket {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
             }
         }
         Ok(())
+    }
+
+    /// Logs that the server begins, or ceases, to answer with an error. Only requests that change
+    /// something can cease it: a replica, say, refuses no others.
+    fn note_refusal(&mut self, verb: Verb, answer: &Answer, news: &mut News) {
+        match answer {
+            Answer::Failed(failure) if self.refusal.as_ref() != Some(failure) => {
+                self.refusal = Some(failure.clone());
+                let line = format!("{}: {failure}", self.link.endpoint());
+                news.lines.push((Level::Warning, line));
+            }
+            Answer::Failed(_) => {}
+            _ if self.refusal.is_some() && matches!(verb, Verb::Acquire | Verb::Extend) => {
+                self.refusal = None;
+                let line = format!("{}: works again", self.link.endpoint());
+                news.lines.push((Level::Info, line));
+            }
+            _ => {}
+        }
     }
 
     /// Tells everybody who waits what has become of the connection.
