@@ -93,8 +93,15 @@ impl Link {
         matches!(self.state, State::Down)
     }
 
+    /// Whether it is down, or being made again after a failure, or being made for longer than a reply
+    /// may take: nothing to wait for, to whoever can do without the server.
+    pub(super) fn is_failing(&self, reply_ms: i64, now: Moment) -> bool {
+        let is_slow = self.tried_at.is_none_or(|it| now.ms_since(it) > reply_ms);
+        !self.is_up() && (self.failures > 0 || is_slow)
+    }
+
     pub(super) fn why_down(&self) -> &str {
-        &self.why_down
+        if self.failures == 0 && !self.is_down() { "no answer yet" } else { &self.why_down }
     }
 
     /// When the server last said something.

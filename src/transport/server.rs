@@ -116,7 +116,9 @@ impl Server {
         now: Moment,
         news: &mut News,
     ) {
-        match self.obstacle(reply_ms, now, news) {
+        let obstacle = self.obstacle(reply_ms, now, news);
+        let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
+        match obstacle.or_else(failing) {
             None => self.queue.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), news);

@@ -1,0 +1,60 @@
+package redlock
+
+/*
+#include <redlock.h>
+*/
+import "C"
+
+import "errors"
+
+// Status says in one word why a call did not succeed. Compare with errors.Is(err, ErrTaken).
+type Status int32
+
+const (
+	ErrTaken           Status = C.REDLOCK_TAKEN            // somebody else holds it
+	ErrUnreachable     Status = C.REDLOCK_UNREACHABLE      // too few servers answered in time
+	ErrTooSlow         Status = C.REDLOCK_TOO_SLOW         // granted, but too late to be of use
+	ErrLost            Status = C.REDLOCK_LOST             // it is not held, or no longer
+	ErrInvalidArgument Status = C.REDLOCK_INVALID_ARGUMENT // the message names what was wrong
+	ErrNoServers       Status = C.REDLOCK_NO_SERVERS       // no server was given
+	ErrForked          Status = C.REDLOCK_FORKED           // the lease belongs to the parent process
+	ErrInternal        Status = C.REDLOCK_INTERNAL         // the message says what happened
+)
+
+// ErrClosed is what calls on a closed Manager return.
+var ErrClosed = errors.New("redlock: the manager is closed")
+
+// Error is the name of the status, such as REDLOCK_TAKEN.
+func (s Status) Error() string {
+	return C.GoString(C.RedLockStatus_Name(C.int32_t(s)))
+}
+
+// Retriable tells whether the same call may succeed a little later.
+func (s Status) Retriable() bool {
+	return bool(C.RedLockStatus_IsRetriable(C.int32_t(s)))
+}
+
+// Error is a call that did not succeed.
+type Error struct {
+	Status  Status
+	Message string // for a person: what each server answered, with the votes counted
+	cause   error  // ctx.Err(), where that ended the waiting
+}
+
+func (e *Error) Error() string {
+	text := "redlock: " + e.Message
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Is makes errors.Is(err, ErrTaken) work.
+func (e *Error) Is(target error) bool {
+	return target == e.Status
+}
+
+// Unwrap makes errors.Is(err, context.DeadlineExceeded) work.
+func (e *Error) Unwrap() error {
+	return e.cause
+}

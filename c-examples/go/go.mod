@@ -1,0 +1,3 @@
+module redlock.example/redlock
+
+go 1.19

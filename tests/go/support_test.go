@@ -1,0 +1,166 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock.example/redlock"
+)
+
+// servers are real ones, of which a minority may be down.
+var servers []string
+
+func TestMain(m *testing.M) {
+	list := os.Getenv("REDLOCK_TEST_SERVERS")
+	if list == "" {
+		fmt.Fprintln(os.Stderr, "REDLOCK_TEST_SERVERS must name the servers: host:port,host:port,...")
+		os.Exit(1)
+	}
+	servers = strings.Split(list, ",")
+	os.Exit(m.Run())
+}
+
+func newManager(t *testing.T, options redlock.Options, servers ...string) *redlock.Manager {
+	t.Helper()
+	m, err := redlock.NewWithOptions(options, servers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// impatient retries often, as the tests have no time to lose, and gives a busy machine the time
+// to reply that short TTLs would not.
+func impatient(t *testing.T) *redlock.Manager {
+	t.Helper()
+	options := redlock.Options{RetryDelay: 4 * time.Millisecond, ReplyTimeout: 500 * time.Millisecond}
+	return newManager(t, options, servers...)
+}
+
+var resources atomic.Int64
+
+// resource is a name that nothing else uses, neither another test nor an earlier run.
+func resource(t *testing.T) string {
+	return fmt.Sprintf("go:%s:%d:%d:%d", t.Name(), os.Getpid(), time.Now().UnixNano(), resources.Add(1))
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func mustLock(t *testing.T, m *redlock.Manager, name string, ttl time.Duration) *redlock.Lease {
+	t.Helper()
+	lease, err := m.Lock(within(t, 20*time.Second), name, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func mustUnlock(t *testing.T, lease *redlock.Lease) {
+	t.Helper()
+	if err := lease.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustBe(t *testing.T, err error, wanted ...error) {
+	t.Helper()
+	for _, w := range wanted {
+		if !errors.Is(err, w) {
+			t.Fatalf("wanted %v, got %v", w, err)
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("never came true: ", what)
+		}
+	}
+}
+
+func isLocked(t *testing.T, m *redlock.Manager, name string) bool {
+	t.Helper()
+	locked, err := m.IsLocked(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locked
+}
+
+// gate stands between a client and a server, and keeps the replies back while it is shut.
+type gate struct {
+	listener net.Listener
+	server   string
+	mu       sync.Mutex
+	open     *sync.Cond
+	shut     bool
+}
+
+func newGate(t *testing.T, server string) *gate {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{listener: listener, server: server}
+	g.open = sync.NewCond(&g.mu)
+	t.Cleanup(func() { listener.Close(); g.set(false) })
+	go g.serve()
+	return g
+}
+
+func (g *gate) address() string { return g.listener.Addr().String() }
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	g.open.Broadcast()
+}
+
+func (g *gate) serve() {
+	for {
+		client, err := g.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", g.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		go func() { io.Copy(server, client); server.Close() }()
+		go func() { io.Copy(waiting{client, g}, server); client.Close() }()
+	}
+}
+
+type waiting struct {
+	client net.Conn
+	gate   *gate
+}
+
+func (w waiting) Write(reply []byte) (int, error) {
+	w.gate.mu.Lock()
+	for w.gate.shut {
+		w.gate.open.Wait()
+	}
+	w.gate.mu.Unlock()
+	return w.client.Write(reply)
+}
