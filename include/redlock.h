@@ -26,6 +26,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define REDLOCK_VERSION_TEXT_(number) #number
+#define REDLOCK_VERSION_TEXT(number) REDLOCK_VERSION_TEXT_(number)
+/**
+ * The version of this header as a string, such as "1.2.3".
+ */
+#define REDLOCK_VERSION_STRING \
+  REDLOCK_VERSION_TEXT(REDLOCK_VERSION_MAJOR) "." \
+  REDLOCK_VERSION_TEXT(REDLOCK_VERSION_MINOR) "." \
+  REDLOCK_VERSION_TEXT(REDLOCK_VERSION_PATCH)
+
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
  */

@@ -6,7 +6,6 @@ use std::ffi::{CStr, c_char};
 pub const REDLOCK_VERSION_MAJOR: i32 = 0;
 pub const REDLOCK_VERSION_MINOR: i32 = 1;
 pub const REDLOCK_VERSION_PATCH: i32 = 0;
-pub const REDLOCK_VERSION_STRING: &str = "0.1.0";
 
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

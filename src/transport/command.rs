@@ -185,7 +185,8 @@ impl Request {
 
     fn encode(&self, dialect: Dialect) -> Vec<u8> {
         let (key, token) = (&*self.resource, self.token.as_bytes());
-        let mut bytes = Vec::new();
+        // Room for every command but the longest names, so that it need not grow.
+        let mut bytes = Vec::with_capacity(512 + 2 * key.len());
         let mut put = |command: &Cmd| command.write_packed_command(&mut bytes);
         match self.verb {
             Verb::Acquire => put(set(key, token, self.ttl_ms).arg("NX")),

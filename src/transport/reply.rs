@@ -1,4 +1,4 @@
-//! Where one reply ends in a stream of them. The redis crate then reads it; this only makes sure
+//! Where one reply ends in a stream of them. The redis crate then reads it; this makes sure
 //! that there is a whole one, and that it is of a size that a server of ours has reason to send: a
 //! hostile or foreign one must not make us keep, or allocate, what it merely announces.
 
@@ -30,9 +30,17 @@ pub(super) fn take(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
     let Some(length) = end(bytes, 0, DEPTH_MAX)? else {
         return if bytes.len() > LENGTH_MAX { Err(Nonsense) } else { Ok(None) };
     };
-    match redis::parse_redis_value(&bytes[..length]) {
-        Ok(value) => Ok(Some((value, length))),
-        Err(_) => Err(Nonsense),
+    Ok(Some((read(&bytes[..length])?, length)))
+}
+
+/// Reads one whole reply. The crate's parser zeroes eight KiB for each, which was four fifths of all
+/// that we computed; so the three shortest kinds, which are nearly all that come, are read here.
+fn read(whole: &[u8]) -> Result<Value, Nonsense> {
+    match whole {
+        b"+OK\r\n" => Ok(Value::Okay),
+        b"$-1\r\n" => Ok(Value::Nil),
+        [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
+        _ => redis::parse_redis_value(whole).map_err(|_| Nonsense),
     }
 }
 
