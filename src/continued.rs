@@ -33,6 +33,11 @@ impl Continued {
         }
     }
 
+    /// Whether no thread is using it at this moment.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.holds.try_lock().is_ok()
+    }
+
     fn holds(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Arc<Hold>>> {
         self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }

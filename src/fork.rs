@@ -1,10 +1,12 @@
-//! What a fork does to memory that another thread had locked.
+//! What a fork does to memory that another thread was using.
 //!
 //! A child process has one thread: the one that called fork. A mutex that another thread of the
-//! parent held at that moment stays locked in the child for ever. So whoever takes a mutex that
-//! may have come through a fork looks at the process first, and never waits in a process other
-//! than the one that used the mutex last.
+//! parent held at that moment stays locked in the child for ever, and what it guards may be half
+//! changed. So whoever takes a mutex that may have come through a fork looks at the process first,
+//! and never waits in a process other than the one that used the mutex last.
 
+use std::mem;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{process, thread};
@@ -16,28 +18,30 @@ pub(crate) fn this_process() -> u32 {
     process::id()
 }
 
-/// A mutex that a forked child can take, unless its parent was using what is inside.
-#[derive(Debug, Default)]
+/// A mutex that a forked child can take, unless its parent was using what is inside. Then the child
+/// leaves that alone for ever, and does not even free it.
+#[derive(Debug)]
 pub(crate) struct ForkMutex<T> {
     /// The process that used it last.
     process: AtomicU32,
-    inner: Mutex<T>,
+    /// Empty only while it is dropped.
+    inner: Mutex<Option<T>>,
 }
 
 impl<T> ForkMutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { process: AtomicU32::new(this_process()), inner: Mutex::new(value) }
+        Self { process: AtomicU32::new(this_process()), inner: Mutex::new(Some(value)) }
     }
 
     /// Waits for the mutex. A child whose parent was in the middle of using it gets
     /// [`Status::Forked`] instead.
-    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, T>, Error> {
+    pub(crate) fn lock(&self) -> Result<ForkGuard<'_, T>, Error> {
         let process = this_process();
         // Two threads of a child may come here first together: the one that finds the mutex taken
         // waits for the other to write the process down, which it does at once.
         for _ in 0..1000 {
             if self.process.load(Ordering::Acquire) == process {
-                return Ok(self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+                return Ok(ForkGuard(self.inner.lock().unwrap_or_else(PoisonError::into_inner)));
             }
             match self.inner.try_lock() {
                 Ok(guard) => return Ok(self.adopt(process, guard)),
@@ -50,14 +54,49 @@ impl<T> ForkMutex<T> {
         Err(Error::new(Status::Forked, "the parent process was using it when it forked"))
     }
 
-    fn adopt<'a>(&self, process: u32, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    fn adopt<'a>(&self, process: u32, guard: MutexGuard<'a, Option<T>>) -> ForkGuard<'a, T> {
         self.process.store(process, Ordering::Release);
-        guard
+        ForkGuard(guard)
+    }
+}
+
+impl<T: Default> Default for ForkMutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> Drop for ForkMutex<T> {
+    fn drop(&mut self) {
+        let is_stuck = matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock));
+        if is_stuck {
+            mem::forget(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        }
+    }
+}
+
+/// What a [`ForkMutex`] guards, taken.
+#[derive(Debug)]
+pub(crate) struct ForkGuard<'a, T>(MutexGuard<'a, Option<T>>);
+
+impl<T> Deref for ForkGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
+    }
+}
+
+impl<T> DerefMut for ForkGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -74,5 +113,16 @@ mod tests {
         let _held = mutex.inner.lock().unwrap();
         mutex.process.store(0, Ordering::Release);
         assert_eq!(mutex.lock().unwrap_err().status(), Status::Forked);
+    }
+
+    #[test]
+    fn what_was_in_use_is_left_alone_when_the_mutex_is_dropped() {
+        let value = Arc::new(());
+        let mutex = ForkMutex::new(Arc::clone(&value));
+        mem::forget(mutex.inner.lock().unwrap());
+        drop(mutex);
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(ForkMutex::new(Arc::clone(&value)));
+        assert_eq!(Arc::strong_count(&value), 2);
     }
 }

@@ -125,10 +125,10 @@ impl Hold {
 /// A handle of one lock: empty, or the holder of it.
 ///
 /// Dropping a lease releases nothing: a lock ends by [`crate::RedLock::unlock`] or by itself.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lease {
     pub(crate) hold: Option<Arc<Hold>>,
-    pub(crate) resource: Vec<u8>,
+    pub(crate) resource: Arc<[u8]>,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
 }
@@ -187,8 +187,8 @@ impl Lease {
     /// Makes it empty, for a call about this resource.
     pub(crate) fn begin(&mut self, resource: &[u8]) {
         self.clear();
-        if self.resource != resource {
-            self.resource = resource.to_vec();
+        if *self.resource != *resource {
+            self.resource = Arc::from(resource);
         }
     }
 }

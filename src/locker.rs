@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use crate::token::{Entropy, Token, random};
 use crate::transport::command::{Request, Verb};
 use crate::transport::endpoint::Endpoint;
+use crate::transport::reactor::Reactor;
 use crate::transport::{Patience, Transport};
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
@@ -65,6 +66,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     pub fn transport(&self) -> &X {
         &self.transport
+    }
+
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
     /// Connects now. Returns the words about servers that are not up.
@@ -208,7 +213,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));
         }
         lease.begin(resource);
-        let resource: Arc<[u8]> = Arc::from(resource);
+        let resource = Arc::clone(&lease.resource);
         let mut cut = Moment::NEVER;
         let hold = self.retry(plan, || {
             let outcome = self.attempt(&resource, ttl_ms, cut);
@@ -457,5 +462,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             Miss::Fault(error) => error,
             Miss::Votes(status, inquiry) => inquiry.error(status, &self.endpoints),
         }
+    }
+}
+
+impl<E> Locker<Reactor<Inquiry>, E> {
+    /// Whether no thread is changing anything at this moment.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.transport.is_at_rest() && self.continued.is_at_rest()
     }
 }

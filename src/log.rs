@@ -41,7 +41,7 @@ impl Log {
         if lines.is_empty() {
             return;
         }
-        let logger = self.logger.lock().ok().and_then(|slot| slot.clone());
+        let logger = self.logger.lock().ok().and_then(|slot| (*slot).clone());
         if let Some(logger) = logger {
             lines.iter().for_each(|(level, line)| logger(*level, line));
         }

@@ -1,5 +1,6 @@
 //! The manager: servers, settings, and the process that uses them.
 
+use std::mem;
 use std::sync::Arc;
 
 use once_cell::race::OnceBox;
@@ -33,8 +34,30 @@ pub struct RedLock {
 /// A forked child leaves those of its parent as they are and has an engine of its own, in a list
 /// that each generation adds to. No mutex guards the list, since the child might find it locked.
 struct Engine {
-    locker: Locker<Reactor<Inquiry>, SystemEntropy>,
+    /// Empty only while it is dropped.
+    locker: Option<Locker<Reactor<Inquiry>, SystemEntropy>>,
     of_child: OnceBox<Self>,
+}
+
+impl Engine {
+    fn locker(&self) -> &Locker<Reactor<Inquiry>, SystemEntropy> {
+        self.locker.as_ref().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
+    }
+
+    fn reactor(&self) -> &Reactor<Inquiry> {
+        self.locker().transport()
+    }
+}
+
+impl Drop for Engine {
+    /// In a child, what a thread of the parent was changing when the process was forked is half
+    /// changed for ever: it is left alone.
+    fn drop(&mut self) {
+        if !self.reactor().is_ours() && !self.locker().is_at_rest() {
+            self.reactor().close_inherited();
+            mem::forget(self.locker.take());
+        }
+    }
 }
 
 impl RedLock {
@@ -139,9 +162,8 @@ impl RedLock {
     pub fn close_inherited(&self) {
         let mut next = self.engine.get();
         while let Some(engine) = next {
-            let reactor = engine.locker.transport();
-            if !reactor.is_ours() {
-                reactor.close_inherited();
+            if !engine.reactor().is_ours() {
+                engine.reactor().close_inherited();
             }
             next = engine.of_child.get();
         }
@@ -149,29 +171,32 @@ impl RedLock {
 
     /// The locker of this process.
     fn locker(&self) -> Result<&Locker<Reactor<Inquiry>, SystemEntropy>, Error> {
-        let mut place = &self.engine;
-        loop {
-            let engine = place.get_or_try_init(|| self.new_engine())?;
-            let reactor = engine.locker.transport();
-            if reactor.is_ours() {
-                return Ok(&engine.locker);
-            }
-            reactor.close_inherited();
-            place = &engine.of_child;
+        let mut engine = self.engine.get_or_try_init(|| self.new_engine(self.server_list()?))?;
+        while !engine.reactor().is_ours() {
+            engine.reactor().close_inherited();
+            let endpoints = engine.locker().endpoints();
+            let new = || self.new_engine(endpoints.to_vec());
+            engine = engine.of_child.get_or_try_init(new)?;
+        }
+        Ok(engine.locker())
+    }
+
+    /// The list as it is when the first call needs it; after that, the engines hand it on.
+    fn server_list(&self) -> Result<Vec<Endpoint>, Error> {
+        let endpoints = self.servers.lock()?.clone();
+        match endpoints.is_empty() {
+            true => Err(Error::new(Status::NoServers, "no server was added")),
+            false => Ok(endpoints),
         }
     }
 
-    fn new_engine(&self) -> Result<Box<Engine>, Error> {
-        let endpoints = self.servers.lock()?.clone();
-        if endpoints.is_empty() {
-            return Err(Error::new(Status::NoServers, "no server was added"));
-        }
+    fn new_engine(&self, endpoints: Vec<Endpoint>) -> Result<Box<Engine>, Error> {
         let reactor = Reactor::new(&endpoints, self.settings.timeouts(), Arc::clone(&self.log));
         let reactor = reactor.map_err(|error| {
             Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
         })?;
         let settings = Arc::clone(&self.settings);
         let locker = Locker::new(reactor, SystemEntropy, endpoints, settings);
-        Ok(Box::new(Engine { locker, of_child: OnceBox::new() }))
+        Ok(Box::new(Engine { locker: Some(locker), of_child: OnceBox::new() }))
     }
 }

@@ -2,17 +2,22 @@
 
 use std::ffi::{CString, c_char};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::message::c_string;
 use super::{guard, shared_lease};
 use crate::error::{Error, Status};
-use crate::fork::ForkMutex;
+use crate::fork::{ForkGuard, ForkMutex};
 use crate::lease::Lease;
 
 /// One lock, held or not: resource, token, validity and, after a failed call, the reason in
 /// words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
 /// at a time; a second one at the same time waits for the first.
 pub struct RedLockLease {
+    /// Held for the length of a call, by the thread noted as its caller.
+    turn: ForkMutex<()>,
+    caller: AtomicUsize,
+    /// Held for moments only.
     state: ForkMutex<State>,
 }
 
@@ -23,8 +28,11 @@ pub struct RedLockLease {
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
     let made = guard(|| {
-        let handle = RedLockLease { state: ForkMutex::new(State::default()) };
-        Ok(Box::into_raw(Box::new(handle)))
+        Ok(Box::into_raw(Box::new(RedLockLease {
+            turn: ForkMutex::default(),
+            caller: AtomicUsize::new(NOBODY),
+            state: ForkMutex::default(),
+        })))
     });
     made.unwrap_or(ptr::null_mut())
 }
@@ -112,16 +120,54 @@ pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *mut RedLockLease) -> 
 }
 
 impl RedLockLease {
-    /// Runs one locking call on the lease, and keeps what it has to say.
+    /// Runs one locking call on the lease, and keeps what it has to say. The state is not locked
+    /// meanwhile: a logger may look at the lease, and so may other threads.
     pub(super) fn call(
         &self,
         call: impl FnOnce(&mut Lease) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut state = self.state.lock()?;
-        let outcome = guard(|| call(&mut state.lease));
-        state.refresh(outcome.as_ref().err());
+        let turn = self.take_turn();
+        let outcome = turn.and_then(|_turn| {
+            let mut lease = self.state.lock()?.lease.clone();
+            let outcome = guard(|| call(&mut lease));
+            self.state.lock()?.lease = lease;
+            outcome
+        });
+        self.state.lock()?.refresh(outcome.as_ref().err());
         outcome
     }
+
+    /// Waits until no other call is under way. One of this very thread never ends meanwhile: that is
+    /// a logger, called from it, that uses the lease again.
+    fn take_turn(&self) -> Result<Turn<'_>, Error> {
+        if self.caller.load(Ordering::Relaxed) == this_thread() {
+            let words = "the lease is in use by the call that this call is made from";
+            return Err(Error::invalid(words));
+        }
+        let guard = self.turn.lock()?;
+        self.caller.store(this_thread(), Ordering::Relaxed);
+        Ok(Turn { caller: &self.caller, _guard: guard })
+    }
+}
+
+/// The right to change a lease.
+struct Turn<'a> {
+    caller: &'a AtomicUsize,
+    _guard: ForkGuard<'a, ()>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.caller.store(NOBODY, Ordering::Relaxed);
+    }
+}
+
+const NOBODY: usize = 0;
+
+/// A number that no two threads have at the same time.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|it| ptr::from_ref(it).addr())
 }
 
 /// A lease as C sees it: the strings are kept where a pointer to them stays good.

@@ -330,8 +330,9 @@ pub unsafe extern "C" fn RedLock_IsLocked(
     resource: *const c_char,
     locked: *mut bool,
 ) -> RedLockStatus {
+    let locked = Argument::new(locked, "locked", false);
     manager_call(rl, |handle| {
-        let mut locked = Argument::new(locked, "locked", false)?;
+        let mut locked = locked?;
         locked.set(handle.manager.is_locked(text(resource, "resource")?)?);
         Ok(())
     })

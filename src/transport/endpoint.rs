@@ -1,10 +1,12 @@
 //! Where a server is, and who we are there.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use url::{ParseError, Url};
 
 /// A server as the user named it.
 #[derive(Clone)]
@@ -45,38 +47,35 @@ impl Endpoint {
     }
 
     fn parse_url(scheme: &str, url: &str, port: i32) -> Result<Self, String> {
-        match scheme {
-            "redis" | "unix" | "redis+unix" | "valkey" | "valkey+unix" => {}
+        let is_path = match scheme {
+            "redis" | "valkey" => false,
+            "unix" | "redis+unix" | "valkey+unix" => true,
             "rediss" | "valkeys" => {
                 return Err(format!("{scheme}:// needs TLS, which this build has not"));
             }
             _ => return Err(unknown_scheme(scheme)),
-        }
+        };
         if port != 0 {
             return Err(format!("port is {port}, but a URL names its port itself: pass 0"));
         }
-        // The parser's own words are not passed on: they may quote the URL, password and all.
-        let Some(parsed) = redis::parse_redis_url(url) else {
-            return Err(format!("the {scheme}:// URL is malformed"));
-        };
-        let info = parsed
-            .into_connection_info()
-            .map_err(|error| format!("the {scheme}:// URL is malformed: {}", reason(&error)))?;
-        Self::from_info(&info)
+        // The parsers' own words are not passed on: they may quote the URL, password and all.
+        let fault = |what: &str| format!("the {scheme}:// URL is malformed: {what}");
+        let parsed = Url::parse(url).map_err(|error| fault(wrong_part(error)))?;
+        check_extras(&parsed, is_path).map_err(fault)?;
+        let info = parsed.into_connection_info().map_err(|error| fault(wrong_value(&error)))?;
+        Self::from_info(&info).map_err(|what| fault(&what))
     }
 
     fn from_info(info: &ConnectionInfo) -> Result<Self, String> {
         let place = match info.addr() {
-            ConnectionAddr::Tcp(_, 0) => return Err("the port in the URL is 0".to_owned()),
+            ConnectionAddr::Tcp(_, 0) => return Err("its port is 0".to_owned()),
             ConnectionAddr::Tcp(host, port) => Place::of(host, *port)?,
-            ConnectionAddr::Unix(path) => Place::Path(path.clone()),
-            _ => {
-                return Err("the URL names a kind of connection that this build has not".to_owned());
-            }
+            ConnectionAddr::Unix(path) => Place::of_path(path)?,
+            _ => return Err("it names a kind of connection that this build has not".to_owned()),
         };
         let settings = info.redis_settings();
         if settings.db() < 0 {
-            return Err(format!("the database number is {}", settings.db()));
+            return Err(format!("its database number is {}", settings.db()));
         }
         Ok(Self {
             place,
@@ -135,16 +134,44 @@ impl Place {
         if let Ok(ip) = bare.parse::<IpAddr>() {
             return Ok(Self::Address(SocketAddr::new(ip, port)));
         }
-        // An IPv6 address with a zone, such as fe80::1%eth0, is understood by the resolver alone.
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%".contains(&byte);
-        if bare.is_empty() || bare.len() > 253 || !bare.bytes().all(is_plain) {
-            return Err("the host is neither a name nor an address".to_owned());
+        if is_name(bare) || has_zone(bare) {
+            return Ok(Self::Name(bare.to_ascii_lowercase(), port));
         }
-        if bare.contains(':') && !bare.contains('%') {
+        let is_address = |it: char| it.is_ascii_alphanumeric() || ".:-".contains(it);
+        if bare.contains(':') && bare.chars().all(is_address) {
             return Err("the host holds a colon, but is no IPv6 address: the port is an argument of its own".to_owned());
         }
-        Ok(Self::Name(bare.to_ascii_lowercase(), port))
+        Err("the host is neither a name nor an address".to_owned())
     }
+
+    fn of_path(path: &Path) -> Result<Self, String> {
+        let has_nul = path.as_os_str().as_bytes().contains(&0);
+        if has_nul || socket2::SockAddr::unix(path).is_err() {
+            return Err(
+                "its path is longer than that of a socket may be, or holds a NUL".to_owned()
+            );
+        }
+        Ok(Self::Path(path.to_owned()))
+    }
+}
+
+/// A host name: labels of up to 63 letters, digits, hyphens and (as many networks have them)
+/// underscores. RFC 1123.
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+        (1..=63).contains(&label.len()) && label.bytes().all(is_plain)
+    };
+    let absolute = host.strip_suffix('.').unwrap_or(host);
+    host.len() <= 253 && absolute.split('.').all(is_label)
+}
+
+/// An IPv6 address with a zone, such as fe80::1%eth0: the resolver alone understands it.
+fn has_zone(host: &str) -> bool {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
+    host.split_once('%').is_some_and(|(address, zone)| {
+        address.parse::<Ipv6Addr>().is_ok() && !zone.is_empty() && zone.bytes().all(is_plain)
+    })
 }
 
 /// Asks the system's resolver, which may take its time.
@@ -157,18 +184,53 @@ pub(super) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> 
 
 fn unknown_scheme(scheme: &str) -> String {
     // A scheme that is none may be part of a password.
-    let is_harmless = scheme.len() <= 16 && scheme.bytes().all(|it| it.is_ascii_alphabetic());
+    let is_harmless =
+        (1..=16).contains(&scheme.len()) && scheme.bytes().all(|it| it.is_ascii_alphabetic());
     let scheme = if is_harmless { scheme } else { "what stands before ://" };
     format!("{scheme} is not a scheme known here: redis, unix, redis+unix")
 }
 
-/// The part of the parser's message that never quotes its input.
-fn reason(error: &redis::RedisError) -> String {
+/// What follows the place in a URL must have a meaning.
+fn check_extras(url: &Url, is_path: bool) -> Result<(), &'static str> {
+    if !is_path && url.host().is_none() {
+        return Err("it names no host");
+    }
+    if url.fragment().is_some() {
+        return Err("it has a fragment (#), which means nothing");
+    }
+    let known: &[&str] = if is_path { &["db", "user", "pass"] } else { &[] };
+    match url.query_pairs().all(|(name, _)| known.contains(&&*name)) {
+        true => Ok(()),
+        false if is_path => Err("of a query (?), db, user and pass alone are known"),
+        false => Err("it has a query (?), but its host, user and database stand before"),
+    }
+}
+
+/// Which part of a URL could not be read.
+fn wrong_part(error: ParseError) -> &'static str {
+    match error {
+        ParseError::InvalidPort => "its port is not 1 to 65535",
+        ParseError::EmptyHost => "it names no host",
+        ParseError::IdnaError
+        | ParseError::InvalidIpv4Address
+        | ParseError::InvalidIpv6Address
+        | ParseError::InvalidDomainCharacter => "its host is neither a name nor an address",
+        _ => "its host or port cannot be made out",
+    }
+}
+
+/// Which part of a URL makes no sense to the redis crate, whose words never quote it.
+fn wrong_value(error: &redis::RedisError) -> &'static str {
+    const PARTS: [(&str, &str); 6] = [
+        ("hostname", "it names no host"),
+        ("wildcard", "its host is the address of any server, not of one"),
+        ("database", "its database is not a number"),
+        ("path", "its path is not that of a socket: unix:///path"),
+        ("sername", "its user is not UTF-8"),
+        ("assword", "its password is not UTF-8"),
+    ];
     let words = error.to_string();
-    ["Missing hostname", "wildcard address", "Invalid database number", "Missing path"]
-        .iter()
-        .find(|it| words.contains(**it))
-        .map_or_else(|| "it names no server".to_owned(), |it| it.to_lowercase())
+    PARTS.iter().find(|it| words.contains(it.0)).map_or("it names no server", |it| it.1)
 }
 
 #[cfg(test)]
@@ -204,7 +266,7 @@ mod tests {
         assert!(name("rediss://h", 0).contains("TLS"));
         assert!(name("redis://h:99999", 0).contains("malformed"));
         assert!(name("redis://", 0).contains("malformed"));
-        assert!(name("redis://h/x", 0).contains("invalid database number"));
+        assert!(name("redis://h/x", 0).contains("database is not a number"));
         assert!(name("redis://h/-1", 0).contains("database number is -1"));
         assert!(name("redis://h:0", 0).contains("0"));
     }

@@ -4,6 +4,7 @@ use std::io;
 
 use redis::Value;
 
+use super::link::KEPT_MAX;
 use super::reply::{self, Nonsense};
 use super::socket::Socket;
 
@@ -72,6 +73,9 @@ impl Inbox {
         self.start += length;
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
+            if self.bytes.len() > KEPT_MAX {
+                self.bytes = Vec::new();
+            }
         }
         Ok(Some(value))
     }

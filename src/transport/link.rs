@@ -23,6 +23,9 @@ use crate::token::{SystemEntropy, random};
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
 
+/// The most memory that an empty buffer keeps for later.
+pub(super) const KEPT_MAX: usize = 8 * 1024;
+
 pub(super) struct Link {
     endpoint: Endpoint,
     timeouts: Arc<Timeouts>,
@@ -180,6 +183,9 @@ impl Link {
         match socket.send(&self.outbox) {
             Ok(sent) => {
                 self.outbox.drain(..sent);
+                if self.outbox.is_empty() && self.outbox.capacity() > KEPT_MAX {
+                    self.outbox = Vec::new();
+                }
                 None
             }
             Err(error) => self.break_off(error_words(&error), now),

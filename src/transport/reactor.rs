@@ -208,6 +208,11 @@ impl<T> Reactor<T> {
         self.process == this_process()
     }
 
+    /// Whether no thread is using the connections at this moment.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.core.try_lock().is_ok()
+    }
+
     /// Closes, in a forked child, its copies of the parent's sockets. Takes no mutex.
     pub(crate) fn close_inherited(&self) {
         self.visible.iter().for_each(Visible::close_inherited);

@@ -1,12 +1,13 @@
 //! Sockets that never block, and the wait for many of them at once.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Type};
@@ -20,36 +21,54 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 
 /// A descriptor that a forked child can find and close, whatever mutex is taken.
 ///
-/// It holds -1 from before the descriptor is closed, so a child never closes a number that means
-/// something else by then; at worst it keeps a copy that it does not know of.
+/// The number alone would not do: the child may have closed it, and may have something else under it
+/// by now. So the socket's inode is kept with it. It holds -1 from before the descriptor is closed.
 #[derive(Clone, Debug)]
-pub(super) struct Visible(Arc<AtomicI32>);
+pub(super) struct Visible(Arc<Identity>);
+
+#[derive(Debug)]
+struct Identity {
+    fd: AtomicI32,
+    inode: AtomicU64,
+}
 
 impl Visible {
     pub(super) fn new() -> Self {
-        Self(Arc::new(AtomicI32::new(-1)))
+        Self(Arc::new(Identity { fd: AtomicI32::new(-1), inode: AtomicU64::new(0) }))
     }
 
     fn show(&self, fd: RawFd) -> Shown {
-        self.0.store(fd, Ordering::Release);
+        self.0.inode.store(inode(fd).unwrap_or(0), Ordering::Release);
+        self.0.fd.store(fd, Ordering::Release);
         Shown(self.clone())
     }
 
     fn hide(&self) -> RawFd {
-        self.0.swap(-1, Ordering::AcqRel)
+        self.0.fd.swap(-1, Ordering::AcqRel)
     }
 
     /// Closes the descriptor in a forked child: no byte is sent, and the connection of the parent
     /// stays as it is.
     pub(super) fn close_inherited(&self) {
+        let known = self.0.inode.load(Ordering::Acquire);
         let fd = self.hide();
-        if fd >= 0 {
-            // SAFETY: the descriptor is open in this process: it was when the process was forked,
-            // and its owner of then is a copy in memory that is never dropped here. Hiding it
-            // made sure that nobody closes it twice.
+        if fd >= 0 && inode(fd) == Some(known) {
+            // SAFETY: the descriptor is open, and is the socket that it was when the process was
+            // forked. Its owner of then is a copy in memory that never closes it here, and hiding
+            // it made sure that nobody else does.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }
+}
+
+/// What tells a socket from all others that are open.
+fn inode(fd: RawFd) -> Option<u64> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the pointer is to memory for a stat; any number will do as a descriptor.
+    let done = unsafe { libc::fstat(fd, status.as_mut_ptr()) };
+    // SAFETY: fstat has filled it in, as its result says.
+    #[allow(clippy::unnecessary_cast)]
+    (done == 0).then(|| unsafe { status.assume_init() }.st_ino as u64)
 }
 
 /// Hides the descriptor again when it is dropped.
