@@ -1,5 +1,5 @@
-/* A thread adds servers, in vain since the list is closed, while the process forks. The children lock
- * all the same. */
+/* A thread adds servers, in vain since the list is closed, while the process forks. The children
+ * lock all the same. */
 #include <pthread.h>
 #include <stdatomic.h>
 

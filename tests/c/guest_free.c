@@ -1,5 +1,5 @@
-/* Freeing a manager at any moment: it waits for nothing, sends nothing, releases nothing, and nobody
- * who still has a lease or is in a call comes to harm. */
+/* Freeing a manager at any moment: it waits for nothing, sends nothing, releases nothing, and
+ * nobody who still has a lease or is in a call comes to harm. */
 #include <pthread.h>
 
 #include "guest.h"

@@ -18,10 +18,19 @@ static void use(RedLock *rl, const char *resource, int cycles) {
     RedLockLease_Free(lease);
 }
 
+/* A call returns when a quorum has answered. What the other servers say is read by the next one. */
+static void hear_the_rest(RedLock *rl) {
+    bool locked;
+    for (int i = 0; i < 3; i++) {
+        usleep(20000);
+        CHECK(RedLock_IsLocked(rl, "r", &locked) == REDLOCK_OK);
+    }
+}
+
 static void stays_small(RedLock *rl, size_t before, int servers, const char *when) {
     size_t limit = 64 * 1024 + (size_t)servers * 32 * 1024;
+    hear_the_rest(rl);
     size_t kept = in_use() - before;
-    (void)rl;
     if (kept > limit) {
         fprintf(stderr, "%s it keeps %zu bytes of at most %zu\n", when, kept, limit);
         exit(1);
@@ -39,7 +48,6 @@ int main(int argc, char **argv) {
 
     size_t before = in_use();
     RedLock *rl = manager_of(servers, argv + 2);
-    stays_small(rl, before, servers, "before its first use");
     CHECK(RedLock_Connect(rl, 0) == REDLOCK_OK);
     stays_small(rl, before, servers, "connected");
     use(rl, "r", 500);

@@ -1,5 +1,5 @@
-/* Bad calls by the thousand, all that can be put together of bad and good arguments, while a lock is
- * held: each is refused, none does anything, and no memory and no descriptor is lost. */
+/* Bad calls by the thousand, all that can be put together of bad and good arguments, while a lock
+ * is held: each is refused, none does anything, and no memory and no descriptor is lost. */
 #include <float.h>
 #include <limits.h>
 #include <malloc.h>

@@ -1,0 +1,147 @@
+//! Extending a lock, and asking the servers about it.
+
+use std::time::Instant;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
+
+use crate::support::{Cluster, wait_until};
+use crate::{TTL, everywhere_is, expired, is_empty, passed_ms, patient};
+
+#[test]
+fn extend_gives_a_new_ttl_counted_from_now() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", 20_000);
+    cluster.wait_until_everywhere("r");
+    let token = lease.token();
+    let start = Instant::now();
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK);
+    wait_until("all servers have the new time", || {
+        cluster.iter().all(|server| server.pttl("r") > TTL - passed_ms(start) - 3)
+    });
+    let validity = TTL - TTL / 100 - 2;
+    assert!(lease.validity_ms() <= validity);
+    assert!(lease.validity_ms() >= validity - passed_ms(start) - 1);
+    assert!(lease.remaining_ms() >= validity - passed_ms(start) - 1);
+    assert_eq!(lease.token(), token);
+    everywhere_is(&cluster, "r", Some(&token));
+}
+
+#[test]
+fn extend_never_shortens() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    let start = Instant::now();
+    let left: Vec<_> = cluster.iter().map(|server| server.pttl("r")).collect();
+    let remaining = lease.remaining_ms();
+    for _ in 0..3 {
+        assert_eq!(manager.extend(&lease, 1_000), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.continue_lock("r", 1_000, &lease), REDLOCK_OK, "{}", lease.message());
+    }
+    assert!(lease.remaining_ms() >= remaining - passed_ms(start) - 2);
+    let passed = passed_ms(start) + 2;
+    // A server that was not heard yet comes after its requests all the same.
+    for (server, left) in cluster.iter().zip(left) {
+        assert!(server.pttl("r") >= left - passed - passed_ms(start), "{}", cluster.describe("r"));
+    }
+    assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_OK);
+}
+
+#[test]
+fn extend_after_the_end_is_lost_and_touches_nobody() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = expired(&manager, "free");
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
+    is_empty(&lease);
+    cluster.wait_until_gone("free");
+
+    let lease = expired(&manager, "r");
+    cluster.wait_until_gone("r");
+    for server in cluster.iter() {
+        server.must(&["SET", "r", "theirs", "PX", "600000"]);
+    }
+    assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_LOST);
+    is_empty(&lease);
+    everywhere_is(&cluster, "r", Some("theirs"));
+    assert!(cluster.iter().all(|server| server.pttl("r") <= TTL), "{}", cluster.describe("r"));
+}
+
+#[test]
+fn extend_of_a_lock_that_was_taken_over_is_lost_and_touches_nobody() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in &cluster[..2] {
+        server.must(&["SET", "r", "theirs", "PX", "600000"]);
+    }
+    assert_eq!(manager.confirm(&lease, 0), REDLOCK_LOST);
+    assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_LOST);
+    is_empty(&lease);
+    wait_until("what is left of ours is released", || !cluster[2].exists("r"));
+    for server in &cluster[..2] {
+        assert_eq!(server.get("r").as_deref(), Some("theirs"));
+        assert!(server.pttl("r") <= TTL);
+    }
+}
+
+#[test]
+fn extend_gives_a_missing_key_again() {
+    let cluster = Cluster::start(5);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in &cluster[..2] {
+        server.must(&["DEL", "r"]);
+    }
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_everywhere("r");
+    everywhere_is(&cluster, "r", Some(&lease.token()));
+    assert!(cluster.iter().all(|server| server.pttl("r") > TTL / 2), "{}", cluster.describe("r"));
+}
+
+#[test]
+fn a_key_given_again_is_no_vote() {
+    let cluster = Cluster::start(5);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in &cluster[..3] {
+        server.must(&["DEL", "r"]);
+    }
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
+    is_empty(&lease);
+    cluster.wait_until_gone("r");
+    // Nothing arrives later either: every server has answered all that was sent to it.
+    wait_until("each server was heard", || manager.is_locked("r") == Ok(false));
+    let other = manager.take("other", TTL);
+    cluster.wait_until_everywhere("other");
+    assert_eq!(manager.unlock(&other), REDLOCK_OK);
+    assert_eq!(cluster.having("r"), 0);
+}
+
+#[test]
+fn confirm_tells_whose_it_is_and_for_how_long() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    assert_eq!(manager.confirm(&lease, 0), REDLOCK_OK);
+    assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_OK);
+    assert_eq!(manager.confirm(&lease, TTL - TTL / 100), REDLOCK_LOST);
+    assert!(lease.is_held(), "that it is not for so long does not end it");
+    // The servers count, not what we believe.
+    for server in &cluster[..2] {
+        server.must(&["PEXPIRE", "r", "60000"]);
+    }
+    assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_LOST);
+    assert_eq!(manager.confirm(&lease, 50_000), REDLOCK_OK, "{}", lease.message());
+    for server in &cluster[..2] {
+        server.must(&["DEL", "r"]);
+    }
+    assert_eq!(manager.confirm(&lease, 0), REDLOCK_LOST);
+    assert_eq!(cluster.having("r"), 1, "a question changes nothing");
+}

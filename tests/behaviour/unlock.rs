@@ -1,0 +1,86 @@
+//! Giving a lock back, once and again, in time and too late.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
+
+use crate::support::{Cluster, Lease, wait_until};
+use crate::{TTL, everywhere_is, expired, is_empty, patient};
+
+#[test]
+fn unlock_frees_the_resource_at_once() {
+    let cluster = Cluster::start(3);
+    let (manager, next) = (patient(&cluster), patient(&cluster));
+    next.set_retry(1, 0);
+    for _ in 0..50 {
+        let lease = manager.take("r", TTL);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+        is_empty(&lease);
+        let lease = next.take("r", TTL);
+        assert_eq!(next.unlock(&lease), REDLOCK_OK);
+        assert_eq!(next.is_locked("r"), Ok(false));
+    }
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn unlock_is_ok_once_and_then_lost() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+    assert_eq!(manager.unlock(&Lease::new()), REDLOCK_LOST);
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "the lease may be used again");
+}
+
+#[test]
+fn unlock_of_a_lock_that_ended_is_lost() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = expired(&manager, "r");
+    cluster.wait_until_gone("r");
+    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+}
+
+#[test]
+fn unlock_of_a_lock_that_somebody_else_holds_now_is_lost_and_theirs_stays() {
+    let cluster = Cluster::start(3);
+    let (manager, rival) = (patient(&cluster), patient(&cluster));
+    let lease = expired(&manager, "r");
+    cluster.wait_until_gone("r");
+    let theirs = rival.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+    // What the first manager may have sent is through when a later lock of it is on all servers.
+    let _other = manager.take("other", TTL);
+    cluster.wait_until_everywhere("other");
+    everywhere_is(&cluster, "r", Some(&theirs.token()));
+    assert_eq!(rival.confirm(&theirs, TTL / 2), REDLOCK_OK, "{}", theirs.message());
+}
+
+#[test]
+fn unlock_of_a_lock_that_was_taken_over_leaves_theirs() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in &cluster[..2] {
+        server.must(&["SET", "r", "theirs"]);
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+    wait_until("ours is released", || !cluster[2].exists("r"));
+    for server in &cluster[..2] {
+        assert_eq!(server.get("r").as_deref(), Some("theirs"));
+    }
+}
+
+#[test]
+fn a_lock_may_be_released_through_another_manager_of_the_servers() {
+    let cluster = Cluster::start(3);
+    let lease = patient(&cluster).take("r", TTL);
+    let other = patient(&cluster);
+    assert_eq!(other.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(other.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(other.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_gone("r");
+}

@@ -1,0 +1,137 @@
+//! What stands on the servers while a lock is held, and that it is understood both ways.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN};
+
+use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until};
+use crate::{EndsOnDrop, TTL, everywhere_is, passed_ms, patient};
+
+#[test]
+fn the_key_is_the_resource_and_the_value_forty_digits_for_the_ttl() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    for (resource, ttl_ms) in
+        [("r", TTL), ("two words\r\n\"ä\" \u{1}", 47_111), ("*", 1_000_000_007)]
+    {
+        let start = Instant::now();
+        let lease = manager.take(resource, ttl_ms);
+        cluster.wait_until_everywhere(resource);
+        let token = lease.token();
+        assert_eq!(token.len(), 40);
+        assert!(token.bytes().all(|it| matches!(it, b'0'..=b'9' | b'A'..=b'F')));
+        for server in cluster.iter() {
+            let left = server.pttl(resource);
+            assert!(left <= ttl_ms && left >= ttl_ms - passed_ms(start) - 2, "{left} of {ttl_ms}");
+            assert_eq!(server.get(resource).as_deref(), Some(&*token));
+        }
+        assert_eq!(lease.resource(), resource);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+        cluster.wait_until_gone(resource);
+    }
+}
+
+#[test]
+fn a_lock_of_another_client_keeps_us_out() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    for server in cluster.iter() {
+        assert!(server.command(&["SET", "r", "theirs", "NX", "PX", "600000"]).is_ok());
+    }
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_TAKEN);
+    assert_eq!(manager.continue_lock("r", TTL, &lease), REDLOCK_TAKEN);
+    assert_eq!(manager.is_locked("r"), Ok(true));
+    assert!(!lease.is_held());
+    assert_eq!((lease.remaining_ms(), lease.validity_ms()), (0, 0));
+    assert_eq!(lease.token(), "");
+    everywhere_is(&cluster, "r", Some("theirs"));
+}
+
+#[test]
+fn a_lock_of_ours_keeps_other_clients_out() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in cluster.iter() {
+        assert!(!server.command(&["SET", "r", "theirs", "NX", "PX", "600000"]).is_ok());
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    cluster.wait_until_gone("r");
+    for server in cluster.iter() {
+        assert!(server.command(&["SET", "r", "theirs", "NX", "PX", "600000"]).is_ok());
+    }
+}
+
+#[test]
+fn something_else_under_the_name_is_left_alone() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    for server in cluster.iter() {
+        server.must(&["RPUSH", "list", "a"]);
+    }
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock("list", TTL, 0, &lease), REDLOCK_TAKEN, "{}", lease.message());
+
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in &cluster[..2] {
+        server.must(&["DEL", "r"]);
+        server.must(&["RPUSH", "r", "a"]);
+    }
+    assert_ne!(manager.confirm(&lease, 0), REDLOCK_OK);
+    assert_ne!(manager.extend(&lease, TTL), REDLOCK_OK);
+    assert_ne!(manager.unlock(&lease), REDLOCK_OK);
+    wait_until("ours is released", || !cluster[2].exists("r"));
+    for server in cluster.iter() {
+        assert_eq!(server.must(&["LLEN", "list"]).integer(), 1);
+    }
+    for server in &cluster[..2] {
+        assert_eq!(server.must(&["LLEN", "r"]).integer(), 1);
+    }
+}
+
+#[test]
+fn every_attempt_has_a_token_of_its_own() {
+    let server = Server::start();
+    server.must(&["SET", "r", "theirs"]);
+    let fake = Fake::in_front_of(&server, |replies| Some(replies.to_vec()));
+    let manager = Manager::at(&[fake.address()]);
+    manager.set_retry(7, 1);
+    assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_TAKEN);
+    let sent = String::from_utf8_lossy(&fake.received()).into_owned();
+    let acquires: Vec<_> = sent.split("\r\nSET\r\n$1\r\nr\r\n$40\r\n").skip(1).collect();
+    let tokens: HashSet<_> = acquires.iter().map(|it| &it[..40]).collect();
+    assert_eq!((acquires.len(), tokens.len()), (7, 7));
+}
+
+#[test]
+fn forgotten_scripts_do_not_show() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for server in cluster.iter() {
+            let done = &done;
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    server.must(&["SCRIPT", "FLUSH"]);
+                }
+            });
+        }
+        let _ends = EndsOnDrop(&done);
+        for _ in 0..100 {
+            let lease = manager.take("r", TTL);
+            assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.continue_lock("r", 2 * TTL, &lease), REDLOCK_OK);
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        }
+    });
+    cluster.wait_until_gone("r");
+}

@@ -1,0 +1,342 @@
+//! Where a server is said to be: what is refused, in which words, and what is the same server.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
+
+use crate::support::{Lease, Manager, Server};
+use crate::{TTL, accepted, all_differ, refused, says};
+
+#[test]
+fn a_port_is_1_to_65535() {
+    let manager = Manager::new();
+    let mut messages = Vec::new();
+    for port in [0, -1, 65_536, i32::MAX, i32::MIN] {
+        for host in ["127.0.0.1", "::1", "[::1]", "localhost", "redis-1.example.org"] {
+            refused(&manager, manager.add(host, port), &[&format!("port is {port}"), "65535"]);
+        }
+        messages.push(manager.message());
+    }
+    all_differ(&messages);
+    accepted(&manager, manager.add("127.0.0.1", 1));
+    accepted(&manager, manager.add("127.0.0.1", 65_535));
+}
+
+#[test]
+fn a_url_has_its_port_in_itself() {
+    let manager = Manager::new();
+    for url in ["redis://h", "redis://h:6379", "unix:///run/redis", "redis+unix:///run/redis"] {
+        for port in [1, 6379, 65_535, -1, 65_536, i32::MAX, i32::MIN] {
+            refused(&manager, manager.add(url, port), &[&format!("port is {port}"), "URL"]);
+        }
+    }
+}
+
+#[test]
+fn a_host_is_a_name_or_an_address() {
+    let manager = Manager::new();
+    refused(&manager, manager.add("", 6379), &["host is empty"]);
+    refused(&manager, manager.add("", 0), &["host is empty"]);
+    let long = "a".repeat(254);
+    for host in [
+        " ",
+        "a b",
+        " h",
+        "h ",
+        "h\n",
+        "h\t",
+        "a/b",
+        "h/0",
+        "/run/redis",
+        "u@h",
+        "h,i",
+        "h;i",
+        "*",
+        "[",
+        "[]",
+        "[::1",
+        "::1]",
+        "[::1]x",
+        "[h",
+        "h?",
+        "h#x",
+        "h\\x",
+        "\"h\"",
+        "h\u{1}",
+        "\u{fc}",
+        &long,
+    ] {
+        refused(&manager, manager.add(host, 6379), &["host is neither a name nor an address"]);
+    }
+    for host in ["h:1", "127.0.0.1:6379", "::1::2", "1:2:3", "g::1"] {
+        refused(&manager, manager.add(host, 6379), &["host", "colon", "port"]);
+    }
+}
+
+#[test]
+fn what_no_name_can_be_is_no_host() {
+    let manager = Manager::new();
+    for host in ["%", "h%x", "%00", "a%20b", "fe80::1%", ".", "..", "a..b", ".a", &"a".repeat(64)] {
+        let status = manager.add(host, 6379);
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{host:?} was taken for a host");
+        let status = manager.add(&format!("redis://{host}"), 0);
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{host:?} was taken for a host in a URL");
+    }
+}
+
+#[test]
+fn what_is_not_utf_8_is_no_address() {
+    let manager = Manager::new();
+    for host in [c"\xff", c"redis://\xff", c"redis://u:\xff@h", c"unix:///run/\xff"] {
+        // SAFETY: the manager lives, and so does the string.
+        let status =
+            unsafe { redlock::ffi::redlock::RedLock_AddServerUrl(manager.raw(), host.as_ptr(), 0) };
+        refused(&manager, status, &["host_or_url is not UTF-8"]);
+    }
+}
+
+#[test]
+fn a_scheme_is_one_of_few() {
+    let manager = Manager::new();
+    for scheme in ["http", "https", "tcp", "redi", "redisx", "memcached", "file", "unixx", "a"] {
+        let status = manager.add(&format!("{scheme}://h"), 0);
+        refused(&manager, status, &[scheme, "scheme", "redis, unix"]);
+    }
+    for url in [" redis://h", "redis ://h", "1://h", "redis+tls://h", "u:p@h://x", "\u{fc}://h"] {
+        refused(&manager, manager.add(url, 0), &["scheme", "redis, unix"]);
+    }
+    let status = manager.add("://h", 0);
+    refused(&manager, status, &["scheme"]);
+    assert!(!manager.message().starts_with(' '), "{:?}", manager.message());
+}
+
+#[test]
+fn a_url_with_tls_is_refused_as_such() {
+    let manager = Manager::new();
+    for url in ["rediss://h", "rediss://h:6379/1", "rediss://u:p@h", "rediss://", "valkeys://h"] {
+        refused(&manager, manager.add(url, 0), &["TLS", url.split("://").next().expect("one")]);
+    }
+}
+
+/// One part of a URL that is wrong, and how it may look.
+const MALFORMED: [(&[&str], &[&str]); 6] = [
+    (
+        &["port"],
+        &[
+            "redis://h:x",
+            "redis://h:-1",
+            "redis://h:65536",
+            "redis://h:99999999999",
+            "redis://h:6379x",
+            "redis://h: 1",
+            "redis://h:1,i:2",
+            "redis://[::1]:x",
+            "redis://h:0",
+        ],
+    ),
+    (
+        &["host"],
+        &[
+            "redis://",
+            "redis:///",
+            "redis:///0",
+            "redis://:6379",
+            "redis://@",
+            "redis://@:1",
+            "redis://u:p@",
+            "redis://u:p@:6379",
+            "redis://?db=1",
+            "redis://#x",
+        ],
+    ),
+    (
+        &["host", "address"],
+        &[
+            "redis://a b",
+            "redis://ho st:1",
+            "redis://h,i",
+            "redis://*",
+            "redis://<h>",
+            "redis://[::1",
+            "redis://[]",
+            "redis://[g::1]",
+            "redis://::1",
+            "redis://[::1]x:1",
+            "redis://0.0.0.0",
+            "redis://[::]",
+        ],
+    ),
+    (
+        &["database"],
+        &[
+            "redis://h/x",
+            "redis://h/-1",
+            "redis://h/1/2",
+            "redis://h/1.5",
+            "redis://h/0x1",
+            "redis://h/99999999999999999999",
+            "unix:///run/r?db=x",
+            "unix:///run/r?db=-1",
+            "unix:///run/r?db=99999999999999999999",
+        ],
+    ),
+    (
+        &["path"],
+        &["unix://", "unix://run/r", "unix://h/run/r", "redis+unix://", "redis+unix://run/r"],
+    ),
+    (&["user", "password"], &["redis://%ff:p@h", "redis://u:%ff@h", "redis://:%c3@h"]),
+];
+
+#[test]
+fn a_malformed_url_is_refused() {
+    let manager = Manager::new();
+    for url in MALFORMED.iter().flat_map(|it| it.1) {
+        let status = manager.add(url, 0);
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{url}");
+        assert!(!manager.message().is_empty());
+    }
+    // Nothing of it was kept.
+    let status = manager.connect(0);
+    assert_eq!(status, redlock::ffi::status::RedLockStatus::REDLOCK_NO_SERVERS);
+}
+
+#[test]
+fn a_malformed_url_is_told_by_the_part_that_is_wrong() {
+    let manager = Manager::new();
+    let mut vague = Vec::new();
+    for (words, urls) in MALFORMED {
+        for url in urls {
+            manager.add(url, 0);
+            let message = manager.message();
+            if !words.iter().any(|it| message.contains(it)) {
+                vague.push(format!("{url}: {message}, which names no {}", words.join(" or ")));
+            }
+        }
+    }
+    assert!(vague.is_empty(), "{}", vague.join("\n"));
+}
+
+#[test]
+fn a_path_that_no_unix_socket_can_have_is_refused() {
+    let manager = Manager::new();
+    for path in [format!("/{}", "a".repeat(120)), "/a%00b".to_owned()] {
+        let status = manager.add(&format!("unix://{path}"), 0);
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "unix://{path} was accepted");
+        says(&manager.message(), &["path"]);
+    }
+}
+
+#[test]
+fn what_stands_behind_a_question_mark_is_minded_or_refused() {
+    let server = Server::start();
+    let manager = Manager::new();
+    if manager.add(&format!("{}?db=3", server.url()), 0) == REDLOCK_OK {
+        let _held = manager.take("r", TTL);
+        assert!(!server.exists("r"), "?db=3 was accepted, and database 0 used");
+    }
+}
+
+#[test]
+fn no_secret_of_a_url_is_told() {
+    let manager = Manager::new();
+    let mut heard = String::new();
+    for url in MALFORMED.iter().flat_map(|it| it.1) {
+        let (scheme, rest) = url.split_once("://").expect("a URL");
+        manager.add(&format!("{scheme}://us3r:s3cret@{rest}"), 0);
+        heard += &manager.message();
+        manager.add(&format!("{scheme}://{rest}?pass=s3cret&user=us3r"), 0);
+        heard += &manager.message();
+    }
+    for url in ["redis://us3r:s3cret/x@h", "us3r:s3cret@h", "s3cret://h", "rediss://:s3cret@h"] {
+        manager.add(url, 0);
+        heard += &manager.message();
+        manager.add(url, 1);
+        heard += &manager.message();
+    }
+    assert!(!heard.contains("s3cret") && !heard.contains("us3r"), "{heard}");
+}
+
+#[test]
+fn the_same_server_is_refused_in_any_spelling() {
+    const SAME: [&[(&str, i32)]; 5] = [
+        &[
+            ("127.0.0.1", 6379),
+            ("redis://127.0.0.1:6379", 0),
+            ("redis://127.0.0.1", 0),
+            ("redis://127.0.0.1/", 0),
+            ("redis://127.0.0.1:6379/7", 0),
+            ("redis://user:password@127.0.0.1:6379/0", 0),
+            ("redis://:password@127.0.0.1", 0),
+            ("valkey://127.0.0.1:6379", 0),
+        ],
+        &[
+            ("Redis-1.Example", 7000),
+            ("redis-1.example", 7000),
+            ("REDIS-1.EXAMPLE", 7000),
+            ("redis://redis-1.example:7000", 0),
+            ("redis://Redis-1.EXAMPLE:7000/3", 0),
+            ("redis://u:p@redis-1.example:7000", 0),
+        ],
+        &[
+            ("::1", 6379),
+            ("[::1]", 6379),
+            ("0:0:0:0:0:0:0:1", 6379),
+            ("0000::0001", 6379),
+            ("redis://[::1]", 0),
+            ("redis://[0:0::1]:6379/1", 0),
+        ],
+        &[("2001:DB8::A", 1), ("2001:db8::a", 1), ("redis://[2001:db8:0:0:0:0:0:a]:1", 0)],
+        &[
+            ("unix:///run/redis.sock", 0),
+            ("redis+unix:///run/redis.sock", 0),
+            ("unix:///run/redis.sock?db=2", 0),
+            ("unix:///run/redis.sock?user=u&pass=p", 0),
+            ("unix:///run/../run/redis.sock", 0),
+        ],
+    ];
+    for spellings in SAME {
+        for first in spellings {
+            let manager = Manager::new();
+            accepted(&manager, manager.add(first.0, first.1));
+            for second in spellings {
+                let status = manager.add(second.0, second.1);
+                let what = format!("{second:?} after {first:?}");
+                assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{what} was accepted");
+                says(&manager.message(), &["added before"]);
+                assert!(!manager.message().contains("password"), "{}", manager.message());
+            }
+        }
+    }
+}
+
+#[test]
+fn another_server_is_accepted_however_much_alike() {
+    let manager = Manager::new();
+    for (host_or_url, port) in [
+        ("127.0.0.1", 6379),
+        ("127.0.0.1", 6380),
+        ("127.0.0.2", 6379),
+        ("::1", 6379),
+        ("redis-1", 6379),
+        ("redis-11", 6379),
+        ("redis-1.example", 6379),
+        ("unix:///run/redis", 0),
+        ("unix:///run/Redis", 0),
+        ("unix:///run/redis/redis", 0),
+        ("fe80::1%eth0", 6379),
+        ("fe80::1%eth1", 6379),
+    ] {
+        accepted(&manager, manager.add(host_or_url, port));
+    }
+}
+
+#[test]
+fn a_refused_server_is_none() {
+    let server = Server::start();
+    let manager = Manager::at(&[server.address()]);
+    for url in MALFORMED.iter().flat_map(|it| it.1) {
+        manager.add(url, 0);
+    }
+    refused(&manager, manager.add("127.0.0.1", server.port().into()), &["added before"]);
+    // Of one server, one is a quorum.
+    let lease = Lease::new();
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+}

@@ -1,0 +1,218 @@
+//! NULL in every place of every function.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+
+use redlock::ffi::lease::*;
+use redlock::ffi::redlock::*;
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
+
+use crate::declarations::functions;
+use crate::support::{Lease, Manager};
+use crate::{Holder, TTL};
+
+/// A function, called with some of its pointers missing.
+type Call = fn(&Arguments) -> Answer;
+
+/// What it answers.
+enum Answer {
+    Status(RedLockStatus),
+    Nothing(()),
+    Held(bool),
+    Milliseconds(i64),
+    Words(*const c_char),
+    /// Words about a handle, which say so if there is none.
+    Complaint(*const c_char),
+}
+use Answer::{Complaint, Held, Milliseconds, Nothing, Status, Words};
+
+/// The pointers of a call, each good unless it is missing.
+struct Arguments<'a> {
+    manager: &'a Manager,
+    lease: &'a Lease,
+    resource: CString,
+    locked: *mut bool,
+    missing: &'a [&'a str],
+}
+
+impl Arguments<'_> {
+    fn rl(&self) -> *mut RedLock {
+        self.or_null("rl", self.manager.raw())
+    }
+
+    fn lease(&self) -> *mut RedLockLease {
+        self.or_null("lease", self.lease.raw())
+    }
+
+    fn resource(&self) -> *const c_char {
+        self.or_null("resource", self.resource.as_ptr().cast_mut())
+    }
+
+    fn host_or_url(&self) -> *const c_char {
+        self.or_null("host_or_url", self.resource.as_ptr().cast_mut())
+    }
+
+    fn locked(&self) -> *mut bool {
+        self.or_null("locked", self.locked)
+    }
+
+    fn callback(&self) -> RedLockLogger {
+        unsafe extern "C" fn ignore(_: i32, _: *const c_char, _: *mut c_void) {}
+        (!self.is_missing("callback")).then_some(ignore)
+    }
+
+    fn user_data(&self) -> *mut c_void {
+        self.or_null("user_data", self.locked.cast())
+    }
+
+    fn or_null<T>(&self, name: &str, pointer: *mut T) -> *mut T {
+        if self.is_missing(name) { ptr::null_mut() } else { pointer }
+    }
+
+    fn is_missing(&self, name: &str) -> bool {
+        self.missing.contains(&name)
+    }
+}
+
+macro_rules! calls {
+    ($($answer:ident $function:ident($($argument:expr),*) of $it:ident;)*) => {
+        [$((stringify!($function), |$it: &Arguments| {
+            // SAFETY: every pointer is NULL or good for the length of the call.
+            $answer(unsafe { $function($($argument),*) })
+        })),*]
+    };
+}
+
+/// All functions that take a pointer, each with other arguments that are good.
+fn calls() -> BTreeMap<&'static str, Call> {
+    let calls: [(&str, Call); 22] = calls! {
+        Nothing RedLock_Free(it.rl()) of it;
+        Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
+        Status RedLock_Connect(it.rl(), 0) of it;
+        Status RedLock_SetRetry(it.rl(), 3, 200) of it;
+        Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
+        Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
+        Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
+        Complaint RedLock_ErrorMessage(it.rl()) of it;
+        Status RedLock_Lock(it.rl(), it.resource(), TTL, it.lease()) of it;
+        Status RedLock_TryLock(it.rl(), it.resource(), TTL, 0, it.lease()) of it;
+        Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
+        Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
+        Status RedLock_Unlock(it.rl(), it.lease()) of it;
+        Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
+        Status RedLock_IsLocked(it.rl(), it.resource(), it.locked()) of it;
+        Nothing RedLockLease_Free(it.lease()) of it;
+        Held RedLockLease_IsHeld(it.lease()) of it;
+        Milliseconds RedLockLease_RemainingMs(it.lease()) of it;
+        Milliseconds RedLockLease_ValidityMs(it.lease()) of it;
+        Words RedLockLease_Resource(it.lease()) of it;
+        Words RedLockLease_Token(it.lease()) of it;
+        Complaint RedLockLease_ErrorMessage(it.lease()) of it;
+    };
+    calls.into_iter().collect()
+}
+
+/// Where NULL has a meaning.
+const FINE: [&str; 2] = ["callback", "user_data"];
+
+#[test]
+fn every_function_of_the_header_that_takes_a_pointer_is_tried() {
+    let declared = functions().into_iter().filter(|it| !it.pointers.is_empty());
+    let declared: Vec<_> = declared.map(|it| it.name).collect();
+    assert_eq!(declared.len(), calls().len());
+    for name in declared {
+        assert!(calls().contains_key(&*name), "{name} is not tried with NULL");
+    }
+}
+
+#[test]
+fn null_in_any_place_is_refused_by_name_and_touches_nothing() {
+    let holder = Holder::new();
+    let handles = (&holder.manager, &holder.lease);
+    each_choice(|function, missing, call| {
+        let mut locked = true;
+        let arguments = arguments(handles, &mut locked, missing);
+        let answer = holder.nothing_happens(|| call(&arguments));
+        judge(function, missing, &answer, handles);
+    });
+}
+
+#[test]
+fn null_is_refused_by_a_manager_without_servers_and_an_empty_lease_as_well() {
+    each_choice(|function, missing, call| {
+        let (manager, lease, mut locked) = (Manager::new(), Lease::new(), true);
+        let answer = call(&arguments((&manager, &lease), &mut locked, missing));
+        judge(function, missing, &answer, (&manager, &lease));
+        assert!(!lease.is_held() && lease.resource().is_empty() && lease.token().is_empty());
+    });
+}
+
+#[test]
+fn an_answer_is_false_after_a_failure_whatever_is_missing() {
+    each_choice(|function, missing, call| {
+        let (manager, lease, mut locked) = (Manager::new(), Lease::new(), true);
+        call(&arguments((&manager, &lease), &mut locked, missing));
+        if function == "RedLock_IsLocked" && !missing.contains(&"locked") {
+            assert!(!locked, "without {missing:?} it answered that it is locked");
+        }
+    });
+}
+
+/// Each function, without each of its pointers, and without any several of them.
+#[track_caller]
+fn each_choice(mut body: impl FnMut(&str, &[&str], Call)) {
+    let calls = calls();
+    for function in functions() {
+        let pointers: Vec<&str> = function.pointers.iter().map(String::as_str).collect();
+        for choice in 1_usize..1 << pointers.len() {
+            let chosen = (0..pointers.len()).filter(|it| choice >> it & 1 == 1);
+            let missing: Vec<&str> = chosen.map(|it| pointers[it]).collect();
+            body(&function.name, &missing, calls[&*function.name]);
+        }
+    }
+}
+
+fn arguments<'a>(
+    (manager, lease): (&'a Manager, &'a Lease),
+    locked: &mut bool,
+    missing: &'a [&'a str],
+) -> Arguments<'a> {
+    let resource = c"other".to_owned();
+    Arguments { manager, lease, resource, locked, missing }
+}
+
+#[track_caller]
+fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&Manager, &Lease)) {
+    let is_missing = |name| missing.contains(&name);
+    match answer {
+        Status(status) if missing.iter().all(|it| FINE.contains(it)) => {
+            assert_eq!(*status, REDLOCK_OK, "{function} without {missing:?}");
+        }
+        Status(status) => {
+            assert_eq!(*status, REDLOCK_INVALID_ARGUMENT, "{function} without {missing:?}");
+            let words = match takes_lease(function) && !is_missing("lease") {
+                true => lease.message(),
+                false if !is_missing("rl") => manager.message(),
+                false => return,
+            };
+            let is_named = missing.iter().any(|it| words == format!("{it} is NULL"));
+            assert!(is_named, "{function} without {missing:?} says {words:?}");
+        }
+        Nothing(()) => {}
+        Held(held) => assert!(!held, "{function}"),
+        Milliseconds(ms) => assert_eq!(*ms, 0, "{function}"),
+        Words(words) => assert_eq!(text(*words), "", "{function}"),
+        Complaint(words) => assert_eq!(text(*words), format!("{} is NULL", missing[0])),
+    }
+}
+
+fn takes_lease(function: &str) -> bool {
+    functions().iter().any(|it| it.name == function && it.pointers.iter().any(|it| it == "lease"))
+}
+
+fn text(words: *const c_char) -> String {
+    assert!(!words.is_null(), "a string of the library is never NULL");
+    // SAFETY: not NULL; strings for NULL live for ever.
+    unsafe { CStr::from_ptr(words) }.to_str().expect("UTF-8").to_owned()
+}

@@ -1,0 +1,90 @@
+//! What the library leaves alone in the process, and what it takes of it.
+
+use crate::support::{Cluster, Fake, Fault, ports};
+use crate::{Program, hang_up, urls};
+
+#[test]
+fn threads_signals_and_descriptors_are_left_alone() {
+    let cluster = Cluster::start(5);
+    Program::compile("guest_manners").run(&urls(&cluster));
+}
+
+#[test]
+fn descriptors_are_given_back() {
+    let cluster = Cluster::start(3);
+    let mut program = Program::compile("guest_descriptors").start(&urls(&cluster));
+    loop {
+        match &*program.hears_a_word() {
+            "break the connections" => cluster.iter().for_each(hang_up),
+            "freeze the servers" => cluster.iter().for_each(|it| it.freeze()),
+            "kill the servers" => cluster.iter().for_each(|it| it.kill()),
+            _ => break,
+        }
+        program.says("done");
+    }
+    program.ends_well();
+}
+
+/// The program prints nothing itself, so whatever is printed is ours.
+#[test]
+fn nothing_is_printed_whatever_goes_wrong() {
+    let program = Program::compile("guest_silent");
+    let faults = [
+        Fault::KILLED,
+        Fault::FROZEN,
+        Fault::PASSWORD,
+        Fault::REPLICA,
+        Fault::OUT_OF_MEMORY,
+        Fault::LOADING,
+        Fault::FORBIDDEN,
+    ];
+    for fault in faults {
+        let cluster = Cluster::start(3);
+        let mut program = program.start(&urls(&cluster));
+        program.hears("called");
+        cluster.iter().take(2).for_each(fault.strike);
+        program.says("go on");
+        program.ends_well();
+        cluster.iter().take(2).for_each(fault.mend);
+    }
+}
+
+#[test]
+fn nothing_is_printed_whoever_answers() {
+    let program = Program::compile("guest_silent");
+    let fakes = [
+        Fake::silent(),
+        Fake::closing(),
+        Fake::web(),
+        Fake::answering(b"+OK\r\n"),
+        Fake::answering(b"$-7\r\n"),
+        Fake::answering(b"*1000000000\r\n"),
+        Fake::answering(vec![0xff; 1000]),
+        Fake::answering(b"-ERR %s %n\r\n"),
+    ];
+    let mut servers: Vec<_> = fakes.iter().map(|it| format!("redis://{}", it.address())).collect();
+    servers.push(format!("redis://127.0.0.1:{}", ports::free()));
+    servers.push("unix:///nowhere/to/be/found".to_owned());
+    servers.push("redis://no-such-name.invalid".to_owned());
+    let mut program = program.start(&servers);
+    program.hears("called");
+    fakes.iter().for_each(Fake::hang_up);
+    program.says("go on");
+    program.ends_well();
+}
+
+#[test]
+fn an_idle_manager_keeps_at_most_64_kib_and_32_kib_a_server() {
+    let program = Program::compile("guest_memory");
+    for count in [1, 3, 7] {
+        let cluster = Cluster::start(count);
+        program.run(&[vec!["short".to_owned()], urls(&cluster)].concat());
+    }
+}
+
+#[test]
+fn an_idle_manager_that_has_locked_long_names_keeps_no_more() {
+    let cluster = Cluster::start(3);
+    let arguments = [vec!["long".to_owned()], urls(&cluster)].concat();
+    Program::compile("guest_memory").run(&arguments);
+}

@@ -1,0 +1,181 @@
+//! C programs that use the library, run as processes of their own.
+//!
+//! A program gets its servers as arguments and talks with the test over its standard input, which
+//! is a socket: one word a line. It prints nothing: whatever appears on its standard output or
+//! error is either what a check found wrong, or something that the library should not have said.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, io};
+
+use crate::library;
+use crate::support::directory::Directory;
+
+/// More than any program takes, also under a tool that makes it slow.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A program, compiled. CC and CFLAGS are minded; REDLOCK_TEST_UNDER may name a tool to run it
+/// under, such as "valgrind -q --error-exitcode=9".
+pub(crate) struct Program {
+    directory: Arc<Directory>,
+}
+
+impl Program {
+    /// Compiles `tests/c/{name}.c`.
+    pub(crate) fn compile(name: &str) -> Self {
+        let directory = Arc::new(Directory::new());
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let path = directory.path();
+        for link in ["libredlock.so", library::SONAME] {
+            symlink(library::path(), path.join(link)).expect("a link can be made");
+        }
+        let mut compiler = Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
+        compiler
+            .args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
+            .args(words_of("CFLAGS"))
+            .arg("-I")
+            .arg(root.join("include"))
+            .arg(root.join("tests/c").join(name).with_extension("c"))
+            .args([path_option("-L", path), path_option("-Wl,-rpath,", path)])
+            .args(["-lredlock", "-o", &directory.join("program")]);
+        let result = compiler.output().expect("there is a C compiler");
+        assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+        Self { directory }
+    }
+
+    /// Starts it with these arguments.
+    pub(crate) fn start<A: AsRef<str>>(&self, arguments: &[A]) -> Running {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        ours.set_read_timeout(Some(PATIENCE)).expect("a limit can be set");
+        // A file, and no pipe: whatever is printed, the program does not wait for a reader.
+        let printed = self.directory.path().join("printed");
+        let printed = File::options().read(true).append(true).create(true).open(printed);
+        let printed = printed.expect("a file can be made");
+        printed.set_len(0).expect("it can be emptied");
+        let mut under = words_of("REDLOCK_TEST_UNDER").into_iter();
+        let program = self.directory.join("program");
+        let mut command = match under.next() {
+            Some(tool) => Command::new(tool),
+            None => Command::new(&program),
+        };
+        if command.get_program() != &*program {
+            command.args(under).arg(&program);
+        }
+        command
+            .args(arguments.iter().map(AsRef::as_ref))
+            // Otherwise memory that the C library keeps for a thread counts as in use.
+            .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(printed.try_clone().expect("a descriptor can be had"))
+            .stderr(printed.try_clone().expect("a descriptor can be had"));
+        die_with_test(&mut command);
+        let child = command.spawn().expect("the program can be run");
+        let directory = Arc::clone(&self.directory);
+        Running { child: Some(child), talk: BufReader::new(ours), printed, _directory: directory }
+    }
+
+    /// Runs it from beginning to end.
+    pub(crate) fn run<A: AsRef<str>>(&self, arguments: &[A]) {
+        self.start(arguments).ends_well();
+    }
+}
+
+/// A program that runs. It ends with its owner.
+pub(crate) struct Running {
+    child: Option<Child>,
+    talk: BufReader<UnixStream>,
+    printed: File,
+    /// It needs the library for as long as it runs.
+    _directory: Arc<Directory>,
+}
+
+impl Running {
+    /// Waits for the program to say this.
+    #[track_caller]
+    pub(crate) fn hears(&mut self, word: &str) {
+        let heard = self.hears_a_word();
+        if heard != word {
+            let said = self.end();
+            panic!("{word:?} was expected, but it was {heard:?}: {said}");
+        }
+    }
+
+    /// What the program says next; nothing if it ends.
+    pub(crate) fn hears_a_word(&mut self) -> String {
+        let mut line = String::new();
+        self.talk.read_line(&mut line).expect("the program talks in time");
+        line.trim_end().to_owned()
+    }
+
+    /// Lets the program go on.
+    #[track_caller]
+    pub(crate) fn says(&mut self, word: &str) {
+        if self.talk.get_mut().write_all(format!("{word}\n").as_bytes()).is_err() {
+            panic!("it listens no more: {}", self.end());
+        }
+    }
+
+    /// Waits for its end, which has to be a good and a silent one.
+    #[track_caller]
+    pub(crate) fn ends_well(mut self) {
+        let rest = self.hears_a_word();
+        let said = self.end();
+        assert_eq!((&*rest, &*said), ("", ""), "it had more to say, or failed");
+    }
+
+    /// Waits for its end. Tells how it ended, unless all was well, and what it printed.
+    fn end(&mut self) -> String {
+        // Nobody answers it any more.
+        let _ = self.talk.get_ref().shutdown(Shutdown::Both);
+        let Some(mut child) = self.child.take() else { return String::new() };
+        let status = child.wait().expect("it can be waited for");
+        let mut said = Vec::new();
+        self.printed.rewind().expect("a file can be rewound");
+        self.printed.read_to_end(&mut said).expect("a file can be read");
+        let mut said = String::from_utf8_lossy(&said).into_owned();
+        if !status.success() {
+            said += &format!(" ({status})");
+        }
+        said
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn path_option(option: &str, path: &Path) -> String {
+    format!("{option}{}", path.display())
+}
+
+fn words_of(variable: &str) -> Vec<String> {
+    let value = env::var(variable).unwrap_or_default();
+    value.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The thread that starts the program waits for it, so its end is the test's.
+fn die_with_test(command: &mut Command) {
+    let arrange = || {
+        // SAFETY: no memory is involved.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(arrange) };
+}

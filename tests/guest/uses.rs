@@ -1,0 +1,105 @@
+//! Uses that a program may come to: freeing at any time, sharing a lease, calling back out of the
+//! logger, and calling wrongly all the time.
+
+use crate::support::{Cluster, Server};
+use crate::{Program, connections, hang_up, urls};
+
+#[test]
+fn a_manager_is_freed_at_once_at_any_moment() {
+    let cluster = Cluster::start(3);
+    let mut program = Program::compile("guest_free").start(&urls(&cluster));
+    program.hears("freed with a lock held");
+    assert!(cluster.having("kept") >= cluster.quorum(), "{}", cluster.describe("kept"));
+    program.says("go on");
+    program.hears("waiting");
+    program.says("go on");
+    program.hears("freeze the servers");
+    cluster.iter().for_each(Server::freeze);
+    program.says("go on");
+    program.ends_well();
+    cluster.iter().for_each(Server::resume);
+    // What was queued behind the requests is carried out although nobody waits for it.
+    for key in ["kept", "fought for", "other", "outstanding"] {
+        cluster.wait_until_gone(key);
+    }
+}
+
+#[test]
+fn a_lease_may_be_used_by_many_threads_at_once() {
+    let cluster = Cluster::start(3);
+    let mut program = Program::compile("guest_share").start(&urls(&cluster));
+    program.hears("used");
+    for key in ["r-0", "r-1", "r-2"] {
+        cluster.wait_until_gone(key);
+    }
+    program.says("go on");
+    program.ends_well();
+}
+
+#[test]
+fn bad_calls_by_the_thousand_leave_the_lock_alone_and_send_nothing() {
+    let cluster = Cluster::start(3);
+    let mut program = Program::compile("guest_misuse").start(&urls(&cluster));
+    program.hears("held");
+    cluster.wait_until_everywhere("held");
+    let look = |server: &Server| (server.get("held"), connections(server), commands(server));
+    let before: Vec<_> = cluster.iter().map(look).collect();
+    program.says("go on");
+    program.hears("refused");
+    for (server, before) in cluster.iter().zip(before) {
+        let (token, connections, commands) = look(server);
+        assert_eq!((token, connections), (before.0, before.1));
+        // A look is four commands: three of its own, and that of the statistics.
+        assert_eq!(commands, before.2 + 4, "something was sent");
+        assert_eq!(server.must(&["DBSIZE"]).integer(), 1);
+    }
+    program.says("go on");
+    program.ends_well();
+    cluster.wait_until_gone("held");
+}
+
+/// How many commands the server has carried out before this one.
+fn commands(server: &Server) -> u64 {
+    let statistics = server.must(&["INFO", "stats"]).text().expect("statistics");
+    let line = statistics.lines().find_map(|it| it.strip_prefix("total_commands_processed:"));
+    line.expect("it counts its commands").trim().parse().expect("a number")
+}
+
+#[test]
+fn a_logger_is_called_by_the_caller_and_may_call_back() {
+    logs("call back");
+}
+
+#[test]
+fn a_logger_may_look_at_the_lease_of_the_call_it_is_called_in() {
+    logs("look at the lease");
+}
+
+fn logs(how: &str) {
+    let servers = [Server::start(), Server::start(), Server::start()];
+    servers.iter().for_each(protect);
+    let url = |it: &Server| format!("redis://:{PASSWORD}@{}", it.address());
+    let arguments = [PASSWORD, how].map(str::to_owned).into_iter().chain(servers.iter().map(url));
+    let arguments: Vec<_> = arguments.collect();
+    let mut program = Program::compile("guest_logger").start(&arguments);
+    loop {
+        match &*program.hears_a_word() {
+            "break the connections" => servers.iter().for_each(hang_up),
+            "kill a server" => servers[0].kill(),
+            "start it again" => {
+                servers[0].restart();
+                protect(&servers[0]);
+            }
+            _ => break,
+        }
+        program.says("done");
+    }
+    program.ends_well();
+}
+
+const PASSWORD: &str = "s3same-0pen";
+
+/// From now on whoever connects has to know the password.
+fn protect(server: &Server) {
+    server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
+}

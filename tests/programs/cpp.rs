@@ -1,0 +1,135 @@
+//! C++.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::{fs, iter};
+
+use crate::compilers::{self, Compiler};
+use crate::support::Cluster;
+use crate::workshop::Workshop;
+use crate::{addresses, library};
+
+/// The standards of redlock.hpp. The drop-in is for older programs too.
+const MODERN: &[&str] = &["c++11", "c++14", "c++17", "c++20"];
+const ALL: &[&str] = &["c++98", "c++11", "c++14", "c++17", "c++20"];
+const OLDEST_AND_NEWEST: &[&str] = &["c++11", "c++20"];
+
+#[test]
+fn the_examples_run() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let examples: Vec<_> = sources("c-examples").into_iter().collect();
+    assert!(examples.len() >= 2, "{examples:?}");
+    for source in examples {
+        for compiler in compilers::cxx(&["c++11"]) {
+            let program = workshop.build(compiler, &[&format!("c-examples/{source}")]);
+            let run = workshop.succeed(Command::new(&program).args(addresses(&cluster)));
+            assert_ne!(run.stdout, "", "{source}");
+        }
+    }
+}
+
+#[test]
+fn the_mutex_does_what_it_promises() {
+    passes("tests/cpp/mutex.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+}
+
+#[test]
+fn the_drop_in_does_what_it_promises() {
+    let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
+    passes("tests/cpp/dropin.cpp", oldest.chain(compilers::cxx(OLDEST_AND_NEWEST)));
+}
+
+#[test]
+fn the_drop_in_bears_a_lack_of_memory() {
+    passes("tests/cpp/dropin_no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+}
+
+#[test]
+fn the_drop_in_is_found_by_its_directory_too() {
+    let workshop = Workshop::new();
+    for compiler in compilers::cxx(ALL) {
+        let source = ["tests/cpp/dropin_by_directory.cpp"];
+        let program = workshop.build_with(compiler, &["include/redlock-cpp"], &source);
+        workshop.succeed(&mut Command::new(&program));
+    }
+}
+
+#[test]
+fn a_program_for_credlock_builds_and_runs_unchanged() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let addresses = addresses(&cluster);
+    let hosts_and_ports = addresses.iter().flat_map(|it| it.split(':'));
+    for compiler in compilers::cxx(ALL) {
+        let program = workshop.build(compiler, &["tests/cpp/dropin_old_program.cpp"]);
+        let run = workshop.succeed(Command::new(&program).args(hosts_and_ports.clone()));
+        assert_eq!(run.stdout.lines().last(), Some("done"), "{compiler:?}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn both_headers_go_together_in_several_units_of_a_program() {
+    let workshop = Workshop::new();
+    for compiler in compilers::cxx(ALL) {
+        let units = ["tests/cpp/two_units_a.cpp", "tests/cpp/two_units_b.cpp"];
+        let run = workshop.succeed(&mut Command::new(workshop.build(compiler, &units)));
+        assert_eq!(run.stdout + &run.stderr, "", "{compiler:?}");
+    }
+}
+
+#[test]
+fn the_c_header_is_one_of_cpp_too() {
+    let workshop = Workshop::new();
+    for compiler in compilers::cxx(MODERN) {
+        workshop
+            .check(compiler, "tests/c/header_only.c", &["-xc++", "-Wno-deprecated"])
+            .unwrap_or_else(|words| panic!("{compiler:?}: {words}"));
+    }
+}
+
+#[test]
+fn what_must_not_be_copied_cannot_be() {
+    const SOURCE: &str = "tests/cpp/no_copy.cpp";
+    let workshop = Workshop::new();
+    let older = compilers::cxx(&["c++98"]).map(|compiler| (compiler, 5));
+    for (compiler, cases) in older.chain(compilers::cxx(&["c++11"]).map(|it| (it, 11))) {
+        assert_eq!(workshop.check(compiler, SOURCE, &["-DCASE=0"]), Ok(()), "{compiler:?}");
+        for case in 1..=cases {
+            let words = workshop.check(compiler, SOURCE, &[&format!("-DCASE={case}")]);
+            let words = words.expect_err(&format!("case {case} must not compile: {compiler:?}"));
+            let is_why = words.contains("deleted") || words.contains("private");
+            assert!(is_why, "case {case}, {compiler:?}: {words}");
+        }
+    }
+}
+
+#[test]
+fn no_test_program_is_forgotten() {
+    let known = [
+        "dropin.cpp",
+        "dropin_by_directory.cpp",
+        "dropin_no_memory.cpp",
+        "dropin_old_program.cpp",
+        "mutex.cpp",
+        "no_copy.cpp",
+        "two_units_a.cpp",
+        "two_units_b.cpp",
+    ];
+    assert_eq!(sources("tests/cpp"), known.map(str::to_owned).into());
+}
+
+/// A test program that is given servers and succeeds if all is well.
+fn passes(source: &str, compilers: impl Iterator<Item = Compiler>) {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    for compiler in compilers {
+        let program = workshop.build(compiler, &[source]);
+        workshop.succeed(Command::new(&program).args(addresses(&cluster)));
+    }
+}
+
+fn sources(directory: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(library::root().join(directory)).expect("a directory");
+    entries
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".cpp"))
+        .collect()
+}

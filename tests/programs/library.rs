@@ -1,0 +1,55 @@
+//! The library as it lies in a system: under the name that the linker looks for and under the one
+//! that programs ask for when they start.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::{env, fs, io, process};
+
+/// A directory with the shared library that was built together with this test. Its place stays the
+/// same from run to run: compilers that keep what they built take the path for a part of it.
+pub(crate) fn directory() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let built = built();
+        let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+        let directory = kept(&format!("lib-{profile}"));
+        for name in ["libredlock.so".to_owned(), soname()] {
+            link(&built, &directory.join(name)).expect("a link can be made");
+        }
+        directory
+    })
+}
+
+/// A directory below `target` that is there from run to run.
+pub(crate) fn kept(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&directory).expect("a directory can be made");
+    directory
+}
+
+/// The root of the project.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn built() -> PathBuf {
+    let program = env::current_exe().expect("this program has a path");
+    let built = program.with_file_name("libredlock.so");
+    assert!(built.exists(), "there is no {}", built.display());
+    built
+}
+
+fn soname() -> String {
+    match env!("CARGO_PKG_VERSION_MAJOR") {
+        "0" => concat!("libredlock.so.0.", env!("CARGO_PKG_VERSION_MINOR")).to_owned(),
+        major => format!("libredlock.so.{major}"),
+    }
+}
+
+/// In one step, for another run may be using it.
+fn link(target: &Path, place: &Path) -> io::Result<()> {
+    let draft = place.with_extension(format!("draft-{}", process::id()));
+    symlink(target, &draft)?;
+    fs::rename(draft, place)
+}

@@ -1,0 +1,105 @@
+//! What the README shows, built and run as it stands there. Only the ports are others: those of
+//! servers that were started for this.
+
+use std::fs;
+use std::process::Command;
+
+use crate::compilers;
+use crate::go::go;
+use crate::library;
+use crate::ruby::ruby;
+use crate::support::{Cluster, Server};
+use crate::workshop::Workshop;
+
+const PORTS: [&str; 3] = ["6379", "6380", "6381"];
+
+#[test]
+fn the_c_example_runs() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let source = workshop.write("readme.c", &shown("c", &cluster));
+    for compiler in compilers::c(&["c99", "c11", "c17"]) {
+        let program = workshop.build(compiler, &[&source]);
+        let run = workshop.succeed(&mut Command::new(&program));
+        assert!(run.stdout.starts_with("ours for "), "{}", run.stdout);
+        assert_eq!(run.stderr, "");
+    }
+    took_locks_and_gave_them_back(&cluster);
+}
+
+#[test]
+fn the_c_example_says_why_it_cannot() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let source = workshop.write("readme.c", &shown("c", &cluster));
+    let program = workshop.build(compilers::c(&["c11"]).next().expect("one"), &[&source]);
+    cluster[..2].iter().for_each(Server::kill);
+    let run = workshop.run(&mut Command::new(&program));
+    assert_eq!(run.status.code(), Some(1));
+    assert!(run.stdout.starts_with("REDLOCK_UNREACHABLE: "), "{}", run.stdout);
+    assert!(run.stdout.contains(&cluster[0].address()), "{}", run.stdout);
+}
+
+#[test]
+fn the_cpp_lines_run() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let lines = shown("cpp", &cluster);
+    let headers = "#include <mutex>\n#include \"redlock.hpp\"\n";
+    let source = workshop.write("readme.cpp", &format!("{headers}int main() {{\n{lines}}}\n"));
+    for compiler in compilers::cxx(&["c++11", "c++20"]) {
+        let program = workshop.build(compiler, &[&source]);
+        workshop.succeed(&mut Command::new(&program));
+    }
+    took_locks_and_gave_them_back(&cluster);
+}
+
+#[test]
+fn the_go_lines_run() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let lines = shown("go", &cluster).replace("\n", "\n\tif err != nil { panic(err) }\n");
+    let ours = library::root().join("c-examples/go");
+    let module = format!(
+        "module readme\ngo 1.19\nrequire redlock.example/redlock v0.0.0\n\
+         replace redlock.example/redlock => {}\n",
+        ours.display()
+    );
+    let source = format!(
+        "package main\nimport (\n\"context\"\n\"time\"\n\"redlock.example/redlock\"\n)\n\
+         func main() {{\nctx := context.Background()\n{lines}}}\n"
+    );
+    let module = workshop.write("go/go.mod", &module);
+    workshop.write("go/main.go", &source);
+    let module = module.parent().expect("it is in a directory");
+    workshop.succeed(go(module).args(["run", "."]));
+    took_locks_and_gave_them_back(&cluster);
+}
+
+#[test]
+fn the_ruby_lines_run() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let lines = shown("ruby", &cluster).replace("|lease|", "|_lease|");
+    let ours = library::root().join("c-examples/ruby/redlock");
+    let before = format!("require {ours:?}\ndef send_invoice = puts(:sent)\n");
+    let script = workshop.write("readme.rb", &(before + &lines));
+    let run = workshop.succeed(&mut ruby(&script));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("sent\n", ""));
+    took_locks_and_gave_them_back(&cluster);
+}
+
+/// The first block of the README in a language, with the ports of these servers.
+fn shown(language: &str, cluster: &Cluster) -> String {
+    let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");
+    let fence = format!("\n```{language}\n");
+    let (_, after) = readme.split_once(&fence).expect("the README shows the language");
+    let (block, _) = after.split_once("\n```").expect("the block ends");
+    let mut block = format!("{block}\n");
+    for (port, server) in PORTS.iter().zip(cluster.iter()) {
+        assert_eq!(block.matches(port).count(), 1, "port {port} in:\n{block}");
+        block = block.replace(port, &server.port().to_string());
+    }
+    block
+}
+
+#[track_caller]
+fn took_locks_and_gave_them_back(cluster: &Cluster) {
+    assert!(cluster.iter().filter(|server| server.calls("set") > 1).count() >= cluster.quorum());
+    cluster.wait_until_gone("invoice:42");
+}

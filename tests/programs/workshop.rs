@@ -1,0 +1,154 @@
+//! Where programs are made and run.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use crate::compilers::Compiler;
+use crate::library;
+use crate::support::directory::Directory;
+use crate::support::process::Process;
+
+/// Nothing here takes so long, also with the compilers of all tests at work at once.
+const LIMIT: Duration = Duration::from_secs(300);
+
+const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// A directory for what is built, gone with its owner.
+pub(crate) struct Workshop {
+    directory: Directory,
+    number: AtomicU32,
+}
+
+/// What a program did.
+pub(crate) struct Run {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Workshop {
+    pub(crate) fn new() -> Self {
+        Self { directory: Directory::new(), number: AtomicU32::new(0) }
+    }
+
+    /// A file of its own with this text.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        fs::create_dir_all(path.parent().expect("it is in a directory")).expect("it can be made");
+        fs::write(&path, text).expect("it can be written");
+        path
+    }
+
+    /// Builds a program from sources of the project, or files by their full paths, as the README
+    /// tells to. Any warning is a failure.
+    #[track_caller]
+    pub(crate) fn build(&self, compiler: Compiler, sources: &[impl AsRef<Path>]) -> PathBuf {
+        self.build_with(compiler, &[], sources)
+    }
+
+    /// As [`Workshop::build`], with include directories of the project that come first.
+    #[track_caller]
+    pub(crate) fn build_with(
+        &self,
+        compiler: Compiler,
+        include: &[&str],
+        sources: &[impl AsRef<Path>],
+    ) -> PathBuf {
+        let (program, library) = (self.fresh("program"), library::directory());
+        let mut command = self.compile(compiler, include, sources);
+        command.arg("-o").arg(&program).arg("-L").arg(library).args(["-lredlock", "-pthread"]);
+        let run = self.run(command.arg(format!("-Wl,-rpath,{}", library.display())));
+        assert!(run.status.success(), "{compiler:?}:\n{}", run.stderr);
+        assert_eq!(run.stderr, "", "{compiler:?}");
+        program
+    }
+
+    /// Whether it compiles, and what is said if it does not.
+    #[track_caller]
+    pub(crate) fn check(
+        &self,
+        compiler: Compiler,
+        source: impl AsRef<Path>,
+        options: &[&str],
+    ) -> Result<(), String> {
+        let mut command = self.compile(compiler, &[], &[source]);
+        let run = self.run(command.arg("-fsyntax-only").args(options));
+        if run.status.success() { Ok(()) } else { Err(run.stderr) }
+    }
+
+    fn compile(
+        &self,
+        compiler: Compiler,
+        include: &[&str],
+        sources: &[impl AsRef<Path>],
+    ) -> Command {
+        let root = library::root();
+        let mut command = Command::new(compiler.program);
+        command.arg(format!("-std={}", compiler.standard)).args(STRICT).args(["-O1", "-g"]);
+        for directory in include.iter().chain(&["include"]) {
+            command.arg("-I").arg(root.join(directory));
+        }
+        command.args(sources.iter().map(|source| root.join(source)));
+        command
+    }
+
+    /// Runs a command to its end.
+    #[track_caller]
+    pub(crate) fn run(&self, command: &mut Command) -> Run {
+        let (stdout, stderr) = (self.fresh("stdout"), self.fresh("stderr"));
+        command.stdout(create(&stdout)).stderr(create(&stderr));
+        let name = command.get_program().to_owned();
+        let process = Process::start(command).unwrap_or_else(|error| cannot_run(&name, &error));
+        let status = wait(&process, &name);
+        Run { status, stdout: read(&stdout), stderr: read(&stderr) }
+    }
+
+    /// Runs a program that has to succeed and to have no complaint.
+    #[track_caller]
+    pub(crate) fn succeed(&self, command: &mut Command) -> Run {
+        let run = self.run(command);
+        let said = format!("{command:?}:\n{}\n{}", run.stdout, run.stderr);
+        assert!(run.status.success(), "{:?} of {said}", run.status);
+        assert!(!holds_token(&said), "a token was printed by {said}");
+        run
+    }
+
+    /// A path that is not used yet.
+    pub(crate) fn fresh(&self, what: &str) -> PathBuf {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        self.directory.path().join(format!("{what}-{number}"))
+    }
+}
+
+fn wait(process: &Process, name: &OsStr) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = process.status() {
+            return status;
+        }
+        assert!(start.elapsed() < LIMIT, "{} does not end", name.display());
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn cannot_run(name: &OsStr, error: &io::Error) -> ! {
+    panic!("{} is needed for this test: {error}", name.display())
+}
+
+fn create(path: &Path) -> File {
+    File::create(path).expect("a file can be made")
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).expect("it was made")).into_owned()
+}
+
+fn holds_token(text: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+    text.as_bytes().windows(40).any(|bytes| bytes.iter().all(is_digit))
+}

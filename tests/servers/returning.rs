@@ -1,0 +1,189 @@
+//! Servers and connections that come back, and what late requests do then.
+
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::support::{Cluster, Fault, Lease, Server, wait_until};
+use crate::{
+    DEADLINE, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time, make_brief,
+    names, patient,
+};
+
+#[test]
+fn what_a_frozen_majority_grants_late_is_undone() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    let before: Vec<_> = cluster.iter().map(|server| server.calls("set")).collect();
+    cluster[..2].iter().for_each(Server::freeze);
+    assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_UNREACHABLE);
+    cluster[..2].iter().for_each(Server::resume);
+    grants_come_and_go(&cluster, &before);
+}
+
+#[test]
+fn what_a_frozen_majority_grants_late_is_undone_after_the_manager_was_freed() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    let before: Vec<_> = cluster.iter().map(|server| server.calls("set")).collect();
+    cluster[..2].iter().for_each(Server::freeze);
+    assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_UNREACHABLE);
+    drop(manager);
+    cluster[..2].iter().for_each(Server::resume);
+    grants_come_and_go(&cluster, &before);
+}
+
+/// Waits for the requests of the lock first: before them there is nothing to be undone.
+fn grants_come_and_go(cluster: &Cluster, before: &[u64]) {
+    for (server, before) in cluster.iter().zip(before) {
+        wait_until("the request is carried out", || server.calls("set") > *before);
+    }
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_release_reaches_a_frozen_minority_when_it_goes_on() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    cluster[0].freeze();
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    drop(manager);
+    cluster[0].resume();
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn an_unlock_that_could_not_be_told_may_be_repeated() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    let token = lease.token();
+    let strike = Fault::PASSWORD.strike;
+    cluster[..2].iter().for_each(strike);
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+    assert!(!lease.is_held());
+    assert_eq!(lease.remaining_ms(), 0);
+    assert_eq!(lease.token(), token);
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+
+    cluster[..2].iter().for_each(Fault::PASSWORD.mend);
+    wait_until("the unlock gets through", || match manager.unlock(&lease) {
+        REDLOCK_UNREACHABLE => false,
+        status => {
+            assert!([REDLOCK_OK, REDLOCK_LOST].contains(&status), "{status:?}");
+            true
+        }
+    });
+    cluster.wait_until_gone("r");
+    assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
+}
+
+#[test]
+fn a_killed_server_that_is_back_is_used_again() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    everything_works(&manager, "r");
+    for (server, other) in cluster.iter().zip(cluster.iter().cycle().skip(1)) {
+        server.kill();
+        everything_works(&manager, "r");
+        server.restart();
+        // Only with the one that is back there is a quorum.
+        other.kill();
+        let lease = Lease::new();
+        wait_until("the manager locks again", || {
+            manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK
+        });
+        assert_eq!(server.get("r"), Some(lease.token()));
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+        other.restart();
+        manager.connect_to_all();
+    }
+}
+
+#[test]
+fn a_call_that_waits_notices_that_its_servers_die() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    manager.set_retry(1, 0);
+    cluster[..2].iter().for_each(Server::freeze);
+    let before = cluster[2].calls("set");
+    thread::scope(|scope| {
+        let calling = scope.spawn(|| {
+            let lease = Lease::new();
+            (manager.lock("r", TTL, &lease), lease.message())
+        });
+        wait_until("the call has begun", || cluster[2].calls("set") > before);
+        assert!(!calling.is_finished());
+        in_time(TOO_LONG, || {
+            cluster[..2].iter().for_each(Server::kill);
+            let (status, message) = calling.join().expect("it does not panic");
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{message}");
+        });
+    });
+    wait_until("nothing is left", || !cluster[2].exists("r"));
+}
+
+#[test]
+fn a_server_that_was_restarted_within_a_hold_is_given_the_key_again() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    cluster[0].restart();
+    assert!(!cluster[0].exists("r"));
+    wait_until("the key is back", || {
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+        cluster[0].exists("r")
+    });
+    assert_eq!(cluster[0].get("r"), Some(lease.token()));
+    cluster[1].kill();
+    assert_eq!(manager.confirm(&lease, 1000), REDLOCK_OK, "{}", lease.message());
+}
+
+#[test]
+fn connections_that_break_are_made_again() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    everything_works(&manager, "r");
+    for _ in 0..5 {
+        for server in cluster.iter() {
+            server.must(&["CLIENT", "KILL", "TYPE", "normal"]);
+        }
+        wait_until("the manager locks again", || {
+            let lease = Lease::new();
+            match manager.try_lock("r", TTL, 0, &lease) {
+                REDLOCK_OK => manager.unlock(&lease) == REDLOCK_OK,
+                status => {
+                    assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+                    false
+                }
+            }
+        });
+    }
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_quorum_is_up_says_connect_and_names_the_others() {
+    let cluster = Cluster::start(5);
+    let manager = patient(&cluster);
+    assert_eq!(manager.connect(0), REDLOCK_OK);
+    assert_eq!(manager.message(), "");
+
+    cluster[..2].iter().for_each(Server::kill);
+    let manager = patient(&cluster);
+    assert_eq!(manager.connect(0), REDLOCK_OK);
+    assert!(names(&manager.message(), &cluster[..2]), "{}", manager.message());
+    assert!(!names(&manager.message(), &cluster[2..3]), "{}", manager.message());
+
+    cluster[2].kill();
+    let manager = patient(&cluster);
+    in_time(DEADLINE, || assert_eq!(manager.connect(500), REDLOCK_UNREACHABLE));
+    let blamed = blames(&manager.message(), &addresses(&cluster[..3]), &["refused"]);
+    assert_eq!(blamed, Ok(()));
+}

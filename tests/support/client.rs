@@ -1,0 +1,313 @@
+//! The C functions with owners: what a program in Rust would write around them.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+use std::sync::Mutex;
+
+use redlock::ffi::lease::{
+    RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
+    RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
+    RedLockLease_ValidityMs,
+};
+use redlock::ffi::redlock::{
+    RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
+    RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
+    RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry,
+    RedLock_SetTimeouts, RedLock_TryLock, RedLock_Unlock,
+};
+use redlock::ffi::status::RedLockStatus;
+
+use super::servers::Server;
+use super::wait::wait_until;
+
+/// A `RedLock`, freed with its owner.
+pub(crate) struct Manager {
+    raw: *mut RedLock,
+}
+
+// SAFETY: the header allows any number of threads to lock through one manager at once.
+unsafe impl Send for Manager {}
+// SAFETY: as above.
+unsafe impl Sync for Manager {}
+
+impl Manager {
+    /// Without servers.
+    pub(crate) fn new() -> Self {
+        let raw = RedLock_New();
+        assert!(!raw.is_null());
+        Self { raw }
+    }
+
+    /// Of these servers.
+    pub(crate) fn of(servers: &[Server]) -> Self {
+        let addresses: Vec<_> = servers.iter().map(Server::address).collect();
+        Self::at(&addresses)
+    }
+
+    /// Of the servers at these addresses ("127.0.0.1:6379").
+    pub(crate) fn at(addresses: &[String]) -> Self {
+        let manager = Self::new();
+        for address in addresses {
+            let status = manager.add(&format!("redis://{address}"), 0);
+            assert_eq!(status, RedLockStatus::REDLOCK_OK, "{address}: {}", manager.message());
+        }
+        manager
+    }
+
+    pub(crate) fn raw(&self) -> *mut RedLock {
+        self.raw
+    }
+
+    pub(crate) fn add(&self, host_or_url: &str, port: i32) -> RedLockStatus {
+        let host_or_url = string(host_or_url);
+        // SAFETY: the manager lives, and so does the string.
+        unsafe { RedLock_AddServerUrl(self.raw, host_or_url.as_ptr(), port) }
+    }
+
+    pub(crate) fn connect(&self, timeout_ms: i64) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_Connect(self.raw, timeout_ms) }
+    }
+
+    /// Returns when every server is connected: a lock is taken as soon as a quorum is, and the
+    /// servers that are not there yet have no part in it.
+    #[track_caller]
+    pub(crate) fn connect_to_all(&self) {
+        wait_until("all servers are connected", || {
+            self.connect(0) == RedLockStatus::REDLOCK_OK && self.message().is_empty()
+        });
+    }
+
+    pub(crate) fn set_retry(&self, count: i32, delay_ms: i32) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetRetry(self.raw, count, delay_ms) }
+    }
+
+    pub(crate) fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetTimeouts(self.raw, connect_ms, reply_ms) }
+    }
+
+    pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetClockDriftFactor(self.raw, factor) }
+    }
+
+    /// Records what the manager logs for as long as the log is kept.
+    pub(crate) fn log(&self) -> Log<'_> {
+        Log::start(self)
+    }
+
+    pub(crate) fn message(&self) -> String {
+        // SAFETY: the manager lives; its message is a C string that is read at once.
+        discreet(unsafe { owned(RedLock_ErrorMessage(self.raw)) })
+    }
+
+    pub(crate) fn lock(
+        &self,
+        resource: impl Into<Vec<u8>>,
+        ttl_ms: i64,
+        lease: &Lease,
+    ) -> RedLockStatus {
+        let resource = string(resource);
+        // SAFETY: manager, lease and string live.
+        unsafe { RedLock_Lock(self.raw, resource.as_ptr(), ttl_ms, lease.raw) }
+    }
+
+    pub(crate) fn try_lock(
+        &self,
+        resource: impl Into<Vec<u8>>,
+        ttl_ms: i64,
+        wait_ms: i64,
+        lease: &Lease,
+    ) -> RedLockStatus {
+        let resource = string(resource);
+        // SAFETY: manager, lease and string live.
+        unsafe { RedLock_TryLock(self.raw, resource.as_ptr(), ttl_ms, wait_ms, lease.raw) }
+    }
+
+    pub(crate) fn continue_lock(
+        &self,
+        resource: impl Into<Vec<u8>>,
+        ttl_ms: i64,
+        lease: &Lease,
+    ) -> RedLockStatus {
+        let resource = string(resource);
+        // SAFETY: manager, lease and string live.
+        unsafe { RedLock_ContinueLock(self.raw, resource.as_ptr(), ttl_ms, lease.raw) }
+    }
+
+    pub(crate) fn extend(&self, lease: &Lease, ttl_ms: i64) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_Extend(self.raw, lease.raw, ttl_ms) }
+    }
+
+    pub(crate) fn unlock(&self, lease: &Lease) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_Unlock(self.raw, lease.raw) }
+    }
+
+    pub(crate) fn confirm(&self, lease: &Lease, least_ms: i64) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_Confirm(self.raw, lease.raw, least_ms) }
+    }
+
+    /// The answer, or the status of the call that gave none.
+    pub(crate) fn is_locked(&self, resource: impl Into<Vec<u8>>) -> Result<bool, RedLockStatus> {
+        let resource = string(resource);
+        let mut locked = false;
+        // SAFETY: manager and string live, and `locked` may be written to.
+        match unsafe { RedLock_IsLocked(self.raw, resource.as_ptr(), &raw mut locked) } {
+            RedLockStatus::REDLOCK_OK => Ok(locked),
+            status => {
+                assert!(!locked, "a call that failed said that it is locked");
+                Err(status)
+            }
+        }
+    }
+
+    /// Takes a lock that can be had, in a lease of its own.
+    #[track_caller]
+    pub(crate) fn take(&self, resource: &str, ttl_ms: i64) -> Lease {
+        let lease = Lease::new();
+        let status = self.lock(resource, ttl_ms, &lease);
+        assert_eq!(status, RedLockStatus::REDLOCK_OK, "{resource}: {}", lease.message());
+        lease
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // SAFETY: made by RedLock_New, freed once.
+        unsafe { RedLock_Free(self.raw) }
+    }
+}
+
+/// A `RedLockLease`, freed with its owner.
+pub(crate) struct Lease {
+    raw: *mut RedLockLease,
+}
+
+// SAFETY: the header allows a lease to go from thread to thread.
+unsafe impl Send for Lease {}
+// SAFETY: of two calls at the same time the second waits, says the header. The strings are copied
+// at once, but another thread's call may change them meanwhile: tests that share a lease while it
+// changes leave the strings alone.
+unsafe impl Sync for Lease {}
+
+impl Lease {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        let raw = RedLockLease_New();
+        assert!(!raw.is_null());
+        Self { raw }
+    }
+
+    pub(crate) fn raw(&self) -> *mut RedLockLease {
+        self.raw
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_IsHeld(self.raw) }
+    }
+
+    pub(crate) fn remaining_ms(&self) -> i64 {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_RemainingMs(self.raw) }
+    }
+
+    pub(crate) fn validity_ms(&self) -> i64 {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_ValidityMs(self.raw) }
+    }
+
+    pub(crate) fn resource(&self) -> String {
+        // SAFETY: the lease lives; the string is read at once.
+        unsafe { owned(RedLockLease_Resource(self.raw)) }
+    }
+
+    /// Empty if it holds no lock.
+    pub(crate) fn token(&self) -> String {
+        // SAFETY: the lease lives; the string is read at once.
+        unsafe { owned(RedLockLease_Token(self.raw)) }
+    }
+
+    pub(crate) fn message(&self) -> String {
+        // SAFETY: the lease lives; the string is read at once.
+        discreet(unsafe { owned(RedLockLease_ErrorMessage(self.raw)) })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // SAFETY: made by RedLockLease_New, freed once.
+        unsafe { RedLockLease_Free(self.raw) }
+    }
+}
+
+/// What a manager logged since `Manager::log`.
+pub(crate) struct Log<'a> {
+    manager: &'a Manager,
+    lines: Box<Mutex<Vec<(i32, String)>>>,
+}
+
+impl<'a> Log<'a> {
+    fn start(manager: &'a Manager) -> Self {
+        let lines = Box::new(Mutex::new(Vec::new()));
+        let user_data = ptr::from_ref(&*lines).cast_mut().cast();
+        // SAFETY: the manager lives, and the box lives until the logger is taken out again.
+        let status = unsafe { RedLock_SetLogger(manager.raw, Some(record), user_data) };
+        assert_eq!(status, RedLockStatus::REDLOCK_OK);
+        Self { manager, lines }
+    }
+
+    /// The lines so far, each with its level.
+    pub(crate) fn lines(&self) -> Vec<(i32, String)> {
+        let lines = self.lines.lock().expect("not poisoned").clone();
+        lines.into_iter().map(|(level, line)| (level, discreet(line))).collect()
+    }
+
+    /// The lines so far, without levels, one beneath the other.
+    pub(crate) fn text(&self) -> String {
+        self.lines().into_iter().map(|(_, line)| line + "\n").collect()
+    }
+}
+
+impl Drop for Log<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the manager lives: it is borrowed.
+        unsafe { RedLock_SetLogger(self.manager.raw, None, ptr::null_mut()) };
+    }
+}
+
+unsafe extern "C" fn record(level: i32, message: *const c_char, user_data: *mut c_void) {
+    // SAFETY: `user_data` is what Log::start gave, which lives as long as this is the logger.
+    let lines = unsafe { &*user_data.cast::<Mutex<Vec<(i32, String)>>>() };
+    // SAFETY: the header promises a C string.
+    let message = unsafe { owned(message) };
+    lines.lock().expect("not poisoned").push((level, message));
+}
+
+fn string(bytes: impl Into<Vec<u8>>) -> CString {
+    CString::new(bytes).expect("no NUL in it")
+}
+
+/// Words for a person, which no test ever may find a token in.
+#[track_caller]
+fn discreet(words: String) -> String {
+    let mut digits = 0;
+    for byte in words.bytes() {
+        digits = if matches!(byte, b'0'..=b'9' | b'A'..=b'F') { digits + 1 } else { 0 };
+        assert!(digits < 20, "half a token or more: {words}");
+    }
+    words
+}
+
+/// # Safety
+/// The pointer must be that of a C string.
+unsafe fn owned(text: *const c_char) -> String {
+    assert!(!text.is_null(), "a string of the library is never NULL");
+    // SAFETY: not NULL, and otherwise what the caller vouches for.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

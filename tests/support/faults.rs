@@ -1,0 +1,131 @@
+//! What can be wrong with a server, how to bring it about, and how to mend it.
+
+use std::thread;
+
+use super::ports;
+use super::resp::{Connection, Reply};
+use super::servers::Server;
+use super::wait::wait_until;
+
+/// One thing that can be wrong.
+#[derive(Clone, Copy)]
+pub(crate) struct Fault {
+    pub(crate) strike: fn(&Server),
+    pub(crate) mend: fn(&Server),
+    /// At least one of these stands in the message of a lock that failed by it.
+    pub(crate) words: &'static [&'static str],
+    /// Whether questions are answered as ever.
+    pub(crate) answers_questions: bool,
+    /// Whether a key that is there can still be extended and deleted.
+    pub(crate) changes_keys: bool,
+}
+
+impl Fault {
+    const TOTAL: Self = Self {
+        strike: Server::kill,
+        mend: Server::restart,
+        words: &["refused", "closed", "reset"],
+        answers_questions: false,
+        changes_keys: false,
+    };
+
+    /// The process is gone, and back without its keys when mended.
+    pub(crate) const KILLED: Self = Self::TOTAL;
+
+    /// The process is stopped: it takes connections and requests, and answers nothing.
+    pub(crate) const FROZEN: Self = Self {
+        strike: Server::freeze,
+        mend: Server::resume,
+        words: &["no answer", "not answered", "said nothing"],
+        ..Self::TOTAL
+    };
+
+    /// It wants a password that nobody told us.
+    pub(crate) const PASSWORD: Self = Self {
+        strike: |server| {
+            server.must(&["CONFIG", "SET", "requirepass", "nobody-knows"]);
+            // Connections that are up would go on as they are.
+            server.must(&["CLIENT", "KILL", "TYPE", "normal"]);
+        },
+        mend: |server| _ = server.must(&["CONFIG", "SET", "requirepass", ""]),
+        words: &["NOAUTH"],
+        ..Self::TOTAL
+    };
+
+    /// It became a replica, and its primary is away.
+    pub(crate) const REPLICA: Self = Self {
+        strike: |server| {
+            server.must(&["REPLICAOF", "127.0.0.1", &ports::free().to_string()]);
+        },
+        mend: |server| _ = server.must(&["REPLICAOF", "NO", "ONE"]),
+        words: &["READONLY"],
+        answers_questions: true,
+        ..Self::TOTAL
+    };
+
+    /// It has no memory for new keys.
+    pub(crate) const OUT_OF_MEMORY: Self = Self {
+        strike: |server| _ = server.must(&["CONFIG", "SET", "maxmemory", "1"]),
+        mend: |server| _ = server.must(&["CONFIG", "SET", "maxmemory", "0"]),
+        words: &["OOM"],
+        answers_questions: true,
+        changes_keys: true,
+    };
+
+    /// It reads its keys from the disk, slowly.
+    pub(crate) const LOADING: Self = Self {
+        strike: load_slowly,
+        mend: |server| {
+            server.must(&["CONFIG", "SET", "key-load-delay", "0"]);
+            wait_until("it has loaded", || !is_error(&server.command(&["GET", "x"])));
+        },
+        words: &["LOADING"],
+        ..Self::TOTAL
+    };
+
+    /// It runs somebody's endless script.
+    pub(crate) const BUSY: Self = Self {
+        strike: |server| {
+            server.must(&["CONFIG", "SET", "lua-time-limit", "1"]);
+            leave_behind(server, &["EVAL", "while true do end", "0"]);
+            wait_until("the script runs", || is_error(&server.command(&["GET", "x"])));
+        },
+        mend: |server| {
+            server.must(&["SCRIPT", "KILL"]);
+            wait_until("the script has ended", || !is_error(&server.command(&["GET", "x"])));
+        },
+        words: &["BUSY"],
+        ..Self::TOTAL
+    };
+
+    /// The user that we are may not do what it takes.
+    pub(crate) const FORBIDDEN: Self = Self {
+        strike: |server| {
+            server.must(&["ACL", "SETUSER", "default", "-@scripting", "-set"]);
+        },
+        mend: |server| _ = server.must(&["ACL", "SETUSER", "default", "+@all"]),
+        words: &["NOPERM"],
+        answers_questions: true,
+        ..Self::TOTAL
+    };
+}
+
+/// The server saves its keys, drops them and reads them again, with a pause at each; in between it
+/// answers everybody that it is loading.
+fn load_slowly(server: &Server) {
+    server.must(&["DEBUG", "POPULATE", "2000", "filler", "1000"]);
+    server.must(&["CONFIG", "SET", "key-load-delay", "10000"]);
+    leave_behind(server, &["DEBUG", "RELOAD"]);
+    wait_until("it loads", || is_error(&server.command(&["GET", "x"])));
+}
+
+/// Sends a command on a connection of its own that stays open until it is answered.
+fn leave_behind(server: &Server, words: &[&str]) {
+    let mut connection = Connection::open(&server.address()).expect("the server can be reached");
+    connection.send(words).expect("it can be sent");
+    thread::spawn(move || connection.reply());
+}
+
+fn is_error(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(_))
+}

@@ -1,0 +1,24 @@
+//! What the tests stand on: real servers, servers that misbehave, and the C interface made handy.
+
+// Every test program is compiled with all of this and uses its part.
+#![allow(dead_code)]
+
+pub(crate) mod client;
+pub(crate) mod directory;
+pub(crate) mod fake;
+pub(crate) mod faults;
+pub(crate) mod ports;
+pub(crate) mod process;
+pub(crate) mod resp;
+pub(crate) mod servers;
+pub(crate) mod wait;
+
+#[allow(unused_imports)]
+pub(crate) use self::{
+    client::{Lease, Log, Manager},
+    fake::Fake,
+    faults::Fault,
+    resp::Reply,
+    servers::{Cluster, Server},
+    wait::{finishes, wait_until, wait_until_ok},
+};

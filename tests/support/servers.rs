@@ -1,0 +1,241 @@
+//! Real servers: each a redis-server process with a port and a directory of its own.
+
+use std::fmt::Write;
+use std::ops::Deref;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::{fs, thread};
+
+use super::client::Manager;
+use super::directory::Directory;
+use super::ports;
+use super::process::Process;
+use super::resp::{Connection, Reply};
+use super::wait::wait_until;
+
+/// A server. It ends with its owner and leaves nothing behind. All of it may be used by any
+/// thread, so a test can break a server in the midst of other threads' calls on it.
+pub(crate) struct Server {
+    port: u16,
+    arguments: Vec<String>,
+    process: Mutex<Process>,
+    connection: Mutex<Option<Connection>>,
+    directory: Directory,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With more arguments for redis-server, such as `["--maxmemory", "1"]`.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        let directory = Directory::new();
+        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        for _ in 0..20 {
+            let port = ports::free();
+            if let Some(process) = launch(port, &directory, &arguments) {
+                let process = Mutex::new(process);
+                return Self { port, arguments, process, connection: Mutex::new(None), directory };
+            }
+        }
+        let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
+        panic!("redis-server does not start with {arguments:?}:\n{log}");
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// As in "127.0.0.1:6379", which is also how messages name it.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// As in "redis://127.0.0.1:6379".
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    /// The path of the unix socket that every server listens on besides its port.
+    pub(crate) fn unix_socket(&self) -> String {
+        self.directory.join("socket")
+    }
+
+    /// Stops the process: connections stay up, requests are taken by the kernel, nothing is
+    /// answered.
+    pub(crate) fn freeze(&self) {
+        self.process().freeze();
+    }
+
+    /// Ends `freeze`. What was sent in between is now carried out.
+    pub(crate) fn resume(&self) {
+        self.process().resume();
+    }
+
+    /// Ends it at once. From then on connections are refused.
+    pub(crate) fn kill(&self) {
+        *self.connection.lock().expect("not poisoned") = None;
+        self.process().kill();
+    }
+
+    /// Starts it anew, empty, on the same port.
+    pub(crate) fn restart(&self) {
+        self.kill();
+        let mut process = self.process();
+        let started = launch(self.port, &self.directory, &self.arguments);
+        *process = started.expect("the port of a killed server is free");
+    }
+
+    /// Asks the server. The connection is kept, so a password set later does not lock it out.
+    #[track_caller]
+    pub(crate) fn command(&self, words: &[&str]) -> Reply {
+        let mut kept = self.connection.lock().expect("not poisoned");
+        let mut connection = match kept.take() {
+            Some(connection) => connection,
+            None => Connection::open(&self.address()).expect("the server can be reached"),
+        };
+        let reply = connection.command(words).expect("the server answers");
+        *kept = Some(connection);
+        reply
+    }
+
+    /// A command that has to succeed.
+    #[track_caller]
+    pub(crate) fn must(&self, words: &[&str]) -> Reply {
+        let reply = self.command(words);
+        assert!(!matches!(reply, Reply::Error(_)), "{words:?}: {reply:?}");
+        reply
+    }
+
+    /// The value of a key.
+    #[track_caller]
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
+        self.command(&["GET", key]).text()
+    }
+
+    #[track_caller]
+    pub(crate) fn exists(&self, key: &str) -> bool {
+        self.command(&["EXISTS", key]).integer() == 1
+    }
+
+    /// Milliseconds that a key still lives; -1 for ever, -2 if there is none.
+    #[track_caller]
+    pub(crate) fn pttl(&self, key: &str) -> i64 {
+        self.command(&["PTTL", key]).integer()
+    }
+
+    /// How often a command was called, such as "set" or "evalsha", from outside or by a script.
+    #[track_caller]
+    pub(crate) fn calls(&self, command: &str) -> u64 {
+        let prefix = format!("cmdstat_{command}:calls=");
+        let statistics = self.command(&["INFO", "commandstats"]).text().unwrap_or_default();
+        statistics
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix)?.split(',').next()?.parse().ok())
+            .unwrap_or(0)
+    }
+
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().expect("not poisoned")
+    }
+}
+
+/// A running server that answers on the port, or none if the port was taken after all.
+fn launch(port: u16, directory: &Directory, arguments: &[String]) -> Option<Process> {
+    let mut command = Command::new("redis-server");
+    command
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "-::1"])
+        .args(["--unixsocket", &directory.join("socket")])
+        .args(["--dir", &directory.join("."), "--logfile", &directory.join("log")])
+        .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
+        // So that a test may make it load slowly, and be asked things meanwhile.
+        .args(["--enable-debug-command", "local", "--rdbcompression", "no"])
+        .args(["--loading-process-events-interval-bytes", "1024"])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let process = Process::start(&mut command).expect("redis-server is installed");
+    let mut up = false;
+    wait_until("redis-server starts", || {
+        up = answers(port, process.id());
+        up || process.has_ended()
+    });
+    up.then_some(process)
+}
+
+/// Whether it is this very process that answers there: on a port that two test programs chose at
+/// the same time, it may be the other one's. A server that wants a password, or is loading, is up
+/// as well.
+fn answers(port: u16, process: u32) -> bool {
+    let Ok(mut connection) = Connection::open(&format!("127.0.0.1:{port}")) else { return false };
+    match connection.command(&["INFO", "server"]) {
+        Ok(Reply::Bulk(text)) => {
+            let expected = format!("process_id:{process}");
+            String::from_utf8_lossy(&text).lines().any(|line| line == expected)
+        }
+        Ok(Reply::Error(_)) => true,
+        _ => false,
+    }
+}
+
+/// Some independent servers, as a lock wants them.
+pub(crate) struct Cluster {
+    servers: Vec<Server>,
+}
+
+impl Cluster {
+    pub(crate) fn start(count: usize) -> Self {
+        let servers = thread::scope(|scope| {
+            let starting: Vec<_> = (0..count).map(|_| scope.spawn(Server::start)).collect();
+            starting.into_iter().map(|server| server.join().expect("it starts")).collect()
+        });
+        Self { servers }
+    }
+
+    /// How many servers it takes to hold a lock.
+    pub(crate) fn quorum(&self) -> usize {
+        self.servers.len() / 2 + 1
+    }
+
+    /// A new manager of these servers.
+    pub(crate) fn manager(&self) -> Manager {
+        Manager::of(&self.servers)
+    }
+
+    /// How many of the servers have the key.
+    #[track_caller]
+    pub(crate) fn having(&self, key: &str) -> usize {
+        self.servers.iter().filter(|server| server.exists(key)).count()
+    }
+
+    /// Returns when no server has the key.
+    #[track_caller]
+    pub(crate) fn wait_until_gone(&self, key: &str) {
+        wait_until("the key is gone from all servers", || self.having(key) == 0);
+    }
+
+    /// Returns when every server has the key: a call comes back when a quorum has answered, and
+    /// the others follow.
+    #[track_caller]
+    pub(crate) fn wait_until_everywhere(&self, key: &str) {
+        wait_until("the key is on all servers", || self.having(key) == self.servers.len());
+    }
+
+    /// Who has which value under the key, for words when something is wrong.
+    pub(crate) fn describe(&self, key: &str) -> String {
+        self.servers.iter().fold(String::new(), |mut text, server| {
+            let (value, pttl) = (server.get(key), server.pttl(key));
+            let _ = writeln!(text, "{}: {value:?} for {pttl} ms", server.address());
+            text
+        })
+    }
+}
+
+impl Deref for Cluster {
+    type Target = [Server];
+
+    fn deref(&self) -> &[Server] {
+        &self.servers
+    }
+}
