@@ -321,27 +321,34 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<String, Miss> {
+        self.check_valid(hold).inspect_err(|_| self.give_up(hold))?;
         let valid_until = hold.valid_until();
-        self.check_valid(hold, valid_until).inspect_err(|_| self.give_up(hold))?;
         self.meet_if_needed(
             self.transport.now().plus_ms(self.connect_ms()).min(valid_until),
             ttl_ms,
         )?;
         let extended_until = self.settings.drift().deadline(self.transport.now(), ttl_ms);
-        let verb = if ttl_ms < hold.longest_ttl_ms() { Verb::ExtendAtLeast } else { Verb::Extend };
         hold.note_ttl(ttl_ms);
         let round = Inquiry::round(Goal::Keep { valid_until }, self.endpoints.len());
         let mut patience = self.patience(ttl_ms);
         patience.until = patience.until.min(valid_until);
-        let request = Self::request(verb, hold, ttl_ms);
+        let request = Self::request(Verb::Extend, hold, ttl_ms);
         let (round, sent) = self.transport.ask(request, round, patience);
         hold.note_servers(sent);
+        if hold.has_ended() {
+            // Another handle released it meanwhile: what this round has set again must go, too.
+            self.transport.tell(Self::release(hold));
+            return Err(Miss::Votes(Status::Lost, Box::new(round)));
+        }
         match round.outcome() {
-            Outcome::Reached if !hold.has_ended() => {
+            Outcome::Reached => {
                 hold.extend_to(extended_until);
                 Ok(round.absent(&self.endpoints))
             }
-            Outcome::Unreachable if self.transport.now() < valid_until => {
+            // Another handle may have extended it meanwhile.
+            Outcome::Unreachable | Outcome::TooLate
+                if self.transport.now() < hold.valid_until() =>
+            {
                 Err(Miss::Votes(Status::Unreachable, Box::new(round)))
             }
             _ => {
@@ -353,7 +360,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     fn confirm_hold(&self, hold: &Hold, least_ms: i64) -> Result<String, Error> {
         let valid_until = hold.valid_until();
-        self.check_valid(hold, valid_until).map_err(|it| self.error(it))?;
+        self.check_valid(hold).map_err(|it| self.error(it))?;
         let until = self.transport.now().plus_ms(self.connect_ms()).min(valid_until);
         self.meet_if_needed(until, hold.longest_ttl_ms()).map_err(|it| self.error(it))?;
         let asked_at = self.transport.now();
@@ -364,13 +371,15 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let (inquiry, _) = self.transport.ask(request, inquiry, self.patience(ttl_ms));
         let now = self.transport.now();
         match inquiry.outcome() {
-            Outcome::Reached if inquiry.confirmed_ms(now) >= least_ms => {
+            Outcome::Reached
+                if now < hold.valid_until() && inquiry.confirmed_ms(now) >= least_ms =>
+            {
                 Ok(inquiry.absent(&self.endpoints))
             }
             Outcome::Unreachable => Err(inquiry.error(Status::Unreachable, &self.endpoints)),
             outcome => {
                 let is_short = outcome == Outcome::Reached || inquiry.is_merely_short();
-                if outcome == Outcome::TooLate || !is_short {
+                if now >= hold.valid_until() || !is_short {
                     // A question changes nothing on the servers: Unlock clears up what is left.
                     hold.pass_to(Phase::Lost);
                     self.continued.forget(hold);
@@ -388,12 +397,13 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
     }
 
-    fn check_valid(&self, hold: &Hold, valid_until: Moment) -> Result<(), Miss> {
+    fn check_valid(&self, hold: &Hold) -> Result<(), Miss> {
         let now = self.transport.now();
         if hold.has_ended() {
             let words = "the lock was released or lost before";
             return Err(Miss::Fault(Error::new(Status::Lost, words)));
         }
+        let valid_until = hold.valid_until();
         if now < valid_until {
             return Ok(());
         }

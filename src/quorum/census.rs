@@ -69,10 +69,11 @@ impl Census {
             Some(Finding::Locked)
         } else if ballot.unusable() > ballot.tolerance() {
             Some(Finding::Unreachable)
-        } else if ballot.yes() + ballot.no() >= ballot.quorum()
-            && most + ballot.pending() < ballot.quorum()
-        {
+        } else if most + ballot.pending() + ballot.unusable() < ballot.quorum() {
             Some(Finding::Free)
+        } else if ballot.pending() == 0 {
+            // Those that are silent may make a quorum of those that have it.
+            Some(Finding::Unreachable)
         } else {
             None
         }

@@ -14,10 +14,10 @@ use crate::token::Token;
 pub enum Verb {
     /// Set the key to the token for the TTL, unless it is there.
     Acquire,
-    /// Give the key, if it has the token, at least the TTL; if it is not there, set it again.
+    /// Give the key, if it has the token, at least the TTL; if it is not there, set it again. Always a
+    /// script: `SET … IFEQ` might shorten what is left, when it is carried out late, on a connection
+    /// that was given up, after an extension for longer on the next one.
     Extend,
-    /// As [`Verb::Extend`] for a TTL that may be shorter than what is left.
-    ExtendAtLeast,
     /// Delete the key if it has the token.
     Release,
     /// What value has the key, and for how long?
@@ -47,8 +47,6 @@ pub const VALUE_MAX: usize = 128;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dialect {
     delete: Delete,
-    /// `SET … IFEQ`: Valkey 8.1, Redis 8.4.
-    set_ifeq: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,54 +129,40 @@ impl Request {
     }
 
     /// How many replies they bring.
-    pub(super) fn replies(&self, dialect: Dialect) -> usize {
+    pub(super) fn replies(&self) -> usize {
         match self.verb {
             Verb::Release => 1,
-            _ => 2 + usize::from(self.repairs_apart(dialect)),
+            _ => 2,
         }
     }
 
     /// What the replies mean; none if they are not such as the server owes.
-    pub(super) fn answer(&self, dialect: Dialect, replies: &mut Vec<Value>) -> Option<Answer> {
+    pub(super) fn answer(&self, replies: &mut Vec<Value>) -> Option<Answer> {
         let mut replies = replies.drain(..);
         let first = replies.next()?;
         if let Value::ServerError(error) = &first {
             return Some(Answer::Failed(Failure::of_reply(error)));
         }
-        let repaired = if self.repairs_apart(dialect) { replies.next() } else { None };
         let left_ms = match self.verb {
             Verb::Release => None,
             _ => left_ms(&replies.next()?)?,
         };
-        match (self.verb, first, repaired) {
-            (Verb::Acquire, Value::Okay, None) => Some(Answer::Done),
-            (Verb::Acquire, Value::Nil, None) => Some(Answer::Foreign { left_ms }),
-            (Verb::Extend, Value::Okay, Some(_)) => Some(Answer::Done),
-            (Verb::Extend, Value::Nil, Some(Value::Okay | Value::ServerError(_))) => {
-                Some(Answer::Absent)
-            }
-            (Verb::Extend, Value::Nil, Some(Value::Nil)) => Some(Answer::Foreign { left_ms }),
-            (Verb::Extend | Verb::ExtendAtLeast, Value::Int(1), None) => Some(Answer::Done),
-            (Verb::Extend | Verb::ExtendAtLeast, Value::Int(0), None) => Some(Answer::Absent),
-            (Verb::Extend | Verb::ExtendAtLeast, Value::Int(2), None) => {
+        match (self.verb, first) {
+            (Verb::Acquire, Value::Okay) | (Verb::Extend, Value::Int(1)) => Some(Answer::Done),
+            (Verb::Acquire, Value::Nil) | (Verb::Extend, Value::Int(2)) => {
                 Some(Answer::Foreign { left_ms })
             }
-            (Verb::Release, Value::Int(1), None) => Some(Answer::Done),
-            (Verb::Release, Value::Int(0), None) => Some(Answer::Absent),
-            (Verb::Inspect, Value::BulkString(value), None) => Some(found(value, left_ms)),
+            (Verb::Extend, Value::Int(0)) => Some(Answer::Absent),
+            (Verb::Release, Value::Int(1)) => Some(Answer::Done),
+            (Verb::Release, Value::Int(0)) => Some(Answer::Absent),
+            (Verb::Inspect, Value::BulkString(value)) => Some(found(value, left_ms)),
             _ => None,
         }
     }
 
-    /// Whether the repair of a missing key is a command of its own, with a reply of its own.
-    fn repairs_apart(&self, dialect: Dialect) -> bool {
-        self.verb == Verb::Extend && dialect.set_ifeq
-    }
-
     fn form(&self, dialect: Dialect) -> usize {
         match self.verb {
-            Verb::Acquire | Verb::Inspect | Verb::ExtendAtLeast => 0,
-            Verb::Extend => usize::from(dialect.set_ifeq),
+            Verb::Acquire | Verb::Extend | Verb::Inspect => 0,
             Verb::Release => dialect.delete as usize,
         }
     }
@@ -189,12 +173,10 @@ impl Request {
         let mut bytes = Vec::with_capacity(512 + 2 * key.len());
         let mut put = |command: &Cmd| command.write_packed_command(&mut bytes);
         match self.verb {
-            Verb::Acquire => put(set(key, token, self.ttl_ms).arg("NX")),
-            Verb::Extend if dialect.set_ifeq => {
-                put(set(key, token, self.ttl_ms).arg("IFEQ").arg(token));
-                put(set(key, token, self.ttl_ms).arg("NX"));
+            Verb::Acquire => {
+                put(redis::cmd("SET").arg(key).arg(token).arg("PX").arg(self.ttl_ms).arg("NX"))
             }
-            Verb::Extend | Verb::ExtendAtLeast => {
+            Verb::Extend => {
                 put(redis::cmd("EVAL").arg(EXTEND).arg(1).arg(key).arg(token).arg(self.ttl_ms));
             }
             Verb::Release => put(&match dialect.delete {
@@ -209,11 +191,6 @@ impl Request {
         }
         bytes
     }
-}
-
-/// `SET key token PX ttl`, to be completed by a condition.
-fn set(key: &[u8], token: &[u8], ttl_ms: i64) -> Cmd {
-    redis::cmd("SET").arg(key).arg(token).arg("PX").arg(ttl_ms).take()
 }
 
 /// What PTTL said: `Some(None)` if it was not allowed to, none if it is no such reply.
@@ -236,19 +213,16 @@ fn found(value: Vec<u8>, left_ms: Option<i64>) -> Answer {
     }
 }
 
-/// The questions that find out the dialect. None of them changes anything: the first two lack their
-/// arguments, and the third is about a key whose name nobody else can know.
-pub(super) fn probe(unknown: &Token) -> Vec<u8> {
+/// The questions that find out the dialect. They lack their arguments, so they change nothing.
+pub(super) fn probe() -> Vec<u8> {
     let mut bytes = Vec::new();
     redis::cmd("DELEX").write_packed_command(&mut bytes);
     redis::cmd("DELIFEQ").write_packed_command(&mut bytes);
-    let unknown = unknown.as_bytes();
-    set(unknown, unknown, 1).arg("IFEQ").arg(unknown).write_packed_command(&mut bytes);
     bytes
 }
 
 /// How many replies [`probe`] brings.
-pub(super) const PROBES: usize = 3;
+pub(super) const PROBES: usize = 2;
 
 impl Dialect {
     /// Learns from the reply to one of the probes.
@@ -256,7 +230,6 @@ impl Dialect {
         match (probe, reply) {
             (0, Value::ServerError(error)) if knows(error) => self.delete = Delete::Delex,
             (1, Value::ServerError(error)) if knows(error) => self.delete = Delete::Delifeq,
-            (2, Value::Nil) => self.set_ifeq = true,
             _ => {}
         }
     }
@@ -277,7 +250,7 @@ impl fmt::Debug for Request {
 mod tests {
     use super::*;
 
-    const NATIVE: Dialect = Dialect { delete: Delete::Delifeq, set_ifeq: true };
+    const NATIVE: Dialect = Dialect { delete: Delete::Delifeq };
 
     fn request(verb: Verb) -> Request {
         Request::new(verb, Arc::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
@@ -291,10 +264,10 @@ mod tests {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    fn answer(verb: Verb, dialect: Dialect, replies: &[Value]) -> Option<Answer> {
+    fn answer(verb: Verb, replies: &[Value]) -> Option<Answer> {
         let request = request(verb);
-        assert_eq!(request.replies(dialect), replies.len());
-        request.answer(dialect, &mut replies.to_vec())
+        assert_eq!(request.replies(), replies.len());
+        request.answer(&mut replies.to_vec())
     }
 
     #[test]
@@ -302,12 +275,8 @@ mod tests {
         let plain = Dialect::default();
         assert_eq!(commands(Verb::Acquire, plain), "SET r T PX 30000 NX PTTL r");
         assert_eq!(commands(Verb::Release, NATIVE), "DELIFEQ r T");
-        assert_eq!(
-            commands(Verb::Extend, NATIVE),
-            "SET r T PX 30000 IFEQ T SET r T PX 30000 NX PTTL r"
-        );
-        assert!(commands(Verb::ExtendAtLeast, NATIVE).starts_with("EVAL local"));
-        let delex = Dialect { delete: Delete::Delex, set_ifeq: false };
+        assert!(commands(Verb::Extend, NATIVE).starts_with("EVAL local"));
+        let delex = Dialect { delete: Delete::Delex };
         assert_eq!(commands(Verb::Release, delex), "DELEX r IFEQ T");
         assert!(commands(Verb::Release, plain).starts_with("EVAL if"));
     }
@@ -315,31 +284,28 @@ mod tests {
     #[test]
     fn replies_become_answers() {
         use Value::{Int, Nil, Okay};
-        let plain = Dialect::default();
         let foreign = |left_ms| Some(Answer::Foreign { left_ms });
-        assert_eq!(answer(Verb::Acquire, plain, &[Okay, Int(30_000)]), Some(Answer::Done));
-        assert_eq!(answer(Verb::Acquire, plain, &[Nil, Int(7)]), foreign(Some(7)));
-        assert_eq!(answer(Verb::Acquire, plain, &[Nil, Int(-2)]), foreign(None));
-        assert_eq!(answer(Verb::Extend, NATIVE, &[Okay, Nil, Int(7)]), Some(Answer::Done));
-        assert_eq!(answer(Verb::Extend, NATIVE, &[Nil, Okay, Int(7)]), Some(Answer::Absent));
-        assert_eq!(answer(Verb::Extend, NATIVE, &[Nil, Nil, Int(7)]), foreign(Some(7)));
-        assert_eq!(answer(Verb::Extend, plain, &[Int(0), Int(7)]), Some(Answer::Absent));
-        assert_eq!(answer(Verb::Release, plain, &[Int(0)]), Some(Answer::Absent));
+        assert_eq!(answer(Verb::Acquire, &[Okay, Int(30_000)]), Some(Answer::Done));
+        assert_eq!(answer(Verb::Acquire, &[Nil, Int(7)]), foreign(Some(7)));
+        assert_eq!(answer(Verb::Acquire, &[Nil, Int(-2)]), foreign(None));
+        assert_eq!(answer(Verb::Extend, &[Int(1), Int(7)]), Some(Answer::Done));
+        assert_eq!(answer(Verb::Extend, &[Int(2), Int(7)]), foreign(Some(7)));
+        assert_eq!(answer(Verb::Extend, &[Int(0), Int(7)]), Some(Answer::Absent));
+        assert_eq!(answer(Verb::Release, &[Int(0)]), Some(Answer::Absent));
         let empty = Value::BulkString(Vec::new());
-        assert_eq!(answer(Verb::Inspect, plain, &[empty.clone(), Int(-2)]), Some(Answer::Absent));
+        assert_eq!(answer(Verb::Inspect, &[empty.clone(), Int(-2)]), Some(Answer::Absent));
         let found = Some(Answer::Found { value: Vec::new(), left_ms: -1 });
-        assert_eq!(answer(Verb::Inspect, plain, &[empty, Int(-1)]), found);
+        assert_eq!(answer(Verb::Inspect, &[empty, Int(-1)]), found);
     }
 
     #[test]
     fn what_no_server_owes_is_no_answer() {
         use Value::{Int, Nil, Okay};
-        let plain = Dialect::default();
-        assert_eq!(answer(Verb::Acquire, plain, &[Int(1), Int(1)]), None);
-        assert_eq!(answer(Verb::Acquire, plain, &[Okay, Okay]), None);
-        assert_eq!(answer(Verb::Release, plain, &[Okay]), None);
-        assert_eq!(answer(Verb::Release, plain, &[Int(2)]), None);
-        assert_eq!(answer(Verb::Extend, plain, &[Okay, Int(1)]), None);
-        assert_eq!(answer(Verb::Inspect, plain, &[Nil, Int(1)]), None);
+        assert_eq!(answer(Verb::Acquire, &[Int(1), Int(1)]), None);
+        assert_eq!(answer(Verb::Acquire, &[Okay, Okay]), None);
+        assert_eq!(answer(Verb::Release, &[Okay]), None);
+        assert_eq!(answer(Verb::Release, &[Int(2)]), None);
+        assert_eq!(answer(Verb::Extend, &[Okay, Int(1)]), None);
+        assert_eq!(answer(Verb::Inspect, &[Nil, Int(1)]), None);
     }
 }

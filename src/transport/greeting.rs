@@ -5,8 +5,6 @@ use redis::Value;
 use super::command::{self, Dialect, PROBES};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
-use crate::error::Error;
-use crate::token::{SystemEntropy, Token};
 
 /// The dialogue, sent in one go, and how far it is answered.
 pub(super) struct Greeting {
@@ -25,7 +23,7 @@ pub(super) enum Progress {
 }
 
 impl Greeting {
-    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, Error> {
+    pub(super) fn new(endpoint: &Endpoint) -> Self {
         let mut bytes = Vec::new();
         let mut oaths = 0;
         if let Some(password) = endpoint.password() {
@@ -40,8 +38,8 @@ impl Greeting {
             redis::cmd("SELECT").arg(endpoint.database()).write_packed_command(&mut bytes);
             oaths += 1;
         }
-        bytes.extend(command::probe(&Token::draw(&SystemEntropy)?));
-        Ok(Self { bytes, oaths, answered: 0, dialect: Dialect::default() })
+        bytes.extend(command::probe());
+        Self { bytes, oaths, answered: 0, dialect: Dialect::default() }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -305,10 +305,7 @@ impl Link {
     }
 
     fn greet(&mut self, now: Moment) -> Option<Change> {
-        let greeting = match Greeting::new(&self.endpoint) {
-            Ok(greeting) => greeting,
-            Err(error) => return self.connect_failed(error.to_string(), now),
-        };
+        let greeting = Greeting::new(&self.endpoint);
         if let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) {
             self.outbox.extend_from_slice(greeting.bytes());
             self.state = State::Greeting { socket, since: now, greeting };

@@ -139,19 +139,18 @@ impl Queue {
     }
 
     /// How many replies the oldest request still has to get in all.
-    pub(super) fn replies_wanted(&self, dialect: Dialect) -> Option<usize> {
-        self.awaiting.front().map(|it| it.request.replies(dialect))
+    pub(super) fn replies_wanted(&self) -> Option<usize> {
+        self.awaiting.front().map(|it| it.request.replies())
     }
 
     /// The oldest request has got its replies.
     pub(super) fn settle(
         &mut self,
         replies: &mut Vec<Value>,
-        dialect: Dialect,
         now: Moment,
     ) -> Result<Settled, Nonsense> {
         let mut entry = self.awaiting.pop_front().ok_or(Nonsense)?;
-        let Some(answer) = entry.request.answer(dialect, replies) else {
+        let Some(answer) = entry.request.answer(replies) else {
             self.awaiting.push_front(entry);
             return Err(Nonsense);
         };
@@ -227,7 +226,7 @@ mod tests {
     }
 
     fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Nonsense> {
-        queue.settle(&mut replies.to_vec(), Dialect::default(), NOW)
+        queue.settle(&mut replies.to_vec(), NOW)
     }
 
     fn send(queue: &mut Queue, now: Moment) -> usize {

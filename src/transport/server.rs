@@ -273,12 +273,12 @@ impl Server {
 
     fn read_answers(&mut self, now: Moment, news: &mut News) -> Result<(), Nonsense> {
         while self.link.is_up() {
-            let Some(wanted) = self.queue.replies_wanted(self.dialect) else {
+            let Some(wanted) = self.queue.replies_wanted() else {
                 // Nothing is owed, so nothing may be there.
                 return if self.link.inbox.is_empty() { Ok(()) } else { Err(Nonsense) };
             };
             let Some(replies) = self.link.inbox.next_many(wanted)? else { return Ok(()) };
-            let Settled { verb, ticket, answer } = self.queue.settle(replies, self.dialect, now)?;
+            let Settled { verb, ticket, answer } = self.queue.settle(replies, now)?;
             self.note_refusal(verb, &answer, news);
             if let Some(ticket) = ticket {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });

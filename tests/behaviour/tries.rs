@@ -22,7 +22,7 @@ fn three_tries_have_two_pauses() {
 #[test]
 fn there_is_no_pause_after_the_last_try() {
     let (server, manager) = taken();
-    manager.set_retry(1, 60_000);
+    manager.set_retry(1, 30_000);
     let (tries, took) = try_hard(&server, || manager.lock("r", TTL, &Lease::new()));
     assert_eq!(tries, 1);
     assert!(took < TOO_LONG, "{took:?}");
@@ -59,7 +59,7 @@ fn continue_lock_tries_as_often_as_lock() {
 #[test]
 fn try_lock_without_wait_is_one_try_whatever_the_retry() {
     let (server, manager) = taken();
-    manager.set_retry(5, 60_000);
+    manager.set_retry(5, 3_000);
     let (tries, took) = try_hard(&server, || manager.try_lock("r", TTL, 0, &Lease::new()));
     assert_eq!(tries, 1);
     assert!(took < TOO_LONG, "{took:?}");

@@ -1,13 +1,14 @@
 //! Servers and connections that come back, and what late requests do then.
 
+use std::sync::Arc;
 use std::thread;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use crate::support::{Cluster, Fault, Lease, Server, wait_until};
+use crate::support::{Cluster, Fake, Fault, Lease, Manager, Server, wait_until};
 use crate::{
-    DEADLINE, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time, make_brief,
-    names, patient,
+    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
+    make_brief, names, patient,
 };
 
 #[test]
@@ -84,14 +85,40 @@ fn an_unlock_that_could_not_be_told_may_be_repeated() {
 }
 
 #[test]
+fn a_release_that_was_lost_with_its_connection_is_sent_again() {
+    let (server, gate) = (Server::start(), Arc::default());
+    let fake = Fake::gated(&server, &gate);
+    let manager = Manager::at(&[fake.address()]);
+    manager.set_timeouts(PATIENT_MS, PATIENT_MS);
+    let lease = manager.take("r", TTL);
+    make_brief(&manager);
+    gate.shut();
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+    assert!(server.exists("r"), "it got through all the same");
+    fake.hang_up();
+    gate.open();
+    wait_until("the release arrives", || {
+        manager.is_locked("another") == Ok(false) && !server.exists("r")
+    });
+}
+
+#[test]
 fn a_killed_server_that_is_back_is_used_again() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
     everything_works(&manager, "r");
     for (server, other) in cluster.iter().zip(cluster.iter().cycle().skip(1)) {
         server.kill();
-        everything_works(&manager, "r");
+        for _ in 0..10 {
+            everything_works(&manager, "r");
+        }
         server.restart();
+        wait_until("it is used although it is not needed", || {
+            let lease = manager.take("r", TTL);
+            let is_there = server.exists("r");
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            is_there
+        });
         // Only with the one that is back there is a quorum.
         other.kill();
         let lease = Lease::new();

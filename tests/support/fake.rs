@@ -80,20 +80,27 @@ impl Fake {
         server: &Server,
         alter: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
-        Self::between(server, 64 * 1024, alter)
+        Self::between(server, 64 * 1024, &Arc::default(), alter)
+    }
+
+    /// Stands in front of a real server, and swallows what the client sends while the gate is
+    /// shut.
+    pub(crate) fn gated(server: &Server, gate: &Arc<Gate>) -> Self {
+        Self::between(server, 64 * 1024, gate, |replies| Some(replies.to_vec()))
     }
 
     /// Stands in front of a real server and hands on each byte of its replies by itself.
     pub(crate) fn dripping(server: &Server) -> Self {
-        Self::between(server, 1, |byte| Some(byte.to_vec()))
+        Self::between(server, 1, &Arc::default(), |byte| Some(byte.to_vec()))
     }
 
     fn between(
         server: &Server,
         piece: usize,
+        gate: &Arc<Gate>,
         alter: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
-        let address = server.address();
+        let (address, gate) = (server.address(), Arc::clone(gate));
         let alter = Arc::new(alter);
         Self::start(move |guest| {
             let mut upstream = TcpStream::connect(&address)?;
@@ -101,7 +108,9 @@ impl Fake {
             let (back, there) = (upstream.try_clone()?, guest.clone()?);
             let replies = hand_on_replies(back, there, piece, Arc::clone(&alter));
             while let Some(request) = guest.read()? {
-                upstream.write_all(&request)?;
+                if !gate.is_shut.load(Ordering::SeqCst) {
+                    upstream.write_all(&request)?;
+                }
             }
             upstream.shutdown(Shutdown::Both)?;
             let _ = replies.join();
@@ -145,6 +154,22 @@ impl Drop for Fake {
             let _ = accepting.join();
         }
         self.hang_up();
+    }
+}
+
+/// Whether requests get through.
+#[derive(Default)]
+pub(crate) struct Gate {
+    is_shut: AtomicBool,
+}
+
+impl Gate {
+    pub(crate) fn shut(&self) {
+        self.is_shut.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn open(&self) {
+        self.is_shut.store(false, Ordering::SeqCst);
     }
 }
 

@@ -1,0 +1,188 @@
+//! A client as the network knows it: its calls that wait, its clock, and whether it is awake; and
+//! the transport that its locker has.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use redlock::clock::Moment;
+use redlock::inquiry::Inquiry;
+use redlock::transport::command::{Answer, Request};
+use redlock::transport::failure::Failure;
+use redlock::transport::{Patience, Servers, Tally, Transport};
+
+use crate::link::Way;
+use crate::server::Clock;
+use crate::world::{Event, World};
+
+/// For how long a client that looks at its clock is kept from it.
+pub(crate) type Stall = Box<dyn FnMut() -> i64>;
+
+#[derive(Default)]
+pub(crate) struct Peer {
+    pub(crate) clock: Clock,
+    calls: BTreeMap<u64, Call>,
+    last_call: u64,
+    is_asleep: bool,
+    /// What came while it was asleep.
+    held: Vec<Event>,
+    pub(crate) stall: Option<Stall>,
+    /// How long its pauses were.
+    pub(crate) pauses: Vec<i64>,
+}
+
+/// A call that waits for answers; without a tally, for its time alone.
+struct Call {
+    tally: Option<Inquiry>,
+    pending: Servers,
+    sent: Servers,
+    is_decided: bool,
+}
+
+impl Peer {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, ..Self::default() }
+    }
+
+    /// Keeps the event for later if the client is asleep, else gives it back.
+    pub(crate) fn hold(&mut self, event: Event) -> Option<Event> {
+        if self.is_asleep {
+            self.held.push(event);
+            return None;
+        }
+        Some(event)
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    pub(crate) fn note_sent(&mut self, call: u64, server: usize) {
+        if let Some(call) = self.calls.get_mut(&call) {
+            call.sent = call.sent.with(server);
+        }
+    }
+
+    fn open(&mut self, tally: Option<Inquiry>, pending: Servers) -> u64 {
+        self.last_call += 1;
+        let sent = Servers::default();
+        self.calls.insert(self.last_call, Call { tally, pending, sent, is_decided: false });
+        self.last_call
+    }
+
+    fn is_done(&self, call: u64) -> bool {
+        !self.is_asleep && self.calls.get(&call).is_none_or(|it| it.is_decided)
+    }
+}
+
+impl World {
+    /// The client does nothing for so long, and time goes on for everybody: it is suspended.
+    pub(crate) fn suspend(&self, client: usize, ms: i64) {
+        self.peer(client).is_asleep = true;
+        self.after_ms(ms, move |world| {
+            world.peer(client).is_asleep = false;
+            let held = std::mem::take(&mut world.peer(client).held);
+            held.into_iter().for_each(|event| event(world));
+        });
+    }
+
+    /// Tells a call what a server answered.
+    pub(crate) fn hear(&self, way: Way, call: u64, answer: Answer) {
+        let now = self.now();
+        let mut peer = self.peer(way.client);
+        let now = Moment::from_nanos(peer.clock.read(now));
+        let Some(call) = peer.calls.get_mut(&call) else { return };
+        if call.pending.contains(way.server) {
+            call.pending = call.pending.without(way.server);
+            if let Some(tally) = &mut call.tally {
+                call.is_decided |= tally.handle_answer(way.server, answer, now);
+            }
+        }
+    }
+
+    /// Waits until the call is decided or its time is up, and mends connections meanwhile.
+    fn finish(&self, client: usize, call: u64, until: Moment) -> (Option<Inquiry>, Servers) {
+        self.ways(client).for_each(|way| self.mend(way));
+        let until = self.peer(client).clock.when(until.as_nanos());
+        self.wait(until, || self.peer(client).is_done(call));
+        // It may be woken past its time, and then finds what has come meanwhile.
+        self.wait(i64::MAX, || !self.peer(client).is_asleep);
+        for way in self.ways(client) {
+            self.link(way).abandon(call);
+            let failure = Failure::NoAnswer { ms: 0 };
+            if !self.peer(client).is_done(call) {
+                self.hear(way, call, Answer::Failed(failure));
+            }
+        }
+        let call = self.peer(client).calls.remove(&call).expect("it is closed once");
+        (call.tally, call.sent)
+    }
+}
+
+/// The transport of one client.
+pub(crate) struct Network {
+    pub(crate) world: Rc<World>,
+    pub(crate) me: usize,
+}
+
+impl Network {
+    /// Has a tally told of all servers, as `ask` does it for each, and waits for it.
+    fn exchange(
+        &self,
+        tally: Inquiry,
+        until: Moment,
+        ask: impl Fn(Way, u64),
+    ) -> (Inquiry, Servers) {
+        let all = Servers::first(self.world.servers());
+        let call = self.world.peer(self.me).open(Some(tally), all);
+        self.world.ways(self.me).for_each(|way| ask(way, call));
+        self.world.ways(self.me).for_each(|way| self.world.send(way));
+        let (tally, sent) = self.world.finish(self.me, call, until);
+        (tally.expect("it came with one"), sent)
+    }
+}
+
+impl Transport<Inquiry> for Network {
+    fn now(&self) -> Moment {
+        let stall = self.world.peer(self.me).stall.as_mut().map_or(0, |it| it());
+        if stall > 0 {
+            self.world.run_until(self.world.now() + stall);
+        }
+        Moment::from_nanos(self.world.peer(self.me).clock.read(self.world.now()))
+    }
+
+    fn connect(&self, tally: Inquiry, patience: Patience) -> Inquiry {
+        self.exchange(tally, patience.until, |way, call| {
+            self.world.hurry(way);
+            self.world.await_connection(way, call, patience.reply_ms);
+        })
+        .0
+    }
+
+    fn is_connected(&self, enough: usize, reply_ms: i64) -> bool {
+        let (ways, now) = (self.world.ways(self.me), self.world.now());
+        ways.filter(|&way| self.world.link(way).is_keeping_up(reply_ms, now)).count() >= enough
+    }
+
+    fn ask(&self, request: Request, tally: Inquiry, patience: Patience) -> (Inquiry, Servers) {
+        let request = Rc::new(request);
+        self.exchange(tally, patience.until, |way, call| {
+            self.world.ask(way, &request, call, patience.reply_ms);
+        })
+    }
+
+    fn tell(&self, request: Request) {
+        let request = Rc::new(request);
+        let ways = self.world.ways(self.me).filter(|it| request.is_needed_by(it.server));
+        ways.for_each(|way| self.world.tell(way, &request));
+    }
+
+    fn pause(&self, until: Moment) {
+        let now = self.world.now();
+        let mut peer = self.world.peer(self.me);
+        let now = Moment::from_nanos(peer.clock.read(now));
+        peer.pauses.push(until - now);
+        let call = peer.open(None, Servers::default());
+        drop(peer);
+        self.world.finish(self.me, call, until);
+    }
+}

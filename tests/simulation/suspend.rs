@@ -1,0 +1,103 @@
+//! A client that is suspended: time goes on without it, and its clock says so.
+
+use redlock::{Lease, Status};
+
+use crate::client::{Client, token};
+use crate::world::{Cluster, MS};
+use crate::{TTL, VALID};
+
+fn locked() -> (Cluster, Client, Lease) {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().tries(1, 0).waits_ms(1_000).connected();
+    let lease = client.take("r", TTL);
+    cluster.run_ms(1);
+    (cluster, client, lease)
+}
+
+/// A call on a lease.
+type Call = fn(&Client, &mut Lease) -> Result<(), Status>;
+
+#[test]
+fn what_ended_in_a_suspend_is_lost_on_first_use_and_not_revived() {
+    let calls: [Call; 3] = [
+        |client, lease| client.extend(lease, TTL),
+        |client, lease| client.confirm(lease, 0),
+        |client, lease| client.unlock(lease),
+    ];
+    for call in calls {
+        for suspended_ms in [TTL, 3_600_000] {
+            let (cluster, client, mut lease) = locked();
+            cluster.suspend(client.me, suspended_ms);
+            cluster.run_ms(suspended_ms);
+            assert_eq!(call(&client, &mut lease), Err(Status::Lost));
+            assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
+            assert_eq!(lease.token(), None);
+            cluster.run_ms(10);
+            assert_eq!(cluster.having_any("r"), 0);
+        }
+    }
+}
+
+#[test]
+fn continue_lock_after_a_suspend_takes_it_anew_if_it_is_free() {
+    for is_taken in [false, true] {
+        let (cluster, client, _) = locked();
+        let rival = cluster.client().connected();
+        let mut lease = Lease::new();
+        cluster.run_ms(TTL);
+        assert_eq!(client.continue_lock("r", TTL, &mut lease), Ok(()));
+        let old = token(&lease);
+        cluster.suspend(client.me, 2 * TTL);
+        cluster.run_ms(2 * TTL);
+        let theirs = is_taken.then(|| rival.take("r", TTL));
+        let mut lease = Lease::new();
+        let said = client.continue_lock("r", TTL, &mut lease);
+        assert_eq!(said, if is_taken { Err(Status::Taken) } else { Ok(()) });
+        assert_ne!(lease.token(), Some(&*old));
+        let holder = theirs.as_ref().unwrap_or(&lease);
+        cluster.run_ms(10);
+        assert_eq!(cluster.having("r", &token(holder)), 3);
+    }
+}
+
+/// The answers of a quorum lie there in time, but are not read in time.
+#[test]
+fn grants_that_are_read_too_late_are_too_slow() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().tries(1, 0).waits_ms(60_000).connected();
+    let me = client.me;
+    for (suspended_ms, expected) in [(VALID - 1, Err(Status::TooSlow)), (VALID - 2, Ok(()))] {
+        cluster.after_ms(1, move |world| world.suspend(me, suspended_ms));
+        let mut lease = Lease::new();
+        assert_eq!(client.lock("r", TTL, &mut lease), expected);
+        cluster.run_ms(1);
+        assert_eq!(cluster.having_any("r"), if expected.is_ok() { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn extensions_that_are_read_too_late_are_lost() {
+    for (suspended_ms, expected) in [(99, Err(Status::Lost)), (98, Ok(()))] {
+        let (cluster, client, mut lease) = locked();
+        let me = client.me;
+        // Three milliseconds have passed since the lock was asked for.
+        cluster.run_ms(VALID - 100 - 3);
+        cluster.after_ms(1, move |world| world.suspend(me, suspended_ms));
+        assert_eq!(client.extend(&mut lease, TTL), expected);
+        cluster.run_ms(2);
+        assert_eq!(cluster.having_any("r"), if expected.is_ok() { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn a_pause_that_is_slept_through_does_no_harm() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().tries(2, 200).connected();
+    (0..3).for_each(|it| cluster.server(it).put("r", "theirs", TTL, cluster.now()));
+    let me = client.me;
+    cluster.after_ms(50, move |world| world.suspend(me, 3_600_000));
+    let start = cluster.now();
+    let lease = client.take("r", TTL);
+    assert!(cluster.now() - start >= 3_600_000 * MS);
+    assert_eq!(lease.validity_ms(), VALID - 2);
+}

@@ -1,0 +1,189 @@
+//! How long a lock is valid: never longer than a quorum of servers keeps it.
+
+use redlock::{Lease, Status};
+
+use crate::client::{Client, stall_once, token};
+use crate::history::{History, is_borne_out};
+use crate::link::Trip;
+use crate::server::Clock;
+use crate::world::{Cluster, MS};
+use crate::{TTL, VALID};
+
+#[test]
+fn a_quorum_after_the_validity_is_too_slow_and_leaves_nothing() {
+    const TTL_MS: i64 = 1_000;
+    const VALID_MS: i64 = 988;
+    for (late_ns, expected) in [(-1, Ok(())), (0, Err(Status::TooSlow)), (MS, Err(Status::TooSlow))]
+    {
+        let cluster = Cluster::new(3);
+        let client = cluster.client().tries(1, 0).waits_ms(20_000).connected();
+        // The requests take their time, too: so the keys outlive the answer.
+        let slow =
+            Trip { there: 900 * MS, back: (VALID_MS - 900) * MS + late_ns, ..Trip::default() };
+        (0..3).for_each(|it| cluster.script(client.way(it), [slow]));
+        let mut lease = Lease::new();
+        assert_eq!(client.lock("r", TTL_MS, &mut lease), expected);
+        assert_eq!(lease.token().is_some(), expected.is_ok());
+        cluster.run_ms(10);
+        assert_eq!(cluster.having_any("r"), if expected.is_ok() { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn the_deadline_is_counted_from_before_the_first_byte() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().connected();
+    // The third server is heard first, and is no quorum.
+    (0..2).for_each(|it| cluster.script(client.way(it), [Trip::ms(300, 150)]));
+    let start = cluster.now();
+    let mut lease = client.take("r", TTL);
+    assert_eq!(lease.validity_ms(), VALID - 450);
+    assert_eq!(client.end_of(&lease), start + VALID * MS);
+    cluster.run_until(start + VALID * MS - 1);
+    assert!(client.still_holds(&mut lease));
+    cluster.run_until(start + VALID * MS);
+    assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
+}
+
+#[test]
+fn connecting_is_not_counted() {
+    let cluster = Cluster::new(3);
+    cluster.freeze(0);
+    cluster.freeze(1);
+    cluster.after_ms(700, |world| world.thaw(0));
+    assert_eq!(cluster.client().take("r", TTL).validity_ms(), VALID - 2);
+}
+
+#[test]
+fn a_later_attempt_has_a_deadline_of_its_own() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().tries(3, 400).connected();
+    (0..3).for_each(|it| cluster.server(it).put("r", "theirs", 500, cluster.now()));
+    let lease = client.take("r", TTL);
+    assert!(!cluster.peer(client.me).pauses.is_empty());
+    assert_eq!(lease.validity_ms(), VALID - 2);
+    assert!(is_borne_out(&cluster, &client, &lease));
+}
+
+#[test]
+fn no_server_of_the_quorum_lets_go_before_the_end() {
+    for (factor, rates) in [
+        (0.0, &[500_000, 999_000, 1_000_000][..]),
+        (0.01, &[990_000, 1_000_000, 1_010_000]),
+        (0.25, &[1_000_000, 1_250_000]),
+    ] {
+        for &rate in rates {
+            assert_eq!(unborne(factor, rate), 0, "{factor} and {rate}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_faster_than_the_factor_is_noticed_here() {
+    for (factor, rate) in [(0.0, 1_000_100), (0.01, 1_020_000), (0.25, 1_400_000)] {
+        assert_ne!(unborne(factor, rate), 0, "{factor} and {rate}");
+    }
+}
+
+/// Of many locks, on servers with such a clock, those that were not borne out by a quorum.
+fn unborne(factor: f64, per_million: i64) -> usize {
+    let mut unborne = 0;
+    for ttl_ms in [10, 100, 1_000, TTL, 1_000_000] {
+        for phase in [0, 1, MS / 2, MS - 1] {
+            let cluster = Cluster::new(3);
+            let ahead = phase - cluster.now() / 1_000_000 * (per_million - 1_000_000);
+            (0..3).for_each(|it| cluster.server(it).clock = Clock { ahead, per_million });
+            *cluster.weather.borrow_mut() = Box::new(|_| Trip::ms(0, 0));
+            let client = cluster.client();
+            client.settings.set_drift(factor).expect("it is a fraction");
+            let mut lease = client.take("r", ttl_ms);
+            let mut check =
+                |it: &Lease| unborne += usize::from(!is_borne_out(&cluster, &client, it));
+            check(&lease);
+            cluster.run_until(cluster.now() + ttl_ms * MS / 4);
+            assert_eq!(client.extend(&mut lease, ttl_ms), Ok(()));
+            check(&lease);
+            cluster.run_until(cluster.now() + ttl_ms * MS / 4);
+            assert_eq!(client.continue_lock("r", ttl_ms, &mut lease), Ok(()));
+            check(&lease);
+        }
+    }
+    unborne
+}
+
+#[test]
+fn who_waits_for_a_lock_never_has_it_too_early() {
+    assert!(!overlaps_with(1_010_000));
+}
+
+#[test]
+fn a_server_whose_clock_is_too_fast_gives_a_lock_away_too_early() {
+    assert!(overlaps_with(1_020_000));
+}
+
+/// Whether a holder and one that waits for its end hold the lock at one time, on such servers.
+fn overlaps_with(per_million: i64) -> bool {
+    let cluster = Cluster::new(3);
+    (0..3).for_each(|it| cluster.server(it).clock.per_million = per_million);
+    let (holder, next) = (cluster.client(), cluster.client().tries(1, 1));
+    let mut history = History::default();
+    history.granted(&holder, &holder.take("r", TTL), cluster.now());
+    let mut lease = Lease::new();
+    assert_eq!(next.try_lock("r", TTL, 2 * TTL, &mut lease), Ok(()));
+    history.granted(&next, &lease, cluster.now());
+    assert_eq!(history.len(), 2);
+    history.overlap().is_some()
+}
+
+/// Wherever a client is held up that looks at its clock: what it says is right, or it says nothing.
+#[test]
+fn a_client_that_is_held_up_anywhere_claims_nothing_that_is_over() {
+    const LOOKS: usize = 24;
+    for stall_ms in [VALID / 2, VALID - 1, VALID, 2 * TTL] {
+        for nth in 1..=LOOKS {
+            let cluster = Cluster::new(3);
+            let client = cluster.client().tries(2, 10);
+            let stall = || cluster.peer(client.me).stall = Some(stall_once(nth, stall_ms * MS));
+            stall();
+            let mut lease = Lease::new();
+            let locked = client.lock("r", TTL, &mut lease);
+            check(&cluster, &client, &lease, locked);
+            stall();
+            let extended = client.extend(&mut lease, TTL);
+            check(&cluster, &client, &lease, extended);
+            stall();
+            let continued = client.continue_lock("r", TTL, &mut lease);
+            check(&cluster, &client, &lease, continued);
+            stall();
+            if client.confirm(&mut lease, 0) == Ok(()) {
+                assert!(cluster.now() < cluster.kept_until("r", &token(&lease)), "at look {nth}");
+            }
+        }
+    }
+
+    fn check(cluster: &Cluster, client: &Client, lease: &Lease, said: Result<(), Status>) {
+        match said {
+            Ok(()) => assert!(is_borne_out(cluster, client, lease)),
+            Err(Status::TooSlow | Status::Lost | Status::Unreachable) => {
+                assert_eq!(lease.token(), None, "{said:?}");
+                cluster.run_ms(10);
+                assert_eq!(cluster.having_any("r"), 0, "{said:?}");
+            }
+            _ => panic!("{said:?}"),
+        }
+    }
+}
+
+/// A clock that is ahead by years, or behind, or slow, is as good as any other.
+#[test]
+fn only_differences_of_a_clients_clock_count() {
+    for ahead in [-900_000 * MS, 0, 1 << 60] {
+        let cluster = Cluster::new(3);
+        let clock = Clock { ahead, ..Clock::default() };
+        let client = Client::new(&cluster.0, clock);
+        let mut lease = client.take("r", TTL);
+        assert_eq!(lease.validity_ms(), VALID - 2);
+        cluster.run_ms(VALID - 3);
+        assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost), "the answer comes too late");
+    }
+}
