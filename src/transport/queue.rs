@@ -89,7 +89,7 @@ impl Queue {
             }
             !is_it || entry.keep_until.is_some()
         });
-        let entry = self.awaiting.iter_mut().find(|it| it.ticket == Some(ticket))?;
+        let entry = self.awaiting.iter_mut().rev().find(|it| it.ticket == Some(ticket))?;
         entry.ticket = None;
         Some(entry.since)
     }

@@ -21,11 +21,15 @@ use crate::log::{Level, Line};
 /// server may have closed it.
 const QUIET_MS: i64 = 50;
 
+/// How often one is looked at that owes answers, to see whether they have come.
+const BEHIND_MS: i64 = 1;
+
 pub(super) struct Server {
     index: usize,
     link: Link,
     dialect: Dialect,
     queue: Queue,
+    looked_at: Moment,
     /// Calls that wait for the connection itself.
     hopeful: Vec<Ticket>,
     /// The error with which it answered last, if it still does.
@@ -55,6 +59,7 @@ impl Server {
             link: Link::new(endpoint, timeouts),
             dialect: Dialect::default(),
             queue: Queue::new(index),
+            looked_at: Moment::from_nanos(0),
             hopeful: Vec::new(),
             refusal: None,
         }
@@ -78,7 +83,10 @@ impl Server {
     /// can be seen by looking.
     pub(super) fn is_keeping_up(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> bool {
         // The end of the stream, or late answers, may lie there if nobody has looked for a while.
-        if now.ms_since(self.link.heard_at()) >= QUIET_MS || self.is_behind(reply_ms, now) {
+        let looked_at = self.looked_at.max(self.link.heard_at());
+        let is_behind = self.is_behind(reply_ms, now);
+        if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
+            self.looked_at = now;
             self.receive(now, news);
         }
         self.link.is_up() && !self.is_behind(reply_ms, now)
