@@ -1,0 +1,106 @@
+//! Redis servers of the bench's own: on free ports of this machine, writing nothing to disk.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Outcome;
+use super::process::{Leashed, go_on};
+
+/// Ends them all when dropped.
+pub(crate) struct Servers(Vec<Server>);
+
+struct Server {
+    process: Leashed,
+    port: u16,
+}
+
+impl Servers {
+    pub(crate) fn start(count: usize, dir: &Path) -> Outcome<Self> {
+        (0..count).map(|_| Server::start(dir)).collect::<Outcome<_>>().map(Self)
+    }
+
+    pub(crate) fn ports(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|s| s.port.to_string())
+    }
+
+    pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|s| s.process.0.id())
+    }
+
+    /// One of them stops answering, but stays connected.
+    pub(crate) fn freeze(&self, which: usize) {
+        self.0[which].process.freeze();
+    }
+
+    /// One of them is gone, and its connections with it.
+    pub(crate) fn kill(&self, which: usize) {
+        self.0[which].process.kill();
+    }
+}
+
+impl Server {
+    /// Another process may take the free port first; then the server ends, and the next port is
+    /// tried.
+    fn start(dir: &Path) -> Outcome<Self> {
+        for _ in 0..5 {
+            let port = free_port()?;
+            let home = dir.join(format!("server-{port}"));
+            fs::create_dir_all(&home)?;
+            let mut server = Self { process: Leashed::start(&mut command(port, &home))?, port };
+            if server.wait_until_up()? {
+                return Ok(server);
+            }
+        }
+        Err("redis-server ended as soon as it was started, five times".into())
+    }
+
+    /// False if it ended instead.
+    fn wait_until_up(&mut self) -> Outcome<bool> {
+        let patience = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < patience {
+            go_on()?;
+            let answers = answers(self.port);
+            if self.process.0.try_wait()?.is_some() {
+                return Ok(false);
+            }
+            if answers {
+                return Ok(true);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("redis-server on port {} is not up after 10 s", self.port).into())
+    }
+}
+
+fn command(port: u16, home: &Path) -> Command {
+    let mut command = Command::new("redis-server");
+    command
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--save", "", "--appendonly", "no", "--dir"])
+        .arg(home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+fn free_port() -> Outcome<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+fn answers(port: u16) -> bool {
+    let ask = || {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut reply = [0; 7];
+        stream.read_exact(&mut reply)?;
+        std::io::Result::Ok(reply == *b"+PONG\r\n")
+    };
+    ask().unwrap_or(false)
+}
