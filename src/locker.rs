@@ -214,14 +214,17 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
         lease.begin(resource);
         let resource = Arc::clone(&lease.resource);
-        let mut cut = Moment::NEVER;
+        let mut is_first = true;
         let hold = self.retry(plan, || {
-            let outcome = self.attempt(&resource, ttl_ms, cut);
             // The first attempt is never cut short; a later one is, soon after the end of the plan.
-            if let Plan::Until(until) = plan {
-                cut = until.max(self.transport.now()).plus_ms(LAST_TRY_MS);
-            }
-            outcome
+            let cut = match plan {
+                Plan::Until(until) if !is_first => {
+                    until.max(self.transport.now()).plus_ms(LAST_TRY_MS)
+                }
+                _ => Moment::NEVER,
+            };
+            is_first = false;
+            self.attempt(&resource, ttl_ms, cut)
         });
         let (hold, absent) = hold.map_err(|it| self.error(it))?;
         lease.keep(hold, absent, self.transport.now());

@@ -36,7 +36,7 @@ impl Endpoint {
             return Err("the host is empty".to_owned());
         }
         match host_or_url.split_once("://") {
-            Some((scheme, _)) => Self::parse_url(scheme, host_or_url, port),
+            Some((scheme, _)) => Self::parse_url(&scheme.to_ascii_lowercase(), host_or_url, port),
             None => Self::parse_host(host_or_url, port),
         }
     }
@@ -60,6 +60,10 @@ impl Endpoint {
         }
         // The parsers' own words are not passed on: they may quote the URL, password and all.
         let fault = |what: &str| format!("the {scheme}:// URL is malformed: {what}");
+        // They leave out line ends and tabs wherever they find them.
+        if url.chars().any(char::is_control) {
+            return Err(fault("it holds a line end or another control character"));
+        }
         let parsed = Url::parse(url).map_err(|error| fault(wrong_part(error)))?;
         check_extras(&parsed, is_path).map_err(fault)?;
         let info = parsed.into_connection_info().map_err(|error| fault(wrong_value(&error)))?;
@@ -132,7 +136,7 @@ impl Place {
     fn of(host: &str, port: u16) -> Result<Self, String> {
         let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
         if let Ok(ip) = bare.parse::<IpAddr>() {
-            return Ok(Self::Address(SocketAddr::new(ip, port)));
+            return Ok(Self::Address(SocketAddr::new(ip.to_canonical(), port)));
         }
         if is_name(bare) || has_zone(bare) {
             return Ok(Self::Name(bare.to_ascii_lowercase(), port));

@@ -154,7 +154,10 @@ impl<T: Tally> Reactor<T> {
             if let (Some(waker), Some(1..)) = (&self.waker, watched.last().map(|it| it.revents)) {
                 waker.clear();
             }
-            core.handle_ready(watched, clock::now());
+            let now = clock::now();
+            core.handle_ready(watched, now);
+            // After reading: if this thread was kept from running, the answers may all be there.
+            core.expire_calls(now);
         }
         core.driven = false;
         core
@@ -346,7 +349,6 @@ impl<T: Tally> Core<T> {
     fn advance(&mut self, now: Moment) {
         self.for_each_server(|server, news| server.advance(now, news));
         self.deliver(now);
-        self.expire_calls(now);
     }
 
     fn next_due(&self) -> Moment {
