@@ -13,7 +13,7 @@ use crate::{EndsOnDrop, TTL, everywhere_is, patient};
 
 #[test]
 fn continue_lock_keeps_the_lock_with_a_fresh_lease_each_time() {
-    const ROUND_TTL: i64 = 3_000;
+    const ROUND_TTL: i64 = 4_000;
     let cluster = Cluster::start(3);
     let (manager, rival) = (patient(&cluster), patient(&cluster));
     let first = Lease::new();
@@ -27,13 +27,14 @@ fn continue_lock_keeps_the_lock_with_a_fresh_lease_each_time() {
             scope.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
                     assert_eq!(server.get("r").as_deref(), Some(&**token), "a gap");
+                    thread::sleep(Duration::from_millis(1));
                 }
             });
         }
         // Whatever happens in between, the onlookers must not go on for ever.
         let _ends = EndsOnDrop(&done);
         let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(3 * ROUND_TTL as u64 / 2) {
+        while start.elapsed() < Duration::from_millis(5 * ROUND_TTL as u64 / 4) {
             let lease = Lease::new();
             let status = manager.continue_lock("r", ROUND_TTL, &lease);
             assert_eq!(status, REDLOCK_OK, "{}", lease.message());
@@ -43,6 +44,8 @@ fn continue_lock_keeps_the_lock_with_a_fresh_lease_each_time() {
             thread::sleep(Duration::from_millis(100));
         }
     });
+    // A gap may be too short to be seen from outside.
+    assert!(cluster.iter().all(|server| server.calls("del") == 0));
 }
 
 #[test]

@@ -119,13 +119,16 @@ fn what_cannot_be_had_is_not_waited_for() {
         for server in &cluster[..taken] {
             server.must(&["SET", "r", "theirs"]);
         }
-        // The others may say what they like.
-        cluster[taken..servers - 1].iter().for_each(Server::freeze);
+        // Whatever the others may say.
+        let frozen = &cluster[taken..servers - 1];
+        frozen.iter().for_each(Server::freeze);
         let start = Instant::now();
         let lease = Lease::new();
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_TAKEN, "{}", lease.message());
         assert!(start.elapsed() < TOO_LONG);
-        cluster[taken..servers - 1].iter().for_each(Server::resume);
+        let message = lease.message();
+        assert!(frozen.iter().all(|it| message.contains(&it.address())), "{message}");
+        frozen.iter().for_each(Server::resume);
         wait_until("nothing is left", || {
             manager.is_locked("other") == Ok(false) && cluster.having("r") == taken
         });

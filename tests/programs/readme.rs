@@ -8,7 +8,7 @@ use crate::compilers;
 use crate::go::go;
 use crate::library;
 use crate::ruby::ruby;
-use crate::support::{Cluster, Server};
+use crate::support::{Cluster, Server, wait_until};
 use crate::workshop::Workshop;
 
 const PORTS: [&str; 3] = ["6379", "6380", "6381"];
@@ -100,6 +100,10 @@ fn shown(language: &str, cluster: &Cluster) -> String {
 
 #[track_caller]
 fn took_locks_and_gave_them_back(cluster: &Cluster) {
-    assert!(cluster.iter().filter(|server| server.calls("set") > 1).count() >= cluster.quorum());
+    let deletes = |server: &Server| ["del", "delex", "delifeq"].map(|it| server.calls(it));
+    let released = |server: &&Server| deletes(server).iter().sum::<u64>() > 0;
+    wait_until("the servers released", || {
+        cluster.iter().filter(released).count() >= cluster.quorum()
+    });
     cluster.wait_until_gone("invoice:42");
 }

@@ -1,5 +1,7 @@
 //! Replies that are cut, cut up, or too many.
 
+use std::collections::HashSet;
+
 use redlock::ffi::status::RedLockStatus::{REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::support::{Fake, Lease, Manager, Server, wait_until};
@@ -55,6 +57,9 @@ fn a_grant_whose_reply_is_cut_off_is_released() {
             manager.is_locked("r") == Ok(false) && !server.exists("r")
         });
     }
+    let tokens = fake.tokens_set("r");
+    let distinct: HashSet<_> = tokens.iter().collect();
+    assert_eq!((tokens.len(), distinct.len()), (5, 5), "a request to take a lock is sent once");
     manager.set_timeouts(PATIENT_MS, PATIENT_MS);
     everything_works(&manager, "r");
 }

@@ -32,10 +32,13 @@ macro_rules! strangers {
 }
 
 const NONSENSE: &[&str] = &["what no server should"];
+const SILENCE: &[&str] = &["said nothing", "no connection within"];
+/// For what is nonsense, or the beginning of something that never comes to its end.
+const HALF_SAID: &[&str] = &[NONSENSE[0], SILENCE[0], SILENCE[1]];
 
 strangers! {
     nobody_listening: Nobody::new(), &["refused"];
-    silent: Fake::silent(), &["said nothing"];
+    silent: Fake::silent(), SILENCE;
     unroutable: Abyss::new(), &["not connected"];
     hanging_up_at_once: Fake::closing(), &["closed", "reset", "lost"];
     a_web_server: Fake::web(), NONSENSE;
@@ -43,10 +46,10 @@ strangers! {
     speaking_another_protocol: Fake::answering("SSH-2.0-OpenSSH_9.2\r\n"), NONSENSE;
     answering_without_end: Fake::answering([b'+'; 200_000]), NONSENSE;
     announcing_a_huge_string: Fake::answering("$9999999999\r\n"), NONSENSE;
-    announcing_a_huge_array: Fake::answering("*2147483647\r\n"), &["said nothing", NONSENSE[0]];
+    announcing_a_huge_array: Fake::answering("*2147483647\r\n"), HALF_SAID;
     nesting_deeply: Fake::answering("*1\r\n".repeat(10_000)), NONSENSE;
     answering_too_much: Fake::answering("+OK\r\n:1\r\n".repeat(50)), NONSENSE;
-    answering_another_type: Fake::answering(":42\r\n:42\r\n"), &["said nothing", NONSENSE[0]];
+    answering_another_type: Fake::answering(":42\r\n:42\r\n"), HALF_SAID;
 }
 
 /// An address where connections are refused.

@@ -137,6 +137,13 @@ impl Fake {
         self.shared.received.lock().expect("not poisoned").clone()
     }
 
+    /// The tokens that clients wanted to set a key to, in their order.
+    pub(crate) fn tokens_set(&self, key: &str) -> Vec<String> {
+        let sent = String::from_utf8_lossy(&self.received()).into_owned();
+        let set = format!("\r\nSET\r\n${}\r\n{key}\r\n$40\r\n", key.len());
+        sent.split(&set).skip(1).map(|after| after.chars().take(40).collect()).collect()
+    }
+
     /// Closes all connections; new ones are taken as before.
     pub(crate) fn hang_up(&self) {
         for guest in self.shared.guests.lock().expect("not poisoned").iter() {
