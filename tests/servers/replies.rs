@@ -1,6 +1,8 @@
 //! Replies that are cut, cut up, or too many.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
@@ -25,9 +27,6 @@ fn a_reply_too_many_is_nobodys_grant() {
 
 #[test]
 fn a_grant_whose_reply_is_cut_off_is_released() {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     const WHOLE: usize = usize::MAX;
     let server = Server::start();
     let left = Arc::new(AtomicUsize::new(WHOLE));
@@ -62,6 +61,43 @@ fn a_grant_whose_reply_is_cut_off_is_released() {
     assert_eq!((tokens.len(), distinct.len()), (5, 5), "a request to take a lock is sent once");
     manager.set_timeouts(PATIENT_MS, PATIENT_MS);
     everything_works(&manager, "r");
+}
+
+#[test]
+fn a_reply_that_makes_no_sense_is_no_grant_and_the_key_is_released() {
+    let server = Server::start();
+    let instead: Arc<Mutex<Option<&[u8]>>> = Arc::default();
+    let fake = Fake::in_front_of(&server, {
+        let instead = Arc::clone(&instead);
+        move |replies| match instead.lock().expect("not poisoned").take() {
+            Some(nonsense) => Some(nonsense.to_vec()),
+            None => Some(replies.to_vec()),
+        }
+    });
+    let manager = Manager::at(&[fake.address()]);
+    make_brief(&manager);
+    let nonsense: [&[u8]; 8] = [
+        b":1\r\n:600000\r\n",
+        b"$2\r\nOK\r\n:600000\r\n",
+        b"+QUEUED\r\n:600000\r\n",
+        b"*1\r\n+OK\r\n:600000\r\n",
+        b"*0\r\n:600000\r\n",
+        b"$9999999999\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"-ERR no\r\n-ERR no\r\n",
+    ];
+    for reply in nonsense {
+        let lease = Lease::new();
+        wait_until("the connection is up", || manager.is_locked("r") == Ok(false));
+        *instead.lock().expect("not poisoned") = Some(reply);
+        let status = manager.lock("r", TTL, &lease);
+        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", String::from_utf8_lossy(reply));
+        assert!(!lease.is_held());
+        wait_until("what was granted is released", || {
+            manager.is_locked("r") == Ok(false) && !server.exists("r")
+        });
+    }
+    assert_eq!(fake.tokens_set("r").len(), nonsense.len());
 }
 
 #[test]

@@ -111,9 +111,10 @@ impl Fault {
 }
 
 /// The server saves its keys, drops them and reads them again, with a pause at each; in between it
-/// answers everybody that it is loading.
+/// answers everybody that it is loading. That takes longer than any test waits, unless it is mended.
 fn load_slowly(server: &Server) {
-    server.must(&["DEBUG", "POPULATE", "2000", "filler", "1000"]);
+    server.must(&["DEBUG", "POPULATE", "10000", "filler", "1000"]);
+    server.must(&["CONFIG", "SET", "loading-process-events-interval-bytes", "1024"]);
     server.must(&["CONFIG", "SET", "key-load-delay", "10000"]);
     leave_behind(server, &["DEBUG", "RELOAD"]);
     wait_until("it loads", || is_error(&server.command(&["GET", "x"])));
