@@ -106,7 +106,7 @@ impl Inquiry {
         let mut left_ms = confirm.left_ms.clone();
         left_ms.sort_unstable_by(|a, b| b.cmp(a));
         let least = left_ms.get(round.ballot().quorum() as usize - 1).copied().unwrap_or(0);
-        (least - confirm.elapsed_ms(now)).max(0)
+        least.saturating_sub(confirm.elapsed_ms(now)).max(0)
     }
 
     /// Whether a lock that was not confirmed may be there on a quorum all the same, but too short.
@@ -241,7 +241,7 @@ impl Confirm {
 
     fn vote(&mut self, answer: &Answer, otherwise: Vote, now: Moment) -> Vote {
         match self.left_ms(answer) {
-            Some(left_ms) if left_ms - self.elapsed_ms(now) >= self.least_ms => {
+            Some(left_ms) if left_ms.saturating_sub(self.elapsed_ms(now)) >= self.least_ms => {
                 self.left_ms.push(left_ms);
                 Vote::Yes
             }

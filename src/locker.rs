@@ -80,14 +80,14 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let began = self.transport.now();
         let limit_ms = if timeout_ms == 0 { self.connect_ms() } else { timeout_ms };
         let until = began.plus_ms(limit_ms);
-        self.meet(until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
+        self.meet(self.endpoints.len(), until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
         // A quorum is up. The others may be about to follow.
         let now = self.transport.now();
         let grace_ms = now.ms_since(began).max(STRAGGLERS_MS);
         let roll = Inquiry::roll(self.endpoints.len());
         let mut patience = self.patience(QUESTION_TTL_MS);
         patience.until = now.plus_ms(grace_ms).min(until);
-        let roll = self.transport.connect(roll, patience);
+        let roll = self.transport.connect(roll, self.endpoints.len(), patience);
         Ok(roll.absent(&self.endpoints))
     }
 
@@ -273,11 +273,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         patience.until = patience.until.min(cut);
         let (round, sent) = self.transport.ask(request, round, patience);
         let status = match round.outcome() {
-            Outcome::Reached => {
+            // This thread may have been kept from running since the last answer came.
+            Outcome::Reached if self.transport.now() < valid_until => {
                 let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until, sent);
                 return Ok((Arc::new(hold), round.absent(&self.endpoints)));
             }
-            Outcome::TooLate => Status::TooSlow,
+            Outcome::Reached | Outcome::TooLate => Status::TooSlow,
             Outcome::Refused => Status::Taken,
             Outcome::Unreachable => Status::Unreachable,
         };
@@ -344,7 +345,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             return Err(Miss::Votes(Status::Lost, Box::new(round)));
         }
         match round.outcome() {
-            Outcome::Reached => {
+            Outcome::Reached if self.transport.now() < extended_until.max(hold.valid_until()) => {
                 hold.extend_to(extended_until);
                 Ok(round.absent(&self.endpoints))
             }
@@ -420,13 +421,15 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let quorum = self.endpoints.len() / 2 + 1;
         match self.transport.is_connected(quorum, self.reply_ms(ttl_ms)) {
             true => Ok(()),
-            false => self.meet(until, ttl_ms),
+            false => self.meet(quorum, until, ttl_ms),
         }
     }
 
-    fn meet(&self, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
+    /// Connects; names are looked up if fewer than `enough` servers are promising without.
+    fn meet(&self, enough: usize, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
         let meet = Inquiry::round(Goal::Meet, self.endpoints.len());
-        let meet = self.transport.connect(meet, Patience { until, ..self.patience(ttl_ms) });
+        let patience = Patience { until, ..self.patience(ttl_ms) };
+        let meet = self.transport.connect(meet, enough, patience);
         match meet.outcome() {
             Outcome::Reached => Ok(()),
             _ => Err(Miss::Votes(Status::Unreachable, Box::new(meet))),

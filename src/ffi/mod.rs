@@ -6,7 +6,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::lease::RedLockLease;
 use self::redlock::RedLock;
@@ -138,15 +139,17 @@ thread_local! {
 /// Keeps the panic hook quiet for panics that [`guard`] is going to catch. Others are passed on
 /// to the hook that was there: in a Rust program that is the program's own.
 fn silence_panics_of_ours() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !GUARDED.get() {
-                before(info);
-            }
-        }));
-    });
+    // Not a Once: a child that was forked during it would wait for ever.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Ordering::Relaxed) || DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !GUARDED.get() {
+            before(info);
+        }
+    }));
 }
 
 fn panic_words(panic: &(dyn Any + Send)) -> &str {

@@ -62,6 +62,10 @@ impl Addresses {
         begins
     }
 
+    pub(super) fn is_looked_up(&self) -> bool {
+        self.looking_up
+    }
+
     /// The result of a look-up. Returns whether there are other addresses now than before.
     pub(super) fn end_look_up(
         &mut self,

@@ -141,6 +141,10 @@ impl Request {
         let mut replies = replies.drain(..);
         let first = replies.next()?;
         if let Value::ServerError(error) = &first {
+            if self.verb == Verb::Release && error.code() == "WRONGTYPE" {
+                // Something else stands under the name, so nothing of ours does.
+                return Some(Answer::Absent);
+            }
             return Some(Answer::Failed(Failure::of_reply(error)));
         }
         let left_ms = match self.verb {
@@ -213,16 +217,18 @@ fn found(value: Vec<u8>, left_ms: Option<i64>) -> Answer {
     }
 }
 
-/// The questions that find out the dialect. They lack their arguments, so they change nothing.
+/// The questions that find out the dialect, which lack their arguments and so change nothing, and one
+/// that shows whether the server serves us at all: it looks at that only after the arguments.
 pub(super) fn probe() -> Vec<u8> {
     let mut bytes = Vec::new();
     redis::cmd("DELEX").write_packed_command(&mut bytes);
     redis::cmd("DELIFEQ").write_packed_command(&mut bytes);
+    redis::cmd("PING").write_packed_command(&mut bytes);
     bytes
 }
 
 /// How many replies [`probe`] brings.
-pub(super) const PROBES: usize = 2;
+pub(super) const PROBES: usize = 3;
 
 impl Dialect {
     /// Learns from the reply to one of the probes.

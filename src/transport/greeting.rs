@@ -61,18 +61,21 @@ impl Greeting {
         }
     }
 
+    /// Whether this reply means that the server is of no use to us, for now.
     fn refusal(&self, reply: &Value) -> Option<Failure> {
+        let is_last = self.answered + 1 == self.oaths + PROBES;
         match reply {
-            Value::Okay if self.answered < self.oaths => None,
             Value::ServerError(error) => {
-                // A server that still loads, does not know us, or has no room for us, says so to
-                // whatever it is asked.
-                let is_final = ["LOADING", "NOAUTH", "DENIED"].contains(&error.code())
-                    || error.details().is_some_and(|it| it.contains("max number of clients"));
-                (is_final || self.answered < self.oaths).then(|| Failure::of_reply(error))
+                // Whoever has no room for us says so to the first command, whatever it is.
+                let is_full =
+                    error.details().is_some_and(|it| it.contains("max number of clients"));
+                let is_meant = self.answered < self.oaths || is_full || error.code() == "DENIED";
+                let is_meant = is_meant || (is_last && error.code() != "NOPERM");
+                is_meant.then(|| Failure::of_reply(error))
             }
-            _ if self.answered < self.oaths => Some(Failure::Nonsense),
-            _ => None,
+            Value::Okay if self.answered < self.oaths => None,
+            Value::SimpleString(word) if is_last && word == "PONG" => None,
+            _ => Some(Failure::Nonsense),
         }
     }
 }

@@ -254,15 +254,26 @@ impl Link {
         found: Result<Vec<SocketAddr>, String>,
         began: Moment,
         now: Moment,
-    ) {
-        if let Err(error) = &found
-            && self.addresses.is_empty()
-        {
-            self.why_down = format!("its name is not known: {error}");
-        }
+    ) -> Option<Change> {
+        let error = found.as_ref().err().cloned();
         if self.addresses.end_look_up(found.ok(), began, now) {
             self.retry_at = now;
         }
+        let error = error.filter(|_| self.addresses.is_empty())?;
+        let why = format!("its name is not known: {error}");
+        self.failures = self.failures.saturating_add(1);
+        self.why_down.clone_from(&why);
+        Some(Change::Failed { why, first: self.failures == 1 })
+    }
+
+    /// Whether the name is being looked up, by some thread, and nothing is known of it yet.
+    pub(super) fn is_looked_up(&self) -> bool {
+        self.is_nameless() && self.addresses.is_looked_up()
+    }
+
+    /// Whether it is up, or there are addresses that may do.
+    pub(super) fn is_promising(&self) -> bool {
+        self.is_up() || (self.failures == 0 && !self.is_nameless())
     }
 
     /// Lets go of a socket that [`Visible::close_inherited`] has closed.

@@ -46,8 +46,9 @@ pub trait Transport<T: Tally> {
     fn now(&self) -> Moment;
 
     /// Makes connections and waits until the tally has heard enough; [`Answer::Done`] is a
-    /// connection to a server that keeps up with what it is asked.
-    fn connect(&self, tally: T, patience: Patience) -> T;
+    /// connection to a server that keeps up with what it is asked. Names are looked up, which may
+    /// take its time, only if fewer than `enough` servers are promising without.
+    fn connect(&self, tally: T, enough: usize, patience: Patience) -> T;
 
     /// Whether so many such connections are there already, as far as can be told without waiting.
     fn is_connected(&self, enough: usize, reply_ms: i64) -> bool;
@@ -112,7 +113,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// For connecting, with the log-in. CRedLock's value.
+    /// For connecting, and once more for the log-in. CRedLock's value.
     const CONNECT_MS: i64 = 1500;
 
     /// Sets both, in milliseconds. 0 for a reply: a part of the TTL.

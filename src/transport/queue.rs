@@ -20,8 +20,10 @@ use crate::clock::Moment;
 const REQUESTS_MAX: usize = 1024;
 const NEEDED_MAX: usize = 16 * REQUESTS_MAX;
 
-/// How often a server that refuses releases is asked whether it still does.
+/// How often a server that refuses releases is asked whether it still does, and how many more are
+/// sent with each that succeeds.
 const PROBE_MS: i64 = 200;
+const RESENT_MAX: usize = 8;
 
 /// How long an answer is waited for, at least, before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;
@@ -66,7 +68,7 @@ impl Queue {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.length() >= REQUESTS_MAX
+        self.unsent.len() + self.awaiting.len() >= REQUESTS_MAX
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
@@ -134,6 +136,7 @@ impl Queue {
         if now >= self.probe_at {
             self.refused.retain(|it| it.is_worth_sending(now));
             self.unsent.extend(self.refused.pop_front());
+            self.probe_at = Moment::NEVER;
             self.plan_probe(now);
         }
     }
@@ -160,7 +163,8 @@ impl Queue {
         let (verb, ticket) = (entry.request.verb(), entry.ticket.take());
         if verb == Verb::Release {
             if !matches!(answer, Answer::Failed(_)) {
-                self.unsent.append(&mut self.refused);
+                let resent = self.refused.len().min(RESENT_MAX);
+                self.unsent.extend(self.refused.drain(..resent));
             } else if entry.is_worth_sending(now) {
                 self.refused.push_back(entry);
             }
@@ -170,8 +174,11 @@ impl Queue {
     }
 
     fn plan_probe(&mut self, now: Moment) {
-        let wanted = !self.refused.is_empty();
-        self.probe_at = if wanted { now.plus_ms(PROBE_MS) } else { Moment::NEVER };
+        if self.refused.is_empty() {
+            self.probe_at = Moment::NEVER;
+        } else if self.probe_at == Moment::NEVER {
+            self.probe_at = now.plus_ms(PROBE_MS);
+        }
     }
 
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and

@@ -97,6 +97,13 @@ impl<T: Tally> Reactor<T> {
 
     /// Unlocks, and tells the logger what there is to tell.
     fn leave(&self, mut core: Guard<'_, T>) {
+        if mem::take(&mut core.news.changed) && core.polling {
+            // The driver may wait for what has happened already, or not know what to wait for.
+            core.polling = false;
+            if let Some(waker) = &self.waker {
+                waker.wake();
+            }
+        }
         let lines = mem::take(&mut core.news.lines);
         drop(core);
         self.log.tell(&lines);
@@ -144,6 +151,7 @@ impl<T: Tally> Reactor<T> {
             if core.is_decided(ticket) {
                 break;
             }
+            core.news.changed = false;
             let until = core.next_due();
             let mut watched = core.watch(self.waker.as_ref());
             core.polling = true;
@@ -163,11 +171,15 @@ impl<T: Tally> Reactor<T> {
         core
     }
 
-    /// Looks up the names for which that is due, with nothing held: the resolver may be slow.
-    fn look_up_names(&self) {
+    /// Looks up the names for which that is due, with nothing held: the resolver may be slow. But not
+    /// if so many servers are promising without it. Returns how long it took.
+    fn look_up_names(&self, enough: usize) -> i64 {
         let now = clock::now();
         let wanted: Vec<(usize, (String, u16))> = {
             let mut core = self.lock();
+            if core.servers.iter().filter(|it| it.is_promising()).count() >= enough {
+                return 0;
+            }
             let due = |it: &mut Server| it.name_to_look_up(now);
             core.servers
                 .iter_mut()
@@ -179,8 +191,14 @@ impl<T: Tally> Reactor<T> {
         for (index, (name, port)) in wanted {
             let began = clock::now();
             let found = endpoint::look_up(&name, port);
-            self.lock().servers[index].handle_addresses(found, began, clock::now());
+            let now = clock::now();
+            let mut core = self.lock();
+            let Core { servers, news, .. } = &mut *core;
+            servers[index].handle_addresses(found, began, now, news);
+            core.deliver(now);
+            self.leave(core);
         }
+        clock::now().ms_since(now)
     }
 
     /// Has a tally told of all servers, as `ask` does it for each, and waits for it.
@@ -239,13 +257,13 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         up >= enough
     }
 
-    fn connect(&self, tally: T, patience: Patience) -> T {
-        self.look_up_names();
+    fn connect(&self, tally: T, enough: usize, patience: Patience) -> T {
+        let until = patience.until.plus_ms(self.look_up_names(enough));
         let connect = |server: &mut Server, ticket, now, news: &mut News| {
             server.hurry(now, news);
             server.await_connection(ticket, patience.reply_ms, now, news);
         };
-        self.exchange(tally, patience.until, connect).0
+        self.exchange(tally, until, connect).0
     }
 
     fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers) {
@@ -269,7 +287,6 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     }
 
     fn pause(&self, until: Moment) {
-        self.look_up_names();
         let mut core = self.lock();
         let ticket = core.open(None, Servers::default(), clock::now(), until);
         let (core, _) = self.wait(core, ticket);
@@ -334,7 +351,8 @@ impl<T: Tally> Core<T> {
 
     fn wake_next_driver(&mut self) {
         if !self.driven {
-            let waits = |it: &&mut Place<T>| it.call.as_ref().is_some_and(|it| !it.decided);
+            let waits =
+                |it: &&mut Place<T>| it.call.as_ref().is_some_and(|it| it.asleep && !it.decided);
             if let Some(Place { wake, call: Some(call) }) = self.calls.iter_mut().find(waits) {
                 call.wake(wake);
             }
@@ -384,6 +402,7 @@ impl<T: Tally> Core<T> {
     /// Brings what the servers said to the calls, and wakes those that have heard enough.
     fn deliver(&mut self, now: Moment) {
         let mut deliveries = mem::take(&mut self.news.deliveries);
+        self.news.changed |= !deliveries.is_empty();
         for it in deliveries.drain(..) {
             let place = &mut self.calls[it.ticket.place];
             let Some(call) = place.call.as_mut() else { continue };

@@ -39,6 +39,8 @@ pub(super) struct Server {
 /// What a server has to tell others.
 #[derive(Default)]
 pub(super) struct News {
+    /// Whether something happened that a thread that waits for the sockets does not know of.
+    pub(super) changed: bool,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) lines: Vec<Line>,
 }
@@ -95,6 +97,8 @@ impl Server {
     /// Connects now if there is no connection, because a caller needs the server.
     pub(super) fn hurry(&mut self, now: Moment, news: &mut News) {
         self.link.hurry(now);
+        // Whoever waits for the sockets does not wait for this one yet.
+        news.changed = true;
         self.advance(now, news);
     }
 
@@ -106,6 +110,9 @@ impl Server {
         now: Moment,
         news: &mut News,
     ) {
+        if self.link.is_looked_up() {
+            return self.hopeful.push(ticket);
+        }
         let answer = match self.obstacle(reply_ms, now, news) {
             Some(failure) => Answer::Failed(failure),
             None if self.link.is_up() => Answer::Done,
@@ -141,6 +148,7 @@ impl Server {
     /// is sent over the next one, until the key has expired.
     pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) {
         self.queue.push(request, None, now);
+        news.changed = true;
         // Sent here and now: nobody may come to drive after us.
         self.flush(now, news);
     }
@@ -216,8 +224,17 @@ impl Server {
         found: Result<Vec<SocketAddr>, String>,
         began: Moment,
         now: Moment,
+        news: &mut News,
     ) {
-        self.link.handle_addresses(found, began, now);
+        news.changed = true;
+        let change = self.link.handle_addresses(found, began, now);
+        self.handle_change(change, news);
+        self.hurry(now, news);
+    }
+
+    /// Whether there is hope of a connection without asking the system's resolver first.
+    pub(super) fn is_promising(&self) -> bool {
+        self.link.is_promising()
     }
 
     /// Sends what is queued, or as much as the socket takes.
@@ -288,6 +305,10 @@ impl Server {
             let Some(replies) = self.link.inbox.next_many(wanted)? else { return Ok(()) };
             let Settled { verb, ticket, answer } = self.queue.settle(replies, now)?;
             self.note_refusal(verb, &answer, news);
+            if verb == Verb::Release && matches!(answer, Answer::Failed(_)) {
+                // The server may know a command of its own that this user may not use.
+                self.dialect = Dialect::default();
+            }
             if let Some(ticket) = ticket {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
             }
@@ -316,6 +337,7 @@ impl Server {
 
     /// Tells everybody who waits what has become of the connection.
     fn handle_change(&mut self, change: Option<Change>, news: &mut News) {
+        news.changed |= change.is_some();
         let mut say = |level, words: &str| {
             news.lines.push((level, format!("{}: {words}", self.link.endpoint())));
         };

@@ -150,7 +150,7 @@ impl Transport<Inquiry> for Network {
         Moment::from_nanos(self.world.peer(self.me).clock.read(self.world.now()))
     }
 
-    fn connect(&self, tally: Inquiry, patience: Patience) -> Inquiry {
+    fn connect(&self, tally: Inquiry, _enough: usize, patience: Patience) -> Inquiry {
         self.exchange(tally, patience.until, |way, call| {
             self.world.hurry(way);
             self.world.await_connection(way, call, patience.reply_ms);
