@@ -74,7 +74,8 @@ impl Queue {
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
         let is_needed = request.is_needed_by(self.server);
-        if self.length() < if is_needed { NEEDED_MAX } else { REQUESTS_MAX } {
+        let has_room = if is_needed { self.length() < NEEDED_MAX } else { !self.is_full() };
+        if has_room {
             let keep_until = is_needed.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
             self.unsent.push_back(Entry { request, ticket, since: now, keep_until });

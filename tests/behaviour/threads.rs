@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redlock::ffi::redlock::{RedLock_Free, RedLock_TryLock};
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
@@ -212,4 +212,29 @@ fn statistic(server: &Server, section: &str, name: &str) -> i64 {
     let text = server.must(&["INFO", section]).text().expect("a text");
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     value.and_then(|it| it.parse().ok()).expect("a number")
+}
+
+/// The thread that waits for the sockets must not sleep on when another has read its answer.
+#[test]
+fn who_waits_is_told_when_another_thread_reads_the_answer() {
+    let server = Server::start();
+    let manager = Manager::at(&[server.address()]);
+    assert_eq!(manager.set_timeouts(1_500, 60_000), REDLOCK_OK);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                manager.connect(1_000);
+            }
+        });
+        let _end = EndsOnDrop(&done);
+        // A pause just longer than that after which a quiet connection is looked at.
+        for _ in 0..60 {
+            server.must(&["CLIENT", "PAUSE", "52"]);
+            let (lease, begun) = (Lease::new(), Instant::now());
+            assert_eq!(manager.try_lock("r", 100_000, 0, &lease), REDLOCK_OK);
+            assert!(begun.elapsed() < Duration::from_secs(20), "it slept until its time was up");
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+        }
+    });
 }

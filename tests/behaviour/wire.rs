@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until};
 use crate::{EndsOnDrop, TTL, everywhere_is, passed_ms, patient};
@@ -133,4 +133,37 @@ fn forgotten_scripts_do_not_show() {
         }
     });
     cluster.wait_until_gone("r");
+}
+
+/// Each of these attempts leaves a release that the server answers with an error. They must not stand
+/// in the way of locks on anything else.
+#[test]
+fn refusals_without_number_are_in_nobodys_way() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    for server in cluster.iter() {
+        server.must(&["HSET", "jobs", "a", "b"]);
+    }
+    let lease = Lease::new();
+    for _ in 0..1_500 {
+        assert_eq!(manager.try_lock("jobs", TTL, 0, &lease), REDLOCK_TAKEN);
+    }
+    assert_eq!(manager.try_lock("other", TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+}
+
+/// Without the right to run scripts nothing can be released; new locks must still be had.
+#[test]
+fn releases_that_are_not_permitted_are_in_nobodys_way() {
+    let cluster = Cluster::start(3);
+    for server in cluster.iter() {
+        server.must(&["ACL", "SETUSER", "default", "-eval"]);
+    }
+    let manager = patient(&cluster);
+    for round in 0..1_500 {
+        let lease = Lease::new();
+        let status = manager.try_lock(format!("r{round}"), TTL, 0, &lease);
+        assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+    }
 }
