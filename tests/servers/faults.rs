@@ -9,7 +9,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNR
 use crate::support::{Cluster, Fake, Fault, Lease, Manager, Server, wait_until, wait_until_ok};
 use crate::{
     DEADLINE, TOO_LONG, TTL, addresses, blames, connected, every_way_to_lock_is_unreachable,
-    everything_works, in_time, make_brief, names, patient,
+    everything_works, in_time, make_brief, names, nothing_is_left, patient,
 };
 
 /// The same five tests for each fault of a real server.
@@ -211,13 +211,5 @@ fn majority_in_a_hold(fault: Fault) {
     nothing_is_left(&manager, &cluster, "r");
     wait_until("the manager locks again", || {
         manager.try_lock("r", TTL, 0, &Lease::new()) == REDLOCK_OK
-    });
-}
-
-/// No server keeps the key, once the manager, which goes on being used, has connections again.
-#[track_caller]
-fn nothing_is_left(manager: &Manager, cluster: &Cluster, key: &str) {
-    wait_until("the key is gone from all servers", || {
-        manager.is_locked("another") == Ok(false) && cluster.having(key) == 0
     });
 }

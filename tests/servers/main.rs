@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use support::{Cluster, Lease, Manager, Server};
+use support::{Cluster, Lease, Manager, Server, wait_until};
 
 const TTL: i64 = 600_000;
 
@@ -83,6 +83,14 @@ fn every_way_to_lock_is_unreachable(manager: &Manager, resource: &str) {
     in_time(DEADLINE, || unreachable("lock", manager.lock(resource, TTL, &lease)));
     in_time(DEADLINE, || unreachable("try", manager.try_lock(resource, TTL, 0, &lease)));
     in_time(DEADLINE, || unreachable("continue", manager.continue_lock(resource, TTL, &lease)));
+}
+
+/// No server keeps the key, once the manager, which goes on being used, has connections again.
+#[track_caller]
+fn nothing_is_left(manager: &Manager, cluster: &Cluster, key: &str) {
+    wait_until("the key is gone from all servers", || {
+        manager.is_locked("another") == Ok(false) && cluster.having(key) == 0
+    });
 }
 
 #[track_caller]

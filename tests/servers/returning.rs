@@ -8,7 +8,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNRE
 use crate::support::{Cluster, Fake, Fault, Lease, Manager, Server, wait_until};
 use crate::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
-    make_brief, names, patient,
+    make_brief, names, nothing_is_left, patient,
 };
 
 #[test]
@@ -80,7 +80,7 @@ fn an_unlock_that_could_not_be_told_may_be_repeated() {
             true
         }
     });
-    cluster.wait_until_gone("r");
+    nothing_is_left(&manager, &cluster, "r");
     assert_eq!(manager.unlock(&lease), REDLOCK_LOST);
 }
 
@@ -192,7 +192,7 @@ fn connections_that_break_are_made_again() {
             }
         });
     }
-    cluster.wait_until_gone("r");
+    nothing_is_left(&manager, &cluster, "r");
 }
 
 #[test]
