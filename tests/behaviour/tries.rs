@@ -156,3 +156,33 @@ fn try_hard(server: &Server, call: impl FnOnce() -> RedLockStatus) -> (u64, Dura
     let took = start.elapsed();
     (server.calls("set") - before, took)
 }
+
+/// A server that owes an answer is not asked again, nor waited for again, until it has caught up.
+#[test]
+fn a_server_that_is_behind_is_not_asked() {
+    let server = Server::start();
+    let manager = Manager::at(&[server.address()]);
+    let lease = manager.take("r", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    manager.set_timeouts(1_500, 200);
+    server.freeze();
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    assert!(lease.message().contains("so not asked"), "{}", lease.message());
+    server.resume();
+    wait_until("it is asked again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
+}
+
+/// A connection that was quiet is looked at before it is used, so that a restart costs no attempt.
+#[test]
+fn a_restart_in_a_quiet_time_costs_no_attempt() {
+    let server = Server::start();
+    let manager = Manager::at(&[server.address()]);
+    let lease = manager.take("r", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    server.kill();
+    server.restart();
+    // As long as a connection has to be quiet; nothing happens that could be waited for.
+    thread::sleep(Duration::from_millis(80));
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
+}
