@@ -2,21 +2,25 @@
 //! that did not vote yes are kept, for the words.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::error::{Error, Status};
+use crate::quorum::backoff::Refusal;
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::census::{Census, Finding};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
 use crate::token::Token;
-use crate::transport::Tally;
 use crate::transport::command::Answer;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::{Servers, Tally};
 
 /// One question to all servers, and what came of it.
 pub struct Inquiry {
     count: Count,
+    /// When an attempt began.
+    asked_at: Option<Moment>,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
 }
@@ -49,6 +53,11 @@ impl Inquiry {
         Self::new(Count::Round(Round::new(goal, servers)))
     }
 
+    /// An attempt to take a lock, that begins at `now`.
+    pub(crate) fn attempt(valid_until: Moment, now: Moment, servers: usize) -> Self {
+        Self { asked_at: Some(now), ..Self::round(Goal::Take { valid_until }, servers) }
+    }
+
     pub(crate) fn release(again: bool, servers: usize) -> Self {
         let round = Round::new(Goal::Release, servers);
         Self::new(if again { Count::ReleaseAgain(round) } else { Count::Round(round) })
@@ -67,7 +76,7 @@ impl Inquiry {
     }
 
     fn new(count: Count) -> Self {
-        Self { count, reasons: Vec::new() }
+        Self { count, asked_at: None, reasons: Vec::new() }
     }
 
     fn is_decided(&self) -> bool {
@@ -93,6 +102,48 @@ impl Inquiry {
             Count::Roll(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
+    }
+
+    /// Until when a lock is valid that this was to take; without a meaning for anything else.
+    pub(crate) fn valid_until(&self) -> Moment {
+        match &self.count {
+            Count::Round(round) => match round.goal() {
+                Goal::Take { valid_until } | Goal::Keep { valid_until } => valid_until,
+                Goal::Release | Goal::Meet => Moment::NEVER,
+            },
+            _ => Moment::NEVER,
+        }
+    }
+
+    /// The servers, of these, that may have the key of a lock that this was to take. One that says
+    /// that the key is another's has set nothing; of every other answer that is not certain.
+    pub(crate) fn may_have_it(&self, sent: Servers) -> Servers {
+        let is_foreign = |it: &&(usize, Answer)| matches!(it.1, Answer::Foreign { .. });
+        let foreign = self.reasons.iter().filter(is_foreign);
+        foreign.fold(sent, |servers, &(server, _)| servers.without(server))
+    }
+
+    /// What is known after the servers refused.
+    pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
+        let round_trip = self.asked_at.map_or(0, |it| (now - it).max(0));
+        let round_trip = Duration::from_nanos(round_trip.unsigned_abs());
+        Refusal { round_trip, expiry: self.expiry(drift) }
+    }
+
+    /// When, at the earliest, so many of the keys can have expired that a quorum is free. Servers that
+    /// said nothing of a key count as free.
+    fn expiry(&self, drift: Drift) -> Option<Moment> {
+        let left_ms = |it: &(usize, Answer)| match it.1 {
+            Answer::Foreign { left_ms: Some(left_ms @ 0..) } => Some(left_ms),
+            Answer::Foreign { left_ms: Some(_) } => Some(i64::MAX),
+            _ => None,
+        };
+        let mut left_ms: Vec<i64> = self.reasons.iter().filter_map(left_ms).collect();
+        left_ms.sort_unstable();
+        let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
+        let to_expire = (left_ms.len() + quorum).checked_sub(servers)?;
+        let left_ms = *left_ms.get(to_expire.checked_sub(1)?)?;
+        Some(self.asked_at?.plus_ms(left_ms - drift.share_ms(left_ms)))
     }
 
     /// Whether a census found a lock.

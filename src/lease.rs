@@ -105,6 +105,11 @@ impl Hold {
         self.phase.load(Ordering::Acquire) != Phase::Taken as u8
     }
 
+    /// Whether nothing is left of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == Phase::Over as u8
+    }
+
     pub(crate) fn is_ours(&self) -> bool {
         self.process == this_process()
     }

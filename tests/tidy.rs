@@ -57,7 +57,7 @@ fn the_rules_know_nothing_of_the_world() {
 fn nothing_points_back() {
     let rules: [(&str, &[&str]); 3] = [
         ("transport/", &["crate::ffi", "crate::locker", "crate::redlock", "crate::inquiry"]),
-        ("locker.rs", &["crate::ffi", "crate::redlock::"]),
+        ("locker/", &["crate::ffi", "crate::redlock::"]),
         ("inquiry.rs", &["crate::ffi", "crate::locker", "crate::redlock::"]),
     ];
     for (name, code) in sources() {

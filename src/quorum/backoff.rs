@@ -2,12 +2,74 @@
 
 use std::time::Duration;
 
+use crate::clock::Moment;
+
 /// A pause around a mean of `delay_ms`: from half of it up to one and a half, as CRedLock's code
 /// does. `random` is uniform over all of u64.
 pub fn pause(delay_ms: i64, random: u64) -> Duration {
     let delay = u128::from(delay_ms.max(0).unsigned_abs()) * 1_000_000;
     let nanos = delay / 2 + ((delay * u128::from(random)) >> 64);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// The pauses of a caller that waits for a lock for a time: with full jitter (uniform from nothing up
+/// to a bound, so that callers that were refused together do not come again together), the bound
+/// being a few round trips at first and doubled by each refusal. Polls are so the more frequent the
+/// younger the wait: what is held for long is asked for seldom, and what changes hands often is
+/// had soon.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    bound: Duration,
+    /// Until when the key was to live when it was last seen.
+    expiry: Option<Moment>,
+}
+
+/// What is known after a refusal.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    /// How long the servers took to say it.
+    pub round_trip: Duration,
+    /// When a quorum of keys can have expired, if that is known.
+    pub expiry: Option<Moment>,
+}
+
+impl Backoff {
+    /// The first bound: so short that a lock that is held for moments is not missed, and no shorter,
+    /// so that asking does not become the load.
+    const FIRST_ROUND_TRIPS: u32 = 4;
+    const FIRST_MIN: Duration = Duration::from_micros(500);
+
+    /// The longest bound while the lock changes hands: whoever has it now will not have it for long.
+    const LIVELY_MAX: Duration = Duration::from_millis(16);
+
+    /// Keys of one holder expire at one time. The times told may differ by as much as a request is
+    /// on its way; a new holder's are later by more.
+    const SAME_HOLDER_MS: i64 = 3;
+
+    /// How long to pause now, and at most `longest`. `random` is uniform over all of u64.
+    pub fn next(&mut self, refusal: Refusal, longest: Duration, random: u64) -> Duration {
+        let first = refusal.round_trip * Self::FIRST_ROUND_TRIPS;
+        let mut most = longest;
+        if let (Some(before), Some(now)) = (self.expiry, refusal.expiry)
+            && now > before.plus_ms(Self::SAME_HOLDER_MS)
+        {
+            most = most.min(Self::LIVELY_MAX);
+        }
+        self.expiry = refusal.expiry;
+        self.bound = (2 * self.bound).max(first).max(Self::FIRST_MIN).min(most);
+        jitter(self.bound, random)
+    }
+}
+
+/// From nothing up to a bound.
+pub fn jitter(bound: Duration, random: u64) -> Duration {
+    let nanos = (bound.as_nanos() * u128::from(random)) >> 64;
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// The longest pause around a mean of `delay_ms`.
+pub fn longest(delay_ms: i64) -> Duration {
+    pause(delay_ms, u64::MAX)
 }
 
 /// When to try again to reach a server that failed `failures` times in a row: twice as late each

@@ -30,10 +30,15 @@ impl Drift {
 
     /// What has to be taken off a span of `ms` to be sure of the rest.
     pub fn allowance_ms(self, ms: i64) -> i64 {
+        self.share_ms(ms).saturating_add(EXPIRY_PRECISION_MS)
+    }
+
+    /// By how much a span of `ms` may be shorter on a server's clock.
+    pub fn share_ms(self, ms: i64) -> i64 {
         // A double counts integers exactly up to 2^53, and TTL_MAX_MS is far below that.
         #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
-        let drift = (ms as f64 * self.0).ceil() as i64;
-        drift.saturating_add(EXPIRY_PRECISION_MS)
+        let share = (ms as f64 * self.0).ceil() as i64;
+        share
     }
 
     /// What is left of a TTL to be sure of; 0 or less if nothing is.

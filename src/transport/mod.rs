@@ -5,10 +5,12 @@
 //! sockets; a simulated network can do it over none.
 
 mod addresses;
+mod calls;
 pub mod command;
 pub mod endpoint;
 pub mod failure;
 mod greeting;
+mod helm;
 mod inbox;
 mod link;
 mod queue;
@@ -16,6 +18,12 @@ pub mod reactor;
 mod reply;
 mod server;
 mod socket;
+/// What threads meet by. A test gives the same code others, which try every way to meet.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
+    pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+    pub(super) use std::thread::yield_now;
+}
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -42,6 +50,9 @@ pub struct Patience {
 
 /// What the manager needs of the world: servers to ask, and time.
 pub trait Transport<T: Tally> {
+    /// Names somebody who stands by.
+    type Standby: Copy;
+
     /// Now, on the clock that all moments here are on.
     fn now(&self) -> Moment;
 
@@ -57,14 +68,42 @@ pub trait Transport<T: Tally> {
     /// after that, with nobody waiting for them; those that were not sent yet never will be, but for
     /// releases to servers that need them. Also tells to which servers a byte of the request may
     /// have been sent.
-    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers);
+    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers) {
+        self.ask_then(request, tally, patience, |_| None)
+    }
+
+    /// Asks, and behind that, in the same breath, asks on behalf of somebody who stands by: nobody
+    /// else's request comes between the two on any server. The errand is made at the moment that is
+    /// given to it, before a byte is sent.
+    fn ask_then(
+        &self,
+        request: Request,
+        tally: T,
+        patience: Patience,
+        then: impl FnOnce(Moment) -> Option<Errand<Self::Standby, T>>,
+    ) -> (T, Servers);
 
     /// Sends a release to the servers that need it, behind what was sent to them before, and waits
     /// for nothing.
     fn tell(&self, request: Request);
 
-    /// Waits, and meanwhile does what is due on the connections.
-    fn pause(&self, until: Moment);
+    /// Waits until the moment that `begin` gives (it is told what time it is), and meanwhile does what is due on the connections.
+    /// If another thread asks on behalf of this one, waits for the answers instead, and returns what
+    /// [`Self::ask`] would. `begin` is called with nobody else asking.
+    fn stand_by(&self, begin: impl FnOnce(Self::Standby, Moment) -> Moment)
+    -> Option<(T, Servers)>;
+
+    /// Ends the wait of somebody who stands by, if nobody asks on behalf of it already.
+    fn call_off(&self, standby: Self::Standby);
+}
+
+/// Something to ask on behalf of somebody else.
+pub struct Errand<S, T> {
+    /// Who stands by.
+    pub on_behalf_of: S,
+    pub request: Request,
+    pub tally: T,
+    pub patience: Patience,
 }
 
 /// A set of servers, by their place in the list.
@@ -145,7 +184,7 @@ impl Default for Timeouts {
 
 /// Names a call that waits for answers. Never used twice, so an answer that comes late finds nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ticket {
+pub struct Ticket {
     place: usize,
     generation: u64,
 }

@@ -8,7 +8,7 @@ use redlock::clock::Moment;
 use redlock::inquiry::Inquiry;
 use redlock::transport::command::{Answer, Request};
 use redlock::transport::failure::Failure;
-use redlock::transport::{Patience, Servers, Tally, Transport};
+use redlock::transport::{Errand, Patience, Servers, Tally, Transport};
 
 use crate::link::Way;
 use crate::server::Clock;
@@ -31,11 +31,14 @@ pub(crate) struct Peer {
 }
 
 /// A call that waits for answers; without a tally, for its time alone.
+#[derive(Default)]
 struct Call {
     tally: Option<Inquiry>,
     pending: Servers,
     sent: Servers,
     is_decided: bool,
+    /// When its time is up, in truth.
+    until: i64,
 }
 
 impl Peer {
@@ -62,11 +65,14 @@ impl Peer {
         }
     }
 
-    fn open(&mut self, tally: Option<Inquiry>, pending: Servers) -> u64 {
+    fn open(&mut self) -> u64 {
         self.last_call += 1;
-        let sent = Servers::default();
-        self.calls.insert(self.last_call, Call { tally, pending, sent, is_decided: false });
+        self.calls.insert(self.last_call, Call::default());
         self.last_call
+    }
+
+    fn stands_by(&mut self, call: u64) -> Option<&mut Call> {
+        self.calls.get_mut(&call).filter(|it| it.tally.is_none() && !it.is_decided)
     }
 
     fn is_done(&self, call: u64) -> bool {
@@ -99,11 +105,29 @@ impl World {
         }
     }
 
+    fn set_until(&self, client: usize, call: u64, until: Moment) {
+        let mut peer = self.peer(client);
+        let until = peer.clock.when(until.as_nanos());
+        if let Some(call) = peer.calls.get_mut(&call) {
+            call.until = until;
+        }
+    }
+
+    fn until(&self, client: usize, call: u64) -> i64 {
+        self.peer(client).calls.get(&call).map_or(0, |it| it.until)
+    }
+
     /// Waits until the call is decided or its time is up, and mends connections meanwhile.
     fn finish(&self, client: usize, call: u64, until: Moment) -> (Option<Inquiry>, Servers) {
         self.ways(client).for_each(|way| self.mend(way));
-        let until = self.peer(client).clock.when(until.as_nanos());
-        self.wait(until, || self.peer(client).is_done(call));
+        self.set_until(client, call, until);
+        // Its time may be another by and by: somebody may ask on its behalf.
+        while !self.peer(client).is_done(call) && self.now() < self.until(client, call) {
+            let until = self.until(client, call);
+            self.wait(until, || {
+                self.peer(client).is_done(call) || self.until(client, call) != until
+            });
+        }
         // It may be woken past its time, and then finds what has come meanwhile.
         self.wait(i64::MAX, || !self.peer(client).is_asleep);
         for way in self.ways(client) {
@@ -125,37 +149,55 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Has a tally told of all servers, as `ask` does it for each, and waits for it.
-    fn exchange(
-        &self,
-        tally: Inquiry,
-        until: Moment,
-        ask: impl Fn(Way, u64),
-    ) -> (Inquiry, Servers) {
-        let all = Servers::first(self.world.servers());
-        let call = self.world.peer(self.me).open(Some(tally), all);
-        self.world.ways(self.me).for_each(|way| ask(way, call));
+    /// Has a tally told of all servers, as `ask` does it for each.
+    fn give(&self, call: u64, tally: Inquiry, ask: impl Fn(Way)) {
+        if let Some(call) = self.world.peer(self.me).stands_by(call) {
+            (call.tally, call.pending) = (Some(tally), Servers::first(self.world.servers()));
+        } else {
+            return;
+        }
+        self.world.ways(self.me).for_each(ask);
+    }
+
+    fn ask_for(&self, call: u64, request: Request, tally: Inquiry, reply_ms: i64) {
+        let request = Rc::new(request);
+        self.give(call, tally, |way| self.world.ask(way, &request, call, reply_ms));
+    }
+
+    /// What the client's clock says; nobody is kept from looking.
+    fn clock(&self) -> Moment {
+        Moment::from_nanos(self.world.peer(self.me).clock.read(self.world.now()))
+    }
+
+    fn send(&self) {
         self.world.ways(self.me).for_each(|way| self.world.send(way));
+    }
+
+    fn finish(&self, call: u64, until: Moment) -> (Inquiry, Servers) {
         let (tally, sent) = self.world.finish(self.me, call, until);
-        (tally.expect("it came with one"), sent)
+        (tally.expect("it was given one"), sent)
     }
 }
 
 impl Transport<Inquiry> for Network {
+    type Standby = u64;
+
     fn now(&self) -> Moment {
         let stall = self.world.peer(self.me).stall.as_mut().map_or(0, |it| it());
         if stall > 0 {
             self.world.run_until(self.world.now() + stall);
         }
-        Moment::from_nanos(self.world.peer(self.me).clock.read(self.world.now()))
+        self.clock()
     }
 
     fn connect(&self, tally: Inquiry, _enough: usize, patience: Patience) -> Inquiry {
-        self.exchange(tally, patience.until, |way, call| {
+        let call = self.world.peer(self.me).open();
+        self.give(call, tally, |way| {
             self.world.hurry(way);
             self.world.await_connection(way, call, patience.reply_ms);
-        })
-        .0
+        });
+        self.send();
+        self.finish(call, patience.until).0
     }
 
     fn is_connected(&self, enough: usize, reply_ms: i64) -> bool {
@@ -163,11 +205,21 @@ impl Transport<Inquiry> for Network {
         ways.filter(|&way| self.world.link(way).is_keeping_up(reply_ms, now)).count() >= enough
     }
 
-    fn ask(&self, request: Request, tally: Inquiry, patience: Patience) -> (Inquiry, Servers) {
-        let request = Rc::new(request);
-        self.exchange(tally, patience.until, |way, call| {
-            self.world.ask(way, &request, call, patience.reply_ms);
-        })
+    fn ask_then(
+        &self,
+        request: Request,
+        tally: Inquiry,
+        patience: Patience,
+        then: impl FnOnce(Moment) -> Option<Errand<u64, Inquiry>>,
+    ) -> (Inquiry, Servers) {
+        let call = self.world.peer(self.me).open();
+        self.ask_for(call, request, tally, patience.reply_ms);
+        if let Some(it) = then(self.clock()) {
+            self.ask_for(it.on_behalf_of, it.request, it.tally, it.patience.reply_ms);
+            self.world.set_until(self.me, it.on_behalf_of, it.patience.until);
+        }
+        self.send();
+        self.finish(call, patience.until)
     }
 
     fn tell(&self, request: Request) {
@@ -176,13 +228,18 @@ impl Transport<Inquiry> for Network {
         ways.for_each(|way| self.world.tell(way, &request));
     }
 
-    fn pause(&self, until: Moment) {
-        let now = self.world.now();
-        let mut peer = self.world.peer(self.me);
-        let now = Moment::from_nanos(peer.clock.read(now));
-        peer.pauses.push(until - now);
-        let call = peer.open(None, Servers::default());
-        drop(peer);
-        self.world.finish(self.me, call, until);
+    fn stand_by(&self, begin: impl FnOnce(u64, Moment) -> Moment) -> Option<(Inquiry, Servers)> {
+        let call = self.world.peer(self.me).open();
+        let now = self.clock();
+        let until = begin(call, now);
+        self.world.peer(self.me).pauses.push(until - now);
+        let (tally, sent) = self.world.finish(self.me, call, until);
+        tally.map(|it| (it, sent))
+    }
+
+    fn call_off(&self, standby: u64) {
+        if let Some(call) = self.world.peer(self.me).stands_by(standby) {
+            call.is_decided = true;
+        }
     }
 }

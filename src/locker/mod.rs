@@ -1,18 +1,22 @@
 //! The algorithms: attempts, pauses, releases. Generic over the world, so that the same code runs on
 //! sockets and in a simulation.
 
+mod acquire;
+mod line;
+
 use std::sync::Arc;
 
+use self::acquire::Plan;
+use self::line::Lines;
 use crate::check;
 use crate::clock::Moment;
 use crate::continued::Continued;
 use crate::error::{Error, Status};
 use crate::inquiry::{Confirm, Inquiry};
 use crate::lease::{Hold, Lease, Phase};
-use crate::quorum::backoff;
 use crate::quorum::round::{Goal, Outcome};
 use crate::settings::Settings;
-use crate::token::{Entropy, Token, random};
+use crate::token::{Entropy, Token};
 use crate::transport::command::{Request, Verb};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::reactor::Reactor;
@@ -22,34 +26,25 @@ use crate::transport::{Patience, Transport};
 /// the derived reply timeouts.
 const QUESTION_TTL_MS: i64 = 10_000;
 
-/// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
-const LAST_TRY_MS: i64 = 25;
-
 /// How long servers are given to follow when a quorum is connected.
 const STRAGGLERS_MS: i64 = 20;
 
 /// Takes and keeps locks on the servers of one transport.
-pub struct Locker<X, E> {
+pub struct Locker<X: Transport<Inquiry>, E> {
     transport: X,
     entropy: E,
     endpoints: Vec<Endpoint>,
     settings: Arc<Settings>,
     continued: Continued,
-}
-
-/// How long to go on trying.
-#[derive(Clone, Copy)]
-enum Plan {
-    /// So many tries.
-    Tries(i64),
-    /// Until then.
-    Until(Moment),
+    lines: Lines<X::Standby>,
 }
 
 /// A try that came to nothing.
 enum Miss {
     /// The servers did not agree.
     Votes(Status, Box<Inquiry>),
+    /// Somebody else of this process is, or was, before it.
+    Behind(Error),
     /// Something else is wrong, and trying again is no use.
     Fault(Error),
 }
@@ -61,7 +56,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         endpoints: Vec<Endpoint>,
         settings: Arc<Settings>,
     ) -> Self {
-        Self { transport, entropy, endpoints, settings, continued: Continued::default() }
+        let (continued, lines) = Default::default();
+        Self { transport, entropy, endpoints, settings, continued, lines }
     }
 
     pub fn transport(&self) -> &X {
@@ -157,7 +153,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let _ = self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()), ttl_ms);
         let inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
         let patience = self.patience(ttl_ms);
-        let (inquiry, _) = self.transport.ask(Self::release(&hold), inquiry, patience);
+        let inquiry = self.hand_over(&hold, inquiry, patience);
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
             Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
@@ -200,102 +196,24 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
     }
 
-    fn lock_by(
-        &self,
-        plan: Plan,
-        resource: &[u8],
-        ttl_ms: i64,
-        lease: &mut Lease,
-    ) -> Result<(), Error> {
-        check::resource(resource)?;
-        check::ttl(ttl_ms, self.settings.drift())?;
-        if self.hold_of(lease)?.is_some_and(|it| it.is_held(self.transport.now())) {
-            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
-        }
-        lease.begin(resource);
-        let resource = Arc::clone(&lease.resource);
-        let mut is_first = true;
-        let hold = self.retry(plan, || {
-            // The first attempt is never cut short; a later one is, soon after the end of the plan.
-            let cut = match plan {
-                Plan::Until(until) if !is_first => {
-                    until.max(self.transport.now()).plus_ms(LAST_TRY_MS)
-                }
-                _ => Moment::NEVER,
-            };
-            is_first = false;
-            self.attempt(&resource, ttl_ms, cut)
-        });
-        let (hold, absent) = hold.map_err(|it| self.error(it))?;
-        lease.keep(hold, absent, self.transport.now());
-        Ok(())
-    }
-
-    /// Tries until it is done, the plan is over, or trying again is no use.
-    fn retry<T>(
-        &self,
-        plan: Plan,
-        mut attempt: impl FnMut() -> Result<T, Miss>,
-    ) -> Result<T, Miss> {
-        let mut tries = 0;
-        loop {
-            let miss = match attempt() {
-                Err(miss @ Miss::Votes(..)) => miss,
-                outcome => return outcome,
-            };
-            tries += 1;
-            let now = self.transport.now();
-            let end = match plan {
-                Plan::Tries(count) if tries < count => Moment::NEVER,
-                Plan::Until(until) if now < until => until,
-                _ => return Err(miss),
-            };
-            let random = random(&self.entropy).map_err(Miss::Fault)?;
-            let pause = backoff::pause(self.settings.retry_delay_ms(), random);
-            self.transport.pause(now.plus(pause).min(end));
-        }
-    }
-
-    /// One attempt, with a token of its own: so a late release of one attempt can never delete what
-    /// another has taken. Also tells, in words, which servers could not take part.
-    fn attempt(
-        &self,
-        resource: &Arc<[u8]>,
-        ttl_ms: i64,
-        cut: Moment,
-    ) -> Result<(Arc<Hold>, String), Miss> {
-        let token = Token::draw(&self.entropy).map_err(Miss::Fault)?;
-        self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()).min(cut), ttl_ms)?;
-        let valid_until = self.settings.drift().deadline(self.transport.now(), ttl_ms);
-        let request = Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms);
-        let round = Inquiry::round(Goal::Take { valid_until }, self.endpoints.len());
-        let mut patience = self.patience(ttl_ms);
-        patience.until = patience.until.min(cut);
-        let (round, sent) = self.transport.ask(request, round, patience);
-        let status = match round.outcome() {
-            // This thread may have been kept from running since the last answer came.
-            Outcome::Reached if self.transport.now() < valid_until => {
-                let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until, sent);
-                return Ok((Arc::new(hold), round.absent(&self.endpoints)));
-            }
-            Outcome::Reached | Outcome::TooLate => Status::TooSlow,
-            Outcome::Refused => Status::Taken,
-            Outcome::Unreachable => Status::Unreachable,
-        };
-        // Whatever a server answered, or did not: it may have set the key.
-        self.transport.tell(Request::release(Arc::clone(resource), token, ttl_ms, sent));
-        Err(Miss::Votes(status, Box::new(round)))
-    }
-
     /// Extends a lock that an earlier lease may have taken, as often as it takes.
     fn renew(&self, hold: &Arc<Hold>, ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
-        let plan = Plan::Tries(self.settings.retry_count());
-        let outcome = self.retry(plan, || {
-            self.extend_hold(hold, ttl_ms).map_err(|it| match it {
-                Miss::Votes(Status::Lost, _) => Miss::Fault(self.error(it)),
-                other => other,
-            })
-        });
+        let mut tries = 0;
+        let outcome = loop {
+            tries += 1;
+            match self.extend_hold(hold, ttl_ms) {
+                Err(Miss::Votes(Status::Unreachable, _)) if tries < self.settings.retry_count() => {
+                }
+                outcome => break outcome,
+            }
+            match self.pause() {
+                Ok(pause) => {
+                    let until = self.transport.now().plus(pause);
+                    self.transport.stand_by(|_, _| until);
+                }
+                Err(error) => break Err(Miss::Fault(error)),
+            }
+        };
         self.settle(lease, Arc::clone(hold), outcome)
     }
 
@@ -386,7 +304,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
                 if now >= hold.valid_until() || !is_short {
                     // A question changes nothing on the servers: Unlock clears up what is left.
                     hold.pass_to(Phase::Lost);
-                    self.continued.forget(hold);
+                    self.forget(hold);
                 }
                 Err(inquiry.error(Status::Lost, &self.endpoints))
             }
@@ -395,10 +313,17 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     /// The lock is lost. What may be left of it somewhere must not keep others out.
     fn give_up(&self, hold: &Hold) {
-        self.continued.forget(hold);
+        self.forget(hold);
         if hold.pass_to(Phase::Over) != Phase::Over {
             self.transport.tell(Self::release(hold));
         }
+    }
+
+    /// The lock is not ours any more: who waits for it may ask for it.
+    fn forget(&self, hold: &Hold) {
+        self.continued.forget(hold);
+        let next = self.lines.lost(hold, self.transport.now());
+        next.into_iter().for_each(|it| self.transport.call_off(it));
     }
 
     fn check_valid(&self, hold: &Hold) -> Result<(), Miss> {
@@ -475,7 +400,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     fn error(&self, miss: Miss) -> Error {
         match miss {
-            Miss::Fault(error) => error,
+            Miss::Fault(error) | Miss::Behind(error) => error,
             Miss::Votes(status, inquiry) => inquiry.error(status, &self.endpoints),
         }
     }
@@ -484,6 +409,6 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 impl<E> Locker<Reactor<Inquiry>, E> {
     /// Whether no thread is changing anything at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.transport.is_at_rest() && self.continued.is_at_rest()
+        self.transport.is_at_rest() && self.continued.is_at_rest() && self.lines.is_at_rest()
     }
 }

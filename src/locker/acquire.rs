@@ -1,0 +1,347 @@
+//! Taking a lock: tries, pauses, and standing in line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::line::{Bid, Leave, Next, STAND_BACK, Wait};
+use super::{Locker, Miss};
+use crate::check;
+use crate::clock::Moment;
+use crate::error::{Error, Status};
+use crate::inquiry::Inquiry;
+use crate::lease::{Hold, Lease};
+use crate::quorum::backoff::{self, Backoff};
+use crate::quorum::round::Outcome;
+use crate::token::{Entropy, Token, random};
+use crate::transport::command::{Request, Verb};
+use crate::transport::{Errand, Patience, Servers, Transport};
+
+/// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
+const LAST_TRY_MS: i64 = 25;
+
+/// How long to go on trying.
+#[derive(Clone, Copy)]
+pub(super) enum Plan {
+    /// So many tries, with CRedLock's pauses.
+    Tries(i64),
+    /// Until then, with pauses that grow.
+    Until(Moment),
+}
+
+/// A lock that was taken, and words about servers that could not take part.
+type Taken = (Arc<Hold>, String);
+
+/// What the servers said to an attempt, and to which of them a byte of it may have been sent.
+type Answers = (Inquiry, Servers);
+
+/// A caller in its line, which it leaves when this is dropped.
+struct InLine<'a, X: Transport<Inquiry>, E: Entropy> {
+    locker: &'a Locker<X, E>,
+    resource: &'a Arc<[u8]>,
+    ttl_ms: i64,
+    plan: Plan,
+    tries: i64,
+    backoff: Backoff,
+    /// Drawn, and not sent to any server yet.
+    token: Option<Token>,
+    /// None once it has left the line.
+    number: Option<u64>,
+}
+
+impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
+    pub(super) fn lock_by(
+        &self,
+        plan: Plan,
+        resource: &[u8],
+        ttl_ms: i64,
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
+        check::resource(resource)?;
+        check::ttl(ttl_ms, self.settings.drift())?;
+        let now = self.transport.now();
+        if self.hold_of(lease)?.is_some_and(|it| it.is_held(now)) {
+            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
+        }
+        lease.begin(resource);
+        let resource = Arc::clone(&lease.resource);
+        let mut caller = InLine {
+            locker: self,
+            resource: &resource,
+            ttl_ms,
+            plan,
+            tries: 0,
+            backoff: Backoff::default(),
+            token: None,
+            number: Some(self.lines.join(&resource, now)),
+        };
+        let (hold, absent) = caller.take().map_err(|it| self.error(it))?;
+        lease.keep(hold, absent, self.transport.now());
+        Ok(())
+    }
+
+    /// Releases a lock, and asks for it on behalf of whoever of this process comes next.
+    pub(super) fn hand_over(&self, hold: &Hold, tally: Inquiry, patience: Patience) -> Inquiry {
+        let mut told = None;
+        let (tally, _) = self.transport.ask_then(Self::release(hold), tally, patience, |now| {
+            match self.lines.release(hold, now, || now.plus(self.stand_back())) {
+                Next::Ask(name, bid) => Some(self.errand(name, &bid, hold.resource(), now)),
+                Next::Tell(name) => {
+                    told = Some(name);
+                    None
+                }
+                Next::Nobody => None,
+            }
+        });
+        self.call_off(told);
+        tally
+    }
+
+    fn errand(
+        &self,
+        name: X::Standby,
+        bid: &Bid,
+        resource: &Arc<[u8]>,
+        now: Moment,
+    ) -> Errand<X::Standby, Inquiry> {
+        let (request, tally) = self.acquire(resource, bid, now);
+        let cut = last_try_end(bid.end, now);
+        let patience = self.patience_from(now, bid.ttl_ms, cut);
+        Errand { on_behalf_of: name, request, tally, patience }
+    }
+
+    /// The request of an attempt that begins now, and what counts the answers.
+    fn acquire(&self, resource: &Arc<[u8]>, bid: &Bid, now: Moment) -> (Request, Inquiry) {
+        let valid_until = self.settings.drift().deadline(now, bid.ttl_ms);
+        let request = Request::new(Verb::Acquire, Arc::clone(resource), bid.token, bid.ttl_ms);
+        (request, Inquiry::attempt(valid_until, now, self.endpoints.len()))
+    }
+
+    /// Asks all servers once.
+    fn attempt(&self, resource: &Arc<[u8]>, bid: &Bid, cut: Moment) -> Answers {
+        let now = self.transport.now();
+        let (request, tally) = self.acquire(resource, bid, now);
+        self.transport.ask(request, tally, self.patience_from(now, bid.ttl_ms, cut))
+    }
+
+    /// What an attempt has come to.
+    fn judge(
+        &self,
+        resource: &Arc<[u8]>,
+        token: Token,
+        ttl_ms: i64,
+        (round, sent): Answers,
+    ) -> Result<Taken, Miss> {
+        let valid_until = round.valid_until();
+        let status = match round.outcome() {
+            // This thread may have been kept from running since the last answer came.
+            Outcome::Reached if self.transport.now() < valid_until => {
+                let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until, sent);
+                return Ok((Arc::new(hold), round.absent(&self.endpoints)));
+            }
+            Outcome::Reached | Outcome::TooLate => Status::TooSlow,
+            Outcome::Refused => Status::Taken,
+            Outcome::Unreachable => Status::Unreachable,
+        };
+        let servers = round.may_have_it(sent);
+        self.transport.tell(Request::release(Arc::clone(resource), token, ttl_ms, servers));
+        Err(Miss::Votes(status, Box::new(round)))
+    }
+
+    /// CRedLock's pause.
+    pub(super) fn pause(&self) -> Result<Duration, Error> {
+        Ok(backoff::pause(self.settings.retry_delay_ms(), random(&self.entropy)?))
+    }
+
+    /// Without randomness it stands back for as long as it ever does.
+    fn stand_back(&self) -> Duration {
+        let random = random(&self.entropy).unwrap_or(u64::MAX);
+        backoff::jitter(STAND_BACK, random)
+    }
+
+    fn patience_from(&self, now: Moment, ttl_ms: i64, cut: Moment) -> Patience {
+        let reply_ms = self.reply_ms(ttl_ms);
+        Patience { until: now.plus_ms(reply_ms).min(cut), reply_ms }
+    }
+
+    fn call_off(&self, told: impl IntoIterator<Item = X::Standby>) {
+        told.into_iter().for_each(|it| self.transport.call_off(it));
+    }
+}
+
+impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
+    /// Tries until the lock is taken, the plan is over, or trying again is no use.
+    fn take(&mut self) -> Result<Taken, Miss> {
+        let mut outcome = self.try_once();
+        loop {
+            let miss = match outcome {
+                Ok(taken) => {
+                    self.leave_with(&taken.0);
+                    return Ok(taken);
+                }
+                Err(Miss::Fault(error)) => return Err(Miss::Fault(error)),
+                Err(miss) => miss,
+            };
+            let Some(wait) = self.wait_after(&miss)? else { return Err(miss) };
+            outcome = match self.stand_by(wait)? {
+                Some(answers) => self.judge(answers),
+                None => self.try_once(),
+            };
+        }
+    }
+
+    /// Asks the servers, if it is this caller's turn.
+    fn try_once(&mut self) -> Result<Taken, Miss> {
+        let locker = self.locker;
+        let mut now = locker.transport.now();
+        let is_last = match self.plan {
+            Plan::Tries(count) => self.tries + 1 >= count,
+            Plan::Until(until) => until <= now.plus(STAND_BACK),
+        };
+        let is_urgent = is_last || matches!(self.plan, Plan::Tries(_));
+        loop {
+            match locker.lines.begin(self.resource, self.number(), is_urgent, now) {
+                Leave::Granted => break,
+                Leave::Refused(None) if is_last => self.watch_the_first()?,
+                Leave::Refused(words) => {
+                    self.tries += 1;
+                    return Err(Miss::Behind(words.unwrap_or_else(Self::others_first)));
+                }
+            }
+            now = locker.transport.now();
+        }
+        // The first attempt is never cut short; a later one is, soon after the end of the plan.
+        let cut = match self.plan {
+            Plan::Until(until) if self.tries > 0 => last_try_end(until, now),
+            _ => Moment::NEVER,
+        };
+        self.tries += 1;
+        let bid = self.bid(Moment::NEVER)?;
+        let until = now.plus_ms(locker.connect_ms()).min(cut);
+        let answers = match locker.meet_if_needed(until, self.ttl_ms) {
+            Ok(()) => locker.attempt(self.resource, &bid, cut),
+            Err(miss) => return Err(self.note(miss)),
+        };
+        self.judge(answers)
+    }
+
+    /// What the answers come to; what there may be of a lock that was not had is released.
+    fn judge(&mut self, answers: Answers) -> Result<Taken, Miss> {
+        match self.token.take() {
+            Some(token) => {
+                let judged = self.locker.judge(self.resource, token, self.ttl_ms, answers);
+                judged.map_err(|it| self.note(it))
+            }
+            None => unreachable!("what was asked was asked with a token"),
+        }
+    }
+
+    /// Tells the line what the servers said.
+    fn note(&mut self, miss: Miss) -> Miss {
+        if let Miss::Votes(status, inquiry) = &miss {
+            let locker = self.locker;
+            let error = inquiry.error(*status, &locker.endpoints);
+            let now = locker.transport.now();
+            locker.call_off(locker.lines.refused(self.resource, self.number(), error, now));
+        }
+        miss
+    }
+
+    /// What to wait for before the next try; nothing if there is none.
+    fn wait_after(&mut self, miss: &Miss) -> Result<Option<Wait>, Miss> {
+        let locker = self.locker;
+        let now = locker.transport.now();
+        Ok(match self.plan {
+            Plan::Tries(count) if self.tries < count => {
+                let until = now.plus(locker.pause().map_err(Miss::Fault)?);
+                Some(Wait { pause_until: until, until })
+            }
+            Plan::Until(until) if now < until => {
+                Some(Wait { pause_until: self.pause_until(miss, now)?, until })
+            }
+            _ => None,
+        })
+    }
+
+    /// Who is not the first in line has no pauses: it is told when it is its turn.
+    fn pause_until(&mut self, miss: &Miss, now: Moment) -> Result<Moment, Miss> {
+        let Miss::Votes(_, inquiry) = miss else { return Ok(Moment::NEVER) };
+        let settings = &self.locker.settings;
+        let refusal = inquiry.refusal(settings.drift(), now);
+        let longest = backoff::longest(settings.retry_delay_ms());
+        let random = random(&self.locker.entropy).map_err(Miss::Fault)?;
+        let pause = self.backoff.next(refusal, longest, random);
+        Ok(now.plus(pause).min(refusal.expiry.unwrap_or(Moment::NEVER)))
+    }
+
+    /// Waits until it is this caller's turn, or its time is up. Whoever releases the lock meanwhile
+    /// may ask on its behalf: then these are the answers.
+    fn stand_by(&mut self, wait: Wait) -> Result<Option<Answers>, Miss> {
+        let bid = self.bid(wait.until)?;
+        let (lines, transport) = (&self.locker.lines, &self.locker.transport);
+        loop {
+            let answers = transport.stand_by(|name, now| {
+                lines.stand_by(self.resource, self.number(), (name, bid), wait, now)
+            });
+            if answers.is_some() {
+                return Ok(answers);
+            }
+            let now = transport.now();
+            if lines.stand_up(self.resource, self.number(), wait, now) {
+                if let Plan::Tries(_) = self.plan
+                    && now < wait.until
+                {
+                    // A turn that came early is no try of the plan.
+                    self.tries -= 1;
+                }
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for what the first in line is told.
+    fn watch_the_first(&mut self) -> Result<(), Miss> {
+        let bid = self.bid(Moment::NEVER)?;
+        let (lines, transport) = (&self.locker.lines, &self.locker.transport);
+        let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
+        transport.stand_by(|name, now| lines.watch(self.resource, self.number(), (name, bid), now));
+        lines.stand_up(self.resource, self.number(), wait, transport.now());
+        Ok(())
+    }
+
+    fn bid(&mut self, end: Moment) -> Result<Bid, Miss> {
+        let token = match self.token {
+            Some(token) => token,
+            None => Token::draw(&self.locker.entropy).map_err(Miss::Fault)?,
+        };
+        self.token = Some(token);
+        Ok(Bid { token, ttl_ms: self.ttl_ms, end })
+    }
+
+    fn number(&self) -> u64 {
+        self.number.unwrap_or_default()
+    }
+
+    fn leave_with(&mut self, hold: &Arc<Hold>) {
+        if let Some(number) = self.number.take() {
+            let told = self.locker.lines.granted(self.resource, number, hold);
+            self.locker.call_off(told);
+        }
+    }
+
+    fn others_first() -> Error {
+        Error::new(Status::Taken, "other callers of this manager want the resource, and came first")
+    }
+}
+
+impl<X: Transport<Inquiry>, E: Entropy> Drop for InLine<'_, X, E> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.take() {
+            let now = self.locker.transport.now();
+            self.locker.call_off(self.locker.lines.leave(self.resource, number, now));
+        }
+    }
+}
+
+fn last_try_end(end: Moment, now: Moment) -> Moment {
+    end.max(now).plus_ms(LAST_TRY_MS)
+}

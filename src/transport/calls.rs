@@ -1,0 +1,258 @@
+//! The connections to all servers and the calls that wait for answers: what the threads drive.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use super::command::{Answer, Request};
+use super::failure::Failure;
+use super::helm::Engine;
+use super::server::{News, Server};
+use super::socket;
+use super::{Patience, Servers, Tally, Ticket};
+use crate::clock::{self, Moment};
+use crate::log::Line;
+
+pub(super) struct Calls<T> {
+    pub(super) servers: Vec<Server>,
+    pub(super) news: News,
+    /// Where the driver is woken.
+    bell: libc::c_int,
+    /// By their places.
+    calls: Vec<Option<Call<T>>>,
+    generation: u64,
+    ended: VecDeque<(usize, Call<T>)>,
+    /// Places of calls to end; one may be there twice.
+    decided: Vec<usize>,
+    /// Kept for its memory.
+    watched: Vec<libc::pollfd>,
+}
+
+/// Somebody who waits.
+pub(super) struct Call<T> {
+    generation: u64,
+    /// Without one it waits for its time, or for somebody who gives it one.
+    pub(super) tally: Option<T>,
+    /// Who has not answered yet, and to whom something was sent.
+    pending: Servers,
+    pub(super) sent: Servers,
+    since: Moment,
+    until: Moment,
+}
+
+/// What the driver waits for.
+pub(super) struct Watch {
+    descriptors: Vec<libc::pollfd>,
+    until: Moment,
+}
+
+impl<T: Tally> Calls<T> {
+    pub(super) fn new(servers: Vec<Server>, bell: libc::c_int) -> Self {
+        Self {
+            servers,
+            news: News::default(),
+            bell,
+            calls: Vec::new(),
+            generation: 0,
+            ended: VecDeque::new(),
+            decided: Vec::new(),
+            watched: Vec::new(),
+        }
+    }
+
+    /// Opens a call that waits until then, or until somebody gives it a tally.
+    pub(super) fn open(&mut self, place: usize, since: Moment, until: Moment) -> Ticket {
+        self.generation += 1;
+        let (generation, none) = (self.generation, Servers::default());
+        if self.calls.len() <= place {
+            self.calls.resize_with(place + 1, || None);
+        }
+        let call = Call { generation, tally: None, pending: none, sent: none, since, until };
+        self.calls[place] = Some(call);
+        Ticket { place, generation }
+    }
+
+    pub(super) fn set_until(&mut self, ticket: Ticket, until: Moment) {
+        if let Some(call) = self.find(ticket) {
+            call.until = until;
+        }
+    }
+
+    /// Has a tally told of all servers, as `ask` does it for each. Returns whether the call was
+    /// waiting for one.
+    pub(super) fn give(
+        &mut self,
+        ticket: Ticket,
+        tally: T,
+        (now, until): (Moment, Moment),
+        mut ask: impl FnMut(&mut Server, &mut News),
+    ) -> bool {
+        let all = Servers::first(self.servers.len());
+        let Some(call) = self.find(ticket).filter(|it| it.tally.is_none()) else { return false };
+        (call.tally, call.pending, call.since, call.until) = (Some(tally), all, now, until);
+        self.for_each_server(|server, news| ask(server, news));
+        self.deliver(now);
+        true
+    }
+
+    /// Asks all servers on behalf of a call that waits for a tally.
+    pub(super) fn ask(
+        &mut self,
+        ticket: Ticket,
+        request: Request,
+        tally: T,
+        patience: Patience,
+        now: Moment,
+    ) -> bool {
+        let request = Arc::new(request);
+        self.give(ticket, tally, (now, patience.until), |server, news| {
+            server.ask(&request, ticket, patience.reply_ms, now, news);
+        })
+    }
+
+    /// Ends a call that waits for a tally, and has none.
+    pub(super) fn call_off(&mut self, ticket: Ticket) {
+        if self.find(ticket).is_some_and(|it| it.tally.is_none()) {
+            self.end(ticket.place);
+        }
+    }
+
+    pub(super) fn for_each_server(&mut self, mut visit: impl FnMut(&mut Server, &mut News)) {
+        self.servers.iter_mut().for_each(|it| visit(it, &mut self.news));
+    }
+
+    /// Brings what the servers said to the calls, and ends those that have heard enough: when all is
+    /// brought, for what comes to a call too late still tells that its request was sent.
+    pub(super) fn deliver(&mut self, now: Moment) {
+        let mut deliveries = mem::take(&mut self.news.deliveries);
+        for it in deliveries.drain(..) {
+            let Some(call) = self.find(it.ticket).filter(|call| call.pending.contains(it.server))
+            else {
+                continue;
+            };
+            if it.sent {
+                call.sent = call.sent.with(it.server);
+            }
+            if call.hear(it.server, it.answer, now) {
+                self.decided.push(it.ticket.place);
+            }
+        }
+        self.news.deliveries = deliveries;
+        while let Some(place) = self.decided.pop() {
+            self.end(place);
+        }
+    }
+
+    /// Those whose time is up hear of no more servers.
+    fn expire(&mut self, now: Moment) {
+        for place in 0..self.calls.len() {
+            let Some(call) = self.calls[place].as_mut().filter(|it| now >= it.until) else {
+                continue;
+            };
+            let ticket = Ticket { place, generation: call.generation };
+            for (index, server) in self.servers.iter_mut().enumerate() {
+                if call.pending.contains(index) {
+                    let sent_at = server.abandon(ticket);
+                    if sent_at.is_some() {
+                        call.sent = call.sent.with(index);
+                    }
+                    let failure = match sent_at {
+                        Some(sent_at) => Failure::NoAnswer { ms: now.ms_since(sent_at) },
+                        None => server.not_in_time(now.ms_since(call.since)),
+                    };
+                    call.hear(index, Answer::Failed(failure), now);
+                }
+            }
+            self.end(place);
+        }
+    }
+
+    /// The call is over: who has not answered it is not waited for.
+    fn end(&mut self, place: usize) {
+        let Some(mut call) = self.calls[place].take() else { return };
+        let ticket = Ticket { place, generation: call.generation };
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            if call.pending.contains(index) && server.abandon(ticket).is_some() {
+                call.sent = call.sent.with(index);
+            }
+        }
+        // Whoever waits for the sockets may not be the one whose call this is.
+        self.news.changed = true;
+        self.ended.push_back((place, call));
+    }
+
+    fn find(&mut self, ticket: Ticket) -> Option<&mut Call<T>> {
+        let call = self.calls.get_mut(ticket.place)?.as_mut();
+        call.filter(|it| it.generation == ticket.generation)
+    }
+
+    fn next_due(&self) -> Moment {
+        let servers = self.servers.iter().map(Server::next_due);
+        let calls = self.calls.iter().flatten().map(|it| it.until);
+        servers.chain(calls).min().unwrap_or(Moment::NEVER)
+    }
+}
+
+impl<T: Tally> Engine for Calls<T> {
+    type End = Call<T>;
+    type Watch = Watch;
+    type Words = Vec<Line>;
+
+    fn advance(&mut self) {
+        let now = clock::now();
+        self.for_each_server(|server, news| server.advance(now, news));
+        self.deliver(now);
+    }
+
+    /// The descriptors of the servers in their order, and that of the bell at the end.
+    fn watch(&mut self) -> Watch {
+        const NONE: i32 = -1;
+        let mut descriptors = mem::take(&mut self.watched);
+        descriptors.clear();
+        descriptors.extend(self.servers.iter().map(|server| {
+            let (fd, for_writing) = server.interest().unwrap_or((NONE, false));
+            socket::watch(fd, for_writing)
+        }));
+        descriptors.push(socket::watch(self.bell, false));
+        Watch { descriptors, until: self.next_due() }
+    }
+
+    fn rest(watch: &mut Watch) {
+        socket::poll(&mut watch.descriptors, watch.until);
+    }
+
+    fn resume(&mut self, watch: Watch) -> bool {
+        let now = clock::now();
+        for (server, watched) in self.servers.iter_mut().zip(&watch.descriptors) {
+            if watched.revents != 0 {
+                server.handle_ready(now, &mut self.news);
+            }
+        }
+        let has_rung = watch.descriptors.last().is_some_and(|it| it.revents != 0);
+        self.watched = watch.descriptors;
+        self.deliver(now);
+        // After reading: if this thread was kept from running, the answers may all be there.
+        self.expire(now);
+        has_rung
+    }
+
+    fn next_end(&mut self) -> Option<(usize, Call<T>)> {
+        self.ended.pop_front()
+    }
+
+    fn take_change(&mut self) -> bool {
+        mem::take(&mut self.news.changed)
+    }
+
+    fn take_words(&mut self) -> Vec<Line> {
+        mem::take(&mut self.news.lines)
+    }
+}
+
+impl<T: Tally> Call<T> {
+    /// Returns whether it has heard enough.
+    fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        self.pending = self.pending.without(server);
+        self.tally.as_mut().is_some_and(|it| it.handle_answer(server, answer, now))
+    }
+}
