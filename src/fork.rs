@@ -9,14 +9,10 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::{process, thread};
+use std::thread;
 
 use crate::error::{Error, Status};
-
-/// The process that this code runs in.
-pub(crate) fn this_process() -> u32 {
-    process::id()
-}
+use crate::process::this_process;
 
 /// A mutex that a forked child can take, unless its parent was using what is inside. Then the child
 /// leaves that alone for ever, and does not even free it.

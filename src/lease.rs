@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use crate::clock::{self, Moment};
-use crate::fork::this_process;
+use crate::process::this_process;
 use crate::token::Token;
 use crate::transport::Servers;
 

@@ -19,6 +19,7 @@ mod lease;
 #[doc(hidden)]
 pub mod locker;
 mod log;
+mod process;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;

@@ -175,8 +175,25 @@ fn this_thread() -> usize {
 struct State {
     lease: Lease,
     resource: CString,
-    token: CString,
+    token: TokenText,
     message: CString,
+}
+
+/// A token, or nothing, and its NUL: kept in place, since it is another one after every call.
+#[derive(Default)]
+struct TokenText([[u8; 8]; 6]);
+
+impl TokenText {
+    fn set(&mut self, token: &str) {
+        self.0 = Default::default();
+        let text = self.0.as_flattened_mut();
+        let length = token.len().min(text.len() - 1);
+        text[..length].copy_from_slice(&token.as_bytes()[..length]);
+    }
+
+    fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr().cast()
+    }
 }
 
 impl State {
@@ -185,10 +202,7 @@ impl State {
         if self.resource.as_bytes() != self.lease.resource() {
             self.resource = CString::new(self.lease.resource()).unwrap_or_default();
         }
-        let token = self.lease.token().unwrap_or_default();
-        if self.token.as_bytes() != token.as_bytes() {
-            self.token = c_string(token);
-        }
+        self.token.set(self.lease.token().unwrap_or_default());
         match error {
             Some(error) => self.message = c_string(&error.to_string()),
             None if self.message.as_bytes() == self.lease.absent().as_bytes() => {}

@@ -82,16 +82,18 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     /// Releases a lock, and asks for it on behalf of whoever of this process comes next.
     pub(super) fn hand_over(&self, hold: &Hold, tally: Inquiry, patience: Patience) -> Inquiry {
         let mut told = None;
-        let (tally, _) = self.transport.ask_then(Self::release(hold), tally, patience, |now| {
-            match self.lines.release(hold, now, || now.plus(self.stand_back())) {
-                Next::Ask(name, bid) => Some(self.errand(name, &bid, hold.resource(), now)),
-                Next::Tell(name) => {
-                    told = Some(name);
-                    None
+        let now = patience.since;
+        let (tally, _) =
+            self.transport.ask_then(Self::release(hold), tally, patience, || {
+                match self.lines.release(hold, now, || now.plus(self.stand_back())) {
+                    Next::Ask(name, bid) => Some(self.errand(name, &bid, hold.resource(), now)),
+                    Next::Tell(name) => {
+                        told = Some(name);
+                        None
+                    }
+                    Next::Nobody => None,
                 }
-                Next::Nobody => None,
-            }
-        });
+            });
         self.call_off(told);
         tally
     }
@@ -105,7 +107,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     ) -> Errand<X::Standby, Inquiry> {
         let (request, tally) = self.acquire(resource, bid, now);
         let cut = last_try_end(bid.end, now);
-        let patience = self.patience_from(now, bid.ttl_ms, cut);
+        let patience = self.patience(now, bid.ttl_ms, cut);
         Errand { on_behalf_of: name, request, tally, patience }
     }
 
@@ -117,10 +119,9 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     /// Asks all servers once.
-    fn attempt(&self, resource: &Arc<[u8]>, bid: &Bid, cut: Moment) -> Answers {
-        let now = self.transport.now();
+    fn attempt(&self, resource: &Arc<[u8]>, bid: &Bid, now: Moment, cut: Moment) -> Answers {
         let (request, tally) = self.acquire(resource, bid, now);
-        self.transport.ask(request, tally, self.patience_from(now, bid.ttl_ms, cut))
+        self.transport.ask(request, tally, self.patience(now, bid.ttl_ms, cut))
     }
 
     /// What an attempt has come to.
@@ -156,11 +157,6 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     fn stand_back(&self) -> Duration {
         let random = random(&self.entropy).unwrap_or(u64::MAX);
         backoff::jitter(STAND_BACK, random)
-    }
-
-    fn patience_from(&self, now: Moment, ttl_ms: i64, cut: Moment) -> Patience {
-        let reply_ms = self.reply_ms(ttl_ms);
-        Patience { until: now.plus_ms(reply_ms).min(cut), reply_ms }
     }
 
     fn call_off(&self, told: impl IntoIterator<Item = X::Standby>) {
@@ -216,12 +212,10 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
         };
         self.tries += 1;
         let bid = self.bid(Moment::NEVER)?;
-        let until = now.plus_ms(locker.connect_ms()).min(cut);
-        let answers = match locker.meet_if_needed(until, self.ttl_ms) {
-            Ok(()) => locker.attempt(self.resource, &bid, cut),
-            Err(miss) => return Err(self.note(miss)),
-        };
-        self.judge(answers)
+        match locker.meet_if_needed(now, cut, self.ttl_ms) {
+            Ok(now) => self.judge(locker.attempt(self.resource, &bid, now, cut)),
+            Err(miss) => Err(self.note(miss)),
+        }
     }
 
     /// What the answers come to; what there may be of a lock that was not had is released.

@@ -81,8 +81,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let now = self.transport.now();
         let grace_ms = now.ms_since(began).max(STRAGGLERS_MS);
         let roll = Inquiry::roll(self.endpoints.len());
-        let mut patience = self.patience(QUESTION_TTL_MS);
-        patience.until = now.plus_ms(grace_ms).min(until);
+        let grace_ends = now.plus_ms(grace_ms).min(until);
+        let patience = Patience { until: grace_ends, ..self.patience(now, QUESTION_TTL_MS, until) };
         let roll = self.transport.connect(roll, self.endpoints.len(), patience);
         Ok(roll.absent(&self.endpoints))
     }
@@ -150,9 +150,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
         let ttl_ms = hold.longest_ttl_ms();
         // Without a quorum of connections the release is queued, and told to those that are there.
-        let _ = self.meet_if_needed(self.transport.now().plus_ms(self.connect_ms()), ttl_ms);
+        let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, ttl_ms);
+        let now = met.unwrap_or_else(|_| self.transport.now());
         let inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
-        let patience = self.patience(ttl_ms);
+        let patience = self.patience(now, ttl_ms, Moment::NEVER);
         let inquiry = self.hand_over(&hold, inquiry, patience);
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
@@ -183,12 +184,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
         check::resource(resource)?;
-        let until = self.transport.now().plus_ms(self.connect_ms());
-        self.meet_if_needed(until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
+        let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, QUESTION_TTL_MS);
+        let now = met.map_err(|it| self.error(it))?;
         let (resource, nobody) = (Arc::from(resource), Token::from_random([0; 20]));
         let request = Request::new(Verb::Inspect, resource, nobody, QUESTION_TTL_MS);
         let census = Inquiry::census(self.endpoints.len());
-        let patience = self.patience(QUESTION_TTL_MS);
+        let patience = self.patience(now, QUESTION_TTL_MS, Moment::NEVER);
         let (census, _) = self.transport.ask(request, census, patience);
         match census.outcome() {
             Outcome::Reached => Ok(census.found_lock()),
@@ -243,17 +244,13 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<String, Miss> {
-        self.check_valid(hold).inspect_err(|_| self.give_up(hold))?;
+        let now = self.check_valid(hold).inspect_err(|_| self.give_up(hold))?;
         let valid_until = hold.valid_until();
-        self.meet_if_needed(
-            self.transport.now().plus_ms(self.connect_ms()).min(valid_until),
-            ttl_ms,
-        )?;
-        let extended_until = self.settings.drift().deadline(self.transport.now(), ttl_ms);
+        let now = self.meet_if_needed(now, valid_until, ttl_ms)?;
+        let extended_until = self.settings.drift().deadline(now, ttl_ms);
         hold.note_ttl(ttl_ms);
         let round = Inquiry::round(Goal::Keep { valid_until }, self.endpoints.len());
-        let mut patience = self.patience(ttl_ms);
-        patience.until = patience.until.min(valid_until);
+        let patience = self.patience(now, ttl_ms, valid_until);
         let request = Self::request(Verb::Extend, hold, ttl_ms);
         let (round, sent) = self.transport.ask(request, round, patience);
         hold.note_servers(sent);
@@ -282,15 +279,15 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     fn confirm_hold(&self, hold: &Hold, least_ms: i64) -> Result<String, Error> {
         let valid_until = hold.valid_until();
-        self.check_valid(hold).map_err(|it| self.error(it))?;
-        let until = self.transport.now().plus_ms(self.connect_ms()).min(valid_until);
-        self.meet_if_needed(until, hold.longest_ttl_ms()).map_err(|it| self.error(it))?;
-        let asked_at = self.transport.now();
+        let now = self.check_valid(hold).map_err(|it| self.error(it))?;
+        let met = self.meet_if_needed(now, valid_until, hold.longest_ttl_ms());
+        let asked_at = met.map_err(|it| self.error(it))?;
         let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
         let inquiry = Inquiry::confirm(confirm, valid_until, self.endpoints.len());
         let ttl_ms = hold.longest_ttl_ms();
         let request = Self::request(Verb::Inspect, hold, ttl_ms);
-        let (inquiry, _) = self.transport.ask(request, inquiry, self.patience(ttl_ms));
+        let (inquiry, _) =
+            self.transport.ask(request, inquiry, self.patience(asked_at, ttl_ms, Moment::NEVER));
         let now = self.transport.now();
         match inquiry.outcome() {
             Outcome::Reached
@@ -326,7 +323,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         next.into_iter().for_each(|it| self.transport.call_off(it));
     }
 
-    fn check_valid(&self, hold: &Hold) -> Result<(), Miss> {
+    /// Returns when it was found to be valid.
+    fn check_valid(&self, hold: &Hold) -> Result<Moment, Miss> {
         let now = self.transport.now();
         if hold.has_ended() {
             let words = "the lock was released or lost before";
@@ -334,26 +332,28 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
         let valid_until = hold.valid_until();
         if now < valid_until {
-            return Ok(());
+            return Ok(now);
         }
         hold.pass_to(Phase::Lost);
         let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
         Err(Miss::Fault(Error::new(Status::Lost, words)))
     }
 
-    /// Has a quorum of connections, or says why not.
-    fn meet_if_needed(&self, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
+    /// Has a quorum of connections before `limit`, or says why not. Returns when it had: now, if that
+    /// is so already.
+    fn meet_if_needed(&self, now: Moment, limit: Moment, ttl_ms: i64) -> Result<Moment, Miss> {
         let quorum = self.endpoints.len() / 2 + 1;
-        match self.transport.is_connected(quorum, self.reply_ms(ttl_ms)) {
-            true => Ok(()),
-            false => self.meet(quorum, until, ttl_ms),
+        if self.transport.is_connected(quorum, self.reply_ms(ttl_ms), now) {
+            return Ok(now);
         }
+        self.meet(quorum, now.plus_ms(self.connect_ms()).min(limit), ttl_ms)?;
+        Ok(self.transport.now())
     }
 
     /// Connects; names are looked up if fewer than `enough` servers are promising without.
     fn meet(&self, enough: usize, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
         let meet = Inquiry::round(Goal::Meet, self.endpoints.len());
-        let patience = Patience { until, ..self.patience(ttl_ms) };
+        let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
         let meet = self.transport.connect(meet, enough, patience);
         match meet.outcome() {
             Outcome::Reached => Ok(()),
@@ -370,9 +370,9 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms)
     }
 
-    fn patience(&self, ttl_ms: i64) -> Patience {
+    fn patience(&self, now: Moment, ttl_ms: i64, cut: Moment) -> Patience {
         let reply_ms = self.reply_ms(ttl_ms);
-        Patience { until: self.transport.now().plus_ms(reply_ms), reply_ms }
+        Patience { since: now, until: now.plus_ms(reply_ms).min(cut), reply_ms }
     }
 
     fn reply_ms(&self, ttl_ms: i64) -> i64 {

@@ -26,6 +26,8 @@ pub(super) struct Calls<T> {
     decided: Vec<usize>,
     /// Kept for its memory.
     watched: Vec<libc::pollfd>,
+    /// When it was last advanced.
+    now: Moment,
 }
 
 /// Somebody who waits.
@@ -44,6 +46,7 @@ pub(super) struct Call<T> {
 pub(super) struct Watch {
     descriptors: Vec<libc::pollfd>,
     until: Moment,
+    now: Moment,
 }
 
 impl<T: Tally> Calls<T> {
@@ -57,6 +60,7 @@ impl<T: Tally> Calls<T> {
             ended: VecDeque::new(),
             decided: Vec::new(),
             watched: Vec::new(),
+            now: Moment::from_nanos(0),
         }
     }
 
@@ -101,12 +105,11 @@ impl<T: Tally> Calls<T> {
         ticket: Ticket,
         request: Request,
         tally: T,
-        patience: Patience,
-        now: Moment,
+        Patience { since, until, reply_ms }: Patience,
     ) -> bool {
         let request = Arc::new(request);
-        self.give(ticket, tally, (now, patience.until), |server, news| {
-            server.ask(&request, ticket, patience.reply_ms, now, news);
+        self.give(ticket, tally, (since, until), |server, news| {
+            server.ask(&request, ticket, reply_ms, since, news);
         })
     }
 
@@ -200,6 +203,7 @@ impl<T: Tally> Engine for Calls<T> {
 
     fn advance(&mut self) {
         let now = clock::now();
+        self.now = now;
         self.for_each_server(|server, news| server.advance(now, news));
         self.deliver(now);
     }
@@ -214,11 +218,11 @@ impl<T: Tally> Engine for Calls<T> {
             socket::watch(fd, for_writing)
         }));
         descriptors.push(socket::watch(self.bell, false));
-        Watch { descriptors, until: self.next_due() }
+        Watch { descriptors, until: self.next_due(), now: self.now }
     }
 
     fn rest(watch: &mut Watch) {
-        socket::poll(&mut watch.descriptors, watch.until);
+        socket::poll(&mut watch.descriptors, watch.until, watch.now);
     }
 
     fn resume(&mut self, watch: Watch) -> bool {

@@ -7,6 +7,7 @@ use redis::{Cmd, Value};
 
 use super::Servers;
 use super::failure::Failure;
+use super::link::KEPT_MAX;
 use crate::token::Token;
 
 /// What is asked of a server.
@@ -73,6 +74,9 @@ const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
     redis.pcall('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) return 0";
 
 /// A request, encoded once however many servers it goes to.
+///
+/// It is allocated for each call, and so are its bytes: servers that are not waited for may need
+/// it for long after the call.
 pub struct Request {
     verb: Verb,
     resource: Arc<[u8]>,
@@ -80,7 +84,7 @@ pub struct Request {
     ttl_ms: i64,
     needed_by: Servers,
     /// By the form that the dialect of a server asks for.
-    encoded: [OnceLock<Vec<u8>>; FORMS],
+    encoded: [OnceLock<Box<[u8]>>; FORMS],
 }
 
 const FORMS: usize = 3;
@@ -124,8 +128,11 @@ impl Request {
     }
 
     /// The bytes to send.
-    pub(super) fn bytes(&self, dialect: Dialect) -> &[u8] {
-        self.encoded[self.form(dialect)].get_or_init(|| self.encode(dialect))
+    pub(super) fn bytes(&self, dialect: Dialect, pen: &mut Pen) -> &[u8] {
+        self.encoded[self.form(dialect)].get_or_init(|| {
+            self.write(dialect, pen);
+            pen.take()
+        })
     }
 
     /// How many replies they bring.
@@ -171,27 +178,52 @@ impl Request {
         }
     }
 
-    fn encode(&self, dialect: Dialect) -> Vec<u8> {
+    fn write(&self, dialect: Dialect, pen: &mut Pen) {
         let (key, token) = (&*self.resource, self.token.as_bytes());
-        // Room for every command but the longest names, so that it need not grow.
-        let mut bytes = Vec::with_capacity(512 + 2 * key.len());
-        let mut put = |command: &Cmd| command.write_packed_command(&mut bytes);
         match self.verb {
             Verb::Acquire => {
-                put(redis::cmd("SET").arg(key).arg(token).arg("PX").arg(self.ttl_ms).arg("NX"))
+                pen.put(|it| {
+                    it.arg("SET").arg(key).arg(token).arg("PX").arg(self.ttl_ms).arg("NX")
+                });
             }
             Verb::Extend => {
-                put(redis::cmd("EVAL").arg(EXTEND).arg(1).arg(key).arg(token).arg(self.ttl_ms));
+                pen.put(|it| {
+                    it.arg("EVAL").arg(EXTEND).arg(1).arg(key).arg(token).arg(self.ttl_ms)
+                });
             }
-            Verb::Release => put(&match dialect.delete {
-                Delete::Script => redis::cmd("EVAL").arg(RELEASE).arg(1).arg(key).arg(token).take(),
-                Delete::Delex => redis::cmd("DELEX").arg(key).arg("IFEQ").arg(token).take(),
-                Delete::Delifeq => redis::cmd("DELIFEQ").arg(key).arg(token).take(),
+            Verb::Release => pen.put(|it| match dialect.delete {
+                Delete::Script => it.arg("EVAL").arg(RELEASE).arg(1).arg(key).arg(token),
+                Delete::Delex => it.arg("DELEX").arg(key).arg("IFEQ").arg(token),
+                Delete::Delifeq => it.arg("DELIFEQ").arg(key).arg(token),
             }),
-            Verb::Inspect => put(redis::cmd("GETRANGE").arg(key).arg(0).arg(VALUE_MAX - 1)),
+            Verb::Inspect => pen.put(|it| it.arg("GETRANGE").arg(key).arg(0).arg(VALUE_MAX - 1)),
         }
         if self.verb != Verb::Release {
-            put(redis::cmd("PTTL").arg(key));
+            pen.put(|it| it.arg("PTTL").arg(key));
+        }
+    }
+}
+
+/// Encodes requests, with buffers that are kept: the crate's command would allocate four times for
+/// each of three commands that a lock and its release take.
+#[derive(Default)]
+pub(super) struct Pen {
+    command: Cmd,
+    bytes: Vec<u8>,
+}
+
+impl Pen {
+    fn put(&mut self, fill: impl FnOnce(&mut Cmd) -> &mut Cmd) {
+        fill(&mut self.command).write_packed_command(&mut self.bytes);
+        self.command.clear();
+    }
+
+    /// What was put since the last time.
+    fn take(&mut self) -> Box<[u8]> {
+        let bytes = Box::from(&*self.bytes);
+        self.bytes.clear();
+        if self.bytes.capacity() > KEPT_MAX {
+            *self = Self::default();
         }
         bytes
     }
@@ -264,7 +296,8 @@ mod tests {
 
     fn commands(verb: Verb, dialect: Dialect) -> String {
         let request = request(verb);
-        let bytes = request.bytes(dialect);
+        let mut pen = Pen::default();
+        let bytes = request.bytes(dialect, &mut pen);
         let text = String::from_utf8_lossy(bytes).replace(request.token.as_str(), "T");
         let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
         words.collect::<Vec<_>>().join(" ")

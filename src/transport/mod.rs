@@ -41,6 +41,8 @@ pub trait Tally: Send {
 /// How long to wait for answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
+    /// When that began: now, or a moment ago.
+    pub since: Moment,
     /// When to wait no longer. Servers that have not answered by then have
     /// [`failure::Failure::NoAnswer`].
     pub until: Moment,
@@ -62,25 +64,25 @@ pub trait Transport<T: Tally> {
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T;
 
     /// Whether so many such connections are there already, as far as can be told without waiting.
-    fn is_connected(&self, enough: usize, reply_ms: i64) -> bool;
+    fn is_connected(&self, enough: usize, reply_ms: i64, now: Moment) -> bool;
 
     /// Asks all servers, and waits until the tally has heard enough. Requests that were sent go on
     /// after that, with nobody waiting for them; those that were not sent yet never will be, but for
     /// releases to servers that need them. Also tells to which servers a byte of the request may
     /// have been sent.
     fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers) {
-        self.ask_then(request, tally, patience, |_| None)
+        self.ask_then(request, tally, patience, || None)
     }
 
     /// Asks, and behind that, in the same breath, asks on behalf of somebody who stands by: nobody
-    /// else's request comes between the two on any server. The errand is made at the moment that is
-    /// given to it, before a byte is sent.
+    /// else's request comes between the two on any server. `then` says what; it is called with
+    /// nobody else asking, and before a byte is sent.
     fn ask_then(
         &self,
         request: Request,
         tally: T,
         patience: Patience,
-        then: impl FnOnce(Moment) -> Option<Errand<Self::Standby, T>>,
+        then: impl FnOnce() -> Option<Errand<Self::Standby, T>>,
     ) -> (T, Servers);
 
     /// Sends a release to the servers that need it, behind what was sent to them before, and waits

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::Ticket;
-use super::command::{Answer, Dialect, Request, Verb};
+use super::command::{Answer, Dialect, Pen, Request, Verb};
 use super::reply::Nonsense;
 use crate::clock::Moment;
 
@@ -30,6 +30,7 @@ const SILENCE_MIN_MS: i64 = 5_000;
 
 pub(super) struct Queue {
     server: usize,
+    pen: Pen,
     unsent: VecDeque<Entry>,
     awaiting: VecDeque<Entry>,
     /// Releases that are needed and were answered with an error: the server may be a replica, or
@@ -63,8 +64,8 @@ pub(super) struct Settled {
 impl Queue {
     /// The queue of the server at this place in the list.
     pub(super) fn new(server: usize) -> Self {
-        let (unsent, awaiting, refused) = Default::default();
-        Self { server, unsent, awaiting, refused, probe_at: Moment::NEVER, silent_until: None }
+        let (pen, unsent, awaiting, refused) = Default::default();
+        Self { server, pen, unsent, awaiting, refused, probe_at: Moment::NEVER, silent_until: None }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -103,7 +104,7 @@ impl Queue {
             if entry.keep_until.is_some_and(|it| now >= it) {
                 continue;
             }
-            outbox.extend_from_slice(entry.request.bytes(dialect));
+            outbox.extend_from_slice(entry.request.bytes(dialect, &mut self.pen));
             entry.since = now;
             let enough = now.plus_ms(entry.request.ttl_ms().max(SILENCE_MIN_MS));
             self.silent_until = self.silent_until.max(Some(enough));

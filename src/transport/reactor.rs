@@ -11,8 +11,8 @@ use super::server::{News, Server};
 use super::socket::{Visible, Waker};
 use super::{Errand, Patience, Servers, Tally, Ticket, Timeouts, Transport};
 use crate::clock::{self, Moment};
-use crate::fork::this_process;
 use crate::log::{Line, Log};
+use crate::process::this_process;
 
 /// The connections to all servers, and the calls that wait for them.
 pub struct Reactor<T: Tally> {
@@ -113,8 +113,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         clock::now()
     }
 
-    fn is_connected(&self, enough: usize, reply_ms: i64) -> bool {
-        let now = clock::now();
+    fn is_connected(&self, enough: usize, reply_ms: i64, now: Moment) -> bool {
         self.helm.visit(|calls| {
             let mut up = 0;
             calls.for_each_server(|server, news| {
@@ -143,14 +142,13 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         request: Request,
         tally: T,
         patience: Patience,
-        then: impl FnOnce(Moment) -> Option<Errand<Ticket, T>>,
+        then: impl FnOnce() -> Option<Errand<Ticket, T>>,
     ) -> (T, Servers) {
-        let now = clock::now();
         let call = self.helm.run(|calls, place| {
-            let ticket = calls.open(place, now, patience.until);
-            calls.ask(ticket, request, tally, patience, now);
-            if let Some(it) = then(now) {
-                calls.ask(it.on_behalf_of, it.request, it.tally, it.patience, now);
+            let ticket = calls.open(place, patience.since, patience.until);
+            calls.ask(ticket, request, tally, patience);
+            if let Some(it) = then() {
+                calls.ask(it.on_behalf_of, it.request, it.tally, it.patience);
             }
         });
         heard(call)

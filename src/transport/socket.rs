@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Type};
 
-use crate::clock::{self, Moment};
+use crate::clock::Moment;
 
 /// Data that nobody acknowledges for so long breaks the connection. A server that is merely frozen
 /// does not suffer from it: its kernel acknowledges.
@@ -134,7 +134,7 @@ impl Socket {
     /// Whether it is writable now.
     pub(super) fn is_writable(&self) -> bool {
         let mut watched = [watch(self.fd(), true)];
-        poll(&mut watched, Moment::from_nanos(0));
+        poll(&mut watched, Moment::from_nanos(0), Moment::from_nanos(0));
         watched[0].revents != 0
     }
 
@@ -212,27 +212,44 @@ pub(super) fn watch(fd: RawFd, for_writing: bool) -> libc::pollfd {
 }
 
 /// Waits until one of the descriptors is ready, `until` is reached, or a signal came: the caller
-/// looks at the clock again in any case. [`Moment::NEVER`] is waited for in steps.
-pub(super) fn poll(watched: &mut [libc::pollfd], until: Moment) {
-    const STEP_MS: i64 = 60_000;
-    let left = (until - clock::now()).max(0);
-    // Rounded up: waking too early would mean to wake once more for nothing.
-    let timeout = ((left + 999_999) / 1_000_000).min(STEP_MS);
-    #[allow(clippy::cast_possible_truncation)]
-    // SAFETY: the pointer and the length are those of a slice of pollfd that is ours alone. Every
-    // error, EINTR among them, only means that no descriptor is reported ready.
-    let ready = unsafe {
-        libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, timeout as libc::c_int)
-    };
-    if ready < 0 {
+/// looks at the clock again in any case. `now` may have been a moment ago. [`Moment::NEVER`] is
+/// waited for in steps.
+pub(super) fn poll(watched: &mut [libc::pollfd], until: Moment, now: Moment) {
+    const STEP_NS: i64 = 60_000_000_000;
+    if poll_for(watched, (until - now).clamp(0, STEP_NS)) < 0 {
         watched.iter_mut().for_each(|it| it.revents = 0);
         if io::Error::last_os_error().kind() != ErrorKind::Interrupted {
             // More descriptors than the system lets us wait for, or no memory. The caller goes on
             // until its time is up; it should not burn a processor meanwhile.
-            // SAFETY: no descriptor is given, so no pointer is followed.
-            unsafe { libc::poll(std::ptr::null_mut(), 0, 1) };
+            poll_for(&mut [], 1_000_000);
         }
     }
+}
+
+/// Pauses are shorter than a millisecond where a lock changes hands often.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn poll_for(watched: &mut [libc::pollfd], left_ns: i64) -> libc::c_int {
+    #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
+    let left = libc::timespec {
+        tv_sec: (left_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the pointer and the length are those of a slice of pollfd that is ours alone, the time
+    // is a good one, and the mask of signals stays as it is. Every error, EINTR among them, only
+    // means that no descriptor is reported ready.
+    unsafe {
+        let count = watched.len() as libc::nfds_t;
+        libc::ppoll(watched.as_mut_ptr(), count, &left, std::ptr::null())
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn poll_for(watched: &mut [libc::pollfd], left_ns: i64) -> libc::c_int {
+    // Rounded up: waking too early would mean to wake once more for nothing.
+    #[allow(clippy::cast_possible_truncation)]
+    let left_ms = ((left_ns + 999_999) / 1_000_000) as libc::c_int;
+    // SAFETY: as for `ppoll` above.
+    unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, left_ms) }
 }
 
 /// Repeats a call that a signal interrupts. `None` if it would block.

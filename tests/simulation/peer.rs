@@ -200,7 +200,7 @@ impl Transport<Inquiry> for Network {
         self.finish(call, patience.until).0
     }
 
-    fn is_connected(&self, enough: usize, reply_ms: i64) -> bool {
+    fn is_connected(&self, enough: usize, reply_ms: i64, _now: Moment) -> bool {
         let (ways, now) = (self.world.ways(self.me), self.world.now());
         ways.filter(|&way| self.world.link(way).is_keeping_up(reply_ms, now)).count() >= enough
     }
@@ -210,11 +210,11 @@ impl Transport<Inquiry> for Network {
         request: Request,
         tally: Inquiry,
         patience: Patience,
-        then: impl FnOnce(Moment) -> Option<Errand<u64, Inquiry>>,
+        then: impl FnOnce() -> Option<Errand<u64, Inquiry>>,
     ) -> (Inquiry, Servers) {
         let call = self.world.peer(self.me).open();
         self.ask_for(call, request, tally, patience.reply_ms);
-        if let Some(it) = then(self.clock()) {
+        if let Some(it) = then() {
             self.ask_for(it.on_behalf_of, it.request, it.tally, it.patience.reply_ms);
             self.world.set_until(self.me, it.on_behalf_of, it.patience.until);
         }
