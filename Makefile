@@ -26,8 +26,8 @@ INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTD
 TOOLS = CC="$(CC)" sh packaging/tools.sh
 
 .NOTPARALLEL:
-.PHONY: all build help demo test bench header examples lint install uninstall clean \
-	demo-tools test-tools test-install test-demo go-example
+.PHONY: all build help demo test bench bench-short bench-report bench-peers header examples lint \
+	install uninstall clean demo-tools test-tools test-install test-demo bench-tools go-example
 
 all: build
 
@@ -35,7 +35,9 @@ help:
 	@echo 'make              build the shared and the static library in $(RELEASE)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make test         check everything'
-	@echo 'make bench        measure'
+	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
+	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
+	@echo 'make bench-report measure, and write BENCH.md with its picture'
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi'
 	@echo 'make lint         format and lints'
@@ -43,7 +45,7 @@ help:
 	@echo 'make uninstall    with the same variables'
 	@echo 'make clean        remove what was built'
 	@echo
-	@echo 'demo and test install the programs that they lack; with NO_INSTALL=1 they only name them.'
+	@echo 'demo, test and bench install what they lack; with NO_INSTALL=1 they only name it.'
 
 build:
 	$(CARGO) build --release
@@ -82,8 +84,25 @@ lint:
 	$(CARGO) clippy --all-targets -- -D warnings
 	@sh packaging/lint.sh
 
-bench: build
-	$(CARGO) bench
+# The bench: BENCH.md tells what it measures ------------------------------------------------------
+
+BENCH = $(CARGO) bench --bench lock --
+
+bench: bench-tools build
+	$(BENCH)
+
+bench-short: bench-tools build
+	$(BENCH) --short
+
+bench-report: bench-tools bench-peers build
+	$(BENCH) --write BENCH.md
+
+bench-peers:
+	@$(TOOLS) bench-peers
+	@sh benches/peers/install.sh $(TARGET)/bench-peers
+
+bench-tools:
+	@$(TOOLS) bench
 
 header:
 	UPDATE_HEADER=1 $(CARGO) test --test header

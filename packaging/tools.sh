@@ -1,32 +1,43 @@
 #!/bin/sh
 # Sees to it that the programs are there that a target of the Makefile runs.
 #
-# Usage: tools.sh demo|test
+# Usage: tools.sh demo|test|bench|bench-peers
 # What is missing is installed through the system's package manager where that can be done without
 # asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
-# NO_INSTALL=1, this says what is missing and how to get it, and fails.
+# NO_INSTALL=1, this says what is missing and how to get it, and fails; of what is only wanted and
+# not needed it says so, and does not.
 set -eu
 
 what_for=$1
 valkey='valkey-compat-redis' # Fedora's Valkey, with redis-server as a name of it
 
 main() {
-    missing=$(missing_tools)
-    [ -n "$missing" ] || exit 0
-    echo "tools: missing for \`make $what_for\`:$missing" >&2
+    look
+    [ -n "$missing$wanted" ] || exit 0
+    echo "tools: missing for \`make $what_for\`:$missing$wanted" >&2
     find_manager
-    packages=$(for tool in $missing; do package_of "$tool"; done | sort -u | tr '\n' ' ')
-    may_install || give_up
-    echo "tools: installing with $manager: $packages" >&2
-    install_packages >&2 || echo "tools: $manager failed" >&2
-    add_rust_components >&2
-    missing=$(missing_tools)
+    packages=$(for tool in $missing $wanted; do package_of "$tool"; done | sort -u | tr '\n' ' ')
+    if may_install; then
+        echo "tools: installing with $manager: $packages" >&2
+        install_packages >&2 || echo "tools: $manager failed" >&2
+        add_rust_components >&2
+        look
+    fi
     [ -z "$missing" ] || give_up
+    for tool in $wanted; do
+        echo "tools: going on without $tool ($(how_to_get "$tool"))" >&2
+    done
+}
+
+look() {
+    missing=$(missing_tools)
+    wanted=$(wanted_tools)
 }
 
 missing_tools() {
     has cargo || printf ' cargo'
     has "${CC:-cc}" || printf ' cc'
+    [ "$what_for" != bench-peers ] || return 0
     has redis-server || { [ "$what_for" = demo ] && has_other_server; } || printf ' redis-server'
     [ "$what_for" = test ] || return 0
     for tool in g++ clang go gofmt ruby valgrind pkg-config ps; do
@@ -36,6 +47,26 @@ missing_tools() {
     for component in rustfmt clippy; do
         has_component "$component" || printf ' %s' "$component"
     done
+}
+
+# What the bench compares with: it goes on without.
+wanted_tools() {
+    case $what_for in
+    bench)
+        has_hiredis || printf ' hiredis'
+        ;;
+    bench-peers)
+        has python3 || printf ' python3'
+        python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
+        for tool in node npm; do
+            has "$tool" || printf ' %s' "$tool"
+        done
+        ;;
+    esac
+}
+
+has_hiredis() {
+    echo '#include <hiredis/hiredis.h>' | "${CC:-cc}" -E - >/dev/null 2>&1
 }
 
 has() {
@@ -84,6 +115,15 @@ package_of() {
     apt-get/pkg-config) echo pkg-config ;;
     dnf/pkg-config) echo pkgconf-pkg-config ;;
     */pkg-config) echo pkgconf ;;
+    apt-get/hiredis) echo libhiredis-dev ;;
+    dnf/hiredis) echo hiredis-devel ;;
+    apk/hiredis) echo hiredis-dev ;;
+    apt-get/node | dnf/node | apk/node | pacman/node) echo nodejs ;;
+    dnf/npm) echo nodejs-npm ;;
+    brew/npm) echo node ;;
+    pacman/python3 | pacman/python3-venv) echo python ;;
+    apt-get/python3-venv) echo python3-venv ;;
+    */python3-venv) echo python3 ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
     */ps) echo procps ;;
     *) echo "$1" ;;

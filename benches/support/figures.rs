@@ -1,7 +1,6 @@
-//! Figures, what they say over several rounds, and the table they end in.
+//! Figures, and what they say over several rounds.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use super::Outcome;
 
@@ -23,85 +22,31 @@ impl Figures {
     pub(crate) fn get(&self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(f64::NAN)
     }
+
+    pub(crate) fn set(&mut self, name: &str, value: f64) {
+        self.0.insert(name.to_owned(), value);
+    }
 }
 
 /// One figure over all rounds.
 #[derive(Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
-    least: f64,
-    most: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
 }
 
 impl Spread {
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut all: Vec<f64> = values.collect();
+    /// None without any value.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut all: Vec<f64> = values.filter(|v| !v.is_nan()).collect();
         all.sort_by(f64::total_cmp);
-        let at = |i: usize| all.get(i).copied().unwrap_or(f64::NAN);
+        let (least, most) = (*all.first()?, *all.last()?);
         let middle = all.len() / 2;
         let median = match all.len() % 2 {
-            0 if middle > 0 => f64::midpoint(at(middle - 1), at(middle)),
-            _ => at(middle),
+            0 => f64::midpoint(all[middle - 1], all[middle]),
+            _ => all[middle],
         };
-        Self { median, least: at(0), most: at(all.len().wrapping_sub(1)) }
+        Some(Self { median, least, most })
     }
-}
-
-/// The result in Markdown, a row a figure.
-pub(crate) struct Table(String);
-
-impl Table {
-    pub(crate) fn new() -> Self {
-        Self(
-            "| Figure | Ours | Beside it | Ratio: median (least–most) | Goal | Met |\n\
-             |---|---|---|---|---|---|\n"
-                .to_owned(),
-        )
-    }
-
-    /// A figure that counts beside another one, round by round. Without a goal it is for the
-    /// reader only.
-    pub(crate) fn ratio(
-        &mut self,
-        what: &str,
-        (ours, beside, other): (Spread, Spread, &str),
-        ratio: Spread,
-        goal: Option<f64>,
-    ) {
-        let Spread { median, least, most } = ratio;
-        let goal_text = goal.map_or_else(String::new, |g| format!("≤ {g:.2}"));
-        self.row(&[
-            what,
-            &format!("{:.1} µs", ours.median),
-            &format!("{other} {:.1} µs", beside.median),
-            &format!("{median:.3} ({least:.2}–{most:.2})"),
-            &goal_text,
-            goal.map_or("", |g| verdict(median <= g)),
-        ]);
-    }
-
-    /// A figure that counts by itself.
-    pub(crate) fn amount(&mut self, what: &str, value: f64, unit: &str, goal: f64) {
-        self.row(&[
-            what,
-            format!("{value:.0} {unit}").trim_end(),
-            "",
-            "",
-            format!("≤ {goal:.0} {unit}").trim_end(),
-            verdict(value <= goal),
-        ]);
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.0
-    }
-
-    fn row(&mut self, cells: &[&str]) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.0, "| {} |", cells.join(" | "));
-    }
-}
-
-fn verdict(met: bool) -> &'static str {
-    if met { "yes" } else { "**no**" }
 }

@@ -1,6 +1,7 @@
 //! What the figures were taken on, and how busy it was with other things.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -30,22 +31,34 @@ pub(crate) fn require_server() -> Outcome<()> {
     Ok(())
 }
 
-/// The processor time that the whole machine and some processes had used at one moment.
+/// The processor time that the whole machine, the servers and a helper of the bench had used at one
+/// moment.
 pub(crate) struct Usage {
     machine: u64,
     idle: u64,
     processes: u64,
+    servers_ns: u64,
 }
 
 impl Usage {
-    pub(crate) fn now(processes: impl Iterator<Item = u32>) -> Self {
+    pub(crate) fn now(servers: impl Iterator<Item = u32>, bystander: Option<u32>) -> Self {
         let stat = read("/proc/stat");
         let ticks: Vec<u64> =
             stat.lines().next().unwrap_or("").split(' ').filter_map(|n| n.parse().ok()).collect();
+        let servers: Vec<u32> = servers.collect();
         Self {
             machine: ticks.iter().take(8).sum(),
             idle: ticks.iter().skip(3).take(2).sum(),
-            processes: processes.map(ticks_of).sum(),
+            processes: servers.iter().copied().chain(bystander).map(ticks_of).sum(),
+            servers_ns: servers.iter().copied().map(nanoseconds_of).sum(),
+        }
+    }
+
+    /// What the servers have used since, in microseconds; NaN if the system does not tell.
+    pub(crate) fn servers_us_until(&self, now: &Self) -> f64 {
+        match now.servers_ns.checked_sub(self.servers_ns) {
+            None | Some(0) => f64::NAN,
+            Some(ns) => ns as f64 / 1e3,
         }
     }
 
@@ -54,16 +67,38 @@ impl Usage {
     pub(crate) fn by_others_until(&self, now: &Self, besides: Duration) -> f64 {
         let all = (now.machine - self.machine) as f64;
         let idle = (now.idle - self.idle) as f64;
-        let known = (now.processes - self.processes) as f64 + besides.as_secs_f64() * TICKS;
+        let known =
+            now.processes.saturating_sub(self.processes) as f64 + besides.as_secs_f64() * TICKS;
         ((all - idle - known) / all.max(1.0)).max(0.0)
     }
 }
 
 /// User and system time: the 14th and 15th field, counted behind the name, which may hold blanks.
 fn ticks_of(process: u32) -> u64 {
-    let stat = read(&format!("/proc/{process}/stat"));
+    let stat = read(format!("/proc/{process}/stat"));
     let behind_name = stat.rsplit(')').next().unwrap_or("");
     behind_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
+}
+
+/// What all its threads together have run: counted in nanoseconds, where ticks are too coarse.
+fn nanoseconds_of(process: u32) -> u64 {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return 0;
+    };
+    let of_task = |task: fs::DirEntry| {
+        let stat = read(task.path().join("schedstat"));
+        stat.split(' ').next().and_then(|n| n.parse::<u64>().ok())
+    };
+    tasks.flatten().filter_map(of_task).sum()
+}
+
+/// The pages in memory that are a process's own, in KiB: not its code, and not what it has mapped
+/// to share with others. NaN if the system does not tell.
+pub(crate) fn private_memory(process: u32) -> f64 {
+    let status = read(format!("/proc/{process}/status"));
+    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
+    let number = line.and_then(|l| l.trim().split(' ').next());
+    number.and_then(|n| n.parse().ok()).unwrap_or(f64::NAN)
 }
 
 fn model() -> String {
@@ -83,6 +118,6 @@ fn output(program: &str, args: &[&str]) -> String {
     done.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
 
-fn read(path: &str) -> String {
+fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

@@ -1,10 +1,21 @@
-//! What the bench needs besides its plan: servers, programs, figures, and an orderly end.
+//! What the bench needs besides its plan: servers, contenders, figures, and an orderly end.
 
+pub(crate) mod compile;
+pub(crate) mod contenders;
 pub(crate) mod figures;
+pub(crate) mod footprint;
 pub(crate) mod machine;
+pub(crate) mod picture;
+pub(crate) mod plan;
 pub(crate) mod process;
-pub(crate) mod programs;
+pub(crate) mod report;
+pub(crate) mod results;
+pub(crate) mod rows;
+pub(crate) mod schedule;
 pub(crate) mod servers;
+pub(crate) mod table;
+pub(crate) mod talk;
+pub(crate) mod turns;
 
 /// Nothing here is handled but by ending the bench, so words for a person are enough.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

@@ -47,15 +47,17 @@ pub(crate) fn go_on() -> Outcome<()> {
     Ok(())
 }
 
-/// A child process, killed and waited for when this is dropped.
+/// A child process, killed with its own children and waited for when this is dropped.
 pub(crate) struct Leashed(pub(crate) Child);
 
 impl Leashed {
-    /// Starts it. Where the system can do so, it dies with this process even if that is killed.
+    /// Starts it, in a process group of its own: a user's Ctrl-C is for this process, which puts
+    /// everything away. Where the system can do so, it dies with this process even if that is
+    /// killed.
     pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
         let name = command.get_program().display().to_string();
         // SAFETY: the closure runs between fork and exec and makes one system call, no more.
-        let child = unsafe { command.pre_exec(die_with_parent) }.spawn();
+        let child = unsafe { command.process_group(0).pre_exec(die_with_parent) }.spawn();
         Ok(Self(child.map_err(|e| format!("{name}: {e}"))?))
     }
 
@@ -67,17 +69,19 @@ impl Leashed {
         self.send(SIGKILL);
     }
 
+    /// To its process group.
     fn send(&self, number: c_int) {
         let id = self.0.id().cast_signed();
-        // SAFETY: no memory is involved, and the id is of a child not yet waited for.
-        unsafe { kill(id, number) };
+        // SAFETY: no memory is involved. The group is that of a child of ours which was made its
+        // leader before it could make others; nobody else is in it.
+        unsafe { kill(-id, number) };
     }
 }
 
 impl Drop for Leashed {
     fn drop(&mut self) {
-        // A child that is dead already is what was wanted.
-        let _ = self.0.kill();
+        // Also where the child is dead already: its own children may not be.
+        self.kill();
         let _ = self.0.wait();
     }
 }

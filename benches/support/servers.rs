@@ -9,7 +9,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Outcome;
+use super::contenders::Contenders;
 use super::process::{Leashed, go_on};
+use super::talk::Talk;
+
+const DELAY_MS: &str = "5";
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What releasing by script calls, and what the question itself consists of.
+const NOT_SENT: [&str; 4] = ["get", "del", "info", "quit"];
 
 /// Ends them all when dropped.
 pub(crate) struct Servers(Vec<Server>);
@@ -24,8 +33,8 @@ impl Servers {
         (0..count).map(|_| Server::start(dir)).collect::<Outcome<_>>().map(Self)
     }
 
-    pub(crate) fn ports(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|s| s.port.to_string())
+    pub(crate) fn ports(&self) -> Vec<String> {
+        self.0.iter().map(|s| s.port.to_string()).collect()
     }
 
     pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
@@ -40,6 +49,40 @@ impl Servers {
     /// One of them is gone, and its connections with it.
     pub(crate) fn kill(&self, which: usize) {
         self.0[which].process.kill();
+    }
+
+    /// Puts something in front of one of them that makes it slow.
+    pub(crate) fn delay(&self, which: usize, contenders: &Contenders) -> Outcome<Delay> {
+        let port = self.0[which].port.to_string();
+        let program = contenders.programs.path("delay");
+        let mut talk = Talk::begin(Command::new(program).args([DELAY_MS, &port]))?;
+        let port = talk.hear(PATIENCE)?;
+        Ok(Delay { talk, port })
+    }
+
+    /// How many requests all of them together have served, and how many of these were SET. What
+    /// a script calls in a server is counted by it as well, but nobody has sent it.
+    pub(crate) fn requests(&self) -> Outcome<(u64, u64)> {
+        let (mut all, mut sets) = (0, 0);
+        for server in &self.0 {
+            for (command, calls) in command_calls(server.port)? {
+                all += if NOT_SENT.contains(&&*command) { 0 } else { calls };
+                sets += if command == "set" { calls } else { 0 };
+            }
+        }
+        Ok((all, sets))
+    }
+}
+
+/// A server behind something that delays its replies, while this lives.
+pub(crate) struct Delay {
+    talk: Talk,
+    pub(crate) port: String,
+}
+
+impl Delay {
+    pub(crate) fn process_id(&self) -> u32 {
+        self.talk.process_id()
     }
 }
 
@@ -61,7 +104,7 @@ impl Server {
 
     /// False if it ended instead.
     fn wait_until_up(&mut self) -> Outcome<bool> {
-        let patience = Instant::now() + Duration::from_secs(10);
+        let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             go_on()?;
             let answers = answers(self.port);
@@ -103,4 +146,18 @@ fn answers(port: u16) -> bool {
         std::io::Result::Ok(reply == *b"+PONG\r\n")
     };
     ask().unwrap_or(false)
+}
+
+/// From lines such as `cmdstat_set:calls=5,usec=40,...`.
+fn command_calls(port: u16) -> Outcome<Vec<(String, u64)>> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"INFO commandstats\r\nQUIT\r\n")?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply)?;
+    let calls = |line: &str| {
+        let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        Some((command.to_owned(), rest.split(',').next()?.parse().ok()?))
+    };
+    Ok(reply.lines().filter_map(calls).collect())
 }

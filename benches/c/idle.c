@@ -1,28 +1,24 @@
 /*
- * The library, through its C interface: the same cycle as the floor, or what a manager takes up
- * while it does nothing.
+ * What a manager of the library takes up while it does nothing: memory and threads, right after
+ * connecting and after use.
  *
- *     ours KEY WARM_MS RUN_MS PORT...
- *     ours --idle PORT...
+ *     idle PORT...
  */
 #define _GNU_SOURCE
-#include "measure.h"
 #include "redlock.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Cycles after which the buffers of an idle manager have the size that use has given them. */
-#define IDLE_CYCLES 1000
+#define TTL_MS 30000
 
-struct holder {
-    RedLock *rl;
-    RedLockLease *lease;
-    const char *key;
-};
+/* Cycles after which the buffers of an idle manager have the size that use has given them. */
+#define CYCLES 1000
 
 /* What this process takes up, in bytes, and the threads it has. */
 struct footprint {
@@ -33,20 +29,8 @@ struct footprint {
 
 static void fail(const char *what, RedLockStatus status, const char *why)
 {
-    fprintf(stderr, "ours: %s: %s: %s\n", what, RedLockStatus_Name(status), why);
+    fprintf(stderr, "idle: %s: %s: %s\n", what, RedLockStatus_Name(status), why);
     exit(1);
-}
-
-static bool lock(void *self)
-{
-    struct holder *h = self;
-    return RedLock_Lock(h->rl, h->key, MEASURE_TTL_MS, h->lease) == REDLOCK_OK;
-}
-
-static bool unlock(void *self)
-{
-    struct holder *h = self;
-    return RedLock_Unlock(h->rl, h->lease) == REDLOCK_OK;
 }
 
 static RedLock *connected(int count, char **ports)
@@ -62,6 +46,16 @@ static RedLock *connected(int count, char **ports)
     return rl;
 }
 
+static void use(RedLock *rl, RedLockLease *lease)
+{
+    RedLockStatus status = RedLock_Lock(rl, "bench:idle", TTL_MS, lease);
+
+    if (status == REDLOCK_OK)
+        status = RedLock_Unlock(rl, lease);
+    if (status != REDLOCK_OK)
+        fail("cycle", status, RedLockLease_ErrorMessage(lease));
+}
+
 /* Private pages in memory, from the kernel, read without touching the heap. */
 static long resident_bytes(void)
 {
@@ -70,7 +64,8 @@ static long resident_bytes(void)
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     const char *line;
 
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     text[n < 0 ? 0 : n] = '\0';
     line = strstr(text, "RssAnon:");
     return line == NULL ? 0 : atol(line + strlen("RssAnon:")) * 1024;
@@ -102,42 +97,25 @@ static void print_growth(const char *when, struct footprint from, struct footpri
            to.resident - from.resident, when, to.threads - from.threads);
 }
 
-static int idle(int count, char **ports)
+int main(int argc, char **argv)
 {
-    struct holder h = {.lease = RedLockLease_New(), .key = "bench:idle:0000"};
+    if (argc < 2) {
+        fputs("idle PORT...\n", stderr);
+        return 2;
+    }
+    RedLockLease *lease = RedLockLease_New();
     struct footprint before = footprint(), fresh, used;
 
-    h.rl = connected(count, ports);
+    RedLock *rl = connected(argc - 1, argv + 1);
     fresh = footprint();
-    for (int i = 0; i < IDLE_CYCLES; i++)
-        if (!lock(&h) || !unlock(&h))
-            fail("cycle", REDLOCK_INTERNAL, RedLockLease_ErrorMessage(h.lease));
+    for (int i = 0; i < CYCLES; i++)
+        use(rl, lease);
     used = footprint();
 
     print_growth("connected", before, fresh);
     print_growth("used", before, used);
     puts("");
-    RedLockLease_Free(h.lease);
-    RedLock_Free(h.rl);
+    RedLockLease_Free(lease);
+    RedLock_Free(rl);
     return 0;
-}
-
-static int cycle(const char *key, const char *warm_ms, const char *run_ms, int count, char **ports)
-{
-    struct holder h = {connected(count, ports), RedLockLease_New(), key};
-    int result = measure_main(&(struct subject){lock, unlock, &h}, atoll(warm_ms), atoll(run_ms));
-
-    RedLockLease_Free(h.lease);
-    RedLock_Free(h.rl);
-    return result;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 2 && strcmp(argv[1], "--idle") == 0)
-        return idle(argc - 2, argv + 2);
-    if (argc > 4)
-        return cycle(argv[1], argv[2], argv[3], argc - 4, argv + 4);
-    fputs("ours KEY WARM_MS RUN_MS PORT... | ours --idle PORT...\n", stderr);
-    return 2;
 }

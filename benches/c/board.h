@@ -1,0 +1,46 @@
+/*
+ * What the workers of a program write down in common: who held the contended resource last, and
+ * what each has measured. It lies in memory that processes share.
+ */
+#ifndef BOARD_H
+#define BOARD_H
+
+#include "measure.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct worker {
+    int number;
+    pthread_t thread;
+    void *self; /* the contender's state of this worker */
+    struct samples locks, unlocks;
+    size_t cycles, failed;
+    int64_t held_ns, end_ns;
+    double busy_us;
+};
+
+struct board {
+    pthread_barrier_t line;
+    bool contended;
+    int count;
+    int64_t warm_ms, run_ms, start_ns;
+    atomic_int last;   /* the number of the worker that held it last */
+    atomic_int inside; /* how many hold it now: more than one is what a lock is to prevent */
+    atomic_size_t handovers, overlaps;
+    struct worker workers[];
+};
+
+struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_ms);
+
+/* What the warm-up has left is forgotten, except who held it last. */
+void board_clear(struct board *board);
+
+/* By a worker that has just got the resource, and before it lets it go. */
+void board_enter(struct board *board, const struct worker *w);
+void board_leave(struct board *board);
+
+/* The figures of all workers together, on one line. */
+void board_print(struct board *board);
+
+#endif

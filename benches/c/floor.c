@@ -1,0 +1,147 @@
+/*
+ * The floor: what taking and releasing a lock costs at the least, by the means the library has as
+ * well. Non-blocking sockets and poll on one thread, the commands encoded beforehand, all servers
+ * asked at once, back at the majority. No retry, no reconnect, no deadline: any fault ends it.
+ *
+ *     floor [--eval] [--pttl] ...   and on as in workers.h
+ *
+ * --eval and --pttl are what the library does in fact, to know what they cost. Several workers
+ * have connections of their own each; for a floor that shares them see loop.c.
+ */
+#define _GNU_SOURCE
+#include "measure.h"
+#include "wire.h"
+#include "workers.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct server {
+    int fd;
+    uint64_t answered; /* replies read since the connection was made */
+    bool in_favour;    /* its vote on the command in hand */
+    char input[4096];
+    size_t have;
+};
+
+/* Every command goes to every server, so one count of replies asked for serves all of them, and
+ * the place of a reply in a server's stream tells which command it belongs to. */
+struct quorum {
+    struct server servers[WIRE_SERVERS_MAX];
+    struct pollfd ready[WIRE_SERVERS_MAX];
+    nfds_t count;
+    uint64_t asked;
+    struct command acquire, release;
+};
+
+static struct dialect dialect;
+
+/* Counts what has arrived; a reply here is always one line. */
+static void receive(struct server *s, uint64_t vote, const char *yes)
+{
+    ssize_t n = recv(s->fd, s->input + s->have, sizeof s->input - s->have, 0);
+    if (n <= 0)
+        measure_fail("recv");
+    s->have += (size_t)n;
+
+    char *line = s->input, *rest = s->input + s->have, *end;
+    while ((end = memchr(line, '\n', (size_t)(rest - line))) != NULL) {
+        if (s->answered++ == vote)
+            s->in_favour = strncmp(line, yes, strlen(yes)) == 0;
+        line = end + 1;
+    }
+    s->have = (size_t)(rest - line);
+    memmove(s->input, line, s->have);
+}
+
+/* Asks all servers, returns at the majority. What the others answer later is read in its turn. */
+static bool ask(struct quorum *q, const struct command *c)
+{
+    uint64_t vote = q->asked;
+    nfds_t in_favour = 0, done = 0;
+
+    q->asked += c->replies;
+    for (nfds_t i = 0; i < q->count; i++)
+        if (send(q->servers[i].fd, c->bytes, c->length, MSG_NOSIGNAL) != (ssize_t)c->length)
+            measure_fail("send");
+
+    while (in_favour <= q->count / 2 && done < q->count) {
+        int left = poll(q->ready, q->count, 10000);
+        if (left <= 0)
+            measure_fail("poll");
+        for (nfds_t i = 0; left > 0; i++) {
+            struct server *s = &q->servers[i];
+            if (q->ready[i].revents == 0)
+                continue;
+            left--;
+            receive(s, vote, c->yes);
+            if (s->answered == q->asked) {
+                done++;
+                in_favour += s->in_favour;
+            }
+        }
+    }
+    return in_favour > q->count / 2;
+}
+
+static bool lock(void *self)
+{
+    struct quorum *q = self;
+    return ask(q, &q->acquire);
+}
+
+static bool unlock(void *self)
+{
+    struct quorum *q = self;
+    return ask(q, &q->release);
+}
+
+/* Asks again at once: what contention costs at the most. */
+static bool wait_for(void *self)
+{
+    struct quorum *q = self;
+
+    while (!ask(q, &q->acquire))
+        ask(q, &q->release);
+    return true;
+}
+
+static void *open_connections(const struct servers *servers, const char *resource)
+{
+    struct quorum *q = calloc(1, sizeof *q);
+    struct token token;
+    char digest[41] = "";
+
+    if (q == NULL || servers->count > WIRE_SERVERS_MAX)
+        measure_fail("servers");
+    q->count = (nfds_t)servers->count;
+    for (nfds_t i = 0; i < q->count; i++) {
+        q->servers[i].fd = wire_connect(servers->ports[i], digest);
+        q->ready[i] = (struct pollfd){.fd = q->servers[i].fd, .events = POLLIN};
+    }
+    token = wire_token();
+    q->acquire = wire_acquire(resource, &token, &dialect);
+    q->release = wire_release(resource, &token, digest, &dialect);
+    return q;
+}
+
+static void close_connections(void *self)
+{
+    struct quorum *q = self;
+
+    for (nfds_t i = 0; i < q->count; i++)
+        close(q->servers[i].fd);
+    free(q);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct contender floor = {open_connections, lock, unlock, wait_for,
+                                           close_connections};
+    int taken = wire_options(argc - 1, argv + 1, &dialect);
+
+    return workers_main(&floor, argc - 1 - taken, argv + 1 + taken);
+}

@@ -1,0 +1,230 @@
+/*
+ * The floor for many callers: one thread, one connection per server, so many locks in flight. Per
+ * wake-up it reads what all servers have sent, and then writes to each server, in one go, what
+ * those want next that have been decided by it. Nobody is woken for it, and nothing is shared
+ * between threads: this is what the library's callers, who are threads, cannot quite have.
+ *
+ *     loop [--eval] [--pttl] cycles CLIENTS KEY WARM_MS RUN_MS PORT...
+ */
+#define _GNU_SOURCE
+#include "measure.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+/* A power of two, more than ever stand between the fastest server and the slowest. */
+#define ROUNDS 65536
+
+struct client {
+    struct command acquire, release;
+    bool locking; /* else it unlocks */
+    int64_t since_ns;
+};
+
+/* A command that has gone to all servers, and its votes so far. */
+struct round {
+    struct client *client;
+    uint32_t in_favour, against;
+    uint32_t replies; /* what a server still has to say, for each alike */
+};
+
+/* Each server answers the rounds in the order in which they were begun. */
+struct server {
+    int fd;
+    uint64_t round;
+    uint32_t replies; /* of that round, read already */
+    char input[65536];
+    size_t have;
+};
+
+static struct server servers[WIRE_SERVERS_MAX];
+static struct pollfd ready[WIRE_SERVERS_MAX];
+static nfds_t server_count;
+static struct round rounds[ROUNDS];
+static uint64_t begun;
+
+/* What goes out to every server with the next write. */
+static char output[1 << 20];
+static size_t output_length;
+
+static struct client *clients;
+static size_t client_count, running;
+static struct samples locks, unlocks;
+static size_t cycles, failed;
+static int64_t now_ns, end_ns;
+
+static void begin(struct client *c, bool locking)
+{
+    const struct command *command = locking ? &c->acquire : &c->release;
+
+    for (nfds_t i = 0; i < server_count; i++)
+        if (begun - servers[i].round >= ROUNDS || output_length + command->length > sizeof output) {
+            errno = ENOBUFS;
+            measure_fail("a server that lags behind");
+        }
+    c->locking = locking;
+    c->since_ns = now_ns;
+    rounds[begun++ % ROUNDS] = (struct round){.client = c, .replies = (uint32_t)command->replies};
+    memcpy(output + output_length, command->bytes, command->length);
+    output_length += command->length;
+}
+
+/* After a cycle comes the next one, unless the time is over. */
+static void decide(struct client *c, bool granted)
+{
+    measure_keep(c->locking ? &locks : &unlocks, c->since_ns, now_ns);
+    if (c->locking && granted) {
+        begin(c, false);
+        return;
+    }
+    cycles++;
+    failed += !granted;
+    if (now_ns < end_ns)
+        begin(c, true);
+    else
+        running--;
+}
+
+static void vote(struct round *r, const char *line)
+{
+    const char *yes = r->client->locking ? r->client->acquire.yes : r->client->release.yes;
+    bool in_favour = strncmp(line, yes, strlen(yes)) == 0;
+    uint32_t votes = in_favour ? ++r->in_favour : ++r->against;
+    nfds_t majority = server_count / 2 + 1;
+
+    if (votes == (in_favour ? majority : server_count + 1 - majority)) {
+        struct client *c = r->client;
+        r->client = NULL;
+        decide(c, in_favour);
+    }
+}
+
+/* A reply is one line; the first one of a round is the vote. */
+static void receive(struct server *s)
+{
+    ssize_t n = recv(s->fd, s->input + s->have, sizeof s->input - s->have, 0);
+    if (n <= 0)
+        measure_fail("recv");
+    s->have += (size_t)n;
+
+    char *line = s->input, *rest = s->input + s->have, *end;
+    while ((end = memchr(line, '\n', (size_t)(rest - line))) != NULL) {
+        struct round *r = &rounds[s->round % ROUNDS];
+        if (s->replies++ == 0 && r->client != NULL)
+            vote(r, line);
+        if (s->replies == r->replies) {
+            s->replies = 0;
+            s->round++;
+        }
+        line = end + 1;
+    }
+    s->have = (size_t)(rest - line);
+    memmove(s->input, line, s->have);
+}
+
+/* A server that is so far behind that its connection takes no more is waited for. */
+static void send_all(int fd)
+{
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+
+    for (size_t sent = 0; sent < output_length;) {
+        ssize_t n = send(fd, output + sent, output_length - sent, MSG_NOSIGNAL);
+        if (n > 0)
+            sent += (size_t)n;
+        else if (errno != EAGAIN || poll(&room, 1, 10000) <= 0)
+            measure_fail("send");
+    }
+}
+
+static void flush(void)
+{
+    for (nfds_t i = 0; i < server_count && output_length > 0; i++)
+        send_all(servers[i].fd);
+    output_length = 0;
+}
+
+/* Until the time is over and every client has released what it had. */
+static void run(int64_t run_ms)
+{
+    locks.count = unlocks.count = cycles = failed = 0;
+    now_ns = measure_now_ns();
+    end_ns = now_ns + run_ms * 1000000;
+    running = client_count;
+    for (size_t i = 0; i < client_count; i++)
+        begin(&clients[i], true);
+    while (running > 0) {
+        flush();
+        int left = poll(ready, server_count, 10000);
+        if (left <= 0)
+            measure_fail("poll");
+        now_ns = measure_now_ns();
+        for (nfds_t i = 0; left > 0; i++)
+            if (ready[i].revents != 0) {
+                left--;
+                receive(&servers[i]);
+            }
+    }
+}
+
+static void prepare(const struct dialect *dialect, size_t count, const char *key, char **ports)
+{
+    struct token token = wire_token();
+    char digest[41] = "", resource[128];
+
+    for (nfds_t i = 0; i < server_count; i++) {
+        servers[i].fd = wire_connect(ports[i], digest);
+        ready[i] = (struct pollfd){.fd = servers[i].fd, .events = POLLIN};
+    }
+    client_count = count;
+    clients = measure_shared(count * sizeof *clients);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(resource, sizeof resource, "%s:%zu", key, i);
+        clients[i].acquire = wire_acquire(resource, &token, dialect);
+        clients[i].release = wire_release(resource, &token, digest, dialect);
+    }
+}
+
+static void measure(int64_t warm_ms, int64_t run_ms)
+{
+    size_t room = measure_room(warm_ms > run_ms ? warm_ms : run_ms, 1);
+
+    locks = (struct samples){measure_shared(room * sizeof(float)), room, 0};
+    unlocks = (struct samples){measure_shared(room * sizeof(float)), room, 0};
+    run(warm_ms);
+    if (!measure_ready())
+        return;
+    measure_running();
+
+    double cpu_before = measure_cpu_us(RUSAGE_SELF);
+    int64_t start_ns = measure_now_ns();
+    run(run_ms);
+    printf("cycles=%zu failed=%zu busy_us=%.0f seconds=%.6f", cycles, failed,
+           measure_cpu_us(RUSAGE_SELF) - cpu_before, (double)(measure_now_ns() - start_ns) / 1e9);
+    measure_print("lock", &locks);
+    measure_print("unlock", &unlocks);
+    puts("");
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct dialect dialect = {false, false};
+    int taken = wire_options(argc - 1, argv + 1, &dialect);
+
+    argc -= taken;
+    argv += taken;
+    if (argc < 7 || argc > 6 + WIRE_SERVERS_MAX || strcmp(argv[1], "cycles") != 0) {
+        fputs("loop [--eval] [--pttl] cycles CLIENTS KEY WARM_MS RUN_MS PORT...\n", stderr);
+        return 2;
+    }
+    server_count = (nfds_t)(argc - 6);
+    prepare(&dialect, (size_t)atol(argv[2]), argv[3], argv + 6);
+    measure(atoll(argv[4]), atoll(argv[5]));
+    return 0;
+}

@@ -1,0 +1,93 @@
+/*
+ * The library, through its C interface. All workers of a process share one manager.
+ *
+ *     ours ...   as in workers.h
+ */
+#define _GNU_SOURCE
+#include "measure.h"
+#include "redlock.h"
+#include "workers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* More than any wait here: none is given up. */
+#define WAIT_MS 60000
+
+struct holder {
+    RedLockLease *lease;
+    char resource[128];
+};
+
+static RedLock *manager;
+static int users;
+
+static void fail(const char *what, RedLockStatus status)
+{
+    const char *name = RedLockStatus_Name(status);
+
+    fprintf(stderr, "ours: %s: %s: %s\n", what, name, RedLock_ErrorMessage(manager));
+    exit(1);
+}
+
+static void connect_manager(const struct servers *servers)
+{
+    RedLockStatus status;
+
+    manager = RedLock_New();
+    for (int i = 0; i < servers->count; i++) {
+        status = RedLock_AddServerUrl(manager, "127.0.0.1", atoi(servers->ports[i]));
+        if (status != REDLOCK_OK)
+            fail("add server", status);
+    }
+    if ((status = RedLock_Connect(manager, 0)) != REDLOCK_OK)
+        fail("connect", status);
+}
+
+static void *open_holder(const struct servers *servers, const char *resource)
+{
+    struct holder *h = calloc(1, sizeof *h);
+
+    if (h == NULL)
+        measure_fail("holder");
+    if (users++ == 0)
+        connect_manager(servers);
+    h->lease = RedLockLease_New();
+    snprintf(h->resource, sizeof h->resource, "%s", resource);
+    return h;
+}
+
+static bool lock(void *self)
+{
+    struct holder *h = self;
+    return RedLock_Lock(manager, h->resource, MEASURE_TTL_MS, h->lease) == REDLOCK_OK;
+}
+
+static bool wait_for(void *self)
+{
+    struct holder *h = self;
+    return RedLock_TryLock(manager, h->resource, MEASURE_TTL_MS, WAIT_MS, h->lease) == REDLOCK_OK;
+}
+
+static bool unlock(void *self)
+{
+    struct holder *h = self;
+    return RedLock_Unlock(manager, h->lease) == REDLOCK_OK;
+}
+
+static void close_holder(void *self)
+{
+    struct holder *h = self;
+
+    RedLockLease_Free(h->lease);
+    free(h);
+    if (--users == 0)
+        RedLock_Free(manager);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct contender ours = {open_holder, lock, unlock, wait_for, close_holder};
+
+    return workers_main(&ours, argc - 1, argv + 1);
+}

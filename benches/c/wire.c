@@ -1,0 +1,115 @@
+#define _GNU_SOURCE
+#include "wire.h"
+#include "measure.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SCRIPT                                                                                     \
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) else return 0 end"
+
+static void add(struct command *c, int count, const char *const *words)
+{
+    size_t at = c->length, room = sizeof c->bytes;
+
+    at += (size_t)snprintf(c->bytes + at, room - at, "*%d\r\n", count);
+    for (int i = 0; i < count && at < room; i++)
+        at += (size_t)snprintf(c->bytes + at, room - at, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
+    if (at >= room) {
+        errno = E2BIG;
+        measure_fail("encode");
+    }
+    c->length = at;
+    c->replies++;
+}
+
+static int dial(const char *port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+        measure_fail("connect");
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        measure_fail("TCP_NODELAY");
+    return fd;
+}
+
+/* Loads the script, while the socket still blocks, and gives its digest: "$40\r\n<digest>\r\n". */
+static void load_script(int fd, char digest[41])
+{
+    struct command load = {.length = 0};
+    char reply[47];
+
+    add(&load, 3, (const char *[]){"SCRIPT", "LOAD", SCRIPT});
+    if (send(fd, load.bytes, load.length, MSG_NOSIGNAL) != (ssize_t)load.length)
+        measure_fail("send");
+    if (recv(fd, reply, sizeof reply, MSG_WAITALL) != (ssize_t)sizeof reply || reply[0] != '$')
+        measure_fail("SCRIPT LOAD");
+    memcpy(digest, reply + 5, 40);
+    digest[40] = '\0';
+}
+
+int wire_connect(const char *port, char digest[41])
+{
+    int fd = dial(port);
+
+    load_script(fd, digest);
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
+        measure_fail("O_NONBLOCK");
+    return fd;
+}
+
+struct token wire_token(void)
+{
+    static int made;
+    struct token token;
+
+    snprintf(token.digits, sizeof token.digits, "%020d%020d", getpid(), made++);
+    return token;
+}
+
+struct command wire_acquire(const char *key, const struct token *token,
+                            const struct dialect *dialect)
+{
+    struct command c = {.yes = "+OK"};
+    char ttl[16];
+
+    snprintf(ttl, sizeof ttl, "%d", MEASURE_TTL_MS);
+    add(&c, 6, (const char *[]){"SET", key, token->digits, "NX", "PX", ttl});
+    if (dialect->pttl)
+        add(&c, 2, (const char *[]){"PTTL", key});
+    return c;
+}
+
+struct command wire_release(const char *key, const struct token *token, const char *digest,
+                            const struct dialect *dialect)
+{
+    struct command c = {.yes = ":1"};
+    const char *how = dialect->eval ? "EVAL" : "EVALSHA", *script = dialect->eval ? SCRIPT : digest;
+
+    add(&c, 5, (const char *[]){how, script, "1", key, token->digits});
+    return c;
+}
+
+int wire_options(int argc, char **argv, struct dialect *dialect)
+{
+    int i = 0;
+
+    for (; i < argc; i++)
+        if (strcmp(argv[i], "--eval") == 0)
+            dialect->eval = true;
+        else if (strcmp(argv[i], "--pttl") == 0)
+            dialect->pttl = true;
+        else
+            break;
+    return i;
+}

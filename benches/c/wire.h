@@ -1,0 +1,47 @@
+/*
+ * The protocol of Redis as far as the floor needs it: commands encoded beforehand, and replies
+ * that are one line each.
+ */
+#ifndef WIRE_H
+#define WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_SERVERS_MAX 64
+
+struct command {
+    char bytes[1024];
+    size_t length;
+    uint64_t replies; /* that a server sends for it; the first one is the vote */
+    const char *yes;  /* how a vote in favour begins */
+};
+
+/* How a lock is released, and whether the time left is asked for behind each SET. */
+struct dialect {
+    bool eval; /* EVAL with the whole script rather than EVALSHA */
+    bool pttl;
+};
+
+/* A connection that does not block any more and has the script loaded. Ends the program if it
+ * cannot be had. */
+int wire_connect(const char *port, char digest[41]);
+
+/* 40 digits that no other worker has: not a secret here, where the real ones need be. */
+struct token {
+    char digits[41];
+};
+
+struct token wire_token(void);
+
+/* SET key token NX PX ttl; and the script that deletes the key if the token is in it. */
+struct command wire_acquire(const char *key, const struct token *token,
+                            const struct dialect *dialect);
+struct command wire_release(const char *key, const struct token *token, const char *digest,
+                            const struct dialect *dialect);
+
+/* Takes --eval and --pttl off the arguments; returns how many it took. */
+int wire_options(int argc, char **argv, struct dialect *dialect);
+
+#endif

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Builds or installs the libraries of others that the bench compares with, each from its registry
+# and in the version that is written down here.
+#
+# Usage: install.sh DIRECTORY
+# Everything goes into that directory. What cannot be had is named and left out: the bench then
+# reports it as missing.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd) && mkdir -p "$1" && there=$(cd "$1" && pwd) || exit 1
+
+main() {
+    absent=
+    for peer in rslock python node; do
+        echo "bench-peers: $peer"
+        "install_$peer" || absent="$absent $peer"
+    done
+    [ -z "$absent" ] || echo "bench-peers: could not be had:$absent" >&2
+}
+
+install_rslock() {
+    cargo build --quiet --release --locked --manifest-path "$here/rslock/Cargo.toml" \
+        --target-dir "$there/rslock"
+}
+
+install_python() {
+    [ -x "$there/python/bin/pip" ] || python3 -m venv "$there/python" || return 1
+    "$there/python/bin/pip" install --quiet --disable-pip-version-check \
+        --requirement "$here/python/requirements.txt"
+}
+
+install_node() {
+    mkdir -p "$there/node" || return 1
+    cp "$here/node/package.json" "$here/node/package-lock.json" "$there/node" || return 1
+    npm ci --prefix "$there/node" --silent --no-audit --no-fund
+}
+
+main

@@ -1,0 +1,143 @@
+//! Who is measured, and how each is started. The library, what it is compared with, and what
+//! others have made: those may be missing.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Outcome;
+use super::compile::{Programs, target_directory};
+use super::turns::Load;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Who {
+    Ours,
+    /// Raw sockets: blocking-style for one worker, one event loop for several.
+    Floor,
+    /// hiredis with the pauses of CRedLock.
+    Serial,
+    /// The same client, asking again after 0 to 5 ms.
+    Polling,
+    Rslock,
+    NodeRedlock,
+    RedisPy,
+    RedlockPy,
+    Pottery,
+}
+
+impl Who {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Ours,
+        Self::Floor,
+        Self::Serial,
+        Self::Polling,
+        Self::Rslock,
+        Self::NodeRedlock,
+        Self::RedisPy,
+        Self::RedlockPy,
+        Self::Pottery,
+    ];
+
+    /// Those to be better than: clients with whom one can lock on several servers.
+    pub(crate) const PEERS: [Self; 5] =
+        [Self::Serial, Self::Rslock, Self::NodeRedlock, Self::RedlockPy, Self::Pottery];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Floor => "floor",
+            Self::Serial => "hiredis",
+            Self::Polling => "hiredis, polling",
+            Self::Rslock => "rslock",
+            Self::NodeRedlock => "node redlock",
+            Self::RedisPy => "redis-py",
+            Self::RedlockPy => "redlock-py",
+            Self::Pottery => "pottery",
+        }
+    }
+}
+
+pub(crate) struct Contenders {
+    pub(crate) programs: Programs,
+    /// Where `make bench-peers` has put what others made.
+    peers: PathBuf,
+    sources: PathBuf,
+}
+
+impl Contenders {
+    pub(crate) fn prepare() -> Outcome<Self> {
+        Ok(Self {
+            programs: Programs::compile()?,
+            peers: target_directory()?.join("bench-peers"),
+            sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches").join("peers"),
+        })
+    }
+
+    /// Why one of them cannot be measured here.
+    pub(crate) fn missing(&self, who: Who) -> Option<String> {
+        let needed = match who {
+            Who::Ours | Who::Floor => return None,
+            Who::Serial | Who::Polling => return self.programs.without_hiredis.clone(),
+            Who::Rslock => self.rslock(),
+            Who::NodeRedlock => self.node_modules().join("redlock"),
+            Who::RedisPy | Who::RedlockPy | Who::Pottery => self.python(),
+        };
+        (!needed.exists()).then(|| "not installed: make bench-peers".to_owned())
+    }
+
+    /// The command up to the kind of load; what follows is the same for all.
+    pub(crate) fn command(&self, who: Who, load: Load) -> Command {
+        let mut command = self.program(who, load.workers());
+        if matches!(load, Load::Processes(_)) {
+            command.arg("--processes");
+        }
+        command
+    }
+
+    /// The library is named to the loader beforehand: the program asks for its soname, and no file
+    /// of that name stands beside the build.
+    pub(crate) fn with_library(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.path(program));
+        command.env("LD_PRELOAD", &self.programs.library);
+        command
+    }
+
+    pub(crate) fn program(&self, who: Who, workers: usize) -> Command {
+        match who {
+            Who::Ours => self.with_library("ours"),
+            Who::Floor if workers == 1 => Command::new(self.programs.path("floor")),
+            Who::Floor => Command::new(self.programs.path("loop")),
+            Who::Serial => Command::new(self.programs.path("serial")),
+            Who::Polling => with(Command::new(self.programs.path("serial")), ["--pause", "0", "5"]),
+            Who::Rslock => Command::new(self.rslock()),
+            Who::NodeRedlock => {
+                let mut command = Command::new("node");
+                command.env("NODE_PATH", self.node_modules());
+                command.arg(self.sources.join("node").join("peer.cjs"));
+                command
+            }
+            Who::RedisPy | Who::RedlockPy | Who::Pottery => {
+                // -B: nothing is to be written beside the sources.
+                let mut command = with(Command::new(self.python()), ["-B"]);
+                command.arg(self.sources.join("python").join("peer.py")).arg(who.name());
+                command
+            }
+        }
+    }
+
+    fn rslock(&self) -> PathBuf {
+        self.peers.join("rslock").join("release").join("rslock-peer")
+    }
+
+    fn node_modules(&self) -> PathBuf {
+        self.peers.join("node").join("node_modules")
+    }
+
+    fn python(&self) -> PathBuf {
+        self.peers.join("python").join("bin").join("python")
+    }
+}
+
+fn with<const N: usize>(mut command: Command, args: [&str; N]) -> Command {
+    command.args(args);
+    command
+}

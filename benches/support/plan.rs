@@ -1,0 +1,177 @@
+//! What is measured, how often, and how long it may take.
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::contenders::Who;
+use super::turns::{Fault, Load, Times, Turn};
+
+const MOST_SERVERS: usize = 5;
+
+/// Contenders that are too slow, or too far off, to be measured in every round.
+const NOW_AND_THEN: [Who; 3] = [Who::NodeRedlock, Who::RedlockPy, Who::Pottery];
+
+pub(crate) struct Plan {
+    pub(crate) short: bool,
+    pub(crate) budget: Duration,
+    pub(crate) only: Option<String>,
+    pub(crate) write: Option<PathBuf>,
+}
+
+/// Turns that are compared with one another, and so are taken in turn, round after round.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) servers: usize,
+    /// Its share of the time.
+    pub(crate) weight: f64,
+    pub(crate) rounds: usize,
+    pub(crate) turns: Vec<Planned>,
+}
+
+pub(crate) struct Planned {
+    pub(crate) turn: Turn,
+    pub(crate) times: Times,
+    /// In each so-and-so-many-th round it is taken.
+    pub(crate) every: usize,
+}
+
+impl Plan {
+    /// None if the arguments make no sense.
+    pub(crate) fn from_args() -> Option<Self> {
+        let mut plan =
+            Self { short: false, budget: Duration::from_secs(530), only: None, write: None };
+        let mut args = env::args().skip(1).filter(|a| a != "--bench");
+        while let Some(arg) = args.next() {
+            match &*arg {
+                "--short" => {
+                    plan.short = true;
+                    plan.budget = Duration::from_secs(50);
+                }
+                "--only" => plan.only = Some(args.next()?),
+                "--write" => plan.write = Some(args.next()?.into()),
+                _ => return None,
+            }
+        }
+        Some(plan)
+    }
+
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let mut parts =
+            vec![self.cycles(5), self.cycles(3), self.cycles(1), self.contention(), self.faults()];
+        parts.retain(|part| self.wants(part.name));
+        parts
+    }
+
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only.split(',').any(|it| it == part))
+    }
+
+    /// How many rounds the counting of system calls has.
+    pub(crate) fn counts(&self) -> usize {
+        if self.short { 1 } else { 3 }
+    }
+
+    fn times(&self, run_ms: u64) -> Times {
+        let warm = if self.short { 150 } else { 300 };
+        Times { warm: Duration::from_millis(warm), run: Duration::from_millis(run_ms) }
+    }
+
+    /// A resource for each worker.
+    fn cycles(&self, servers: usize) -> Part {
+        let (name, weight, rounds, seldom) = match (servers, self.short) {
+            (MOST_SERVERS, false) => ("5-servers", 33.0, 9, 4),
+            (MOST_SERVERS, true) => ("5-servers", 38.0, 2, 2),
+            (3, false) => ("3-servers", 12.0, 3, 3),
+            (_, false) => ("1-server", 12.0, 3, 3),
+            (3, true) => ("3-servers", 14.0, 1, 0),
+            (_, true) => ("1-server", 15.0, 1, 0),
+        };
+        let often = if servers == MOST_SERVERS { 2 } else { 1 };
+        let mut turns = Vec::new();
+        for workers in [1, 8, 64] {
+            for who in Who::ALL {
+                let every = match who {
+                    Who::Ours | Who::Floor => 1,
+                    // The best of the peers so far: a goal is beside it.
+                    Who::Rslock if workers == 8 => 1,
+                    Who::Rslock => often,
+                    Who::Serial if workers < 64 => often,
+                    Who::RedisPy if workers < 64 && servers == 1 => seldom.max(1),
+                    _ if NOW_AND_THEN.contains(&who) && workers < 64 => seldom,
+                    _ => 0,
+                };
+                let turn = healthy(who, servers, Load::Own(workers));
+                turns.push(Planned { turn, every, ..self.planned(1000, 400) });
+            }
+        }
+        part(name, servers, weight, rounds, turns)
+    }
+
+    /// One resource for all, on five servers.
+    fn contention(&self) -> Part {
+        let rounds = if self.short { 1 } else { 5 };
+        let seldom = if self.short { 0 } else { 3 };
+        let mut turns = Vec::new();
+        let mut plan = |who, load, every| {
+            let turn = healthy(who, MOST_SERVERS, load);
+            turns.push(Planned { turn, every, ..self.planned(1500, 800) });
+        };
+        for load in [Load::Threads(8), Load::Processes(8)] {
+            plan(Who::Ours, load, 1);
+            plan(Who::Polling, load, 1);
+            plan(Who::Serial, load, seldom);
+        }
+        plan(Who::Ours, Load::Threads(64), 1);
+        plan(Who::Rslock, Load::Threads(8), seldom);
+        for who in NOW_AND_THEN {
+            plan(who, Load::Threads(8), seldom);
+        }
+        part("contention", MOST_SERVERS, 19.0, rounds, turns)
+    }
+
+    /// One thread, and one of five servers in trouble.
+    fn faults(&self) -> Part {
+        let rounds = if self.short { 2 } else { 7 };
+        let mut turns = Vec::new();
+        for fault in [Fault::None, Fault::Frozen, Fault::Killed, Fault::Slow] {
+            let ours = Turn { fault, ..alone(Who::Ours) };
+            turns.push(Planned { turn: ours, every: 1, ..self.planned(1500, 500) });
+            if fault == Fault::None || self.short {
+                continue;
+            }
+            for who in Who::PEERS {
+                // Once is enough: most of them either lock or do not.
+                let turn = Turn { fault, ..alone(who) };
+                turns.push(Planned { turn, every: rounds, ..self.planned(1000, 500) });
+            }
+        }
+        part("faults", MOST_SERVERS, 22.0, rounds, turns)
+    }
+
+    fn planned(&self, run_ms: u64, short_run_ms: u64) -> Planned {
+        let times = self.times(if self.short { short_run_ms } else { run_ms });
+        Planned { turn: healthy(Who::Ours, 1, Load::Own(1)), times, every: 1 }
+    }
+}
+
+fn part(
+    name: &'static str,
+    servers: usize,
+    weight: f64,
+    rounds: usize,
+    mut turns: Vec<Planned>,
+) -> Part {
+    turns.retain(|planned| planned.every > 0);
+    Part { name, servers, weight, rounds, turns }
+}
+
+/// One contender on servers that others use before and after it.
+pub(crate) fn healthy(who: Who, servers: usize, load: Load) -> Turn {
+    Turn { who, servers, load, fault: Fault::None, fresh: false }
+}
+
+/// One thread on five servers of its own.
+pub(crate) fn alone(who: Who) -> Turn {
+    Turn { fresh: true, ..healthy(who, MOST_SERVERS, Load::Own(1)) }
+}

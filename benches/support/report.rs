@@ -1,0 +1,99 @@
+//! The words around the table, and where it all goes.
+
+use std::fmt::Write;
+use std::fs;
+
+use super::Outcome;
+use super::compile::target_directory;
+use super::contenders::Who;
+use super::footprint::{Calls, Idle};
+use super::machine;
+use super::picture;
+use super::plan::Plan;
+use super::results::{BUSY, Results};
+use super::rows;
+use super::table::{Goals, Table};
+
+/// What stands in BENCH.md above the table.
+const INTRODUCTION: &str = include_str!("../introduction.md");
+
+/// The part of the plan that the picture shows.
+const PICTURED: &str = "5-servers";
+
+pub(crate) struct Measured {
+    pub(crate) results: Results,
+    pub(crate) calls: Option<Calls>,
+    pub(crate) idle: Vec<Idle>,
+}
+
+/// Prints the table, draws the picture, and writes both to a file where that was asked for.
+pub(crate) fn publish(plan: &Plan, measured: &Measured) -> Outcome<()> {
+    let text = text(plan, measured);
+    println!("{text}");
+    let svg = picture::draw(&measured.results);
+    if plan.wants(PICTURED) {
+        let path = target_directory()?.join("bench").join("latency.svg");
+        fs::write(&path, &svg)?;
+        println!("The distributions: {}", path.display());
+    }
+    if let Some(file) = &plan.write {
+        let beside = file.with_extension("svg");
+        let name = beside.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        fs::write(&beside, svg)?;
+        fs::write(file, INTRODUCTION.replace("{picture}", &name) + "\n" + &text)?;
+        println!("Written: {}, {}", file.display(), beside.display());
+    }
+    Ok(())
+}
+
+fn text(plan: &Plan, measured: &Measured) -> String {
+    let results = &measured.results;
+    let mut columns = results.contenders();
+    columns.insert(Who::Ours);
+    columns.extend(measured.calls.iter().flat_map(|calls| &calls.by).map(|it| it.0));
+    let mut table = Table::new(columns.into_iter().collect());
+    rows::one_thread(&mut table, results);
+    rows::many_threads(&mut table, results);
+    rows::contention(&mut table, results);
+    rows::faults(&mut table, results);
+    rows::footprint(&mut table, measured.calls.as_ref(), &measured.idle);
+    rows::correctness(&mut table, results);
+    rows::fewer_servers(&mut table, results);
+    let (mut text, goals) = table.finish();
+    text.push('\n');
+    circumstances(&mut text, plan, results, &goals);
+    text
+}
+
+// Writing to a string does not fail.
+fn circumstances(text: &mut String, plan: &Plan, results: &Results, goals: &Goals) {
+    let _ = writeln!(text, "- Goals: {} met, {} missed", goals.met, goals.missed.len());
+    for missed in &goals.missed {
+        let _ = writeln!(text, "  - missed: {missed}");
+    }
+    let _ = writeln!(text, "{}", machine::description());
+    let form = if plan.short { " --short" } else { "" };
+    let only = plan.only.as_ref().map_or_else(String::new, |it| format!(" --only {it}"));
+    let _ = writeln!(text, "- Command: `cargo bench --bench lock --{form}{only}`");
+    let _ = writeln!(text, "- {}", disturbance(results));
+    for (who, why) in results.absent() {
+        let _ = writeln!(text, "- Missing: {}: {why}", who.name());
+    }
+    for why in results.failures() {
+        let _ = writeln!(text, "- Failed: {why}");
+    }
+}
+
+/// For the reader to judge the rest by: on a busy machine the slowest hundredth is not ours.
+fn disturbance(results: &Results) -> String {
+    let shares = results.disturbances();
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let disturbed = shares.iter().filter(|&&it| it > BUSY).count();
+    format!(
+        "Other programs used up to {:.0} % of the machine meanwhile, and more than {:.0} % in \
+         {disturbed} of {} runs of ours and of the floor",
+        most * 100.0,
+        BUSY * 100.0,
+        shares.len(),
+    )
+}

@@ -1,0 +1,246 @@
+//! Which rows the table has, and what each is to show.
+
+use super::contenders::Who;
+use super::figures::Spread;
+use super::footprint::{Calls, Idle};
+use super::plan::{alone, healthy};
+use super::results::Results;
+use super::table::{Goal, Table, number};
+use super::turns::{End, Fault, Load, Turn};
+
+const SERVERS: usize = 5;
+
+/// What a row shows of the turns that differ in nothing but the contender.
+struct Row<'a> {
+    what: String,
+    turn: Turn,
+    name: &'a str,
+    unit: &'a str,
+}
+
+const LOCK: &str = "lock_p50_us";
+const LOCK_SLOW: &str = "lock_p99_us";
+const UNLOCK: &str = "unlock_p50_us";
+const UNLOCK_SLOW: &str = "unlock_p99_us";
+const CPU: &str = "cpu_us";
+
+pub(crate) fn one_thread(table: &mut Table, results: &Results) {
+    let ours = healthy(Who::Ours, SERVERS, Load::Own(1));
+    let goal = Goal::AtMost(1.10);
+    for (what, name, unit, goal) in [
+        ("lock, median", LOCK, "µs", goal),
+        ("unlock, median", UNLOCK, "µs", goal),
+        ("processor time per cycle", CPU, "µs", Goal::AtMost(1.15)),
+        ("cycles/s", "per_s", "", Goal::None),
+        ("lock, 99th percentile", LOCK_SLOW, "µs", Goal::None),
+        ("unlock, 99th percentile", UNLOCK_SLOW, "µs", Goal::None),
+        ("the servers' processor time per cycle", "servers_cpu_us", "µs", Goal::None),
+        ("private memory of the process", "memory_kib", "KiB", Goal::None),
+    ] {
+        let what = format!("1 thread, 5 servers: {what}");
+        let row = Row { what, turn: ours, name, unit };
+        beside(table, results, &row, (ours.by(Who::Floor), "floor"), goal);
+    }
+}
+
+pub(crate) fn many_threads(table: &mut Table, results: &Results) {
+    for (workers, goal) in [(8, Goal::AtLeast(0.60)), (64, Goal::None)] {
+        let ours = healthy(Who::Ours, SERVERS, Load::Own(workers));
+        for (what, name, unit, goal) in [
+            ("cycles/s", "per_s", "", goal),
+            ("lock, median", LOCK, "µs", Goal::None),
+            ("lock, 99th percentile", LOCK_SLOW, "µs", Goal::None),
+            ("processor time per cycle", CPU, "µs", Goal::None),
+            ("the servers' processor time per cycle", "servers_cpu_us", "µs", Goal::None),
+        ] {
+            let what = format!("{workers} threads, {workers} resources, 5 servers: {what}");
+            let row = Row { what, turn: ours, name, unit };
+            beside(table, results, &row, (ours.by(Who::Floor), "event loop"), goal);
+        }
+        if workers == 8 {
+            beside_best_peer(table, results, ours);
+        } else {
+            let few = healthy(Who::Ours, SERVERS, Load::Own(8));
+            let what = "64 threads beside 8 threads, 5 servers: cycles/s".to_owned();
+            let row = Row { what, turn: ours, name: "per_s", unit: "" };
+            beside(table, results, &row, (few, "8 threads"), Goal::AtLeast(1.0));
+        }
+    }
+}
+
+fn beside_best_peer(table: &mut Table, results: &Results, ours: Turn) {
+    let speed = |who: &Who| results.spread(ours.by(*who), "per_s").map_or(0.0, |s| s.median);
+    let best = Who::PEERS.into_iter().max_by(|a, b| speed(a).total_cmp(&speed(b)));
+    let best = best.filter(|who| speed(who) > 0.0).unwrap_or(Who::Rslock);
+    let what = "8 threads beside the best peer, 5 servers: cycles/s".to_owned();
+    let row = Row { what, turn: ours, name: "per_s", unit: "" };
+    beside(table, results, &row, (ours.by(best), best.name()), Goal::AtLeast(1.5));
+}
+
+pub(crate) fn fewer_servers(table: &mut Table, results: &Results) {
+    for servers in [3, 1] {
+        for workers in [1, 8, 64] {
+            let ours = healthy(Who::Ours, servers, Load::Own(workers));
+            for (what, name, unit) in [
+                ("cycles/s", "per_s", ""),
+                ("lock, median", LOCK, "µs"),
+                ("lock, 99th percentile", LOCK_SLOW, "µs"),
+                ("processor time per cycle", CPU, "µs"),
+            ] {
+                let plural = |n| if n == 1 { "" } else { "s" };
+                let threads = format!("{workers} thread{}", plural(workers));
+                let what = format!("{threads}, {servers} server{}: {what}", plural(servers));
+                let base = if workers == 1 { "floor" } else { "event loop" };
+                let row = Row { what, turn: ours, name, unit };
+                beside(table, results, &row, (ours.by(Who::Floor), base), Goal::None);
+            }
+        }
+    }
+}
+
+pub(crate) fn contention(table: &mut Table, results: &Results) {
+    for (load, whose, goal) in [
+        (Load::Threads(8), "8 threads, one resource", Goal::AtLeast(0.8)),
+        (Load::Processes(8), "8 processes, one resource", Goal::AtLeast(0.4)),
+        (Load::Threads(64), "64 threads, one resource", Goal::None),
+    ] {
+        let ours = healthy(Who::Ours, SERVERS, load);
+        let row = |what: &str, name, unit| Row {
+            what: format!("{whose}: {what}"),
+            turn: ours,
+            name,
+            unit,
+        };
+        let share = row("hand-overs, as a share of what the hold allows", "of_hold", "");
+        by_itself(table, results, &share, goal);
+        by_itself(table, results, &row("hand-overs/s", "handovers_per_s", ""), Goal::None);
+        if let Load::Processes(_) = load {
+            let polling = (ours.by(Who::Polling), "polling");
+            let requests = row("requests per hand-over", "requests", "");
+            beside(table, results, &requests, polling, Goal::LessThan(1.0));
+            by_itself(table, results, &row("attempts per hand-over", "attempts", ""), Goal::None);
+        }
+        for (what, name, unit) in [
+            ("real hold", "hold_us", "µs"),
+            ("wait, median", LOCK, "µs"),
+            ("wait, 99th percentile", LOCK_SLOW, "µs"),
+            ("least locks of a worker by most", "evenness", ""),
+            ("processor time per hand-over", "handover_cpu_us", "µs"),
+        ] {
+            by_itself(table, results, &row(what, name, unit), Goal::None);
+        }
+    }
+}
+
+pub(crate) fn faults(table: &mut Table, results: &Results) {
+    let healthy = alone(Who::Ours);
+    for (fault, whats) in
+        [(Fault::Frozen, "frozen"), (Fault::Killed, "killed"), (Fault::Slow, "5 ms slow")]
+    {
+        for (what, name) in [
+            ("lock, median", LOCK),
+            ("lock, 99th percentile", LOCK_SLOW),
+            ("unlock, median", UNLOCK),
+            ("unlock, 99th percentile", UNLOCK_SLOW),
+        ] {
+            let what = format!("one of five {whats}: {what}");
+            let row = Row { what, turn: Turn { fault, ..healthy }, name, unit: "µs" };
+            beside(table, results, &row, (healthy, "healthy"), Goal::AtMost(1.10));
+        }
+    }
+}
+
+pub(crate) fn footprint(table: &mut Table, calls: Option<&Calls>, idle: &[Idle]) {
+    if let Some(calls) = calls {
+        let of = |who| calls.by.iter().find(|it| it.0 == who).map(|it| number(it.1));
+        let cell = |who| of(who).unwrap_or_default();
+        let what = "1 thread, 5 servers: system calls per cycle";
+        table.row(what, cell, ratio_text(calls.ratio, "floor"), Goal::AtMost(1.2));
+    }
+    for it in idle {
+        let servers =
+            if it.servers == 1 { "1 server".to_owned() } else { format!("{} servers", it.servers) };
+        let mut row = |what: &str, value: f64, unit: &str, goal| {
+            let cell = |who| match who {
+                Who::Ours => format!("{value:.0} {unit}").trim_end().to_owned(),
+                _ => String::new(),
+            };
+            let what = format!("idle manager, {servers}: {what}");
+            table.row(&what, cell, (value, String::new()), Goal::AtMost(goal));
+        };
+        row("memory", it.kib, "KiB", 64.0 + 32.0 * it.servers as f64);
+        row("threads", it.threads, "", 0.0);
+    }
+}
+
+/// Speed is worth nothing where the lock was not had, or two had it.
+pub(crate) fn correctness(table: &mut Table, results: &Results) {
+    for (what, name) in
+        [("calls that failed, all runs", "failed"), ("two holders at once, all runs", "overlaps")]
+    {
+        let total = |who| results.total(who, name);
+        let cell = |who| total(who).map_or_else(String::new, |it| format!("{it:.0}"));
+        if let Some(ours) = total(Who::Ours) {
+            table.row(what, cell, (ours, String::new()), Goal::AtMost(0.0));
+        }
+    }
+}
+
+/// A figure that counts beside another one, round by round.
+fn beside(
+    table: &mut Table,
+    results: &Results,
+    row: &Row<'_>,
+    (other, base): (Turn, &str),
+    goal: Goal,
+) {
+    let ratio = results.ratio(row.turn, other, row.name);
+    if any(results, row.turn) {
+        table.row(&row.what, |who| cell(results, row, who), ratio_text(ratio, base), goal);
+    }
+}
+
+/// A figure that counts by itself.
+fn by_itself(table: &mut Table, results: &Results, row: &Row<'_>, goal: Goal) {
+    let ours = results.spread(row.turn, row.name);
+    let text = ours.map_or_else(String::new, |s| format!("({:.2}–{:.2})", s.least, s.most));
+    let text = if matches!(goal, Goal::None) { String::new() } else { text };
+    if any(results, row.turn) {
+        let value = ours.map_or(f64::NAN, |s| s.median);
+        table.row(&row.what, |who| cell(results, row, who), (value, text), goal);
+    }
+}
+
+fn any(results: &Results, turn: Turn) -> bool {
+    Who::ALL.into_iter().any(|who| !results.records(turn.by(who)).is_empty())
+}
+
+fn ratio_text(ratio: Option<Spread>, base: &str) -> (f64, String) {
+    match ratio {
+        None => (f64::NAN, String::new()),
+        Some(Spread { median, least, most }) => {
+            (median, format!("{median:.2} × {base} ({least:.2}–{most:.2})"))
+        }
+    }
+}
+
+/// The median, or in a word why there is none.
+fn cell(results: &Results, row: &Row<'_>, who: Who) -> String {
+    let turn = row.turn.by(who);
+    let records = results.records(turn);
+    if records.is_empty() {
+        return String::new();
+    }
+    let locks = results.spread(turn, "cycles").map_or(0.0, |s| s.median)
+        - results.spread(turn, "failed").map_or(0.0, |s| s.median);
+    if locks <= 0.0 {
+        let hung = records.iter().any(|record| matches!(record.end, End::Hung));
+        return if hung { "hung" } else { "no lock" }.to_owned();
+    }
+    let value = results.spread(turn, row.name).map_or(f64::NAN, |s| s.median);
+    match row.unit {
+        _ if value.is_nan() => "–".to_owned(),
+        "µs" if value >= 10_000.0 => format!("{} ms", number(value / 1e3)),
+        unit => format!("{} {unit}", number(value)).trim_end().to_owned(),
+    }
+}

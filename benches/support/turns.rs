@@ -1,0 +1,193 @@
+//! A turn: one contender, under one load, on so many servers, one of which may have a fault.
+
+use std::time::Duration;
+
+use super::Outcome;
+use super::contenders::{Contenders, Who};
+use super::figures::Figures;
+use super::machine::{Usage, private_memory};
+use super::servers::Servers;
+use super::talk::{Hung, Talk};
+
+/// How long a program may take to start, and beyond the time it was told to run, before it counts
+/// as hung.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// With a fault the question is whether there is an answer at all: that takes less patience.
+const GRACE_IN_FAULT: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Load {
+    /// So many workers, a resource for each.
+    Own(usize),
+    /// Threads, or tasks, that all want one resource.
+    Threads(usize),
+    /// Processes that all want one resource.
+    Processes(usize),
+}
+
+impl Load {
+    pub(crate) fn workers(self) -> usize {
+        match self {
+            Self::Own(count) | Self::Threads(count) | Self::Processes(count) => count,
+        }
+    }
+
+    fn mode(self) -> &'static str {
+        match self {
+            Self::Own(_) => "cycles",
+            Self::Threads(_) | Self::Processes(_) => "contend",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    None,
+    /// Stopped: it stays connected and does not answer.
+    Frozen,
+    Killed,
+    /// Answers five milliseconds late.
+    Slow,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    pub(crate) who: Who,
+    pub(crate) servers: usize,
+    pub(crate) load: Load,
+    pub(crate) fault: Fault,
+    /// Whether the servers are started for this turn alone, as those of a turn with a fault are.
+    pub(crate) fresh: bool,
+}
+
+impl Turn {
+    pub(crate) fn by(self, who: Who) -> Self {
+        Self { who, ..self }
+    }
+
+    fn is_contended(self) -> bool {
+        !matches!(self.load, Load::Own(_))
+    }
+}
+
+/// How long to warm up, and to measure.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) warm: Duration,
+    pub(crate) run: Duration,
+}
+
+pub(crate) enum End {
+    Figures(Figures),
+    Hung,
+    Failed(String),
+}
+
+pub(crate) struct Record {
+    pub(crate) round: usize,
+    /// The share of the machine that others used meanwhile.
+    pub(crate) by_others: f64,
+    pub(crate) end: End,
+}
+
+/// A contender that fails or hangs is a result, too.
+pub(crate) fn take(
+    turn: Turn,
+    round: usize,
+    key: &str,
+    times: Times,
+    contenders: &Contenders,
+    servers: &Servers,
+) -> Outcome<Record> {
+    let mut by_others = 0.0;
+    let end = match run(turn, round, key, times, contenders, servers) {
+        Ok((figures, others)) => {
+            by_others = others;
+            End::Figures(figures)
+        }
+        Err(why) => {
+            super::process::go_on()?;
+            if why.is::<Hung>() { End::Hung } else { End::Failed(why.to_string()) }
+        }
+    };
+    Ok(Record { round, by_others, end })
+}
+
+fn run(
+    turn: Turn,
+    round: usize,
+    key: &str,
+    times: Times,
+    contenders: &Contenders,
+    servers: &Servers,
+) -> Outcome<(Figures, f64)> {
+    // Each server gets its turn to fail.
+    let victim = round % turn.servers;
+    let slow = match turn.fault {
+        Fault::Slow => Some(servers.delay(victim, contenders)?),
+        _ => None,
+    };
+    let mut ports = servers.ports();
+    if let Some(slow) = &slow {
+        ports[victim].clone_from(&slow.port);
+    }
+    let mut talk = Talk::begin(&mut command(turn, key, times, contenders, &ports))?;
+    talk.expect("ready", times.warm + GRACE)?;
+    let memory = private_memory(talk.process_id());
+    talk.say("go")?;
+    talk.expect("running", GRACE)?;
+    match turn.fault {
+        Fault::Frozen => servers.freeze(victim),
+        Fault::Killed => servers.kill(victim),
+        Fault::None | Fault::Slow => {}
+    }
+    let bystander = slow.as_ref().map(super::servers::Delay::process_id);
+    let before = Usage::now(servers.processes(), bystander);
+    let sent_before = if turn.is_contended() { servers.requests()? } else { (0, 0) };
+    let grace = if turn.fault == Fault::None { GRACE } else { GRACE_IN_FAULT };
+    let mut figures = Figures::parse(&talk.hear(times.run + grace)?)?;
+    let after = Usage::now(servers.processes(), bystander);
+    if turn.is_contended() {
+        let (sent, sets) = servers.requests()?;
+        derive_contention(&mut figures, sent - sent_before.0, sets - sent_before.1, turn.servers);
+    }
+    derive(&mut figures, memory, before.servers_us_until(&after));
+    let its_own = Duration::try_from_secs_f64(figures.get("busy_us") / 1e6).unwrap_or_default();
+    Ok((figures, before.by_others_until(&after, its_own)))
+}
+
+fn command(
+    turn: Turn,
+    key: &str,
+    times: Times,
+    contenders: &Contenders,
+    ports: &[String],
+) -> std::process::Command {
+    let mut command = contenders.command(turn.who, turn.load);
+    command
+        .args([turn.load.mode(), &turn.load.workers().to_string(), key])
+        .args([times.warm, times.run].map(|t| t.as_millis().to_string()))
+        .args(ports);
+    command
+}
+
+fn derive(figures: &mut Figures, memory_kib: f64, servers_us: f64) {
+    let cycles = figures.get("cycles");
+    figures.set("per_s", cycles / figures.get("seconds"));
+    figures.set("cpu_us", figures.get("busy_us") / cycles);
+    figures.set("servers_cpu_us", servers_us / cycles);
+    figures.set("memory_kib", memory_kib);
+}
+
+/// An attempt puts one SET on every server.
+fn derive_contention(figures: &mut Figures, sent: u64, sets: u64, servers: usize) {
+    let handovers = figures.get("handovers");
+    let per_s = handovers / figures.get("seconds");
+    figures.set("handovers_per_s", per_s);
+    figures.set("of_hold", per_s * figures.get("hold_us") / 1e6);
+    figures.set("requests", sent as f64 / handovers);
+    figures.set("attempts", sets as f64 / servers as f64 / handovers);
+    figures.set("handover_cpu_us", figures.get("busy_us") / handovers);
+    figures.set("evenness", figures.get("least") / figures.get("most"));
+}
