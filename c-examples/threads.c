@@ -80,8 +80,6 @@ int main(int argc, char **argv) {
     for (int i = 0; i < (argc > 1 ? argc - 1 : 3); i++) {
         add_server(argc > 1 ? argv[i + 1] : usual[i]);
     }
-    /* Under contention a short pause is worth it: the lock is held for a moment only. */
-    RedLock_SetRetry(rl, 1, 5);
     /* One failure said here is better than one from each thread. */
     if (RedLock_Connect(rl, 0) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", RedLock_ErrorMessage(rl));

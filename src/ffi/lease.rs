@@ -9,6 +9,7 @@ use super::{guard, shared_lease};
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::lease::Lease;
+use crate::process::this_thread;
 
 /// One lock, held or not: resource, token, validity and, after a failed call, the reason in
 /// words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
@@ -163,12 +164,6 @@ impl Drop for Turn<'_> {
 }
 
 const NOBODY: usize = 0;
-
-/// A number that no two threads have at the same time.
-fn this_thread() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|it| ptr::from_ref(it).addr())
-}
 
 /// A lease as C sees it: the strings are kept where a pointer to them stays good.
 #[derive(Default)]

@@ -107,9 +107,10 @@ pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> R
     })
 }
 
-/// Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long all locking calls pause
-/// between two tries. The pause is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock
-/// class; there is none after the last try.
+/// Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long callers pause between two
+/// tries. The pause of those two is random in [delay_ms / 2, 3 * delay_ms / 2), as in the CRedLock
+/// class; there is none after the last try. RedLock_TryLock begins with shorter ones, and pauses
+/// for less than 3 * delay_ms / 2 at most.
 ///
 /// @param rl       the manager.
 /// @param count    tries in all, at least 1. Default 3.
@@ -191,6 +192,11 @@ pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *mut RedLock) -> *const c_char
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.
 ///
+/// Callers that want one resource through one manager stand in line: the first of them asks the
+/// servers, and RedLock_Unlock hands the lock over to the first in line within a round trip, even
+/// in the middle of its pause. Every 200 ms (every 40 ms while other processes want the lock) it is
+/// released openly instead, and the line stands back for up to 8 ms, so that others get it, too.
+///
 /// @param rl       the manager.
 /// @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
 ///                 servers, as given.
@@ -213,8 +219,10 @@ pub unsafe extern "C" fn RedLock_Lock(
     lease_call(rl, lease, |manager, lease| manager.lock(text(resource, "resource")?, ttl_ms, lease))
 }
 
-/// Takes a lock, trying for a time rather than a number of times. RedLock_SetRetry gives the
-/// pause between two tries, not their number.
+/// Takes a lock, trying for a time rather than a number of times. Callers stand in line as for
+/// RedLock_Lock. The pause between two tries is random, from nothing up to a bound: four round
+/// trips at first, doubled by each refusal up to what RedLock_SetRetry allows, no more than 16 ms
+/// while the lock changes hands, and never past the moment when the lock can have expired.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.

@@ -41,6 +41,7 @@ struct InLine<'a, X: Transport<Inquiry>, E: Entropy> {
     ttl_ms: i64,
     plan: Plan,
     tries: i64,
+    has_asked: bool,
     backoff: Backoff,
     /// Drawn, and not sent to any server yet.
     token: Option<Token>,
@@ -70,6 +71,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             ttl_ms,
             plan,
             tries: 0,
+            has_asked: false,
             backoff: Backoff::default(),
             token: None,
             number: Some(self.lines.join(&resource, now)),
@@ -188,29 +190,26 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
     /// Asks the servers, if it is this caller's turn.
     fn try_once(&mut self) -> Result<Taken, Miss> {
         let locker = self.locker;
-        let mut now = locker.transport.now();
+        let now = locker.transport.now();
         let is_last = match self.plan {
             Plan::Tries(count) => self.tries + 1 >= count,
             Plan::Until(until) => until <= now.plus(STAND_BACK),
         };
         let is_urgent = is_last || matches!(self.plan, Plan::Tries(_));
-        loop {
-            match locker.lines.begin(self.resource, self.number(), is_urgent, now) {
-                Leave::Granted => break,
-                Leave::Refused(None) if is_last => self.watch_the_first()?,
-                Leave::Refused(words) => {
-                    self.tries += 1;
-                    return Err(Miss::Behind(words.unwrap_or_else(Self::others_first)));
-                }
-            }
-            now = locker.transport.now();
+        let manners = (is_urgent, is_last);
+        let leave = locker.lines.begin(self.resource, self.number(), manners, now);
+        self.tries += 1;
+        match leave {
+            Leave::Granted => {}
+            Leave::Held { left_ms } => return Err(Miss::Behind(held_here(left_ms))),
+            Leave::NotYet => return Err(Miss::Behind(others_first())),
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
         let cut = match self.plan {
-            Plan::Until(until) if self.tries > 0 => last_try_end(until, now),
+            Plan::Until(until) if self.has_asked => last_try_end(until, now),
             _ => Moment::NEVER,
         };
-        self.tries += 1;
+        self.has_asked = true;
         let bid = self.bid(Moment::NEVER)?;
         match locker.meet_if_needed(now, cut, self.ttl_ms) {
             Ok(now) => self.judge(locker.attempt(self.resource, &bid, now, cut)),
@@ -231,11 +230,10 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
 
     /// Tells the line what the servers said.
     fn note(&mut self, miss: Miss) -> Miss {
-        if let Miss::Votes(status, inquiry) = &miss {
+        if let Miss::Votes(status, _) = &miss {
             let locker = self.locker;
-            let error = inquiry.error(*status, &locker.endpoints);
-            let now = locker.transport.now();
-            locker.call_off(locker.lines.refused(self.resource, self.number(), error, now));
+            let (is_taken, now) = (*status == Status::Taken, locker.transport.now());
+            locker.lines.refused(self.resource, self.number(), is_taken, now);
         }
         miss
     }
@@ -270,13 +268,18 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
     /// Waits until it is this caller's turn, or its time is up. Whoever releases the lock meanwhile
     /// may ask on its behalf: then these are the answers.
     fn stand_by(&mut self, wait: Wait) -> Result<Option<Answers>, Miss> {
-        let bid = self.bid(wait.until)?;
+        let end = match self.plan {
+            Plan::Until(until) if self.has_asked => until,
+            _ => Moment::NEVER,
+        };
+        let bid = self.bid(end)?;
         let (lines, transport) = (&self.locker.lines, &self.locker.transport);
         loop {
             let answers = transport.stand_by(|name, now| {
                 lines.stand_by(self.resource, self.number(), (name, bid), wait, now)
             });
             if answers.is_some() {
+                self.has_asked = true;
                 return Ok(answers);
             }
             let now = transport.now();
@@ -290,16 +293,6 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
                 return Ok(None);
             }
         }
-    }
-
-    /// Waits for what the first in line is told.
-    fn watch_the_first(&mut self) -> Result<(), Miss> {
-        let bid = self.bid(Moment::NEVER)?;
-        let (lines, transport) = (&self.locker.lines, &self.locker.transport);
-        let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
-        transport.stand_by(|name, now| lines.watch(self.resource, self.number(), (name, bid), now));
-        lines.stand_up(self.resource, self.number(), wait, transport.now());
-        Ok(())
     }
 
     fn bid(&mut self, end: Moment) -> Result<Bid, Miss> {
@@ -321,10 +314,6 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
             self.locker.call_off(told);
         }
     }
-
-    fn others_first() -> Error {
-        Error::new(Status::Taken, "other callers of this manager want the resource, and came first")
-    }
 }
 
 impl<X: Transport<Inquiry>, E: Entropy> Drop for InLine<'_, X, E> {
@@ -334,6 +323,15 @@ impl<X: Transport<Inquiry>, E: Entropy> Drop for InLine<'_, X, E> {
             self.locker.call_off(self.locker.lines.leave(self.resource, number, now));
         }
     }
+}
+
+fn held_here(left_ms: i64) -> Error {
+    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+    Error::new(Status::Taken, words)
+}
+
+fn others_first() -> Error {
+    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::error::{Error, Status};
 use crate::lease::Hold;
+use crate::process::this_thread;
 use crate::token::Token;
 
 /// How long a lock is handed on within a manager before others get their chance: with rivals about,
@@ -57,10 +57,10 @@ struct Line<S> {
     hold: Option<Arc<Hold>>,
     /// Whether the servers are being asked, by the first in line or on behalf of it.
     is_asking: bool,
+    /// Whether they are, although this manager has the lock.
+    asks_in_vain: bool,
     /// From when on the first in line may ask without a pause, since the lock was let go of.
     open_at: Option<Moment>,
-    /// What the servers last said to the first in line.
-    refusal: Option<Error>,
     /// Since when the lock was handed on, and nobody else had a chance.
     run_since: Moment,
     /// When another process was last seen to have the lock.
@@ -69,9 +69,15 @@ struct Line<S> {
 
 struct Caller<S> {
     number: u64,
+    thread: usize,
     standby: Option<Standby<S>>,
-    /// Whether it only waits for what the first is told.
-    is_curious: bool,
+}
+
+/// Where a caller stands.
+enum Place {
+    First,
+    Behind,
+    Apart,
 }
 
 /// A caller that waits at the transport.
@@ -96,8 +102,10 @@ pub(crate) struct Bid {
 pub(crate) enum Leave {
     /// It may, and is taken to do it.
     Granted,
-    /// It is not its turn. What it would be told, if that is known.
-    Refused(Option<Error>),
+    /// This manager has the lock, for so long.
+    Held { left_ms: i64 },
+    /// It is not its turn.
+    NotYet,
 }
 
 /// What a caller that stands by has to wait for.
@@ -120,11 +128,14 @@ pub(crate) enum Next<S> {
 
 impl<S: Copy> Lines<S> {
     /// A caller that wants the resource. Returns its number.
+    ///
+    /// One whose thread stands in that line already would wait for itself: it is a logger's, made
+    /// from within the other's call. It is left out of the line, and asks when it likes.
     pub(crate) fn join(&self, resource: &Arc<[u8]>, now: Moment) -> u64 {
         let mut state = self.state();
         state.last_number += 1;
         let number = state.last_number;
-        let caller = Caller { number, standby: None, is_curious: false };
+        let caller = Caller { number, thread: this_thread(), standby: None };
         if let Some(line) = state.lines.get_mut(resource) {
             line.join(caller);
         } else {
@@ -135,73 +146,76 @@ impl<S: Copy> Lines<S> {
     }
 
     /// Whether the caller may ask the servers. `is_urgent`: even if this manager has the lock, and
-    /// although it would be better manners to stand back.
+    /// although it would be better manners to stand back. `is_last`: also out of turn, for what
+    /// the first in line was told may be old.
     pub(crate) fn begin(
         &self,
         resource: &[u8],
         number: u64,
-        is_urgent: bool,
+        (is_urgent, is_last): (bool, bool),
         now: Moment,
     ) -> Leave {
         let mut state = self.state();
         let Some(line) = state.lines.get_mut(resource) else { return Leave::Granted };
         line.forget_ended(now);
-        let stands_back = line.hold.is_some() || line.open_at.is_some_and(|it| it > now);
-        if !line.is_first(number) || (stands_back && !is_urgent) {
-            return Leave::Refused(line.words(now));
+        match line.place(number) {
+            Place::First => {}
+            Place::Apart => return Leave::Granted,
+            Place::Behind => {
+                return match &line.hold {
+                    Some(hold) => Leave::Held { left_ms: hold.remaining_ms(now) },
+                    None if is_last => Leave::Granted,
+                    None => Leave::NotYet,
+                };
+            }
         }
-        (line.open_at, line.is_asking, line.run_since) = (None, true, now);
+        if let Some(hold) = line.hold.as_ref().filter(|_| !is_urgent) {
+            return Leave::Held { left_ms: hold.remaining_ms(now) };
+        }
+        if line.open_at.is_some_and(|it| it > now) && !is_urgent {
+            return Leave::NotYet;
+        }
+        (line.open_at, line.run_since) = (None, now);
+        (line.is_asking, line.asks_in_vain) = (true, line.hold.is_some());
         Leave::Granted
     }
 
-    /// The servers have refused the caller. Returns who is to be told.
-    pub(crate) fn refused(
-        &self,
-        resource: &[u8],
-        number: u64,
-        error: Error,
-        now: Moment,
-    ) -> Vec<S> {
+    /// The servers have refused the caller; perhaps because somebody else has the lock.
+    pub(crate) fn refused(&self, resource: &[u8], number: u64, is_taken: bool, now: Moment) {
         let mut state = self.state();
-        let Some(line) = state.lines.get_mut(resource).filter(|it| it.is_first(number)) else {
-            return Vec::new();
-        };
-        line.is_asking = false;
-        if error.status() == Status::Taken && line.hold.is_none() {
-            line.rival_at = Some(now);
+        if let Some(line) = state.lines.get_mut(resource).filter(|it| it.is_first(number)) {
+            line.is_asking = false;
+            if is_taken && !line.asks_in_vain {
+                line.rival_at = Some(now);
+            }
         }
-        line.refusal = Some(error);
-        line.curious().collect()
     }
 
     /// The caller has got the lock, and leaves the line. Returns who is to be told.
-    pub(crate) fn granted(&self, resource: &[u8], number: u64, hold: &Arc<Hold>) -> Vec<S> {
+    pub(crate) fn granted(&self, resource: &[u8], number: u64, hold: &Arc<Hold>) -> Option<S> {
         let mut state = self.state();
-        let Some(line) = state.lines.get_mut(resource) else { return Vec::new() };
+        let line = state.lines.get_mut(resource)?;
         line.hold = Some(Arc::clone(hold));
         line.open_at = None;
         line.remove(number);
         // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
-        let next = line.first.as_ref().and_then(|it| it.standby.as_ref());
-        let next = next.filter(|it| hold.valid_until() < it.until).map(|it| it.name);
-        next.into_iter().chain(line.curious()).collect()
+        let next = line.first.as_ref()?.standby.as_ref();
+        next.filter(|it| hold.valid_until() < it.until).map(|it| it.name)
     }
 
     /// The caller gives up. Returns who is to be told.
-    pub(crate) fn leave(&self, resource: &[u8], number: u64, now: Moment) -> Vec<S> {
+    pub(crate) fn leave(&self, resource: &[u8], number: u64, now: Moment) -> Option<S> {
         let mut state = self.state();
-        let Some(line) = state.lines.get_mut(resource) else { return Vec::new() };
-        let mut told = Vec::new();
-        if line.remove(number) {
-            told.extend(line.first.iter().filter_map(Caller::name).chain(line.curious()));
-            if line.hold.is_none() {
-                line.open_at.get_or_insert(now);
-            }
+        let line = state.lines.get_mut(resource)?;
+        let was_first = line.remove(number);
+        if was_first && line.hold.is_none() {
+            line.open_at.get_or_insert(now);
         }
+        let next = line.first.as_ref().filter(|_| was_first).and_then(Caller::name);
         if !line.is_needed(now) {
             state.lines.remove(resource);
         }
-        told
+        next
     }
 
     /// The caller stands by, under that name. Returns until when.
@@ -223,26 +237,6 @@ impl<S: Copy> Lines<S> {
         until
     }
 
-    /// The caller waits for what the first in line is told; for nothing if nobody is asking.
-    pub(crate) fn watch(
-        &self,
-        resource: &[u8],
-        number: u64,
-        (name, bid): (S, Bid),
-        now: Moment,
-    ) -> Moment {
-        let mut state = self.state();
-        let Some(line) = state.lines.get_mut(resource) else { return now };
-        if line.is_first(number) || !line.is_asking {
-            return now;
-        }
-        if let Some(caller) = line.find(number) {
-            let until = Moment::NEVER;
-            (caller.standby, caller.is_curious) = (Some(Standby { name, bid, until }), true);
-        }
-        Moment::NEVER
-    }
-
     /// The caller stands by no more; it was told, or its time was up, and nobody asked on its behalf.
     /// Returns whether it is its turn to ask.
     pub(crate) fn stand_up(&self, resource: &[u8], number: u64, wait: Wait, now: Moment) -> bool {
@@ -251,7 +245,7 @@ impl<S: Copy> Lines<S> {
         line.forget_ended(now);
         let is_first = line.is_first(number);
         if let Some(caller) = line.find(number) {
-            (caller.standby, caller.is_curious) = (None, false);
+            caller.standby = None;
         }
         if is_first && line.is_asking {
             // Somebody was about to ask on its behalf, but came too late.
@@ -352,16 +346,33 @@ impl<S: Copy> Line<S> {
             hold: None,
             is_asking: false,
             open_at: None,
-            refusal: None,
+            asks_in_vain: false,
             run_since: now,
             rival_at: None,
         }
     }
 
     fn join(&mut self, caller: Caller<S>) {
+        if self.callers().any(|it| it.thread == caller.thread) {
+            return;
+        }
         match self.first {
             None => self.first = Some(caller),
             Some(_) => self.behind.push_back(caller),
+        }
+    }
+
+    fn callers(&self) -> impl Iterator<Item = &Caller<S>> {
+        self.first.iter().chain(&self.behind)
+    }
+
+    fn place(&self, number: u64) -> Place {
+        if self.is_first(number) {
+            Place::First
+        } else if self.behind.iter().any(|it| it.number == number) {
+            Place::Behind
+        } else {
+            Place::Apart
         }
     }
 
@@ -371,7 +382,7 @@ impl<S: Copy> Line<S> {
             self.behind.retain(|it| it.number != number);
             return false;
         }
-        (self.is_asking, self.refusal) = (false, None);
+        self.is_asking = false;
         self.first = self.behind.pop_front();
         true
     }
@@ -399,30 +410,17 @@ impl<S: Copy> Line<S> {
 
     /// When a caller has to do something.
     fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
-        let due = match (&self.hold, self.open_at) {
-            _ if !self.is_first(number) => now.plus_ms(LOOK_FROM_BEHIND_MS),
-            (Some(hold), _) => hold.valid_until().min(now.plus_ms(LOOK_MS)),
-            (None, Some(open_at)) => open_at,
-            (None, None) => wait.pause_until,
+        let due = match (self.place(number), &self.hold, self.open_at) {
+            (Place::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
+            (Place::First, Some(hold), _) => hold.valid_until().min(now.plus_ms(LOOK_MS)),
+            (Place::First, None, Some(open_at)) => open_at,
+            (Place::First, None, None) | (Place::Apart, ..) => wait.pause_until,
         };
         due.min(wait.until)
     }
 
-    /// Those who wait for what the first in line is told.
-    fn curious(&self) -> impl Iterator<Item = S> {
-        self.behind.iter().filter(|it| it.is_curious).filter_map(Caller::name)
-    }
-
     fn has_rivals(&self, now: Moment) -> bool {
         self.rival_at.is_some_and(|it| now.ms_since(it) < RIVAL_MS)
-    }
-
-    /// What a caller is told that has no turn.
-    fn words(&self, now: Moment) -> Option<Error> {
-        let Some(hold) = &self.hold else { return self.refusal.clone() };
-        let left_ms = hold.remaining_ms(now);
-        let words = format!("held through another lease of this manager ({left_ms} ms left)");
-        Some(Error::new(Status::Taken, words))
     }
 }
 
