@@ -127,12 +127,15 @@ impl Inquiry {
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
         let round_trip = self.asked_at.map_or(0, |it| (now - it).max(0));
         let round_trip = Duration::from_nanos(round_trip.unsigned_abs());
-        Refusal { round_trip, expiry: self.expiry(drift) }
+        let (left_ms, asked_at) = (self.left_ms(), self.asked_at.unwrap_or(now));
+        let expiry = left_ms.map(|it| asked_at.plus_ms(it));
+        let earliest = left_ms.map(|it| asked_at.plus_ms(it - drift.share_ms(it)));
+        Refusal { round_trip, expiry, earliest }
     }
 
-    /// When, at the earliest, so many of the keys can have expired that a quorum is free. Servers that
-    /// said nothing of a key count as free.
-    fn expiry(&self, drift: Drift) -> Option<Moment> {
+    /// For how long the keys are there of which so many have to expire that a quorum is free. Servers
+    /// that said nothing of a key count as free.
+    fn left_ms(&self) -> Option<i64> {
         let left_ms = |it: &(usize, Answer)| match it.1 {
             Answer::Foreign { left_ms: Some(left_ms @ 0..) } => Some(left_ms),
             Answer::Foreign { left_ms: Some(_) } => Some(i64::MAX),
@@ -142,8 +145,7 @@ impl Inquiry {
         left_ms.sort_unstable();
         let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
         let to_expire = (left_ms.len() + quorum).checked_sub(servers)?;
-        let left_ms = *left_ms.get(to_expire.checked_sub(1)?)?;
-        Some(self.asked_at?.plus_ms(left_ms - drift.share_ms(left_ms)))
+        left_ms.get(to_expire.checked_sub(1)?).copied()
     }
 
     /// Whether a census found a lock.

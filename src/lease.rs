@@ -1,7 +1,7 @@
 //! One lock, held or not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use crate::clock::{self, Moment};
 use crate::process::this_process;
@@ -22,6 +22,8 @@ pub(crate) struct Hold {
     /// The longest TTL that a server may have given it.
     longest_ttl_ms: AtomicI64,
     phase: AtomicU8,
+    /// Whether a release was sent by a call that found it ended, for another that ends it.
+    release_sent: AtomicBool,
 }
 
 /// How far a lock's life has come. It only goes forward.
@@ -53,6 +55,7 @@ impl Hold {
             servers: AtomicU64::new(servers.bits()),
             longest_ttl_ms: AtomicI64::new(ttl_ms),
             phase: AtomicU8::new(Phase::Taken as u8),
+            release_sent: AtomicBool::new(false),
         }
     }
 
@@ -103,6 +106,16 @@ impl Hold {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.phase.load(Ordering::Acquire) != Phase::Taken as u8
+    }
+
+    /// A release is about to be sent beside the one that ends it.
+    pub(crate) fn note_release(&self) {
+        self.release_sent.store(true, Ordering::Release);
+    }
+
+    /// Whether one may have been: then a server that has nothing to delete was told before.
+    pub(crate) fn was_release_sent(&self) -> bool {
+        self.release_sent.load(Ordering::Acquire)
     }
 
     /// Whether nothing is left of it.

@@ -262,7 +262,7 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
         let longest = backoff::longest(settings.retry_delay_ms());
         let random = random(&self.locker.entropy).map_err(Miss::Fault)?;
         let pause = self.backoff.next(refusal, longest, random);
-        Ok(now.plus(pause).min(refusal.expiry.unwrap_or(Moment::NEVER)))
+        Ok(now.plus(pause).min(refusal.earliest.unwrap_or(Moment::NEVER)))
     }
 
     /// Waits until it is this caller's turn, or its time is up. Whoever releases the lock meanwhile

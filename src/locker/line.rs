@@ -431,3 +431,95 @@ impl<S> Line<S> {
             || self.rival_at.is_some_and(|it| now.ms_since(it) < RIVAL_MS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::Servers;
+
+    const MANY: usize = 10_000;
+
+    fn at_ms(ms: i64) -> Moment {
+        Moment::from_nanos(1_000_000_000).plus_ms(ms)
+    }
+
+    /// Somebody takes the lock for 100 ms, at this time.
+    fn take(lines: &Lines<u32>, resource: &Arc<[u8]>, ms: i64) -> Arc<Hold> {
+        let number = lines.join(resource, at_ms(ms));
+        assert!(matches!(lines.begin(resource, number, (true, true), at_ms(ms)), Leave::Granted));
+        let token = Token::from_random([0; 20]);
+        let end = at_ms(ms + 100);
+        let hold = Hold::new(Arc::clone(resource), token, 100, end, Servers::default());
+        let hold = Arc::new(hold);
+        assert_eq!(lines.granted(resource, number, &hold), None);
+        hold
+    }
+
+    fn name(number: usize) -> Arc<[u8]> {
+        number.to_string().into_bytes().into()
+    }
+
+    fn count(lines: &Lines<u32>) -> usize {
+        lines.state().lines.len()
+    }
+
+    #[test]
+    fn a_line_is_forgotten_with_the_release() {
+        let lines = Lines::default();
+        for number in 0..MANY {
+            let hold = take(&lines, &name(number), 0);
+            let next = lines.release(&hold, at_ms(1), || unreachable!("there are no rivals"));
+            assert!(matches!(next, Next::Nobody));
+            assert_eq!(count(&lines), 0);
+        }
+    }
+
+    #[test]
+    fn a_line_is_forgotten_when_its_only_caller_gives_up() {
+        let lines: Lines<u32> = Lines::default();
+        for number in 0..MANY {
+            let resource = name(number);
+            let caller = lines.join(&resource, at_ms(0));
+            assert_eq!(lines.leave(&resource, caller, at_ms(1)), None);
+            assert_eq!(count(&lines), 0);
+        }
+    }
+
+    #[test]
+    fn locks_that_nobody_releases_are_forgotten_when_they_are_over() {
+        let lines = Lines::default();
+        for number in 0..MANY {
+            take(&lines, &name(number), number as i64);
+            // A hundred of them are held at a time.
+            assert!(count(&lines) <= 4 * 100, "{} lines", count(&lines));
+        }
+    }
+
+    #[test]
+    fn a_rival_is_forgotten_after_a_while() {
+        let lines: Lines<u32> = Lines::default();
+        for number in 0..MANY {
+            let (resource, now) = (name(number), at_ms(number as i64));
+            let caller = lines.join(&resource, now);
+            assert!(matches!(lines.begin(&resource, caller, (true, true), now), Leave::Granted));
+            lines.refused(&resource, caller, true, now);
+            assert_eq!(lines.leave(&resource, caller, now), None);
+            assert!(count(&lines) <= 4 * RIVAL_MS as usize, "{} lines", count(&lines));
+        }
+    }
+
+    #[test]
+    fn what_is_held_or_waited_for_is_not_forgotten() {
+        let lines = Lines::default();
+        let held = take(&lines, &name(MANY), 0);
+        let waited_for = name(MANY + 1);
+        lines.join(&waited_for, at_ms(0));
+        for number in 0..MANY {
+            take(&lines, &name(number), 0);
+        }
+        let state = lines.state();
+        let line = &state.lines[held.resource()];
+        assert!(line.hold.as_ref().is_some_and(|it| it.token() == held.token()));
+        assert!(state.lines[&waited_for].first.is_some());
+    }
+}

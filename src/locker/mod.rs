@@ -152,7 +152,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         // Without a quorum of connections the release is queued, and told to those that are there.
         let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, ttl_ms);
         let now = met.unwrap_or_else(|_| self.transport.now());
-        let inquiry = Inquiry::release(before == Phase::Releasing, self.endpoints.len());
+        let is_again = before == Phase::Releasing || hold.was_release_sent();
+        let inquiry = Inquiry::release(is_again, self.endpoints.len());
         let patience = self.patience(now, ttl_ms, Moment::NEVER);
         let inquiry = self.hand_over(&hold, inquiry, patience);
         let status = match inquiry.outcome() {
@@ -256,6 +257,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         hold.note_servers(sent);
         if hold.has_ended() {
             // Another handle released it meanwhile: what this round has set again must go, too.
+            hold.note_release();
             self.transport.tell(Self::release(hold));
             return Err(Miss::Votes(Status::Lost, Box::new(round)));
         }
