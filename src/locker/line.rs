@@ -185,7 +185,7 @@ impl<S: Copy> Lines<S> {
         let mut state = self.state();
         if let Some(line) = state.lines.get_mut(resource).filter(|it| it.is_first(number)) {
             line.is_asking = false;
-            if is_taken && !line.asks_in_vain {
+            if is_taken && !line.asks_in_vain && line.hold.is_none() {
                 line.rival_at = Some(now);
             }
         }
