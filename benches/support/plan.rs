@@ -137,7 +137,15 @@ impl Plan {
         for fault in [Fault::None, Fault::Frozen, Fault::Killed, Fault::Slow] {
             let ours = Turn { fault, ..alone(Who::Ours) };
             turns.push(Planned { turn: ours, every: 1, ..self.planned(1500, 500) });
-            if fault == Fault::None || self.short {
+            if self.short {
+                continue;
+            }
+            if fault != Fault::Killed {
+                // What the fault costs who does the least; a lost connection ends the floor.
+                let floor = Turn { fault, ..alone(Who::Floor) };
+                turns.push(Planned { turn: floor, every: 1, ..self.planned(1000, 500) });
+            }
+            if fault == Fault::None {
                 continue;
             }
             for who in Who::PEERS {

@@ -147,6 +147,16 @@ pub(crate) fn faults(table: &mut Table, results: &Results) {
             let row = Row { what, turn: Turn { fault, ..healthy }, name, unit: "µs" };
             beside(table, results, &row, (healthy, "healthy"), Goal::AtMost(1.10));
         }
+        let floor = healthy.by(Who::Floor);
+        for (what, name) in
+            [("lock, 99th percentile", LOCK_SLOW), ("unlock, 99th percentile", UNLOCK_SLOW)]
+        {
+            let what = format!("one of five {whats}, the floor: {what}");
+            let row = Row { what, turn: Turn { fault, ..floor }, name, unit: "µs" };
+            if !results.records(row.turn).is_empty() {
+                beside(table, results, &row, (floor, "healthy floor"), Goal::None);
+            }
+        }
     }
 }
 
