@@ -344,7 +344,9 @@ RedLockStatus RedLock_Extend(RedLock *rl,
  * Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
  * ever touched.
  *
- * @param rl    a manager with the servers that the lock was taken on.
+ * @param rl    the manager that took it. Another one with the same servers does, too; but a server
+ *              that is still about to carry out the call that took the lock may keep the key then
+ *              until its TTL is over, and callers in line hear of it up to a second later.
  * @param lease the lock.
  * @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
  *         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
