@@ -35,6 +35,7 @@ help:
 	@echo 'make              build the shared and the static library in $(RELEASE)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make test         check everything'
+	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
@@ -78,6 +79,11 @@ test-install: build
 
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo
+
+# Not a part of the tests: not every Rust toolchain has what it takes. It says what is missing.
+.PHONY: check-threads
+check-threads:
+	@CC="$(CC)" CARGO="$(CARGO)" sh packaging/check-threads.sh
 
 lint:
 	$(CARGO) fmt --check

@@ -284,7 +284,7 @@ impl<S: Copy> Lines<S> {
         }
         match first.standby.take() {
             Some(it) => {
-                line.is_asking = true;
+                (line.is_asking, line.asks_in_vain) = (true, false);
                 Next::Ask(it.name, it.bid)
             }
             None => {
@@ -382,7 +382,7 @@ impl<S: Copy> Line<S> {
             self.behind.retain(|it| it.number != number);
             return false;
         }
-        self.is_asking = false;
+        (self.is_asking, self.asks_in_vain) = (false, false);
         self.first = self.behind.pop_front();
         true
     }

@@ -1,0 +1,214 @@
+//! The least that there is to drive: calls that wait for an answer, for their time, or for somebody
+//! who ends them.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::panic;
+use std::sync::Arc;
+
+use super::helm::Engine;
+use super::world::{Name, World};
+
+pub(super) struct Fake {
+    world: Arc<World>,
+    /// By their places.
+    calls: Vec<Option<Call>>,
+    unsent: Vec<Name>,
+    ended: VecDeque<(usize, Name)>,
+    /// Calls that somebody has ended before they began.
+    called_off: Vec<Name>,
+    changed: bool,
+    words: Words,
+    /// Between [`Engine::watch`] and [`Engine::resume`].
+    is_watched: bool,
+    /// Where the next driver panics.
+    trap: Option<Trap>,
+    pub(super) counts: Counts,
+}
+
+/// How often something has happened.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) advances: usize,
+    pub(super) panics: usize,
+    pub(super) ends: usize,
+    pub(super) places: usize,
+}
+
+struct Call {
+    name: Name,
+    needs: Needs,
+}
+
+/// What ends a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Answer,
+    /// To be sent, and no answer.
+    Sending,
+    /// Its time, which is up as soon as somebody looks.
+    Time,
+    /// A visitor.
+    Word,
+    /// It has ended when it begins.
+    Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trap {
+    Advance,
+    Rest,
+    Resume,
+}
+
+/// How many calls have ended, and nobody was told.
+pub(super) type Words = usize;
+
+pub(super) struct Watch {
+    world: Arc<World>,
+    something_is_due: bool,
+    panics: bool,
+    answers: Vec<Name>,
+    has_rung: bool,
+}
+
+impl Fake {
+    pub(super) fn new(world: Arc<World>, trap: Option<Trap>) -> Self {
+        Self {
+            world,
+            calls: Vec::new(),
+            unsent: Vec::new(),
+            ended: VecDeque::new(),
+            called_off: Vec::new(),
+            changed: false,
+            words: 0,
+            is_watched: false,
+            trap,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, place: usize, name: Name, needs: Needs) {
+        if self.calls.len() <= place {
+            self.calls.resize_with(place + 1, || None);
+            self.counts.places = self.calls.len();
+        }
+        assert!(self.calls[place].is_none(), "the place has another call");
+        self.calls[place] = Some(Call { name, needs });
+        match needs {
+            Needs::Answer => self.unsent.push(name),
+            Needs::Word if !self.called_off.contains(&name) => {}
+            Needs::Sending | Needs::Time => {}
+            Needs::Word | Needs::Nothing => self.end(name),
+        }
+    }
+
+    /// Ends a call now, or as soon as it begins.
+    pub(super) fn call_off(&mut self, name: Name) {
+        if self.calls.iter().flatten().any(|it| it.name == name) {
+            self.end(name);
+        } else {
+            self.called_off.push(name);
+        }
+    }
+
+    fn end(&mut self, name: Name) {
+        let mut calls = self.calls.iter_mut().enumerate();
+        let found = calls.find(|(_, it)| it.as_ref().is_some_and(|it| it.name == name));
+        if let Some((place, call)) = found {
+            *call = None;
+            self.ended.push_back((place, name));
+            self.words += 1;
+            self.counts.ends += 1;
+            self.changed = true;
+        }
+    }
+
+    /// Reads in passing what has come.
+    pub(super) fn look(&mut self) {
+        let answers = self.world.receive();
+        answers.into_iter().for_each(|it| self.end(it));
+    }
+
+    /// How many calls have not ended.
+    pub(super) fn count_open(&self) -> usize {
+        self.calls.iter().flatten().count()
+    }
+
+    fn end_all(&mut self, needs: Needs) {
+        while let Some(name) = self.first_that(needs) {
+            self.end(name);
+        }
+    }
+
+    fn first_that(&self, needs: Needs) -> Option<Name> {
+        self.calls.iter().flatten().find(|it| it.needs == needs).map(|it| it.name)
+    }
+
+    fn fall_into(&mut self, trap: Trap) {
+        if self.trap == Some(trap) {
+            self.trap = None;
+            self.counts.panics += 1;
+            panic::resume_unwind(Box::new(trap));
+        }
+    }
+}
+
+impl Engine for Fake {
+    type End = Name;
+    type Watch = Watch;
+    type Words = Words;
+
+    fn advance(&mut self) {
+        assert!(!self.is_watched, "two threads drive");
+        self.counts.advances += 1;
+        self.fall_into(Trap::Advance);
+        self.world.send(&mut self.unsent);
+        self.end_all(Needs::Sending);
+    }
+
+    fn watch(&mut self) -> Watch {
+        assert!(!mem::replace(&mut self.is_watched, true), "two threads drive");
+        let panics = self.trap.take_if(|it| *it == Trap::Rest).is_some();
+        if panics {
+            self.counts.panics += 1;
+            self.is_watched = false;
+        }
+        Watch {
+            world: Arc::clone(&self.world),
+            something_is_due: self.first_that(Needs::Time).is_some(),
+            panics,
+            answers: Vec::new(),
+            has_rung: false,
+        }
+    }
+
+    fn rest(watch: &mut Watch) {
+        if watch.panics {
+            panic::resume_unwind(Box::new(Trap::Rest));
+        }
+        watch.has_rung = watch.world.rest(watch.something_is_due, &mut watch.answers);
+    }
+
+    fn resume(&mut self, watch: Watch) -> bool {
+        assert!(mem::replace(&mut self.is_watched, false), "two threads drive");
+        watch.answers.into_iter().for_each(|it| self.end(it));
+        self.fall_into(Trap::Resume);
+        self.end_all(Needs::Time);
+        watch.has_rung
+    }
+
+    fn next_end(&mut self) -> Option<(usize, Name)> {
+        self.ended.pop_front()
+    }
+
+    fn take_change(&mut self) -> bool {
+        mem::take(&mut self.changed)
+    }
+
+    fn take_words(&mut self) -> Words {
+        // A panic may come between an end and its telling: then the next who comes tells it.
+        assert!(self.ended.is_empty() || self.counts.panics > 0, "an end that is kept back");
+        mem::take(&mut self.words)
+    }
+}

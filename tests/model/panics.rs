@@ -1,0 +1,74 @@
+//! A driver that panics leaves the others able to go on.
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::engine::{Needs, Trap};
+use super::stage::{Actor, Stage, play};
+use super::world::{Name, World};
+
+#[test]
+fn others_go_on_when_the_driver_panics_before_it_sends() {
+    unharmed(|| play_trap(Trap::Advance));
+}
+
+#[test]
+fn others_go_on_when_the_driver_panics_in_its_rest() {
+    unharmed(|| play_trap(Trap::Rest));
+}
+
+#[test]
+fn others_go_on_when_the_driver_panics_among_the_answers() {
+    unharmed(|| play_trap(Trap::Resume));
+}
+
+fn play_trap(trap: Trap) {
+    play(Some(3), move || {
+        let mut stage = Stage::with_trap(World::quick(), Some(trap));
+        let panics = Arc::new(AtomicUsize::new(0));
+        for name in 1..3 {
+            let panics = Arc::clone(&panics);
+            stage.enter(move |it| run(it, name, &panics));
+        }
+        run(stage.me(), 3, &panics);
+        assert!(stage.close_after_panic() <= 1, "calls that have not ended");
+        assert_eq!(panics.load(Ordering::Relaxed), 1, "the first who drives panics, and no other");
+    });
+}
+
+fn run(actor: &Actor, name: Name, panics: &AtomicUsize) {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| actor.run(name, Needs::Answer)));
+    if let Err(panic) = outcome {
+        if !panic.is::<Trap>() {
+            panic::resume_unwind(panic);
+        }
+        panics.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs something in a thread that panics already. A guard that a panic drops poisons its mutex, and
+/// loom's mutexes cannot be taken after that, where those of std can; but a guard that was taken in a
+/// panic poisons nothing. Loom's threads are coroutines of this one.
+fn unharmed(body: fn()) {
+    struct OnDrop<'a>(fn(), &'a Cell<Option<thread::Result<()>>>);
+
+    impl Drop for OnDrop<'_> {
+        fn drop(&mut self) {
+            self.1.set(Some(panic::catch_unwind(self.0)));
+        }
+    }
+
+    // Its first run sets the panic hook, which nobody can who panics.
+    play(None, || ());
+    let outcome = Cell::new(None);
+    let _ = panic::catch_unwind(AssertUnwindSafe(|| {
+        let _runs = OnDrop(body, &outcome);
+        panic::resume_unwind(Box::new(()));
+    }));
+    if let Some(Err(panic)) = outcome.take() {
+        panic::resume_unwind(panic);
+    }
+}

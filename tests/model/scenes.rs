@@ -1,0 +1,177 @@
+//! Threads that meet, with nothing going wrong.
+
+use super::engine::{Fake, Needs};
+use super::stage::{Stage, play};
+use super::world::World;
+
+#[test]
+fn each_of_two_is_given_its_own_answer() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| it.run(2, Needs::Answer));
+        stage.me().answer(1);
+        stage.me().answer(2);
+        stage.close();
+    });
+}
+
+#[test]
+fn each_of_three_is_given_its_own_answer() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| it.run(2, Needs::Answer));
+        stage.me().run(3, Needs::Answer);
+        stage.close();
+    });
+}
+
+/// The second is answered only when the first is gone.
+#[test]
+fn who_has_its_answer_leaves_and_another_drives() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| it.run(2, Needs::Answer));
+        stage.me().answer(1);
+        stage.await_first();
+        stage.me().answer(2);
+        stage.close();
+    });
+}
+
+/// The first waits for a word that it is given only when the second has its answer.
+#[test]
+fn a_request_that_comes_while_the_driver_rests_is_sent() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Word));
+        stage.me().run(2, Needs::Answer);
+        stage.me().call_off(1);
+        stage.close();
+    });
+}
+
+#[test]
+fn a_call_whose_time_is_up_before_the_drivers_ends_in_time() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Word));
+        stage.me().run(2, Needs::Time);
+        stage.me().call_off(1);
+        stage.close();
+    });
+}
+
+#[test]
+fn who_stands_by_may_be_called_off_at_any_moment() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| it.run(2, Needs::Word));
+        stage.me().call_off(2);
+        stage.close();
+    });
+}
+
+/// Whoever is told to drive may have ended before it wakes.
+#[test]
+fn both_who_stand_by_may_be_called_off_at_once() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Word));
+        stage.enter(|it| it.run(2, Needs::Word));
+        stage.me().visit(|engine| (1..3).for_each(|it| engine.call_off(it)));
+        stage.close();
+    });
+}
+
+#[test]
+fn who_rests_is_told_when_a_visitor_reads_its_answer() {
+    play(None, || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.me().answer(1);
+        stage.me().visit(Fake::look);
+        stage.close();
+    });
+}
+
+#[test]
+fn places_serve_one_call_after_the_other() {
+    play(Some(2), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| [1, 2].into_iter().for_each(|name| it.run(name, Needs::Answer)));
+        stage.enter(|it| [3, 4].into_iter().for_each(|name| it.run(name, Needs::Answer)));
+        [1, 3, 4, 2].into_iter().for_each(|name| stage.me().answer(name));
+        stage.close();
+    });
+}
+
+/// Who wakes the one may come late, and meet the other in the same seat.
+#[test]
+fn seats_serve_one_sleeper_after_the_other() {
+    play(Some(2), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Sending));
+        stage.enter(|it| {
+            it.run(2, Needs::Sending);
+            it.run(3, Needs::Sending);
+            it.call_off(4);
+        });
+        stage.me().run(4, Needs::Word);
+        stage.close();
+    });
+}
+
+/// The second is given the word by the first, whose call ends as it is sent.
+#[test]
+fn who_is_done_is_told_before_the_driver_rests() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| {
+            it.run(1, Needs::Sending);
+            it.call_off(2);
+        });
+        stage.me().run(2, Needs::Word);
+        stage.close();
+    });
+}
+
+#[test]
+fn calls_of_all_kinds_may_end_together() {
+    play(Some(4), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| it.run(2, Needs::Sending));
+        stage.me().run(3, Needs::Nothing);
+        stage.me().run(4, Needs::Time);
+        stage.close();
+    });
+}
+
+/// One may be told to drive, another come by, and a third be called off, all at once.
+#[test]
+fn who_is_told_to_drive_may_find_others_at_it() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Sending));
+        stage.enter(|it| it.run(2, Needs::Word));
+        stage.me().run(3, Needs::Answer);
+        stage.me().call_off(2);
+        stage.close();
+    });
+}
+
+#[test]
+fn whoever_is_told_of_something_may_call_again() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.listen();
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.me().run(2, Needs::Answer);
+        stage.me().visit(|_| ());
+        stage.close();
+    });
+}

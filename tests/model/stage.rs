@@ -1,0 +1,161 @@
+//! Where scenes are played: threads around one helm, and what must be true when all have gone.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use loom::model::Builder;
+use loom::thread::{self, JoinHandle};
+
+use super::engine::{Counts, Fake, Needs, Trap, Words};
+use super::helm::{Around, Helm};
+use super::sync;
+use super::world::{Name, World};
+
+/// A name that no scene uses.
+const LAST: Name = 99;
+
+/// Plays a scene in every order in which its threads can run; with a bound, in every order with so
+/// many preemptions.
+pub(super) fn play(preemption_bound: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = preemption_bound;
+    builder.check(scene);
+}
+
+pub(super) struct Stage {
+    actor: Actor,
+    /// Those that have not gone, and how many there were.
+    threads: Vec<JoinHandle<()>>,
+    entered: usize,
+    listener: Listener,
+}
+
+/// What a thread has of the stage.
+#[derive(Clone)]
+pub(super) struct Actor {
+    helm: Arc<Helm<Fake, Surroundings>>,
+    world: Arc<World>,
+}
+
+pub(super) struct Surroundings {
+    world: Arc<World>,
+    listener: Listener,
+    said: AtomicUsize,
+}
+
+/// Whoever is told of something may call again.
+type Listener = Arc<OnceLock<Weak<Helm<Fake, Surroundings>>>>;
+
+impl Stage {
+    pub(super) fn new(world: World) -> Self {
+        Self::with_trap(world, None)
+    }
+
+    /// With a trap for the first who drives.
+    pub(super) fn with_trap(world: World, trap: Option<Trap>) -> Self {
+        let (world, listener) = (Arc::new(world), Listener::default());
+        let around = Surroundings {
+            world: Arc::clone(&world),
+            listener: Arc::clone(&listener),
+            said: AtomicUsize::new(0),
+        };
+        let helm = Arc::new(Helm::new(Fake::new(Arc::clone(&world), trap), around));
+        Self { actor: Actor { helm, world }, threads: Vec::new(), entered: 0, listener }
+    }
+
+    /// Has everybody who is told of something call again.
+    pub(super) fn listen(&self) {
+        let _ = self.listener.set(Arc::downgrade(&self.actor.helm));
+    }
+
+    /// Has a thread play a part.
+    pub(super) fn enter(&mut self, part: impl FnOnce(&Actor) + 'static) {
+        let actor = self.actor.clone();
+        self.entered += 1;
+        self.threads.push(thread::spawn(move || part(&actor)));
+    }
+
+    /// The part of the thread that has set the stage.
+    pub(super) fn me(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// Waits until the first who entered has gone.
+    pub(super) fn await_first(&mut self) {
+        self.threads.remove(0).join().expect("it does not panic");
+    }
+
+    /// Waits until all have gone, and looks at what is left.
+    pub(super) fn close(self) {
+        assert_eq!(self.close_after_panic(), 0, "a call that has not ended");
+    }
+
+    /// As [`Self::close`]. Returns how many calls have not ended.
+    pub(super) fn close_after_panic(mut self) -> usize {
+        while !self.threads.is_empty() {
+            self.await_first();
+        }
+        assert!(self.actor.helm.is_at_rest(), "somebody has not let go");
+        self.play_the_end();
+        let mut helm = Arc::into_inner(self.actor.helm).expect("nobody else has it");
+        let (engine, around) = helm.get_mut();
+        let counts = engine.counts;
+        assert!(counts.places <= self.entered + 1, "a place that nobody gave back");
+        assert_eq!(around.said.load(Ordering::Relaxed), counts.ends, "something that nobody said");
+        engine.count_open()
+    }
+
+    /// Somebody who is alone has nobody to wait for, and does nothing twice.
+    fn play_the_end(&self) {
+        let before = (sync::yields(), self.count());
+        self.actor.run(LAST, Needs::Nothing);
+        assert_eq!(self.count().advances, before.1.advances, "a call that has ended drives");
+        self.actor.run(LAST, Needs::Time);
+        assert_eq!(self.count().advances, before.1.advances + 1, "a call that has ended drives on");
+        assert_eq!(sync::yields(), before.0, "somebody is thought to be waking up");
+    }
+
+    fn count(&self) -> Counts {
+        self.actor.helm.visit(|engine| engine.counts)
+    }
+}
+
+impl Actor {
+    /// Makes a call. It must end, and with its own end.
+    pub(super) fn run(&self, name: Name, needs: Needs) {
+        let end = self.helm.run(|engine, place| engine.begin(place, name, needs));
+        assert_eq!(end, name, "the end of another call");
+    }
+
+    pub(super) fn visit(&self, visit: impl FnOnce(&mut Fake)) {
+        self.helm.visit(visit);
+    }
+
+    pub(super) fn call_off(&self, name: Name) {
+        self.visit(|engine| engine.call_off(name));
+    }
+
+    /// Is the world, and answers this request when it comes.
+    pub(super) fn answer(&self, name: Name) {
+        self.world.answer(name);
+    }
+}
+
+impl Around<Words> for Surroundings {
+    fn ring(&self) {
+        self.world.ring();
+    }
+
+    fn silence(&self) {
+        self.world.silence();
+    }
+
+    fn say(&self, words: Words) {
+        self.said.fetch_add(words, Ordering::Relaxed);
+        if words > 0
+            && let Some(helm) = self.listener.get().and_then(Weak::upgrade)
+        {
+            helm.visit(|_| ());
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What the engine talks to: it answers requests, and has a bell.
+
+use loom::sync::{Condvar, Mutex, MutexGuard};
+
+/// Names a call and what is asked for it; the answer is the same.
+pub(super) type Name = usize;
+
+pub(super) struct World {
+    state: Mutex<State>,
+    /// For whoever rests, and for whoever answers.
+    news: Condvar,
+    sent: Condvar,
+    answers_at_once: bool,
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Name>,
+    answers: Vec<Name>,
+    has_rung: bool,
+}
+
+impl World {
+    /// A world in which somebody has to [`Self::answer`].
+    pub(super) fn slow() -> Self {
+        Self::new(false)
+    }
+
+    /// A world in which answers are there as soon as the requests are sent.
+    pub(super) fn quick() -> Self {
+        Self::new(true)
+    }
+
+    fn new(answers_at_once: bool) -> Self {
+        let (state, news, sent) = Default::default();
+        Self { state, news, sent, answers_at_once }
+    }
+
+    pub(super) fn send(&self, requests: &mut Vec<Name>) {
+        if requests.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        if self.answers_at_once {
+            state.answers.append(requests);
+            self.news.notify_one();
+        } else {
+            state.requests.append(requests);
+            self.sent.notify_one();
+        }
+    }
+
+    /// Waits for this request, and answers it.
+    pub(super) fn answer(&self, name: Name) {
+        let mut state = self.state();
+        loop {
+            if let Some(index) = state.requests.iter().position(|&it| it == name) {
+                state.requests.swap_remove(index);
+                state.answers.push(name);
+                return self.news.notify_one();
+            }
+            state = self.sent.wait(state).unwrap();
+        }
+    }
+
+    /// The answers that are there.
+    pub(super) fn receive(&self) -> Vec<Name> {
+        std::mem::take(&mut self.state().answers)
+    }
+
+    /// Waits for answers, for the bell, or for nothing if something is due. Returns whether the bell
+    /// has rung.
+    pub(super) fn rest(&self, something_is_due: bool, answers: &mut Vec<Name>) -> bool {
+        let mut state = self.state();
+        while !something_is_due && state.answers.is_empty() && !state.has_rung {
+            state = self.news.wait(state).unwrap();
+        }
+        answers.append(&mut state.answers);
+        state.has_rung
+    }
+
+    pub(super) fn ring(&self) {
+        self.state().has_rung = true;
+        self.news.notify_one();
+    }
+
+    pub(super) fn silence(&self) {
+        self.state().has_rung = false;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
