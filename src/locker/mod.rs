@@ -314,6 +314,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     fn give_up(&self, hold: &Hold) {
         self.forget(hold);
         if hold.pass_to(Phase::Over) != Phase::Over {
+            hold.note_release();
             self.transport.tell(Self::release(hold));
         }
     }
