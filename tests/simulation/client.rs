@@ -104,6 +104,10 @@ impl Client {
         self
     }
 
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
     pub(crate) fn way(&self, server: usize) -> Way {
         Way { client: self.me, server }
     }

@@ -13,6 +13,8 @@ pub(crate) struct Hold {
     token: String,
     from: i64,
     pub(crate) until: i64,
+    /// How often somebody has begun to release it.
+    releases: usize,
 }
 
 #[derive(Default)]
@@ -26,13 +28,14 @@ impl History {
         let (token, until) = (token(lease), client.end_of(lease));
         if let Some(hold) = self.of(&token) {
             // A call that was held up may come with a lock that has ended meanwhile.
-            if lease.validity_ms() > 0 {
+            if lease.validity_ms() > 0 && hold.releases == 0 {
                 hold.until = hold.until.max(until);
             }
             return;
         }
         let resource = String::from_utf8_lossy(lease.resource()).into_owned();
-        self.holds.push(Hold { client: client.me, resource, token, from: now, until });
+        let (client, from) = (client.me, now);
+        self.holds.push(Hold { client, resource, token, from, until, releases: 0 });
     }
 
     /// From now on the client does not think any more that it holds this.
@@ -40,6 +43,18 @@ impl History {
         if let Some(hold) = self.of(token) {
             hold.until = hold.until.min(now);
         }
+    }
+
+    /// Some handle of it is used to release it: that ends it for all of them.
+    pub(crate) fn released(&mut self, token: &str, now: i64) {
+        self.ended(token, now);
+        if let Some(hold) = self.of(token) {
+            hold.releases += 1;
+        }
+    }
+
+    pub(crate) fn releases(&mut self, token: &str) -> usize {
+        self.of(token).map_or(0, |it| it.releases)
     }
 
     pub(crate) fn of(&mut self, token: &str) -> Option<&mut Hold> {

@@ -6,15 +6,20 @@
 //! --test simulation` plays it again.
 
 mod client;
+mod crowd;
 mod faults;
 mod history;
 mod link;
 mod peer;
 mod server;
+mod threads;
 mod world;
 
 mod continue_lock;
 mod extend;
+mod hand_over;
+mod line;
+mod manners;
 mod questions;
 mod releases;
 mod retry;

@@ -28,6 +28,8 @@ pub(crate) struct Peer {
     pub(crate) stall: Option<Stall>,
     /// How long its pauses were.
     pub(crate) pauses: Vec<i64>,
+    /// When it last paused for no time, and how often since then without asking anybody.
+    idle: (i64, usize),
 }
 
 /// A call that waits for answers; without a tally, for its time alone.
@@ -40,6 +42,9 @@ struct Call {
     /// When its time is up, in truth.
     until: i64,
 }
+
+/// Threads do not look so often whether it is their turn while no time passes.
+const IDLE_MAX: usize = 100;
 
 impl Peer {
     pub(crate) fn new(clock: Clock) -> Self {
@@ -69,6 +74,13 @@ impl Peer {
         self.last_call += 1;
         self.calls.insert(self.last_call, Call::default());
         self.last_call
+    }
+
+    fn note_pause(&mut self, now: i64, pause: i64) {
+        self.pauses.push(pause);
+        let (since, count) = self.idle;
+        self.idle = if pause <= 0 && since == now { (now, count + 1) } else { (now, 0) };
+        assert!(self.idle.1 < IDLE_MAX, "it spins");
     }
 
     fn stands_by(&mut self, call: u64) -> Option<&mut Call> {
@@ -124,12 +136,12 @@ impl World {
         // Its time may be another by and by: somebody may ask on its behalf.
         while !self.peer(client).is_done(call) && self.now() < self.until(client, call) {
             let until = self.until(client, call);
-            self.wait(until, || {
-                self.peer(client).is_done(call) || self.until(client, call) != until
+            self.wait(until, move |world| {
+                world.peer(client).is_done(call) || world.until(client, call) != until
             });
         }
         // It may be woken past its time, and then finds what has come meanwhile.
-        self.wait(i64::MAX, || !self.peer(client).is_asleep);
+        self.wait(i64::MAX, move |world| !world.peer(client).is_asleep);
         for way in self.ways(client) {
             self.link(way).abandon(call);
             let failure = Failure::NoAnswer { ms: 0 };
@@ -151,6 +163,7 @@ pub(crate) struct Network {
 impl Network {
     /// Has a tally told of all servers, as `ask` does it for each.
     fn give(&self, call: u64, tally: Inquiry, ask: impl Fn(Way)) {
+        self.world.peer(self.me).idle = (0, 0);
         if let Some(call) = self.world.peer(self.me).stands_by(call) {
             (call.tally, call.pending) = (Some(tally), Servers::first(self.world.servers()));
         } else {
@@ -232,7 +245,7 @@ impl Transport<Inquiry> for Network {
         let call = self.world.peer(self.me).open();
         let now = self.clock();
         let until = begin(call, now);
-        self.world.peer(self.me).pauses.push(until - now);
+        self.world.peer(self.me).note_pause(self.world.now(), until - now);
         let (tally, sent) = self.world.finish(self.me, call, until);
         tally.map(|it| (it, sent))
     }

@@ -162,3 +162,190 @@ fn try_lock_without_wait_is_one_try_and_with_a_negative_one_it_never_ends() {
     assert_eq!(client.try_lock("r", TTL, -1, &mut Lease::new()), Ok(()));
     assert!(cluster.now() - start >= 59_000 * MS);
 }
+
+/// The pauses of TryLock on a lock that is held for very long: a row of them for each random number.
+fn pauses(delay_ms: i32, wait_ms: i64, number: Option<u64>) -> Vec<i64> {
+    let (cluster, client) = taken_for(3_600_000);
+    let client = client.tries(1, delay_ms);
+    client.rigged.set(number);
+    assert_eq!(client.try_lock("r", TTL, wait_ms, &mut Lease::new()), Err(Status::Taken));
+    let mut pauses = cluster.peer(client.me).pauses.clone();
+    // The last one is cut off by the end of the call.
+    pauses.pop();
+    pauses
+}
+
+/// Every number from nothing to the bound, which doubles from four round trips to one and a half of
+/// the delay.
+#[test]
+fn the_pauses_of_try_lock_have_full_jitter() {
+    const BOUNDS_MS: [i64; 8] = [8, 16, 32, 64, 128, 256, 300, 300];
+    assert!(pauses(200, 100, Some(0)).iter().all(|&it| it == 0));
+    let longest = pauses(200, 1_500, Some(u64::MAX));
+    for (pause, bound_ms) in longest.iter().zip(BOUNDS_MS) {
+        assert!((bound_ms * MS - 2..=bound_ms * MS).contains(pause), "{longest:?}");
+    }
+    let (cluster, client) = taken_for(3_600_000);
+    let mut seen: Vec<Vec<i64>> = Vec::new();
+    for _ in 0..200 {
+        cluster.peer(client.me).pauses.clear();
+        assert_eq!(client.try_lock("r", TTL, 2_000, &mut Lease::new()), Err(Status::Taken));
+        seen.push(cluster.peer(client.me).pauses.clone());
+    }
+    for (nth, bound_ms) in BOUNDS_MS.into_iter().enumerate() {
+        // One that is the last may be cut off.
+        let nth: Vec<i64> = seen.iter().filter(|it| nth + 1 < it.len()).map(|it| it[nth]).collect();
+        let bound = bound_ms * MS;
+        assert!(nth.iter().all(|it| (0..=bound).contains(it)));
+        assert!(nth.iter().any(|&it| it < bound / 10), "never short of {bound_ms} ms");
+        assert!(nth.iter().any(|&it| it > bound - bound / 10), "never near {bound_ms} ms");
+        let mean = nth.iter().sum::<i64>() / nth.len() as i64;
+        assert!((bound / 3..bound / 3 * 2).contains(&mean), "{mean} of {bound}");
+    }
+}
+
+#[test]
+fn the_first_bound_is_four_round_trips_but_no_less_than_half_a_millisecond() {
+    for (round_trip_us, bound_us) in [(2_000, 8_000), (500, 2_000), (125, 500), (20, 500)] {
+        let (cluster, client) = taken_for(3_600_000);
+        let way_ns = round_trip_us * 1_000 / 2;
+        *cluster.weather.borrow_mut() =
+            Box::new(move |_| Trip { there: way_ns, back: way_ns, ..Trip::default() });
+        client.rigged.set(Some(u64::MAX));
+        assert_eq!(client.try_lock("r", TTL, 100, &mut Lease::new()), Err(Status::Taken));
+        let first = cluster.peer(client.me).pauses[0];
+        assert!((bound_us * 1_000 - 2..=bound_us * 1_000).contains(&first), "{first}");
+    }
+}
+
+#[test]
+fn a_small_delay_bounds_the_pauses_and_one_of_nothing_leaves_none() {
+    let short = pauses(4, 200, Some(u64::MAX));
+    assert!(short.len() > 20 && short.iter().all(|it| (6 * MS - 2..=6 * MS).contains(it)));
+    let none = pauses(0, 100, Some(u64::MAX));
+    // One try after the other, each a round trip of 2 ms.
+    assert!(none.len() == 48 && none.iter().all(|&it| it == 0), "{none:?}");
+}
+
+/// The one who waits has it a round trip after the keys are gone, however long they lived, and has
+/// not asked more often than the pauses let it.
+#[test]
+fn no_pause_goes_past_the_end_of_the_keys() {
+    for held_ms in [3, 10, 50, 333, 1_000, 5_000, 60_000] {
+        for number in [u64::MAX, 1 << 63] {
+            let (cluster, client) = taken_for(held_ms);
+            let client = client.tries(1, 1_000_000);
+            client.rigged.set(Some(number));
+            let (start, gone_at) = (cluster.now(), cluster.now() + held_ms * MS);
+            assert_eq!(client.try_lock("r", TTL, 1_000_000, &mut Lease::new()), Ok(()));
+            // It asks as early as a clock that is fast by the drift would make it useful; what is left
+            // then is asked for in the same manner.
+            let late = cluster.now() - gone_at;
+            assert!((0..=5 * MS).contains(&late), "{held_ms} ms: {late}");
+            let asked = attempts_ms(&cluster, start);
+            assert!(asked.len() <= 24, "{held_ms} ms: {asked:?}");
+        }
+    }
+}
+
+/// As the servers' clocks may be fast, the first useful moment is a percent before.
+#[test]
+fn the_end_of_the_keys_is_reckoned_with_the_drift() {
+    let (cluster, client) = taken_for(10_000);
+    (0..3).for_each(|it| cluster.server(it).clock.per_million = 1_009_000);
+    // The clock that counts faster has gone on: what is left is 10 s by the server from here.
+    (0..3).for_each(|it| cluster.server(it).put("r", "theirs", 10_000, cluster.now()));
+    let client = client.tries(1, 1_000_000);
+    client.rigged.set(Some(u64::MAX));
+    let start = cluster.now();
+    assert_eq!(client.try_lock("r", TTL, 1_000_000, &mut Lease::new()), Ok(()));
+    let gone_ms = 10_000 * 1_000 / 1_009;
+    let took_ms = (cluster.now() - start) / MS;
+    assert!((gone_ms..=gone_ms + 25).contains(&took_ms), "{took_ms}");
+}
+
+/// Some of the keys go earlier; what counts is when so many are gone that a quorum is free.
+#[test]
+fn the_end_is_that_of_as_many_keys_as_a_quorum_lacks() {
+    let cluster = Cluster::new(5);
+    let client = cluster.client().tries(1, 1_000_000).connected();
+    client.rigged.set(Some(u64::MAX));
+    // Somebody is about to have it on four; the last server is free.
+    for (server, held_ms) in [(0, 4_000), (1, 1_000), (2, 3_000), (3, 2_000)] {
+        cluster.server(server).put("r", "theirs", held_ms, cluster.now());
+    }
+    let start = cluster.now();
+    assert_eq!(client.try_lock("r", TTL, 100_000, &mut Lease::new()), Ok(()));
+    let took_ms = (cluster.now() - start) / MS;
+    assert!((2_000..=2_025).contains(&took_ms), "{took_ms}");
+    let asked = attempts_ms(&cluster, start);
+    assert!(asked.len() <= 24, "{asked:?}");
+}
+
+/// While it changes hands, it is asked for often; when one holder keeps it, less and less.
+#[test]
+fn a_lock_that_changes_hands_is_asked_for_often() {
+    let longest = |every_ms: i64, held_ms: i64| {
+        let (cluster, client) = taken_for(held_ms);
+        for at_ms in (every_ms..4_000).step_by(every_ms as usize) {
+            cluster.after_ms(at_ms, move |world| {
+                for server in 0..3 {
+                    world.server(server).put("r", "another's", held_ms, world.now());
+                }
+            });
+        }
+        client.rigged.set(Some(u64::MAX));
+        assert_eq!(client.try_lock("r", TTL, 4_000, &mut Lease::new()), Err(Status::Taken));
+        let pauses = cluster.peer(client.me).pauses.clone();
+        *pauses.iter().skip(2).max().expect("many") / MS
+    };
+    // A new holder each time that it looks.
+    assert!((15..=16).contains(&longest(10, 5_000)));
+    // One holder for seconds.
+    assert_eq!(longest(100_000, 50_000), 299);
+    // One that keeps it for 500 ms is found to be a new one only now and then.
+    assert!((64..300).contains(&longest(500, 5_000)));
+}
+
+/// Nor does the drift that is reckoned with make it look like another, however much that is and however
+/// long the pauses are.
+#[test]
+fn a_holder_is_not_taken_for_another_because_of_the_drift() {
+    for (drift, delay_ms) in [(0.01, 200), (0.1, 200), (0.01, 10_000)] {
+        let (cluster, client) = taken_for(3_600_000);
+        client.settings.set_drift(drift).expect("in bounds");
+        let client = client.tries(1, delay_ms);
+        client.rigged.set(Some(u64::MAX));
+        assert_eq!(client.try_lock("r", TTL, 60_000, &mut Lease::new()), Err(Status::Taken));
+        let mut pauses = cluster.peer(client.me).pauses.clone();
+        pauses.pop();
+        assert!(pauses.is_sorted(), "{drift} {delay_ms}: {pauses:?}");
+    }
+}
+
+/// The same keys seem to live a little longer or shorter, as requests are under way.
+#[test]
+fn a_holder_is_not_taken_for_another_because_of_a_slow_request() {
+    let (cluster, client) = taken_for(3_600_000);
+    client.rigged.set(Some(u64::MAX));
+    let mut nth = 0;
+    *cluster.weather.borrow_mut() = Box::new(move |_| {
+        nth += 1;
+        Trip::ms(1 + nth / 3 % 3, 1)
+    });
+    assert_eq!(client.try_lock("r", TTL, 4_000, &mut Lease::new()), Err(Status::Taken));
+    let pauses = cluster.peer(client.me).pauses.clone();
+    assert!(pauses.iter().any(|it| *it > 290 * MS), "{pauses:?}");
+}
+
+/// What a server said to a refused caller needs no release; that is one request less for each poll.
+#[test]
+fn servers_that_refused_are_not_sent_a_release() {
+    let (cluster, client) = taken_for(3_600_000);
+    assert_eq!(client.try_lock("r", TTL, 1_000, &mut Lease::new()), Err(Status::Taken));
+    cluster.run_ms(10);
+    let deeds = cluster.deeds.borrow();
+    let released = deeds.iter().filter(|it| it.verb == Verb::Release);
+    // The reply of the third server was not waited for.
+    assert!(released.filter(|it| it.way.server < 2).count() == 0);
+}

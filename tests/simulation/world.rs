@@ -1,6 +1,6 @@
 //! A world that is played: its time passes only when something is due, and the same script always
 //! plays the same. Whoever waits, plays what is due meanwhile: so calls of several clients run into
-//! each other without a thread.
+//! each other without a thread; and with some, see `threads`.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use std::rc::Rc;
 use crate::link::{Link, Trip, Way};
 use crate::peer::Peer;
 use crate::server::{Deed, Server};
+use crate::threads::{self, Threads};
 
 /// Nanoseconds: all times of the world are counted in them.
 pub(crate) const MS: i64 = 1_000_000;
@@ -26,6 +27,7 @@ pub(crate) type Weather = Box<dyn FnMut(Way) -> Trip>;
 pub(crate) struct World {
     now: Cell<i64>,
     sequence: Cell<u64>,
+    pub(crate) threads: Threads,
     due: RefCell<BTreeMap<(i64, u64), Event>>,
     servers: Vec<RefCell<Server>>,
     peers: RefCell<Vec<Peer>>,
@@ -62,12 +64,19 @@ impl World {
 
     /// Lets time pass until then.
     pub(crate) fn run_until(&self, time: i64) {
-        self.wait(time, || false);
+        self.wait(time, |_| false);
     }
 
     /// Lets time pass until then, or until it is done.
-    pub(crate) fn wait(&self, until: i64, is_done: impl Fn() -> bool) {
-        while !is_done() {
+    pub(crate) fn wait(&self, until: i64, is_done: impl Fn(&Self) -> bool + 'static) {
+        if threads::is_played() {
+            return threads::sleep(self, until, is_done);
+        }
+        loop {
+            self.threads.play(self);
+            if is_done(self) {
+                return;
+            }
             let event = {
                 let mut due = self.due.borrow_mut();
                 match due.first_entry() {
@@ -154,6 +163,7 @@ impl Cluster {
         Self(Rc::new(World {
             now: Cell::new(START),
             sequence: Cell::default(),
+            threads: Threads::default(),
             due: RefCell::default(),
             servers: (0..servers).map(|_| RefCell::default()).collect(),
             peers: RefCell::default(),
