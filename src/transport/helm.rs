@@ -67,6 +67,8 @@ struct Shared<E: Engine> {
     /// Whether a thread drives, and whether it rests at this moment.
     driven: bool,
     resting: bool,
+    /// Whether the last who left the helm woke others.
+    has_company: bool,
     places: Vec<Place<E::End>>,
     /// Places that no call has.
     free: Vec<usize>,
@@ -106,6 +108,7 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
             engine,
             driven: false,
             resting: false,
+            has_company: false,
             places: Vec::new(),
             free: Vec::new(),
             wakes: Vec::new(),
@@ -144,6 +147,7 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
             shared.sort_ends();
             if let Some(end) = shared.take_end(place) {
                 shared.appoint();
+                shared.has_company = !shared.wakes.is_empty();
                 self.leave(shared);
                 return end;
             }
@@ -185,8 +189,11 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
     /// Drives until the call has ended.
     fn drive<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Guard<'a, E> {
         shared.driven = true;
+        let mut has_rung = false;
         loop {
-            shared = self.gather(shared);
+            if has_rung || shared.has_company || self.is_stirring(&shared) {
+                shared = self.gather(shared);
+            }
             shared.engine.advance();
             shared.sort_ends();
             if shared.has_ended(place) {
@@ -199,7 +206,8 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
             E::rest(&mut watch);
             shared = self.lock();
             shared.resting = false;
-            if shared.engine.resume(watch) {
+            has_rung = shared.engine.resume(watch);
+            if has_rung {
                 self.around.silence();
             }
             shared.sort_ends();
@@ -211,14 +219,17 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
         shared
     }
 
-    /// Lets those run who have just been woken: they tend to come back at once with their next
-    /// request, and all requests that are there are sent in one go. With a thread that wants to run
-    /// on every processor this more than doubled what the threads get done; with idle processors,
-    /// to yield is to go on.
-    fn gather<'a>(&'a self, shared: Guard<'a, E>) -> Guard<'a, E> {
-        if shared.wakes.is_empty() && self.stirring.load(Ordering::Relaxed) == 0 {
-            return shared;
-        }
+    /// Whether somebody has been woken, or is about to be, who does not run yet.
+    fn is_stirring(&self, shared: &Shared<E>) -> bool {
+        !shared.wakes.is_empty() || self.stirring.load(Ordering::Relaxed) > 0
+    }
+
+    /// Lets those run who are about to ask for something, so that all of it is sent in one go: who
+    /// has just been woken tends to come back at once, and where one has rung there are often more.
+    /// With a thread that wants to run on every processor this more than doubled what the threads
+    /// get done; with idle processors, to yield is to go on.
+    fn gather<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
+        shared.has_company = false;
         self.unlock(shared);
         yield_now();
         self.lock()
