@@ -10,6 +10,7 @@ pub mod command;
 pub mod endpoint;
 pub mod failure;
 mod greeting;
+mod health;
 mod helm;
 mod inbox;
 mod link;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::calls::{Call, Calls};
 use super::command::Request;
 use super::endpoint::{self, Endpoint};
+use super::health::Health;
 use super::helm::{Around, Helm};
 use super::server::{News, Server};
 use super::socket::{Visible, Waker};
@@ -17,6 +18,7 @@ use crate::process::this_process;
 /// The connections to all servers, and the calls that wait for them.
 pub struct Reactor<T: Tally> {
     helm: Helm<Calls<T>, Surroundings>,
+    health: Arc<Health>,
     /// The descriptors, for a forked child.
     visible: Vec<Visible>,
     process: u32,
@@ -57,8 +59,9 @@ impl<T: Tally> Reactor<T> {
         let mut visible: Vec<Visible> = servers.iter().map(Server::visible).collect();
         visible.extend(waker.visible());
         let calls = Calls::new(servers, waker.fd());
+        let health = Arc::clone(&calls.news.health);
         let helm = Helm::new(calls, Surroundings { waker: Some(waker), log });
-        Ok(Self { helm, visible, process: this_process() })
+        Ok(Self { helm, health, visible, process: this_process() })
     }
 
     /// Looks up the names for which that is due, with nothing held: the resolver may be slow. But not
@@ -114,12 +117,16 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     }
 
     fn is_connected(&self, enough: usize, reply_ms: i64, now: Moment) -> bool {
+        if self.health.is_good(enough, now) {
+            return true;
+        }
         self.helm.visit(|calls| {
             let mut up = 0;
             calls.for_each_server(|server, news| {
                 up += usize::from(server.is_keeping_up(reply_ms, now, news));
             });
             calls.deliver(now);
+            calls.news.health.note(up, now);
             up >= enough
         })
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::command::{Answer, Dialect, Request, Verb};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
+use super::health::Health;
 use super::inbox::Received;
 use super::link::{Change, Link};
 use super::queue::{Queue, Settled};
@@ -39,6 +40,8 @@ pub(super) struct Server {
 /// What a server has to tell others.
 #[derive(Default)]
 pub(super) struct News {
+    /// Spoilt by every connection that is lost, or cannot be had.
+    pub(super) health: Arc<Health>,
     /// Whether something happened that a thread that waits for the sockets does not know of.
     pub(super) changed: bool,
     pub(super) deliveries: Vec<Delivery>,
@@ -353,12 +356,14 @@ impl Server {
                 }
             }
             Some(Change::Failed { why, first }) => {
+                news.health.spoil();
                 if first {
                     say(Level::Warning, &why);
                 }
                 self.fail_all(&Failure::NotConnected(why), news);
             }
             Some(Change::Lost { how }) => {
+                news.health.spoil();
                 say(Level::Warning, &format!("connection lost: {how}"));
                 self.fail_all(&Failure::Lost(how), news);
             }

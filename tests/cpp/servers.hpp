@@ -51,8 +51,13 @@ public:
     // A release goes to all servers, and returns when a majority has answered: the others follow in
     // a moment.
     bool all_come_to_lack(const std::string &key) const {
+        return all_come_to_have(key, "");
+    }
+
+    /* Those that are not waited for may follow in a moment. */
+    bool all_come_to_have(const std::string &key, const std::string &value) const {
         for (int tries = 0; tries < 1000; tries++) {
-            if (having(key, "") == count()) {
+            if (having(key, value) == count()) {
                 return true;
             }
             usleep(5000);

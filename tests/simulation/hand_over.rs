@@ -5,7 +5,7 @@ use redlock::transport::command::Verb::{Acquire, Release};
 use redlock::{Lease, Status};
 
 use crate::client::{Client, Dice, stall_once};
-use crate::crowd::{Crowd, waits};
+use crate::crowd::{Crowd, LONG, waits};
 use crate::link::{Fault, SILENCE_MIN_MS, Trip};
 use crate::world::{Cluster, MS};
 
@@ -116,6 +116,29 @@ fn who_gives_up_in_the_midst_of_it_leaves_it_to_the_next() {
             assert!(["abc", "ac"].contains(&&*holders), "{late_ms} ms, {step}: {holders}");
         }
     }
+}
+
+/// As with a try of its own, soon after the end of its time it waits for slow servers no more.
+#[test]
+fn who_is_handed_it_late_is_told_soon_after_the_end_of_its_time() {
+    let (cluster, crowd) = free(3);
+    (0..3).for_each(|it| cluster.server(it).put("r", "theirs", LONG, cluster.now()));
+    cluster.after_ms(42, |world| world.lose(0..3, "r"));
+    // The first is refused twice, and has a pause until 58 when another comes in between.
+    crowd.client.rigged.set(Some(u64::MAX));
+    crowd.caller('b', 30, waits(45), 0);
+    crowd.caller('a', 43, waits(0), 25);
+    cluster.after_ms(65, |world| {
+        *world.weather.borrow_mut() = Box::new(|_| Trip::ms(1, 400));
+    });
+    let told = crowd.told();
+    assert_eq!(told[0], ('a', Ok(()), 45));
+    assert_eq!((told[1].0, told[1].1), ('b', Err(Status::Unreachable)));
+    assert!((75..=105).contains(&told[1].2), "{told:?}");
+    let handed = crowd.deeds().into_iter().filter(|it| it.1 == 71);
+    assert_eq!(handed.map(|it| it.0).collect::<Vec<_>>(), [Release, Acquire]);
+    cluster.run_ms(1_000);
+    assert_eq!(cluster.having_any("r"), 0);
 }
 
 /// It is granted, but known only when nothing of the validity is left.

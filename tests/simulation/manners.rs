@@ -186,6 +186,21 @@ fn without_rivals_nobody_stands_back() {
     assert!(cluster.peer(crowd.client.me).pauses.is_empty());
 }
 
+#[test]
+fn servers_that_are_out_of_reach_are_no_rivals() {
+    let (cluster, crowd) = free();
+    crowd.client.rigged.set(Some(u64::MAX));
+    (0..2).for_each(|it| cluster.kill(it));
+    assert!(crowd.client.try_lock("r", LONG, 0, &mut Lease::new()).is_err());
+    (0..2).for_each(|it| cluster.start(it));
+    let mut lease = Lease::new();
+    assert_eq!(crowd.client.try_lock("r", LONG, 200, &mut lease), Ok(()));
+    assert_eq!(crowd.client.unlock(&mut lease), Ok(()));
+    let start = cluster.now();
+    assert_eq!(crowd.client.try_lock("r", LONG, 1_000, &mut lease), Ok(()));
+    assert_eq!((cluster.now() - start) / MS, 2);
+}
+
 /// That this client has it, is no reason to think of rivals.
 #[test]
 fn who_is_refused_because_of_this_client_has_seen_no_rival() {
@@ -199,6 +214,22 @@ fn who_is_refused_because_of_this_client_has_seen_no_rival() {
     assert_eq!(crowd.client.unlock(&mut lease), Ok(()));
     let start = cluster.now();
     assert_eq!(crowd.client.try_lock("r", LONG, 1_000, &mut lease), Ok(()));
+    assert_eq!((cluster.now() - start) / MS, 2);
+}
+
+/// Nor if it has let go of it by the time that this is heard.
+#[test]
+fn who_is_refused_because_of_this_client_a_moment_ago_has_seen_no_rival() {
+    let (cluster, crowd) = free();
+    crowd.client.settings.set_retry(2, 100).expect("in bounds");
+    crowd.client.rigged.set(Some(u64::MAX));
+    crowd.caller('a', 0, waits(0), 9);
+    crowd.caller('b', 10, locks, 0);
+    // It asked at 10 and was refused at 12, and the lock was released at 11: so it asks again at once.
+    assert_eq!(crowd.told(), [('a', Ok(()), 2), ('b', Ok(()), 14)]);
+    assert_eq!(crowd.asked(), 3);
+    let start = cluster.now();
+    assert_eq!(crowd.client.try_lock("r", LONG, 1_000, &mut Lease::new()), Ok(()));
     assert_eq!((cluster.now() - start) / MS, 2);
 }
 

@@ -2,7 +2,7 @@
 
 use redlock::{Lease, Status};
 
-use crate::client::{Client, token};
+use crate::client::{Client, stall_once, token};
 use crate::world::{Cluster, MS};
 use crate::{TTL, VALID};
 
@@ -100,4 +100,27 @@ fn a_pause_that_is_slept_through_does_no_harm() {
     let lease = client.take("r", TTL);
     assert!(cluster.now() - start >= 3_600_000 * MS);
     assert_eq!(lease.validity_ms(), VALID - 2);
+}
+
+/// The answers have come in time, and are looked at too late, by a thread that was kept from running.
+#[test]
+fn grants_that_are_looked_at_too_late_are_too_slow() {
+    let mut too_slow = 0;
+    for nth in 1..=8 {
+        let cluster = Cluster::new(3);
+        let client = cluster.client().tries(1, 0).connected();
+        cluster.peer(client.me).stall = Some(stall_once(nth, VALID * MS));
+        let mut lease = Lease::new();
+        match client.lock("r", TTL, &mut lease) {
+            // It was held up before it asked, or when it knew the outcome.
+            Ok(()) => assert!(cluster.having("r", &token(&lease)) >= 2),
+            Err(status) => {
+                assert_eq!((status, lease.token()), (Status::TooSlow, None));
+                cluster.run_ms(10);
+                assert_eq!(cluster.having_any("r"), 0);
+                too_slow += 1;
+            }
+        }
+    }
+    assert_eq!(too_slow, 1);
 }

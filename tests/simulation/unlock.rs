@@ -1,11 +1,13 @@
 //! Giving a lock back: once, to everybody who may have it, and to nobody else's harm.
 
+use std::rc::Rc;
+
 use redlock::{Lease, Status};
 
 use crate::TTL;
-use crate::client::{Client, token};
+use crate::client::{Client, Said, stall_once, token};
 use crate::link::Trip;
-use crate::world::Cluster;
+use crate::world::{Cluster, MS};
 
 /// So long that no key goes by itself.
 const LONG: i64 = 1_000_000;
@@ -148,4 +150,46 @@ fn a_lock_that_has_ended_is_lost_and_who_has_it_now_keeps_it() {
     assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
     cluster.run_ms(10);
     assert_eq!(cluster.having("r", &token(&theirs)), 3);
+}
+
+/// Whichever look at the clock it is at which one of the two is held up: what somebody who wanted to
+/// renew it has released on finding it ended, is released for whoever ended it.
+#[test]
+fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_renewed() {
+    let renew: [fn(&Client, &mut Lease) -> Said; 2] = [
+        |client, lease| client.extend(lease, LONG),
+        |client, lease| client.continue_lock("r", LONG, lease),
+    ];
+    for call in renew {
+        for nth in 1..=12 {
+            for early_ms in [-3, 0, 1, 3] {
+                let cluster = Cluster::new(3);
+                let client = Rc::new(cluster.client().tries(1, 0).connected());
+                let mut leases = [Lease::new(), Lease::new()];
+                for lease in &mut leases {
+                    assert_eq!(client.continue_lock("r", LONG, lease), Ok(()));
+                }
+                let [mut renewed, mut released] = leases;
+                cluster.peer(client.me).stall = Some(stall_once(nth, 30 * MS));
+                let other = Rc::clone(&client);
+                cluster.thread(10 - early_ms, move || {
+                    let said = call(&other, &mut renewed);
+                    // It may have come before the release, or want the lock anew after it.
+                    let all = [Ok(()), Err(Status::Lost), Err(Status::Taken)];
+                    assert!(all.contains(&said), "{said:?}");
+                    if said == Ok(()) {
+                        let _ = other.unlock(&mut renewed);
+                    }
+                });
+                cluster.thread(10, move || {
+                    let said = client.unlock(&mut released);
+                    // Of two that release it one may come too late.
+                    assert!(said == Ok(()) || early_ms == 3, "{nth} {early_ms}: {said:?}");
+                });
+                cluster.end_threads(10_000);
+                cluster.run_ms(100);
+                assert_eq!(cluster.having_any("r"), 0, "{nth} {early_ms}");
+            }
+        }
+    }
 }
