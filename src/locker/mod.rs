@@ -26,7 +26,9 @@ use crate::transport::{Patience, Transport};
 /// the derived reply timeouts.
 const QUESTION_TTL_MS: i64 = 10_000;
 
-/// How long servers are given to follow when a quorum is connected.
+/// How long servers are given to follow when a quorum is connected: in a call that has something else
+/// to do as long as the quorum took, between these, and in one that connects alone no less.
+const STRAGGLERS_MIN_MS: i64 = 2;
 const STRAGGLERS_MS: i64 = 20;
 
 /// Takes and keeps locks on the servers of one transport.
@@ -77,13 +79,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let limit_ms = if timeout_ms == 0 { self.connect_ms() } else { timeout_ms };
         let until = began.plus_ms(limit_ms);
         self.meet(self.endpoints.len(), until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
-        // A quorum is up. The others may be about to follow.
-        let now = self.transport.now();
-        let grace_ms = now.ms_since(began).max(STRAGGLERS_MS);
-        let roll = Inquiry::roll(self.endpoints.len());
-        let grace_ends = now.plus_ms(grace_ms).min(until);
-        let patience = Patience { until: grace_ends, ..self.patience(now, QUESTION_TTL_MS, until) };
-        let roll = self.transport.connect(roll, self.endpoints.len(), patience);
+        let grace_ms = self.transport.now().ms_since(began).max(STRAGGLERS_MS);
+        let roll = self.await_stragglers(grace_ms, until, QUESTION_TTL_MS);
         Ok(roll.absent(&self.endpoints))
     }
 
@@ -350,7 +347,18 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             return Ok(now);
         }
         self.meet(quorum, now.plus_ms(self.connect_ms()).min(limit), ttl_ms)?;
+        let grace_ms = self.transport.now().ms_since(now).clamp(STRAGGLERS_MIN_MS, STRAGGLERS_MS);
+        self.await_stragglers(grace_ms, limit, ttl_ms);
         Ok(self.transport.now())
+    }
+
+    /// A quorum is up. The others may be about to follow: what is asked next should reach them, too,
+    /// since nobody may come to send it later.
+    fn await_stragglers(&self, grace_ms: i64, limit: Moment, ttl_ms: i64) -> Inquiry {
+        let now = self.transport.now();
+        let until = now.plus_ms(grace_ms).min(limit);
+        let patience = Patience { until, ..self.patience(now, ttl_ms, until) };
+        self.transport.connect(Inquiry::roll(self.endpoints.len()), 0, patience)
     }
 
     /// Connects; names are looked up if fewer than `enough` servers are promising without.
