@@ -19,6 +19,11 @@ use crate::transport::{Errand, Patience, Servers, Transport};
 /// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
 
+/// A longest pause, at the least, while servers cannot be reached: one that refuses connections says
+/// so at once, and who allows no pause between refusals does not mean to burn a processor. No two
+/// attempts to connect come closer than this anyway.
+const DOWN_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long to go on trying.
 #[derive(Clone, Copy)]
 pub(super) enum Plan {
@@ -256,10 +261,14 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
 
     /// Who is not the first in line has no pauses: it is told when it is its turn.
     fn pause_until(&mut self, miss: &Miss, now: Moment) -> Result<Moment, Miss> {
-        let Miss::Votes(_, inquiry) = miss else { return Ok(Moment::NEVER) };
+        let Miss::Votes(status, inquiry) = miss else { return Ok(Moment::NEVER) };
         let settings = &self.locker.settings;
         let refusal = inquiry.refusal(settings.drift(), now);
         let longest = backoff::longest(settings.retry_delay_ms());
+        let longest = match status {
+            Status::Unreachable => longest.max(DOWN_PAUSE),
+            _ => longest,
+        };
         let random = random(&self.locker.entropy).map_err(Miss::Fault)?;
         let pause = self.backoff.next(refusal, longest, random);
         Ok(now.plus(pause).min(refusal.earliest.unwrap_or(Moment::NEVER)))

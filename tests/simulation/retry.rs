@@ -349,3 +349,15 @@ fn servers_that_refused_are_not_sent_a_release() {
     // The reply of the third server was not waited for.
     assert!(released.filter(|it| it.way.server < 2).count() == 0);
 }
+
+/// Servers that refuse connections say so at once: without a pause this would burn a processor.
+#[test]
+fn who_allows_no_pause_has_one_all_the_same_while_servers_are_down() {
+    let cluster = Cluster::new(3);
+    (0..3).for_each(|it| cluster.kill(it));
+    let client = cluster.client().tries(1, 0);
+    let unreachable = Err(Status::Unreachable);
+    assert_eq!(client.try_lock("r", TTL, 1_000, &mut Lease::new()), unreachable);
+    let pauses = cluster.peer(client.me).pauses.len();
+    assert!((50..500).contains(&pauses), "{pauses}");
+}
