@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Moment;
 use crate::lease::Hold;
+use crate::moment::Moment;
 
 #[derive(Default)]
 pub(crate) struct Continued {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
 use crate::error::{Error, Status};
-use crate::process::this_process;
+use crate::system::process::this_process;
 
 /// A mutex that a forked child can take, unless its parent was using what is inside. Then the child
 /// leaves that alone for ever, and does not even free it.

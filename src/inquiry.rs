@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::clock::Moment;
 use crate::error::{Error, Status};
+use crate::moment::Moment;
 use crate::quorum::backoff::Refusal;
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::census::{Census, Finding};

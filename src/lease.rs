@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-use crate::clock::{self, Moment};
-use crate::process::this_process;
+use crate::moment::Moment;
+use crate::system::clock;
+use crate::system::process::this_process;
 use crate::token::Token;
 use crate::transport::Servers;
 

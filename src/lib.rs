@@ -7,7 +7,6 @@
 //! [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
 mod check;
-pub mod clock;
 mod continued;
 mod error;
 #[doc(hidden)]
@@ -19,12 +18,13 @@ mod lease;
 #[doc(hidden)]
 pub mod locker;
 mod log;
-mod process;
+pub mod moment;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
 #[doc(hidden)]
 pub mod settings;
+mod system;
 #[doc(hidden)]
 pub mod token;
 #[doc(hidden)]

@@ -13,7 +13,7 @@ use crate::locker::Locker;
 use crate::log::{Log, Logger};
 use crate::quorum::ballot::SERVERS_MAX;
 use crate::settings::Settings;
-use crate::token::SystemEntropy;
+use crate::system::entropy::SystemEntropy;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::reactor::Reactor;
 

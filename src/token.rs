@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use rand::TryRng;
-use rand::rngs::SysRng;
-
-use crate::error::{Error, Status};
+use crate::error::Error;
 
 /// Random bytes of a token, as the Redlock page asks.
 const BYTES: usize = 20;
@@ -14,19 +11,6 @@ const BYTES: usize = 20;
 pub trait Entropy {
     /// Fills `bytes`, or fails if the source gives none.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), Error>;
-}
-
-/// The operating system's random source, asked every time: a generator in memory would give a
-/// forked child the same tokens as its parent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SystemEntropy;
-
-impl Entropy for SystemEntropy {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), Error> {
-        SysRng.try_fill_bytes(bytes).map_err(|error| {
-            Error::new(Status::Internal, format!("the system gave no randomness: {error}"))
-        })
-    }
 }
 
 /// 20 random bytes as 40 upper-case hexadecimal digits. Its `Debug` shows none of them.
@@ -79,6 +63,7 @@ pub(crate) fn random(entropy: &impl Entropy) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::entropy::SystemEntropy;
 
     #[test]
     fn forty_upper_case_hexadecimal_digits() {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 /// The only files with `unsafe`. DESIGN.md names them too.
 const UNSAFE: [&str; 6] = [
-    "clock.rs",
     "ffi/lease.rs",
     "ffi/mod.rs",
     "ffi/redlock.rs",
-    "process.rs",
-    "transport/socket.rs",
+    "system/clock.rs",
+    "system/process.rs",
+    "system/socket.rs",
 ];
 
 const FILE_LINES_MAX: usize = 500;
@@ -33,9 +33,20 @@ fn unsafe_stands_only_in_the_files_that_the_design_names() {
 fn one_file_reads_the_clock_and_one_the_randomness() {
     forbid("Instant::now", &[]);
     forbid("SystemTime", &[]);
-    forbid("clock_gettime", &["clock.rs"]);
-    forbid("rand::rng", &["token.rs"]);
+    forbid("clock_gettime", &["system/clock.rs"]);
+    forbid("rand::rng", &["system/entropy.rs"]);
     forbid("thread_rng", &[]);
+}
+
+#[test]
+fn one_folder_touches_the_system() {
+    for (name, code) in sources().into_iter().filter(|it| !it.0.starts_with("system/")) {
+        for word in ["libc::", "socket2::Socket", "UnixStream", "process::id", "Condvar::new"] {
+            let is_named = code_of(without_tests(&code)).contains(word);
+            let may_be = word == "Condvar::new" && name == "transport/helm.rs";
+            assert!(!is_named || may_be, "{name} says {word}");
+        }
+    }
 }
 
 #[test]
@@ -51,7 +62,7 @@ fn nothing_is_printed_and_nothing_ends_the_process() {
 fn the_rules_know_nothing_of_the_world() {
     for (name, code) in sources().into_iter().filter(|it| it.0.starts_with("quorum/")) {
         for line in code.lines().filter(|it| it.contains("crate::")) {
-            assert!(line.contains("crate::clock::Moment"), "{name}: {line}");
+            assert!(line.contains("crate::moment::Moment"), "{name}: {line}");
         }
         for word in ["clock::now", "std::net", "std::io", "redis"] {
             assert!(!code_of(&code).contains(word), "{name} knows {word}");

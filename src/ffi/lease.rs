@@ -9,7 +9,7 @@ use super::{guard, shared_lease};
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::lease::Lease;
-use crate::process::this_thread;
+use crate::system::process::this_thread;
 
 /// One lock, held or not: resource, token, validity and, after a failed call, the reason in
 /// words. The caller makes it, passes it in, and may use it again once it holds nothing. One call

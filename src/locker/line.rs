@@ -9,9 +9,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock::Moment;
 use crate::lease::Hold;
-use crate::process::this_thread;
+use crate::moment::Moment;
+use crate::system::process::this_thread;
 use crate::token::Token;
 
 /// How long a lock is handed on within a manager before others get their chance: with rivals about,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// A pause around a mean of `delay_ms`: from half of it up to one and a half, as CRedLock's code
 /// does. `random` is uniform over all of u64.

@@ -1,7 +1,7 @@
 //! One round over all servers: what each vote means, and when the round is decided.
 
 use super::ballot::{Ballot, Vote};
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// What a round is for. Each has its own idea of when there is nothing more to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! How long a lock is valid: integers only, and nothing overflows.
 
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// The longest TTL, ten years of 365 days. Longer than any lock has a use for, and short enough
 /// that every sum of times fits into 64 bits of nanoseconds and into what servers accept.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::endpoint::Place;
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// How long the system's resolver is left alone after it was asked: ten times as long as it took,
 /// within these bounds.

@@ -2,22 +2,24 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::command::{Answer, Request};
 use super::failure::Failure;
 use super::helm::Engine;
 use super::server::{News, Server};
-use super::socket;
 use super::{Patience, Servers, Tally, Ticket};
-use crate::clock::{self, Moment};
 use crate::log::Line;
+use crate::moment::Moment;
+use crate::system::clock;
+use crate::system::socket::{self, Watched};
 
 pub(super) struct Calls<T> {
     pub(super) servers: Vec<Server>,
     pub(super) news: News,
     /// Where the driver is woken.
-    bell: libc::c_int,
+    bell: RawFd,
     /// By their places.
     calls: Vec<Option<Call<T>>>,
     generation: u64,
@@ -25,7 +27,7 @@ pub(super) struct Calls<T> {
     /// Places of calls to end; one may be there twice.
     decided: Vec<usize>,
     /// Kept for its memory.
-    watched: Vec<libc::pollfd>,
+    watched: Vec<Watched>,
     /// When it was last advanced.
     now: Moment,
 }
@@ -44,13 +46,13 @@ pub(super) struct Call<T> {
 
 /// What the driver waits for.
 pub(super) struct Watch {
-    descriptors: Vec<libc::pollfd>,
+    descriptors: Vec<Watched>,
     until: Moment,
     now: Moment,
 }
 
 impl<T: Tally> Calls<T> {
-    pub(super) fn new(servers: Vec<Server>, bell: libc::c_int) -> Self {
+    pub(super) fn new(servers: Vec<Server>, bell: RawFd) -> Self {
         Self {
             servers,
             news: News::default(),

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// For how long what was seen is good enough. A connection that was quiet for longer than a few times
 /// this is looked at before it is trusted, so it has to be much less.

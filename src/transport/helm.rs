@@ -5,7 +5,9 @@
 //! and another of the waiting goes on. Nothing here knows what a call is about: an engine of three
 //! lines does for checking every way in which the threads can meet.
 
-use super::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError, yield_now};
+use crate::system::sync::{
+    Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError, yield_now,
+};
 use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 

@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::link::KEPT_MAX;
 use super::reply::{self, Nonsense};
-use super::socket::Socket;
+use crate::system::socket::Socket;
 
 /// Room for what is received at once. Replies of ours are short; more room is made when one is not.
 const ROOM: usize = 4096;

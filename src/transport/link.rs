@@ -15,10 +15,11 @@ use super::command::Dialect;
 use super::endpoint::{Endpoint, Place};
 use super::greeting::{Greeting, Progress};
 use super::inbox::{Inbox, Received};
-use super::socket::{Socket, Visible};
-use crate::clock::Moment;
+use crate::moment::Moment;
 use crate::quorum::backoff;
-use crate::token::{SystemEntropy, random};
+use crate::system::entropy::SystemEntropy;
+use crate::system::socket::{Socket, Visible};
+use crate::token::random;
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;

@@ -18,18 +18,11 @@ mod queue;
 pub mod reactor;
 mod reply;
 mod server;
-mod socket;
-/// What threads meet by. A test gives the same code others, which try every way to meet.
-mod sync {
-    pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
-    pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-    pub(super) use std::thread::yield_now;
-}
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use self::command::{Answer, Request};
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// Hears the answers to one request.
 pub trait Tally: Send {

@@ -13,7 +13,7 @@ use redis::Value;
 use super::Ticket;
 use super::command::{Answer, Dialect, Pen, Request, Verb};
 use super::reply::Nonsense;
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// How many requests may wait before no more are taken, and how many with the releases that come
 /// behind them.

@@ -9,11 +9,12 @@ use super::endpoint::{self, Endpoint};
 use super::health::Health;
 use super::helm::{Around, Helm};
 use super::server::{News, Server};
-use super::socket::{Visible, Waker};
 use super::{Errand, Patience, Servers, Tally, Ticket, Timeouts, Transport};
-use crate::clock::{self, Moment};
 use crate::log::{Line, Log};
-use crate::process::this_process;
+use crate::moment::Moment;
+use crate::system::clock;
+use crate::system::process::this_process;
+use crate::system::socket::{Visible, Waker};
 
 /// The connections to all servers, and the calls that wait for them.
 pub struct Reactor<T: Tally> {

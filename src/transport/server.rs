@@ -13,10 +13,10 @@ use super::inbox::Received;
 use super::link::{Change, Link};
 use super::queue::{Queue, Settled};
 use super::reply::Nonsense;
-use super::socket::Visible;
 use super::{Ticket, Timeouts};
-use crate::clock::Moment;
 use crate::log::{Level, Line};
+use crate::moment::Moment;
+use crate::system::socket::Visible;
 
 /// A connection that was quiet for so long is looked at before it is trusted with a request: the
 /// server may have closed it.

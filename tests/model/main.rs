@@ -11,5 +11,8 @@ mod helm;
 mod panics;
 mod scenes;
 mod stage;
-mod sync;
+/// In the place of the library's.
+mod system {
+    pub(crate) mod sync;
+}
 mod world;

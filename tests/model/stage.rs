@@ -8,8 +8,8 @@ use loom::thread::{self, JoinHandle};
 
 use super::engine::{Counts, Fake, Needs, Trap, Words};
 use super::helm::{Around, Helm};
-use super::sync;
 use super::world::{Name, World};
+use crate::system::sync;
 
 /// A name that no scene uses.
 const LAST: Name = 99;

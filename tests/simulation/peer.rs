@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use redlock::clock::Moment;
 use redlock::inquiry::Inquiry;
+use redlock::moment::Moment;
 use redlock::transport::command::{Answer, Request};
 use redlock::transport::failure::Failure;
 use redlock::transport::{Errand, Patience, Servers, Tally, Transport};

@@ -1,7 +1,4 @@
-//! The only place that reads a clock.
-//!
-//! The validity of a lock must also run out while the machine sleeps, because the servers' clocks
-//! go on. `std::time::Instant` stops in suspend on Linux and macOS, hence `clock_gettime`.
+//! Points in time, and the sums that are made of them.
 
 use std::ops::Sub;
 use std::time::Duration;
@@ -49,23 +46,6 @@ impl Sub for Moment {
     }
 }
 
-/// Counts suspend: CLOCK_BOOTTIME does on Linux, CLOCK_MONOTONIC does on Apple's systems.
-/// Elsewhere CLOCK_MONOTONIC is the nearest that there is.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
-
-/// Now, on a clock that never steps and counts suspend.
-pub fn now() -> Moment {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a timespec that may be written to. The call cannot fail: the clock exists
-    // and the pointer is good.
-    unsafe { libc::clock_gettime(CLOCK, &mut time) };
-    #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
-    Moment((time.tv_sec as i64) * 1_000_000_000 + (time.tv_nsec as i64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,11 +56,5 @@ mod tests {
         assert_eq!(start.plus_ms(i64::MAX), Moment::NEVER);
         assert_eq!(start.plus_ms(2).ms_since(start), 2);
         assert_eq!(start.ms_since(start.plus_ms(2)), 0);
-    }
-
-    #[test]
-    fn the_clock_goes_forward() {
-        let before = now();
-        assert!(now() >= before);
     }
 }

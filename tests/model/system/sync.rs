@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
-pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
-pub(super) use std::sync::PoisonError;
+pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::PoisonError;
 
 thread_local! {
     /// How often somebody has yielded in this test: loom's threads are coroutines of one thread.
@@ -13,10 +13,10 @@ thread_local! {
 
 /// Goes on, where loom's own would let all others go first: to go on is possible, too, and all else
 /// happens where the mutex is taken again.
-pub(super) fn yield_now() {
+pub(crate) fn yield_now() {
     YIELDS.set(YIELDS.get() + 1);
 }
 
-pub(super) fn yields() -> usize {
+pub(crate) fn yields() -> usize {
     YIELDS.get()
 }

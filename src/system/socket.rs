@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Type};
 
-use crate::clock::Moment;
+use crate::moment::Moment;
 
 /// Data that nobody acknowledges for so long breaks the connection. A server that is merely frozen
 /// does not suffer from it: its kernel acknowledges.
@@ -24,7 +24,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 /// The number alone would not do: the child may have closed it, and may have something else under it
 /// by now. So the socket's inode is kept with it. It holds -1 from before the descriptor is closed.
 #[derive(Clone, Debug)]
-pub(super) struct Visible(Arc<Identity>);
+pub(crate) struct Visible(Arc<Identity>);
 
 #[derive(Debug)]
 struct Identity {
@@ -33,7 +33,7 @@ struct Identity {
 }
 
 impl Visible {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Identity { fd: AtomicI32::new(-1), inode: AtomicU64::new(0) }))
     }
 
@@ -49,7 +49,7 @@ impl Visible {
 
     /// Closes the descriptor in a forked child: no byte is sent, and the connection of the parent
     /// stays as it is.
-    pub(super) fn close_inherited(&self) {
+    pub(crate) fn close_inherited(&self) {
         let known = self.0.inode.load(Ordering::Acquire);
         let fd = self.hide();
         if fd >= 0 && inode(fd) == Some(known) {
@@ -83,7 +83,7 @@ impl Drop for Shown {
 
 /// A stream socket that never blocks.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     // In this order: what is shown is hidden before it is closed.
     _shown: Shown,
     socket: socket2::Socket,
@@ -91,7 +91,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Begins to connect to an address. The socket is writable when that is done.
-    pub(super) fn to_address(address: SocketAddr, visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_address(address: SocketAddr, visible: &Visible) -> io::Result<Self> {
         let socket = Self::new(Domain::for_address(address), visible)?;
         // What is asked is short and waited for: it must not wait for more to come. A connection
         // that is broken on the way is to be found out even while nothing is said.
@@ -104,7 +104,7 @@ impl Socket {
     }
 
     /// Connects to a unix socket.
-    pub(super) fn to_path(path: &Path, visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_path(path: &Path, visible: &Visible) -> io::Result<Self> {
         let address = SockAddr::unix(path)?;
         let socket = Self::new(Domain::UNIX, visible)?;
         socket.connect(&address)?;
@@ -127,19 +127,19 @@ impl Socket {
     }
 
     /// How connecting ended, once the socket is writable.
-    pub(super) fn connected(&self) -> io::Result<()> {
+    pub(crate) fn connected(&self) -> io::Result<()> {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
     /// Whether it is writable now.
-    pub(super) fn is_writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         let mut watched = [watch(self.fd(), true)];
         poll(&mut watched, Moment::from_nanos(0), Moment::from_nanos(0));
         watched[0].revents != 0
     }
 
     /// Sends what fits; `Ok(0)` if nothing does.
-    pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
         const FLAGS: i32 = libc::MSG_NOSIGNAL;
         #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
@@ -148,23 +148,23 @@ impl Socket {
     }
 
     /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.
-    pub(super) fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
         without_interruption(|| (&self.socket).read(room))
     }
 
-    pub(super) fn fd(&self) -> RawFd {
+    pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
     /// Lets go of a descriptor that [`Visible::close_inherited`] has closed.
-    pub(super) fn forget(self) {
+    pub(crate) fn forget(self) {
         let _ = self.socket.into_raw_fd();
     }
 }
 
 /// Wakes whoever waits in [`poll`].
 #[derive(Debug)]
-pub(super) struct Waker {
+pub(crate) struct Waker {
     // In this order, as in Socket.
     shown: [Shown; 2],
     reader: UnixStream,
@@ -172,7 +172,7 @@ pub(super) struct Waker {
 }
 
 impl Waker {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
@@ -180,33 +180,35 @@ impl Waker {
         Ok(Self { shown: [show(&reader), show(&writer)], reader, writer })
     }
 
-    pub(super) fn visible(&self) -> impl Iterator<Item = Visible> {
+    pub(crate) fn visible(&self) -> impl Iterator<Item = Visible> {
         self.shown.iter().map(|it| it.0.clone())
     }
 
     /// Makes the descriptor readable. If it cannot take another byte, it is readable already.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let _ = without_interruption(|| (&self.writer).write(&[0]));
     }
 
     /// Makes it unreadable again.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let mut bytes = [0; 64];
         while let Ok(Some(1..)) = without_interruption(|| (&self.reader).read(&mut bytes)) {}
     }
 
-    pub(super) fn fd(&self) -> RawFd {
+    pub(crate) fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
 
     /// Lets go of descriptors that [`Visible::close_inherited`] has closed.
-    pub(super) fn forget(self) {
+    pub(crate) fn forget(self) {
         let _ = (self.reader.into_raw_fd(), self.writer.into_raw_fd());
     }
 }
 
-/// A descriptor to wait for.
-pub(super) fn watch(fd: RawFd, for_writing: bool) -> libc::pollfd {
+/// A descriptor to wait for, and what has come of that.
+pub(crate) type Watched = libc::pollfd;
+
+pub(crate) fn watch(fd: RawFd, for_writing: bool) -> Watched {
     let events = if for_writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
     libc::pollfd { fd, events, revents: 0 }
 }
@@ -214,7 +216,7 @@ pub(super) fn watch(fd: RawFd, for_writing: bool) -> libc::pollfd {
 /// Waits until one of the descriptors is ready, `until` is reached, or a signal came: the caller
 /// looks at the clock again in any case. `now` may have been a moment ago. [`Moment::NEVER`] is
 /// waited for in steps.
-pub(super) fn poll(watched: &mut [libc::pollfd], until: Moment, now: Moment) {
+pub(crate) fn poll(watched: &mut [Watched], until: Moment, now: Moment) {
     const STEP_NS: i64 = 60_000_000_000;
     if poll_for(watched, (until - now).clamp(0, STEP_NS)) < 0 {
         watched.iter_mut().for_each(|it| it.revents = 0);
@@ -228,7 +230,7 @@ pub(super) fn poll(watched: &mut [libc::pollfd], until: Moment, now: Moment) {
 
 /// Pauses are shorter than a millisecond where a lock changes hands often.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn poll_for(watched: &mut [libc::pollfd], left_ns: i64) -> libc::c_int {
+fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
     #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
     let left = libc::timespec {
         tv_sec: (left_ns / 1_000_000_000) as libc::time_t,
@@ -244,7 +246,7 @@ fn poll_for(watched: &mut [libc::pollfd], left_ns: i64) -> libc::c_int {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn poll_for(watched: &mut [libc::pollfd], left_ns: i64) -> libc::c_int {
+fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
     // Rounded up: waking too early would mean to wake once more for nothing.
     #[allow(clippy::cast_possible_truncation)]
     let left_ms = ((left_ns + 999_999) / 1_000_000) as libc::c_int;
