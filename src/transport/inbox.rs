@@ -5,7 +5,7 @@ use std::io;
 use redis::Value;
 
 use super::link::KEPT_MAX;
-use super::reply::{self, Nonsense};
+use super::reply::{Nonsense, Scan};
 use crate::system::socket::Socket;
 
 /// Room for what is received at once. Replies of ours are short; more room is made when one is not.
@@ -27,15 +27,17 @@ pub(super) struct Inbox {
     /// Where the unread part begins and ends.
     start: usize,
     end: usize,
+    /// What is known of the reply that begins there.
+    scan: Scan,
     /// Replies that belong to the request whose last reply is not there yet.
     replies: Vec<Value>,
 }
 
 impl Inbox {
     pub(super) fn clear(&mut self) {
-        self.start = 0;
-        self.end = 0;
+        self.scan = Scan::default();
         self.replies.clear();
+        self.empty();
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -50,7 +52,10 @@ impl Inbox {
             self.start = 0;
         }
         if self.bytes.len() < self.end + ROOM {
-            self.bytes.resize(self.end + ROOM, 0);
+            let length = (self.end + ROOM).next_multiple_of(ROOM);
+            // Not twice as much, as a vector likes to have: what is needed is bounded.
+            self.bytes.reserve_exact(length - self.bytes.len());
+            self.bytes.resize(length, 0);
         }
         let room = self.bytes.len() - self.end;
         match socket.receive(&mut self.bytes[self.end..])? {
@@ -67,17 +72,21 @@ impl Inbox {
 
     /// The next reply, if it is there as a whole.
     pub(super) fn next(&mut self) -> Result<Option<Value>, Nonsense> {
-        let Some((value, length)) = reply::take(&self.bytes[self.start..self.end])? else {
+        let Some((value, length)) = self.scan.take(&self.bytes[self.start..self.end])? else {
             return Ok(None);
         };
         self.start += length;
         if self.is_empty() {
-            (self.start, self.end) = (0, 0);
-            if self.bytes.len() > KEPT_MAX {
-                self.bytes = Vec::new();
-            }
+            self.empty();
         }
         Ok(Some(value))
+    }
+
+    fn empty(&mut self) {
+        (self.start, self.end) = (0, 0);
+        if self.bytes.len() > KEPT_MAX {
+            self.bytes = Vec::new();
+        }
     }
 
     /// The next replies, if so many are there.

@@ -351,6 +351,7 @@ impl Link {
         self.state = State::Down;
         self.inbox.clear();
         self.outbox.clear();
+        self.outbox.shrink_to(KEPT_MAX);
     }
 }
 

@@ -154,10 +154,10 @@ impl Queue {
         replies: &mut Vec<Value>,
         now: Moment,
     ) -> Result<Settled, Nonsense> {
-        let mut entry = self.awaiting.pop_front().ok_or(Nonsense)?;
+        let mut entry = self.awaiting.pop_front().ok_or(Nonsense::Unwanted)?;
         let Some(answer) = entry.request.answer(replies) else {
             self.awaiting.push_front(entry);
-            return Err(Nonsense);
+            return Err(Nonsense::Unwanted);
         };
         if self.awaiting.is_empty() {
             self.silent_until = None;
@@ -267,7 +267,7 @@ mod tests {
         let taken = settle(&mut queue, &[Value::Nil, Value::Int(5)]).unwrap();
         assert_eq!(taken.ticket, Some(OTHER));
         assert_eq!(taken.answer, Answer::Foreign { left_ms: Some(5) });
-        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(Nonsense));
+        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(Nonsense::Unwanted));
     }
 
     #[test]

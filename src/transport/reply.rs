@@ -6,8 +6,14 @@ use std::fmt;
 
 use redis::Value;
 
-/// The longest reply. Ours are under 200 bytes; an error may quote a resource of 64 KiB.
+/// The longest reply. Ours are under 200 bytes; but an error may quote a resource of 64 KiB, and it
+/// would be hard on all who share the connection if that broke for it.
 const LENGTH_MAX: usize = 128 * 1024;
+
+/// The most elements of a reply, in all its arrays together: as values they take no more memory than
+/// the longest reply does as bytes.
+const ELEMENTS_MAX: usize = 1024;
+const _: () = assert!(ELEMENTS_MAX * size_of::<Value>() <= LENGTH_MAX);
 
 /// The deepest nesting.
 const DEPTH_MAX: usize = 4;
@@ -16,21 +22,118 @@ const DEPTH_MAX: usize = 4;
 const NUMBER_MAX: usize = 32;
 
 /// What is sent is no reply, or none that is wanted.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Nonsense;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nonsense {
+    Unwanted,
+    /// It may be a reply, but it is, or is announced to be, larger than any that is wanted.
+    TooLarge,
+}
 
 impl fmt::Display for Nonsense {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it said what no server should")
+        match self {
+            Self::Unwanted => f.write_str("it said what no server should"),
+            Self::TooLarge => write!(
+                f,
+                "it sent a reply that does not fit: over {} KiB, {ELEMENTS_MAX} elements or {DEPTH_MAX} levels",
+                LENGTH_MAX / 1024
+            ),
+        }
     }
 }
 
-/// The first reply in `bytes` and its length, if it is there as a whole.
-pub(super) fn take(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
-    let Some(length) = end(bytes, 0, DEPTH_MAX)? else {
-        return if bytes.len() > LENGTH_MAX { Err(Nonsense) } else { Ok(None) };
-    };
-    Ok(Some((read(&bytes[..length])?, length)))
+/// How far the first reply is known. What was looked at once is not looked at again, in however small
+/// pieces the reply comes: else each byte of a long one would cost as much as all before it.
+#[derive(Default)]
+pub(super) struct Scan {
+    /// Where the element begins that is not known to be whole, and up to where no line ends in it.
+    at: usize,
+    seen: usize,
+    /// How many arrays are open, how many elements each still wants, and how many there are in all.
+    depth: usize,
+    wanted: [usize; DEPTH_MAX],
+    elements: usize,
+}
+
+/// An element that is there, but for those inside it: where it ends, and how many are inside.
+type Element = (usize, usize);
+
+impl Scan {
+    /// The first reply in `bytes` and its length, if it is there as a whole. If it is not, there are
+    /// more bytes behind the same ones the next time.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+        let Some(length) = self.end(bytes)? else { return Ok(None) };
+        *self = Self::default();
+        Ok(Some((read(&bytes[..length])?, length)))
+    }
+
+    fn end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Nonsense> {
+        loop {
+            let Some((after, inside)) = self.element(bytes)? else { return Ok(None) };
+            self.at = after;
+            if inside > 0 {
+                self.wanted[self.depth] = inside;
+                self.depth += 1;
+                continue;
+            }
+            // The last element of an array ends that as well.
+            while self.depth > 0 {
+                self.wanted[self.depth - 1] -= 1;
+                if self.wanted[self.depth - 1] > 0 {
+                    break;
+                }
+                self.depth -= 1;
+            }
+            if self.depth == 0 {
+                return Ok(Some(self.at));
+            }
+        }
+    }
+
+    fn element(&mut self, bytes: &[u8]) -> Result<Option<Element>, Nonsense> {
+        let Some(&kind) = bytes.get(self.at) else { return Ok(None) };
+        let room = LENGTH_MAX - self.at;
+        let longest = match kind {
+            b'+' | b'-' => room,
+            b':' | b'$' | b'*' => NUMBER_MAX.min(room),
+            _ => return Err(Nonsense::Unwanted),
+        };
+        let Some(after) = self.line_end(bytes, longest) else {
+            return match bytes.len() - self.at >= longest {
+                false => Ok(None),
+                true if longest < room => Err(Nonsense::Unwanted),
+                true => Err(Nonsense::TooLarge),
+            };
+        };
+        match (kind, number(&bytes[self.at + 1..after - 2])) {
+            (b'+' | b'-', _) | (b':', Ok(_)) | (b'$' | b'*', Ok(-1)) => Ok(Some((after, 0))),
+            (b'$', Ok(size @ 0..)) => Ok(string_end(bytes, after, size)?.map(|it| (it, 0))),
+            (b'*', Ok(count @ 0..)) => Ok(Some((after, self.open(count)?))),
+            _ => Err(Nonsense::Unwanted),
+        }
+    }
+
+    /// Where the line ends that begins the element, if that is within so many bytes.
+    fn line_end(&mut self, bytes: &[u8], longest: usize) -> Option<usize> {
+        let from = self.at.max(self.seen);
+        let until = bytes.len().min(self.at + longest);
+        let found = bytes.get(from..until)?.windows(2).position(|it| it == b"\r\n");
+        if found.is_none() {
+            // The last byte may be the first of the line end.
+            self.seen = until.saturating_sub(1);
+        }
+        found.map(|it| from + it + 2)
+    }
+
+    /// An array of so many elements, as is announced.
+    fn open(&mut self, count: i64) -> Result<usize, Nonsense> {
+        let count = usize::try_from(count).map_err(|_| Nonsense::TooLarge)?;
+        if count > ELEMENTS_MAX - self.elements || self.depth == DEPTH_MAX {
+            return Err(Nonsense::TooLarge);
+        }
+        self.elements += count;
+        Ok(count)
+    }
 }
 
 /// Reads one whole reply. The crate's parser zeroes eight KiB for each, which was four fifths of all
@@ -40,66 +143,65 @@ fn read(whole: &[u8]) -> Result<Value, Nonsense> {
         b"+OK\r\n" => Ok(Value::Okay),
         b"$-1\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
-        _ => redis::parse_redis_value(whole).map_err(|_| Nonsense),
+        // It may quote a resource, which may be any bytes; the crate takes UTF-8 alone.
+        [b'-', ..] => parse(&whole.iter().map(|&it| it.min(0x7F)).collect::<Vec<u8>>()),
+        _ => parse(whole),
     }
 }
 
-/// Where the reply that begins at `start` ends.
-fn end(bytes: &[u8], start: usize, depth: usize) -> Result<Option<usize>, Nonsense> {
-    let Some(&kind) = bytes.get(start) else { return Ok(None) };
-    let longest = match kind {
-        b'+' | b'-' => LENGTH_MAX,
-        b':' | b'$' | b'*' => NUMBER_MAX,
-        _ => return Err(Nonsense),
-    };
-    let line = &bytes[start..bytes.len().min(start + longest)];
-    let Some(length) = line.windows(2).position(|it| it == b"\r\n") else {
-        return if line.len() == longest { Err(Nonsense) } else { Ok(None) };
-    };
-    let after = start + length + 2;
-    match (kind, number(&line[1..length])) {
-        (b'+' | b'-', _) | (b':', Ok(_)) | (b'$' | b'*', Ok(-1)) => Ok(Some(after)),
-        (b'$', Ok(size)) => string_end(bytes, after, size),
-        (b'*', Ok(count)) if depth > 0 && count >= 0 => {
-            let mut at = after;
-            for _ in 0..count {
-                match end(bytes, at, depth - 1)? {
-                    Some(next) => at = next,
-                    None => return Ok(None),
-                }
-            }
-            Ok(Some(at))
-        }
-        _ => Err(Nonsense),
-    }
+fn parse(whole: &[u8]) -> Result<Value, Nonsense> {
+    redis::parse_redis_value(whole).map_err(|_| Nonsense::Unwanted)
 }
 
 fn string_end(bytes: &[u8], start: usize, size: i64) -> Result<Option<usize>, Nonsense> {
-    let size = usize::try_from(size).map_err(|_| Nonsense)?;
-    if size > LENGTH_MAX {
-        return Err(Nonsense);
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let end = start.saturating_add(size).saturating_add(2);
+    if end > LENGTH_MAX {
+        return Err(Nonsense::TooLarge);
     }
-    match bytes.get(start + size..start + size + 2) {
-        Some(b"\r\n") => Ok(Some(start + size + 2)),
-        Some(_) => Err(Nonsense),
+    match bytes.get(end - 2..end) {
+        Some(b"\r\n") => Ok(Some(end)),
+        Some(_) => Err(Nonsense::Unwanted),
         None => Ok(None),
     }
 }
 
 fn number(digits: &[u8]) -> Result<i64, Nonsense> {
-    std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).ok_or(Nonsense)
+    std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).ok_or(Nonsense::Unwanted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn take(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+        Scan::default().take(bytes)
+    }
+
+    /// What is made of bytes that come one by one.
+    fn drip(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+        let mut scan = Scan::default();
+        for length in 1..bytes.len() {
+            assert_eq!(scan.take(&bytes[..length])?, None, "{length} of {}", bytes.len());
+        }
+        scan.take(bytes)
+    }
+
+    fn string(size: usize) -> Vec<u8> {
+        [format!("${size}\r\n").into_bytes(), vec![b'x'; size], b"\r\n".to_vec()].concat()
+    }
+
+    fn array(count: usize) -> Vec<u8> {
+        [format!("*{count}\r\n").into_bytes(), b":1\r\n".repeat(count)].concat()
+    }
+
     #[test]
     fn whole_replies_are_taken_one_by_one() {
         let bytes = b"+OK\r\n:-2\r\n$-1\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*0\r\n-ERR no\r\n";
         let mut at = 0;
         let mut values = Vec::new();
-        while let Some((value, length)) = take(&bytes[at..]).unwrap() {
+        let mut scan = Scan::default();
+        while let Some((value, length)) = scan.take(&bytes[at..]).unwrap() {
             values.push(value);
             at += length;
         }
@@ -111,33 +213,115 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_reply_is_none_yet() {
-        for whole in [&b"+OK\r\n"[..], b":12345\r\n", b"$3\r\nabc\r\n", b"*2\r\n$1\r\na\r\n:1\r\n"]
-        {
-            for length in 0..whole.len() {
-                assert_eq!(take(&whole[..length]), Ok(None), "{length} of {whole:?}");
-            }
-            assert!(take(whole).unwrap().is_some());
+    fn a_reply_is_the_same_in_whatever_pieces_it_comes() {
+        for whole in [
+            &b"+OK\r\n"[..],
+            b":12345\r\n",
+            b"-ERR \r\r\n",
+            b"$3\r\nabc\r\n",
+            b"$4\r\n\r\n\r\n\r\n",
+            b"$0\r\n\r\n",
+            b"*2\r\n$1\r\na\r\n:1\r\n",
+            b"*3\r\n*2\r\n*0\r\n*1\r\n$-1\r\n*-1\r\n+\r\n",
+            b"*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        ] {
+            let (value, length) = take(whole).unwrap().unwrap();
+            assert_eq!(length, whole.len());
+            assert_eq!(drip(whole), Ok(Some((value, length))));
         }
     }
 
     #[test]
-    fn what_is_merely_announced_is_refused() {
+    fn what_is_no_reply_of_ours_is_refused() {
         for bytes in [
-            &b"$9999999999\r\n"[..],
-            b"$-2\r\n",
+            &b"$-2\r\n"[..],
             b"*-2\r\n",
             b":1x\r\n",
+            b":\r\n",
+            b":9223372036854775808\r\n",
             b"$1\r\nabc",
+            b"$99999999999999999999\r\n",
             b"HTTP/1.1 400 Bad Request\r\n",
             b"SSH-2.0-OpenSSH_9.2\r\n",
             b":00000000000000000000000000000000000000000",
-            b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
             b"\0",
         ] {
-            assert_eq!(take(bytes), Err(Nonsense), "{bytes:?}");
+            assert_eq!(take(bytes), Err(Nonsense::Unwanted), "{bytes:?}");
         }
-        assert_eq!(take(&vec![b'+'; LENGTH_MAX + 1]), Err(Nonsense));
-        assert_eq!(take(b"*1000000000\r\n"), Ok(None));
+        for kind in b"%~>|_,#!=(" {
+            let bytes = [&[*kind], &b"1\r\n"[..]].concat();
+            assert_eq!(take(&bytes), Err(Nonsense::Unwanted), "{}", char::from(*kind));
+        }
+    }
+
+    #[test]
+    fn what_is_merely_announced_is_refused_at_once() {
+        for bytes in [
+            &b"$131072\r\n"[..],
+            b"$9999999999\r\n",
+            b"$9223372036854775807\r\n",
+            b"*1025\r\n",
+            b"*1000000000\r\n",
+            b"*9223372036854775807\r\n",
+            b"*1000\r\n*25\r\n",
+            b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+        ] {
+            assert_eq!(take(bytes), Err(Nonsense::TooLarge), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_bounds_are_where_they_are_said_to_be() {
+        for whole in [string(LENGTH_MAX - 11), array(ELEMENTS_MAX)] {
+            assert_eq!(take(&whole).unwrap().unwrap().1, whole.len());
+        }
+        let line = |length| [b"-".repeat(length), b"\r\n".to_vec()].concat();
+        assert!(take(&line(LENGTH_MAX - 2)).unwrap().is_some());
+        for bytes in [string(LENGTH_MAX - 10), array(ELEMENTS_MAX + 1), line(LENGTH_MAX - 1)] {
+            assert_eq!(take(&bytes), Err(Nonsense::TooLarge), "{} bytes", bytes.len());
+        }
+        let strings = [b"*3\r\n".to_vec(), string(LENGTH_MAX / 2), string(LENGTH_MAX / 2)].concat();
+        assert_eq!(take(&strings), Err(Nonsense::TooLarge));
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_when_it_is_too_long() {
+        for kind in b"+-" {
+            let line = vec![*kind; LENGTH_MAX];
+            assert_eq!(take(&line[1..]), Ok(None));
+            assert_eq!(take(&line), Err(Nonsense::TooLarge));
+        }
+    }
+
+    #[test]
+    fn nesting_takes_no_stack() {
+        assert_eq!(take(&b"*1\r\n".repeat(100_000)), Err(Nonsense::TooLarge));
+    }
+
+    #[test]
+    fn what_was_looked_at_is_not_looked_at_again() {
+        let mut scan = Scan::default();
+        let line = b"-".repeat(1000);
+        for length in 1..line.len() {
+            assert_eq!(scan.take(&line[..length]), Ok(None));
+            assert_eq!((scan.at, scan.seen), (0, length - 1));
+        }
+        let mut scan = Scan::default();
+        let array = array(1000);
+        assert_eq!(scan.take(&array[..array.len() - 1]), Ok(None));
+        assert_eq!(scan.at, array.len() - b":1\r\n".len());
+    }
+
+    #[test]
+    fn an_error_may_quote_what_is_no_text() {
+        let (error, _) = take(b"-WRONGTYPE of \xFF\0\xC3\r\n").unwrap().unwrap();
+        assert!(matches!(error, Value::ServerError(it) if it.code() == "WRONGTYPE"));
+        assert_eq!(take(b"+\xFF\r\n"), Err(Nonsense::Unwanted));
+    }
+
+    #[test]
+    fn it_is_said_which_it_is() {
+        assert_ne!(Nonsense::Unwanted.to_string(), Nonsense::TooLarge.to_string());
+        assert!(Nonsense::TooLarge.to_string().contains("128 KiB"));
     }
 }

@@ -303,7 +303,7 @@ impl Server {
         while self.link.is_up() {
             let Some(wanted) = self.queue.replies_wanted() else {
                 // Nothing is owed, so nothing may be there.
-                return if self.link.inbox.is_empty() { Ok(()) } else { Err(Nonsense) };
+                return if self.link.inbox.is_empty() { Ok(()) } else { Err(Nonsense::Unwanted) };
             };
             let Some(replies) = self.link.inbox.next_many(wanted)? else { return Ok(()) };
             let Settled { verb, ticket, answer } = self.queue.settle(replies, now)?;
