@@ -8,7 +8,7 @@ mod declarations;
 #[allow(dead_code)]
 #[path = "support/directory.rs"]
 mod directory;
-#[path = "guest/library.rs"]
+#[path = "support/library.rs"]
 mod library;
 
 use std::collections::BTreeSet;

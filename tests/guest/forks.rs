@@ -1,8 +1,8 @@
 //! Children of a process that locks.
 
-use crate::support::{Cluster, wait_until};
+use crate::support::{Cluster, Program, wait_until};
 use crate::tap::{Sent, Tap};
-use crate::{Program, connections, urls};
+use crate::{connections, urls};
 
 #[test]
 fn a_lease_and_its_connections_are_of_the_process_that_took_it() {

@@ -6,14 +6,11 @@
 mod support;
 
 mod forks;
-mod library;
 mod manners;
-mod program;
 mod signals;
 mod tap;
 mod uses;
 
-use program::Program;
 use support::{Cluster, Server};
 
 fn urls(cluster: &Cluster) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! What the library leaves alone in the process, and what it takes of it.
 
-use crate::support::{Cluster, Fake, Fault, ports};
-use crate::{Program, hang_up, urls};
+use crate::support::{Cluster, Fake, Fault, Program, ports};
+use crate::{hang_up, urls};
 
 #[test]
 fn threads_signals_and_descriptors_are_left_alone() {

@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use crate::support::{Cluster, Fake};
-use crate::{Program, hang_up, urls};
+use crate::support::{Cluster, Fake, Program};
+use crate::{hang_up, urls};
 
 #[test]
 fn a_signal_every_millisecond_does_not_show() {

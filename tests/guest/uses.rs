@@ -1,8 +1,8 @@
 //! Uses that a program may come to: freeing at any time, sharing a lease, calling back out of the
 //! logger, and calling wrongly all the time.
 
-use crate::support::{Cluster, Server};
-use crate::{Program, connections, hang_up, urls};
+use crate::support::{Cluster, Program, Server};
+use crate::{connections, hang_up, urls};
 
 #[test]
 fn a_manager_is_freed_at_once_at_any_moment() {

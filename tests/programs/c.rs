@@ -102,7 +102,8 @@ fn is_plain(source: &Path) -> bool {
 
 /// The source of the tests that run C programs.
 fn guests() -> String {
-    let entries = fs::read_dir(library::root().join("tests/guest")).expect("a directory");
+    let folders = ["tests/guest", "tests/matrix"].map(|it| library::root().join(it));
+    let entries = folders.into_iter().flat_map(|it| fs::read_dir(it).expect("a directory"));
     entries.map(|it| fs::read_to_string(it.expect("an entry").path()).expect("a text")).collect()
 }
 

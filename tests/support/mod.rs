@@ -7,8 +7,10 @@ pub(crate) mod client;
 pub(crate) mod directory;
 pub(crate) mod fake;
 pub(crate) mod faults;
+pub(crate) mod library;
 pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod program;
 pub(crate) mod resp;
 pub(crate) mod servers;
 pub(crate) mod wait;
@@ -18,6 +20,7 @@ pub(crate) use self::{
     client::{Lease, Log, Manager},
     fake::Fake,
     faults::Fault,
+    program::Program,
     resp::Reply,
     servers::{Cluster, Server},
     wait::{finishes, wait_until, wait_until_ok},

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, io};
 
-use crate::library;
-use crate::support::directory::Directory;
+use super::directory::Directory;
+use super::library;
 
 /// More than any program takes, also under a tool that makes it slow.
 const PATIENCE: Duration = Duration::from_secs(300);

@@ -1,0 +1,1 @@
+//! Clocks that step, stand, or run fast, and clients that are stopped.

@@ -1,0 +1,1 @@
+//! Calls that make no sense.

@@ -1,0 +1,1 @@
+//! What a process does to itself while it uses the library: it forks, ends, runs out of things.

@@ -1,0 +1,1 @@
+//! What servers do: hang, die, come back without keys, refuse.

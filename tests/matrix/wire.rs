@@ -1,0 +1,1 @@
+//! What comes over a connection that no server of ours should send.
