@@ -13,6 +13,7 @@ pub(crate) mod process;
 pub(crate) mod program;
 pub(crate) mod resp;
 pub(crate) mod servers;
+pub(crate) mod usage;
 pub(crate) mod wait;
 
 #[allow(unused_imports)]
