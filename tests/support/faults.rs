@@ -121,7 +121,7 @@ fn load_slowly(server: &Server) {
 }
 
 /// Sends a command on a connection of its own that stays open until it is answered.
-fn leave_behind(server: &Server, words: &[&str]) {
+pub(crate) fn leave_behind(server: &Server, words: &[&str]) {
     let mut connection = Connection::open(&server.address()).expect("the server can be reached");
     connection.send(words).expect("it can be sent");
     thread::spawn(move || connection.reply());

@@ -14,6 +14,7 @@ pub(crate) mod program;
 pub(crate) mod resp;
 pub(crate) mod servers;
 pub(crate) mod usage;
+pub(crate) mod shim;
 pub(crate) mod wait;
 
 #[allow(unused_imports)]

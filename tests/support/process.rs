@@ -36,13 +36,7 @@ impl Process {
     /// Stops it, as Ctrl-Z does. Returns when it has stopped.
     pub(crate) fn freeze(&self) {
         self.signal(libc::SIGSTOP);
-        // SAFETY: all zeros is a value of this plain C structure.
-        let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
-        let events = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
-        // SAFETY: `info` may be written to. WNOWAIT leaves the child to be waited for by `Child`.
-        let result = unsafe { libc::waitid(libc::P_PID, self.id, &raw mut info, events) };
-        assert_eq!(result, 0, "{}", io::Error::last_os_error());
-        assert_eq!(info.si_code, libc::CLD_STOPPED, "it ended instead of stopping");
+        await_stop(self.id);
     }
 
     pub(crate) fn resume(&self) {
@@ -58,11 +52,27 @@ impl Process {
 
     fn signal(&self, signal: libc::c_int) {
         assert!(!self.has_ended(), "process {} ended by itself", self.id);
-        let id = libc::pid_t::try_from(self.id).expect("a process id");
-        // SAFETY: no memory is involved. The child was not waited for yet, so the id is its own.
-        let result = unsafe { libc::kill(id, signal) };
-        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+        send(self.id, signal);
     }
+}
+
+/// Sends a signal to a child that was not waited for yet: so the id is its own.
+pub(crate) fn send(child: u32, signal: libc::c_int) {
+    let id = libc::pid_t::try_from(child).expect("a process id");
+    // SAFETY: no memory is involved.
+    let result = unsafe { libc::kill(id, signal) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}
+
+/// Returns when a child has stopped.
+pub(crate) fn await_stop(child: u32) {
+    // SAFETY: all zeros is a value of this plain C structure.
+    let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+    let events = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+    // SAFETY: `info` may be written to. WNOWAIT leaves the child to be waited for by `Child`.
+    let result = unsafe { libc::waitid(libc::P_PID, child, &raw mut info, events) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    assert_eq!(info.si_code, libc::CLD_STOPPED, "it ended instead of stopping");
 }
 
 impl Drop for Process {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use std::{env, io};
 
 use super::directory::Directory;
-use super::library;
+use super::{library, process};
 
 /// More than any program takes, also under a tool that makes it slow.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -33,27 +33,30 @@ impl Program {
     /// Compiles `tests/c/{name}.c`.
     pub(crate) fn compile(name: &str) -> Self {
         let directory = Arc::new(Directory::new());
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let path = directory.path();
         for link in ["libredlock.so", library::SONAME] {
             symlink(library::path(), path.join(link)).expect("a link can be made");
         }
-        let mut compiler = Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
-        compiler
-            .args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
-            .args(words_of("CFLAGS"))
-            .arg("-I")
-            .arg(root.join("include"))
-            .arg(root.join("tests/c").join(name).with_extension("c"))
-            .args([path_option("-L", path), path_option("-Wl,-rpath,", path)])
-            .args(["-lredlock", "-o", &directory.join("program")]);
-        let result = compiler.output().expect("there is a C compiler");
-        assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+        let linking = [path_option("-L", path), path_option("-Wl,-rpath,", path)];
+        compile(
+            name,
+            linking.iter().map(String::as_str).chain(["-lredlock"]),
+            &program(&directory),
+        );
         Self { directory }
     }
 
     /// Starts it with these arguments.
     pub(crate) fn start<A: AsRef<str>>(&self, arguments: &[A]) -> Running {
+        self.start_in(&[], arguments)
+    }
+
+    /// Starts it with these arguments and, in its environment, these variables.
+    pub(crate) fn start_in<A: AsRef<str>>(
+        &self,
+        environment: &[(&'static str, String)],
+        arguments: &[A],
+    ) -> Running {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         ours.set_read_timeout(Some(PATIENCE)).expect("a limit can be set");
         // A file, and no pipe: whatever is printed, the program does not wait for a reader.
@@ -62,7 +65,7 @@ impl Program {
         let printed = printed.expect("a file can be made");
         printed.set_len(0).expect("it can be emptied");
         let mut under = words_of("REDLOCK_TEST_UNDER").into_iter();
-        let program = self.directory.join("program");
+        let program = program(&self.directory);
         let mut command = match under.next() {
             Some(tool) => Command::new(tool),
             None => Command::new(&program),
@@ -74,6 +77,7 @@ impl Program {
             .args(arguments.iter().map(AsRef::as_ref))
             // Otherwise memory that the C library keeps for a thread counts as in use.
             .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
             .stdout(printed.try_clone().expect("a descriptor can be had"))
             .stderr(printed.try_clone().expect("a descriptor can be had"));
@@ -124,6 +128,26 @@ impl Running {
         }
     }
 
+    /// Stops it, as Ctrl-Z does. Returns when it has stopped.
+    pub(crate) fn freeze(&self) {
+        process::send(self.id(), libc::SIGSTOP);
+        self.await_stop();
+    }
+
+    /// Returns when it has stopped, by whomever.
+    pub(crate) fn await_stop(&self) {
+        process::await_stop(self.id());
+    }
+
+    /// Lets it go on after a stop.
+    pub(crate) fn resume(&self) {
+        process::send(self.id(), libc::SIGCONT);
+    }
+
+    fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// Waits for its end, which has to be a good and a silent one.
     #[track_caller]
     pub(crate) fn ends_well(mut self) {
@@ -156,6 +180,26 @@ impl Drop for Running {
             let _ = child.wait();
         }
     }
+}
+
+/// Compiles `tests/c/{name}.c`.
+pub(crate) fn compile<'a>(name: &str, options: impl IntoIterator<Item = &'a str>, output: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut compiler = Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
+    compiler
+        .args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
+        .args(words_of("CFLAGS"))
+        .arg("-I")
+        .arg(root.join("include"))
+        .arg(root.join("tests/c").join(name).with_extension("c"))
+        .args(options)
+        .args(["-o", output]);
+    let result = compiler.output().expect("there is a C compiler");
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+}
+
+fn program(directory: &Directory) -> String {
+    directory.join("program")
 }
 
 fn path_option(option: &str, path: &Path) -> String {

@@ -17,6 +17,7 @@ use super::wait::wait_until;
 /// thread, so a test can break a server in the midst of other threads' calls on it.
 pub(crate) struct Server {
     port: u16,
+    environment: Vec<(&'static str, String)>,
     arguments: Vec<String>,
     process: Mutex<Process>,
     connection: Mutex<Option<Connection>>,
@@ -30,13 +31,19 @@ impl Server {
 
     /// With more arguments for redis-server, such as `["--maxmemory", "1"]`.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::start_in(&[], arguments)
+    }
+
+    /// As [`Server::start_with`], with these variables in its environment.
+    pub(crate) fn start_in(environment: &[(&'static str, String)], arguments: &[&str]) -> Self {
+        let environment = environment.to_vec();
         let directory = Directory::new();
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         for _ in 0..20 {
             let port = ports::free();
-            if let Some(process) = launch(port, &directory, &arguments) {
-                let process = Mutex::new(process);
-                return Self { port, arguments, process, connection: Mutex::new(None), directory };
+            if let Some(process) = launch(port, &directory, &environment, &arguments) {
+                let (process, connection) = (Mutex::new(process), Mutex::new(None));
+                return Self { port, environment, arguments, process, connection, directory };
             }
         }
         let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
@@ -62,6 +69,11 @@ impl Server {
         self.directory.join("socket")
     }
 
+    /// The path of something in the directory that it has to itself.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.directory.join(name)
+    }
+
     /// Stops the process: connections stay up, requests are taken by the kernel, nothing is
     /// answered.
     pub(crate) fn freeze(&self) {
@@ -79,11 +91,11 @@ impl Server {
         self.process().kill();
     }
 
-    /// Starts it anew, empty, on the same port.
+    /// Starts it anew on the same port: empty, unless it was started with an append-only file.
     pub(crate) fn restart(&self) {
         self.kill();
         let mut process = self.process();
-        let started = launch(self.port, &self.directory, &self.arguments);
+        let started = launch(self.port, &self.directory, &self.environment, &self.arguments);
         *process = started.expect("the port of a killed server is free");
     }
 
@@ -142,9 +154,15 @@ impl Server {
 }
 
 /// A running server that answers on the port, or none if the port was taken after all.
-fn launch(port: u16, directory: &Directory, arguments: &[String]) -> Option<Process> {
+fn launch(
+    port: u16,
+    directory: &Directory,
+    environment: &[(&'static str, String)],
+    arguments: &[String],
+) -> Option<Process> {
     let mut command = Command::new("redis-server");
     command
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "-::1"])
         .args(["--unixsocket", &directory.join("socket")])
         .args(["--dir", &directory.join("."), "--logfile", &directory.join("log")])
@@ -186,8 +204,13 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start(count: usize) -> Self {
+        Self::start_each(count, Server::start)
+    }
+
+    /// Each of them started by this.
+    pub(crate) fn start_each(count: usize, start: impl Fn() -> Server + Sync) -> Self {
         let servers = thread::scope(|scope| {
-            let starting: Vec<_> = (0..count).map(|_| scope.spawn(Server::start)).collect();
+            let starting: Vec<_> = (0..count).map(|_| scope.spawn(&start)).collect();
             starting.into_iter().map(|server| server.join().expect("it starts")).collect()
         });
         Self { servers }

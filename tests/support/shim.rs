@@ -1,0 +1,124 @@
+//! Libraries of ours that are loaded into a process before all others, and change what it sees of the
+//! system. What they do is set while the process runs, in a page of memory that both have.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::{io, ptr};
+
+use super::directory::Directory;
+use super::program;
+
+const WORDS: usize = 8;
+const BYTES: usize = WORDS * size_of::<AtomicI64>();
+
+/// The environment of a process that is to have a shim.
+pub(crate) type Environment = [(&'static str, String); 2];
+
+/// Moves the clocks of a process.
+pub(crate) struct Clocks(Shim);
+
+impl Clocks {
+    const WALL_STEP: usize = 0;
+    const BOOT_STEP: usize = 1;
+    const WALL_STANDS_AT: usize = 2;
+
+    pub(crate) fn new() -> Self {
+        Self(Shim::compile("clock_shim", "REDLOCK_TEST_CLOCK"))
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        self.0.environment()
+    }
+
+    /// The wall clock steps by so much, backwards if that is less than 0.
+    pub(crate) fn step_wall(&self, ms: i64) {
+        self.0.words()[Self::WALL_STEP].fetch_add(ms * 1_000_000, Ordering::SeqCst);
+    }
+
+    /// The clock that counts the time since boot steps by so much: the machine slept.
+    pub(crate) fn sleep(&self, ms: i64) {
+        self.0.words()[Self::BOOT_STEP].fetch_add(ms * 1_000_000, Ordering::SeqCst);
+    }
+
+    /// The wall clock stands still from now on, at this many milliseconds since 1970.
+    pub(crate) fn stop_wall_at(&self, ms: i64) {
+        self.0.words()[Self::WALL_STANDS_AT].store(ms * 1_000_000, Ordering::SeqCst);
+    }
+}
+
+/// Stops a process at a moment of a call.
+pub(crate) struct Pauses(Shim);
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        Self(Shim::compile("pause_shim", "REDLOCK_TEST_PAUSE"))
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        self.0.environment()
+    }
+
+    /// The process is to stop at the moment of this number, from now on.
+    pub(crate) fn set(&self, moment: i64) {
+        self.0.words()[0].store(moment, Ordering::SeqCst);
+    }
+
+    /// It is not to stop any more. Returns whether it had.
+    pub(crate) fn clear(&self) -> bool {
+        self.0.words()[0].swap(0, Ordering::SeqCst) == 0
+    }
+}
+
+struct Shim {
+    variable: &'static str,
+    page: NonNull<[AtomicI64; WORDS]>,
+    directory: Directory,
+}
+
+// SAFETY: the page is used through atomic operations alone.
+unsafe impl Send for Shim {}
+// SAFETY: as above.
+unsafe impl Sync for Shim {}
+
+impl Shim {
+    fn compile(name: &str, variable: &'static str) -> Self {
+        let directory = Directory::new();
+        program::compile(name, ["-shared", "-fPIC"], &directory.join("shim.so"));
+        let mut options = File::options();
+        let options = options.read(true).write(true).create_new(true);
+        let file = options.open(directory.join("dial")).expect("a file can be made");
+        file.set_len(BYTES as u64).expect("it can be made so long");
+        Self { variable, page: map(&file).expect("it can be mapped"), directory }
+    }
+
+    fn environment(&self) -> Environment {
+        let (library, dial) = (self.directory.join("shim.so"), self.directory.join("dial"));
+        [("LD_PRELOAD", library), (self.variable, dial)]
+    }
+
+    fn words(&self) -> &[AtomicI64; WORDS] {
+        // SAFETY: the page lives as long as this, and any bits are an AtomicI64.
+        unsafe { self.page.as_ref() }
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        // SAFETY: `map` mapped it with this length, and no reference outlives this.
+        unsafe { libc::munmap(self.page.as_ptr().cast(), BYTES) };
+    }
+}
+
+fn map(file: &File) -> io::Result<NonNull<[AtomicI64; WORDS]>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: new memory is asked for, at no address in particular; the file is as long as that.
+    let page = unsafe {
+        libc::mmap(ptr::null_mut(), BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(NonNull::new(page.cast()).expect("a mapping is never at 0"))
+}
