@@ -32,6 +32,7 @@ macro_rules! strangers {
 }
 
 const NONSENSE: &[&str] = &["what no server should"];
+const TOO_LARGE: &[&str] = &["a reply that does not fit"];
 const SILENCE: &[&str] = &["said nothing", "no connection within"];
 /// For what is nonsense, or the beginning of something that never comes to its end.
 const HALF_SAID: &[&str] = &[NONSENSE[0], SILENCE[0], SILENCE[1]];
@@ -44,10 +45,10 @@ strangers! {
     a_web_server: Fake::web(), NONSENSE;
     speaking_gibberish: Fake::answering(b"\x00\xff\xfe gibberish".as_slice()), NONSENSE;
     speaking_another_protocol: Fake::answering("SSH-2.0-OpenSSH_9.2\r\n"), NONSENSE;
-    answering_without_end: Fake::answering([b'+'; 200_000]), NONSENSE;
-    announcing_a_huge_string: Fake::answering("$9999999999\r\n"), NONSENSE;
-    announcing_a_huge_array: Fake::answering("*2147483647\r\n"), HALF_SAID;
-    nesting_deeply: Fake::answering("*1\r\n".repeat(10_000)), NONSENSE;
+    answering_without_end: Fake::answering([b'+'; 200_000]), TOO_LARGE;
+    announcing_a_huge_string: Fake::answering("$9999999999\r\n"), TOO_LARGE;
+    announcing_a_huge_array: Fake::answering("*2147483647\r\n"), TOO_LARGE;
+    nesting_deeply: Fake::answering("*1\r\n".repeat(10_000)), TOO_LARGE;
     answering_too_much: Fake::answering("+OK\r\n:1\r\n".repeat(50)), NONSENSE;
     answering_another_type: Fake::answering(":42\r\n:42\r\n"), HALF_SAID;
 }
