@@ -6,10 +6,15 @@ mod support;
 
 mod access;
 mod clocks;
+mod connecting;
 mod interface;
 mod network;
+mod place;
 mod processes;
+mod resets;
+mod rig;
 mod servers;
+mod strangers;
 mod wire;
 
 use std::fs;

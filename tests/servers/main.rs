@@ -9,7 +9,6 @@ mod faults;
 mod replies;
 mod returning;
 mod secrets;
-mod strangers;
 
 use support::usage::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected,

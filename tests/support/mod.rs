@@ -11,6 +11,7 @@ pub(crate) mod library;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod program;
+pub(crate) mod proxy;
 pub(crate) mod resp;
 pub(crate) mod servers;
 pub(crate) mod usage;
@@ -23,6 +24,7 @@ pub(crate) use self::{
     fake::Fake,
     faults::Fault,
     program::Program,
+    proxy::{Proxy, Way},
     resp::Reply,
     servers::{Cluster, Server},
     wait::{finishes, wait_until, wait_until_ok},

@@ -1,0 +1,169 @@
+//! Connections that do not come to be, names that resolve oddly, and one server under several names.
+
+use std::net::TcpListener;
+use std::time::Instant;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+
+use crate::strangers::{Nobody, Stranger, are_strange};
+use crate::support::fake::Abyss;
+use crate::support::usage::{
+    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, everything_works, in_time, nothing_is_left,
+};
+use crate::support::{Cluster, Fake, Lease, Manager, Program, Proxy, Server, wait_until};
+
+#[test]
+fn n06_refused_connections_are_told_and_in_nobodys_way() {
+    are_strange(Nobody::new, &["refused"]);
+}
+
+#[test]
+fn n06_requests_to_connect_that_are_ignored_are_told_and_in_nobodys_way() {
+    are_strange(Abyss::new, &["not connected"]);
+}
+
+#[test]
+fn n06_connections_that_are_accepted_in_silence_are_told_and_in_nobodys_way() {
+    are_strange(Fake::silent, &["said nothing", "no connection within"]);
+}
+
+#[test]
+fn n06_connections_that_are_closed_at_once_are_told_and_in_nobodys_way() {
+    are_strange(Fake::closing, &["closed", "reset", "lost"]);
+}
+
+/// What counts is the time for connecting, however long a reply may take.
+#[test]
+fn n06_connecting_is_bounded_by_its_own_timeout() {
+    const CONNECT_MS: i64 = 400;
+    let (abyss, silent) = (Abyss::new(), Fake::silent());
+    let server = Server::start();
+    let all = [abyss.address(), Stranger::address(&silent), server.address()];
+    let manager = Manager::at(&all);
+    assert_eq!(manager.set_timeouts(CONNECT_MS, PATIENT_MS), REDLOCK_OK);
+    assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+    let lease = Lease::new();
+    for wait_ms in [0, 100] {
+        let start = Instant::now();
+        assert_eq!(manager.try_lock("r", TTL, wait_ms, &lease), REDLOCK_UNREACHABLE);
+        let took = start.elapsed();
+        assert!(took < DEADLINE, "{took:?}");
+    }
+    in_time(DEADLINE, || assert_eq!(manager.connect(0), REDLOCK_UNREACHABLE));
+    for address in &all[..2] {
+        assert!(manager.message().contains(address), "{}", manager.message());
+    }
+    assert!(!manager.message().contains(&all[2]), "{}", manager.message());
+    wait_until("nothing is left", || !server.exists("r"));
+}
+
+/// The program brings a resolver of its own, which it has say what it likes.
+#[test]
+fn n09_names_are_looked_up_when_needed_and_each_of_their_addresses_is_tried() {
+    let cluster = Cluster::start(3);
+    let ports: Vec<_> = cluster.iter().map(|it| it.port().to_string()).collect();
+    Program::compile("names").run(&ports);
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn n09_a_name_that_nobody_knows_is_told_and_in_nobodys_way() {
+    let cluster = Cluster::start(2);
+    let unknown = "no-such-name.invalid:6379".to_owned();
+    let manager = Manager::at(&[&[unknown.clone()][..], &addresses(&cluster)].concat());
+    manager.set_timeouts(PATIENT_MS, PATIENT_MS);
+    everything_works(&manager, "r");
+
+    let manager =
+        Manager::at(&[unknown, "nor-this-one.invalid:6379".to_owned(), cluster[0].address()]);
+    manager.set_retry(1, 0);
+    let lease = Lease::new();
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
+    assert!(lease.message().contains("its name is not known"), "{}", lease.message());
+    // The resolver is left alone for a while.
+    in_time(TOO_LONG, || {
+        for _ in 0..20 {
+            assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        }
+    });
+    cluster.wait_until_gone("r");
+}
+
+/// Its process has one vote, so it is no quorum.
+#[test]
+fn n10_one_server_under_five_names_grants_nothing_to_anybody() {
+    let server = Server::start();
+    let proxy = Proxy::to(&server);
+    let manager = Manager::new();
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    assert_eq!(manager.set_retry(3, 5), REDLOCK_OK);
+    for url in names_of(&server, &proxy) {
+        assert_eq!(manager.add(&url, 0), REDLOCK_OK, "{url}: {}", manager.message());
+    }
+    manager.connect_to_all();
+    let lease = Lease::new();
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_TAKEN, "{}", lease.message());
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_TAKEN, "{}", lease.message());
+    wait_until("nothing is left", || !server.exists("r"));
+}
+
+fn names_of(server: &Server, proxy: &Proxy) -> Vec<String> {
+    let mut names = vec![
+        server.url(),
+        format!("redis://localhost:{}", server.port()),
+        format!("unix://{}", server.unix_socket()),
+        proxy.url(),
+    ];
+    let has_ipv6 = TcpListener::bind("[::1]:0").is_ok();
+    names.push(if has_ipv6 {
+        format!("redis://[::1]:{}", server.port())
+    } else {
+        format!("redis://127.0.0.2:{}", server.port())
+    });
+    names
+}
+
+#[test]
+fn n10_a_server_that_is_listed_twice_has_one_vote() {
+    let servers = [Server::start(), Server::start()];
+    let proxy = Proxy::to(&servers[0]);
+    let all = [servers[0].address(), proxy.address(), servers[1].address()];
+    let (manager, rival) = (Manager::at(&all), Manager::at(&all));
+    for it in [&manager, &rival] {
+        assert_eq!(it.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+        assert_eq!(it.set_retry(1, 0), REDLOCK_OK);
+        it.connect_to_all();
+    }
+    let lease = manager.take("r", TTL);
+    assert_eq!(rival.try_lock("r", TTL, 0, &Lease::new()), REDLOCK_TAKEN);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    wait_until("nothing is left", || servers.iter().all(|it| !it.exists("r")));
+
+    servers[1].kill();
+    let status = manager.try_lock("r", TTL, 0, &lease);
+    assert_ne!(status, REDLOCK_OK, "one process is a quorum");
+    wait_until("nothing is left", || !servers[0].exists("r"));
+}
+
+/// Two databases of one process are two votes, and nobody can see that; but whoever has the same list
+/// is kept out all the same.
+#[test]
+fn n10_two_databases_of_one_server_keep_rivals_out() {
+    let cluster = Cluster::start(2);
+    let proxy = Proxy::to(&cluster[0]);
+    let urls = [cluster[0].url(), format!("{}/1", proxy.url()), cluster[1].url()];
+    let managers = [Manager::new(), Manager::new()];
+    for manager in &managers {
+        assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+        assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+        for url in &urls {
+            assert_eq!(manager.add(url, 0), REDLOCK_OK, "{}", manager.message());
+        }
+        manager.connect_to_all();
+    }
+    let lease = managers[0].take("r", TTL);
+    assert_eq!(managers[1].lock("r", TTL, &Lease::new()), REDLOCK_TAKEN);
+    assert_eq!(managers[0].unlock(&lease), REDLOCK_OK);
+    nothing_is_left(&managers[0], &cluster, "r");
+    assert_eq!(managers[1].lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+}

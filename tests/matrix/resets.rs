@@ -1,0 +1,113 @@
+//! A conversation that is cut off at any byte, of either side.
+
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::rig::manager_through;
+use crate::support::proxy::BOTH;
+use crate::support::usage::TTL;
+use crate::support::{Cluster, Lease, Manager, Proxy, Way, wait_until};
+
+/// The places to cut are shared out among so many threads, each with servers of its own.
+const THREADS: usize = 4;
+
+#[test]
+fn n03_a_reset_at_any_byte_of_the_only_server_leaves_nothing_behind() {
+    for way in BOTH {
+        at_every_byte(1, way, |manager| {
+            let lease = Lease::new();
+            let statuses = [
+                manager.lock("r", TTL, &lease),
+                manager.extend(&lease, 2 * TTL),
+                manager.unlock(&lease),
+            ];
+            let allowed: [&[RedLockStatus]; 3] = [
+                &[REDLOCK_OK, REDLOCK_UNREACHABLE],
+                match statuses[0] {
+                    REDLOCK_OK => &[REDLOCK_OK, REDLOCK_UNREACHABLE],
+                    _ => &[REDLOCK_LOST],
+                },
+                // The release may have been carried out, and its reply lost.
+                &[REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_LOST],
+            ];
+            for (status, allowed) in statuses.iter().zip(allowed) {
+                assert!(allowed.contains(status), "{statuses:?}: {}", lease.message());
+            }
+            assert!(!lease.is_held());
+        });
+    }
+}
+
+#[test]
+fn n03_a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
+    for way in BOTH {
+        at_every_byte(3, way, |manager| {
+            // Otherwise it may be the other two of which one is not there yet.
+            manager.connect_to_all();
+            let lease = Lease::new();
+            assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+            assert!(lease.remaining_ms() > TTL);
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        });
+    }
+}
+
+/// Has this conversation with a manager of so many servers, again and again, with the connection to
+/// the first of them reset one byte later each time.
+fn at_every_byte(servers: usize, way: Way, converse: impl Fn(&Manager) + Sync) {
+    let converse = &converse;
+    let cut = |from: usize| {
+        let servers = Cluster::start(servers);
+        let proxies: Vec<_> = servers.iter().map(Proxy::to).collect();
+        let length = length(&servers, &proxies, way, converse);
+        assert!(length > 100, "{length} bytes are no conversation");
+        for count in (0..=length).skip(from).step_by(THREADS) {
+            cut_at(&servers, &proxies, way, count, converse);
+        }
+    };
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || cut(thread));
+        }
+    });
+}
+
+/// How many bytes the first server sends or gets in the conversation.
+fn length(servers: &Cluster, proxies: &[Proxy], way: Way, converse: impl Fn(&Manager)) -> u64 {
+    let manager = manager_through(proxies);
+    converse(&manager);
+    servers.wait_until_gone("r");
+    drop(manager);
+    is_closed(&proxies[0]);
+    proxies[0].sent(way)
+}
+
+fn cut_at(servers: &Cluster, proxies: &[Proxy], way: Way, count: u64, converse: impl Fn(&Manager)) {
+    let manager = manager_through(proxies);
+    assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+    let before = proxies[0].connections().len();
+    proxies[0].reset_after(way, count);
+    converse(&manager);
+    wait_until("what was granted is released", || {
+        manager.is_locked("another") == Ok(false) && servers.having("r") == 0
+    });
+    proxies[0].heal();
+    wait_until("the connection is made anew", || {
+        manager.connect_to_all();
+        manager.is_locked("another") == Ok(false)
+    });
+    assert!(proxies[0].connections().len() > before, "there was nothing to reset");
+    let lease = manager.take("r", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "after byte {count}: {}", lease.message());
+    drop(manager);
+    servers.wait_until_gone("r");
+    is_closed(&proxies[0]);
+}
+
+/// No connection is left open by a manager that was freed.
+#[track_caller]
+fn is_closed(proxy: &Proxy) {
+    wait_until("all connections are closed", || proxy.connections().iter().all(|it| it.has_ended));
+}

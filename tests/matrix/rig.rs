@@ -1,0 +1,79 @@
+//! Servers, each behind a proxy.
+
+use std::time::Duration;
+
+use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
+
+use crate::support::proxy::BOTH;
+use crate::support::usage::{PATIENT_MS, TTL};
+use crate::support::{Cluster, Lease, Manager, Proxy, Way, wait_until};
+
+pub(crate) struct Rig {
+    pub(crate) servers: Cluster,
+    pub(crate) proxies: Vec<Proxy>,
+}
+
+impl Rig {
+    pub(crate) fn start(count: usize) -> Self {
+        let servers = Cluster::start(count);
+        let proxies = servers.iter().map(Proxy::to).collect();
+        Self { servers, proxies }
+    }
+
+    /// A patient manager, whose way to every server leads through its proxy.
+    pub(crate) fn manager(&self) -> Manager {
+        manager_through(&self.proxies)
+    }
+
+    /// The same, connected to all.
+    pub(crate) fn connected(&self) -> Manager {
+        let manager = self.manager();
+        manager.connect_to_all();
+        manager
+    }
+
+    /// Delays both ways to every server by so much.
+    pub(crate) fn delay(&self, time: Duration) {
+        for way in BOTH {
+            self.proxies.iter().for_each(|it| it.delay(way, time, time));
+        }
+    }
+
+    pub(crate) fn heal(&self) {
+        self.proxies.iter().for_each(Proxy::heal);
+    }
+
+    /// All is well again: what was granted is released, and everybody can lock.
+    #[track_caller]
+    pub(crate) fn recovers(&self, manager: &Manager, key: &str) {
+        recovers(manager, key, &self.servers);
+    }
+}
+
+pub(crate) fn manager_through(proxies: &[Proxy]) -> Manager {
+    let addresses: Vec<_> = proxies.iter().map(Proxy::address).collect();
+    let manager = Manager::at(&addresses);
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    manager
+}
+
+/// Nothing is left under the key on any server once the manager, which goes on being used, has its
+/// connections again; then it locks as ever, and so does another one.
+#[track_caller]
+pub(crate) fn recovers(manager: &Manager, key: &str, servers: &Cluster) {
+    wait_until("the key is gone from all servers", || {
+        manager.is_locked("another") == Ok(false) && servers.having(key) == 0
+    });
+    let lease = Lease::new();
+    wait_until("the manager locks again", || manager.try_lock(key, TTL, 0, &lease) == REDLOCK_OK);
+    wait_until("the manager releases again", || manager.unlock(&lease) == REDLOCK_OK);
+    let other = servers.manager();
+    let lease = other.take(key, TTL);
+    assert_eq!(other.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    servers.wait_until_gone(key);
+}
+
+/// Stalls one way to each of these.
+pub(crate) fn stall(proxies: &[Proxy], way: Way) {
+    proxies.iter().for_each(|it| it.stall(way));
+}

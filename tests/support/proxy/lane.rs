@@ -1,0 +1,165 @@
+//! One direction of a connection: what was read and is not handed on yet.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+type Alter = Box<dyn FnMut(Vec<u8>) -> Vec<u8> + Send>;
+
+/// What is to be done to what goes one way.
+pub(super) struct Rules {
+    /// At least and at most.
+    pub(super) delay: (Duration, Duration),
+    pub(super) is_stalled: bool,
+    /// How much is handed on at once, and how long nothing after that.
+    pub(super) piece: usize,
+    pub(super) pause: Duration,
+    pub(super) gather: Duration,
+    pub(super) reset_after: Option<u64>,
+    pub(super) alter: Option<Alter>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            delay: (Duration::ZERO, Duration::ZERO),
+            is_stalled: false,
+            piece: usize::MAX,
+            pause: Duration::ZERO,
+            gather: Duration::ZERO,
+            reset_after: None,
+            alter: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Fine,
+    /// The connection is to be reset.
+    Broken,
+}
+
+#[derive(Default)]
+pub(super) struct Lane {
+    /// With the time when it is to be handed on.
+    waiting: VecDeque<(Instant, Vec<u8>)>,
+    paused_until: Option<Instant>,
+    /// How many pieces came so far: a small source of variety.
+    count: u32,
+    /// How many bytes were read.
+    pub(super) read: u64,
+    /// Whether no more comes from the sender, and whether that is because it reset the connection.
+    pub(super) has_ended: bool,
+    was_reset: bool,
+    /// Whether the receiver was told that no more comes.
+    pub(super) is_shut: bool,
+    /// Whether the receiver's socket takes no more for now.
+    pub(super) is_full: bool,
+}
+
+impl Lane {
+    /// Reads all that there is.
+    pub(super) fn fill(&mut self, mut from: &TcpStream, rules: &mut Rules, now: Instant) {
+        let mut bytes = [0; 64 * 1024];
+        while !self.has_ended {
+            match from.read(&mut bytes) {
+                Ok(0) => self.has_ended = true,
+                Ok(count) => {
+                    self.read += count as u64;
+                    let piece = bytes[..count].to_vec();
+                    let piece = match &mut rules.alter {
+                        Some(alter) => alter(piece),
+                        None => piece,
+                    };
+                    self.queue(piece, rules, now);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What was sent before is handed on before.
+                Err(_) => (self.has_ended, self.was_reset) = (true, true),
+            }
+        }
+    }
+
+    /// Writes all that is due.
+    pub(super) fn drain(&mut self, mut to: &TcpStream, rules: &mut Rules, now: Instant) -> Step {
+        self.is_full = false;
+        while self.next_due(rules).is_some_and(|it| it <= now) {
+            let Some((_, bytes)) = self.waiting.front_mut() else { break };
+            let left = rules.reset_after.map_or(usize::MAX, |it| it as usize);
+            let wanted = bytes.len().min(rules.piece).min(left);
+            let written = if self.is_shut { Ok(wanted) } else { to.write(&bytes[..wanted]) };
+            match written {
+                Ok(written) => {
+                    bytes.drain(..written);
+                    if bytes.is_empty() {
+                        self.waiting.pop_front();
+                    }
+                    self.paused_until = Some(now + rules.pause);
+                    if carried_enough(rules, written) {
+                        return Step::Broken;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_full = true;
+                    return Step::Fine;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The other direction finds out how the receiver has gone.
+                Err(_) => self.is_shut = true,
+            }
+        }
+        if self.has_ended && self.waiting.is_empty() && !self.is_shut && !rules.is_stalled {
+            if self.was_reset {
+                return Step::Broken;
+            }
+            self.is_shut = true;
+            let _ = to.shutdown(Shutdown::Write);
+        }
+        Step::Fine
+    }
+
+    /// When there is something to be handed on.
+    pub(super) fn next_due(&self, rules: &Rules) -> Option<Instant> {
+        let (due, _) = self.waiting.front().filter(|_| !rules.is_stalled && !self.is_full)?;
+        Some(self.paused_until.map_or(*due, |it| it.max(*due)))
+    }
+
+    /// Has these bytes handed on when their time has come.
+    pub(super) fn push(&mut self, bytes: Vec<u8>, due: Instant) {
+        if !bytes.is_empty() {
+            self.waiting.push_back((due, bytes));
+        }
+    }
+
+    pub(super) fn drop_all(&mut self) {
+        self.waiting.clear();
+    }
+
+    fn queue(&mut self, piece: Vec<u8>, rules: &Rules, now: Instant) {
+        let last = self.waiting.back_mut();
+        if let Some((_, last)) = last.filter(|_| !rules.gather.is_zero()) {
+            last.extend(piece);
+            return;
+        }
+        let (least, most) = rules.delay;
+        self.count = self.count.wrapping_add(1);
+        // Anything between the two, and the same in each run.
+        let share = self.count.wrapping_mul(0x9E37_79B9) >> 24;
+        let delay = least + most.saturating_sub(least) * share / 255;
+        self.push(piece, now + delay.max(rules.gather));
+    }
+}
+
+/// Counts what was carried. Returns whether that was as much as may be.
+fn carried_enough(rules: &mut Rules, count: usize) -> bool {
+    let Some(left) = &mut rules.reset_after else { return false };
+    *left = left.saturating_sub(count as u64);
+    let is_enough = *left == 0;
+    if is_enough {
+        rules.reset_after = None;
+    }
+    is_enough
+}

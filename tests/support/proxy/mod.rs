@@ -1,0 +1,259 @@
+//! A proxy on the way to a real server, which does what networks do: it delays, holds back, swallows,
+//! cuts up and joins what goes through it, resets and closes connections in any way, leads to another
+//! server, and sends what nobody said. It counts what each connection has carried.
+//!
+//! What it is told holds for connections there are and for new ones, from the next byte on. One thread
+//! does it all, and ends with its owner.
+
+mod lane;
+mod link;
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use self::lane::Rules;
+use self::link::Link;
+use super::ports;
+use super::servers::Server;
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the client to the server.
+    Requests,
+    /// From the server to the client.
+    Replies,
+}
+
+pub(crate) const BOTH: [Way; 2] = [Way::Requests, Way::Replies];
+
+/// What is known of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// How many bytes the client has sent, and how many the server.
+    pub(crate) requests: u64,
+    pub(crate) replies: u64,
+    /// Whether the client has closed it, or it was reset.
+    pub(crate) has_ended: bool,
+}
+
+pub(crate) struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+    running: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// What is written here wakes the thread.
+    bell: UnixStream,
+}
+
+struct State {
+    server: String,
+    rules: [Rules; 2],
+    links: Vec<Link>,
+    is_closing: bool,
+}
+
+impl Proxy {
+    pub(crate) fn to(server: &Server) -> Self {
+        let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, ports::free())).ok();
+        let listener = (0..20).find_map(bind).expect("some port is free");
+        listener.set_nonblocking(true).expect("a socket can be made so");
+        let port = listener.local_addr().expect("it is bound").port();
+        let (bell, rung) = UnixStream::pair().expect("a pair of sockets");
+        rung.set_nonblocking(true).expect("a socket can be made so");
+        let state = State {
+            server: server.address(),
+            rules: Default::default(),
+            links: Vec::new(),
+            is_closing: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), bell });
+        let running = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.run(&listener, rung)
+        });
+        Self { port, shared, running: Some(running) }
+    }
+
+    /// As in "127.0.0.1:6379".
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// As in "redis://127.0.0.1:6379".
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    /// Everything is as long on its way as this, or up to `most`: a little of all in between.
+    pub(crate) fn delay(&self, way: Way, least: Duration, most: Duration) {
+        self.rule(way, |it| it.delay = (least, most));
+    }
+
+    /// Holds everything back, the end of the stream as well, until [`Self::flow`].
+    pub(crate) fn stall(&self, way: Way) {
+        self.rule(way, |it| it.is_stalled = true);
+    }
+
+    /// Hands on what was held back, and what comes.
+    pub(crate) fn flow(&self, way: Way) {
+        self.rule(way, |it| it.is_stalled = false);
+    }
+
+    /// Hands on no more than `size` bytes at once, with a pause after each such piece.
+    pub(crate) fn cut_up(&self, way: Way, size: usize, pause: Duration) {
+        self.rule(way, |it| (it.piece, it.pause) = (size, pause));
+    }
+
+    /// Hands on at once what came within this time.
+    pub(crate) fn join(&self, way: Way, time: Duration) {
+        self.rule(way, |it| it.gather = time);
+    }
+
+    /// Resets the connection that is the one to carry byte `count`, counted from now on and over all
+    /// connections, as soon as it has carried it; with 0, before it carries anything.
+    pub(crate) fn reset_after(&self, way: Way, count: u64) {
+        self.rule(way, |it| it.reset_after = Some(count));
+    }
+
+    /// Hands on what this makes of each piece that comes.
+    pub(crate) fn alter(&self, way: Way, alter: impl FnMut(Vec<u8>) -> Vec<u8> + Send + 'static) {
+        self.rule(way, |it| it.alter = Some(Box::new(alter)));
+    }
+
+    /// From now on everything is handed on as it comes, also what was held back.
+    pub(crate) fn heal(&self) {
+        BOTH.into_iter().for_each(|way| self.rule(way, |it| *it = Rules::default()));
+    }
+
+    /// Sends these bytes over every connection, in the name of who speaks that way.
+    pub(crate) fn inject(&self, way: Way, bytes: &[u8]) {
+        self.change(|state| {
+            state.links.iter_mut().for_each(|it| it.inject(way, bytes));
+        });
+    }
+
+    /// Resets every connection.
+    pub(crate) fn reset(&self) {
+        self.change(|state| state.links.iter_mut().for_each(Link::reset));
+    }
+
+    /// Tells the receiver that nothing more comes that way; the other way is open still.
+    pub(crate) fn half_close(&self, way: Way) {
+        self.change(|state| state.links.iter_mut().for_each(|it| it.half_close(way)));
+    }
+
+    /// Leaves the connections there are without a far end: whatever is sent is lost, and nobody is
+    /// told. New ones are as they should be.
+    pub(crate) fn strand(&self) {
+        self.change(|state| state.links.iter_mut().for_each(Link::strand));
+    }
+
+    /// From now on it stands in front of another server: connections to the old one are closed.
+    pub(crate) fn lead_to(&self, server: &Server) {
+        self.change(|state| {
+            state.server = server.address();
+            for way in BOTH {
+                state.links.iter_mut().for_each(|it| it.half_close(way));
+            }
+        });
+    }
+
+    /// The connections so far, in the order of their coming.
+    pub(crate) fn connections(&self) -> Vec<Traffic> {
+        self.shared.state().links.iter().map(Link::traffic).collect()
+    }
+
+    /// How many bytes were sent that way, over all connections.
+    pub(crate) fn sent(&self, way: Way) -> u64 {
+        let count = |it: Traffic| if way == Way::Requests { it.requests } else { it.replies };
+        self.connections().into_iter().map(count).sum()
+    }
+
+    fn rule(&self, way: Way, change: impl FnOnce(&mut Rules)) {
+        self.change(|state| change(&mut state.rules[way as usize]));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.shared.state());
+        let _ = (&self.shared.bell).write(&[0]);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.change(|state| state.is_closing = true);
+        if let Some(running) = self.running.take() {
+            let _ = running.join();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("not poisoned")
+    }
+
+    fn run(&self, listener: &TcpListener, mut rung: UnixStream) {
+        let mut rings = [0; 64];
+        loop {
+            let (mut interests, due) = {
+                let mut state = self.state();
+                if state.is_closing {
+                    return state.links.clear();
+                }
+                state.accept(listener);
+                state.pump(Instant::now());
+                state.interests()
+            };
+            interests.push(readable(listener.as_raw_fd()));
+            interests.push(readable(rung.as_raw_fd()));
+            wait(&mut interests, due);
+            while matches!(rung.read(&mut rings), Ok(1..)) {}
+        }
+    }
+}
+
+impl State {
+    fn accept(&mut self, listener: &TcpListener) {
+        while let Ok((client, _)) = listener.accept() {
+            self.links.extend(Link::new(client, &self.server).ok());
+        }
+    }
+
+    fn pump(&mut self, now: Instant) {
+        for link in &mut self.links {
+            link.pump(&mut self.rules, now);
+        }
+    }
+
+    /// What to wait for, and until when.
+    fn interests(&self) -> (Vec<libc::pollfd>, Option<Instant>) {
+        let interests = self.links.iter().flat_map(Link::interests).collect();
+        let due = self.links.iter().filter_map(|it| it.next_due(&self.rules)).min();
+        (interests, due)
+    }
+}
+
+fn readable(fd: i32) -> libc::pollfd {
+    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
+}
+
+/// Returns when something is ready, or due. What it is, whoever looks finds out.
+fn wait(interests: &mut [libc::pollfd], due: Option<Instant>) {
+    let left = due.map(|it| it.saturating_duration_since(Instant::now()));
+    // Rounded up, or the last millisecond would be spent running in circles.
+    let ms = left.map_or(-1, |it| i32::try_from(it.as_micros().div_ceil(1000)).unwrap_or(-1));
+    let count = interests.len().try_into().expect("not that many");
+    // SAFETY: the pointer and the length are those of a slice that may be written to.
+    let result = unsafe { libc::poll(interests.as_mut_ptr(), count, ms) };
+    assert!(result >= 0 || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted);
+}
