@@ -89,7 +89,9 @@ fn cut_at(servers: &Cluster, proxies: &[Proxy], way: Way, count: u64, converse: 
     assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
     let before = proxies[0].connections().len();
     proxies[0].reset_after(way, count);
+    let sets = servers[0].calls("set");
     converse(&manager);
+    assert!(servers[0].calls("set") <= sets + 1, "a request to take a lock was sent twice");
     wait_until("what was granted is released", || {
         manager.is_locked("another") == Ok(false) && servers.having("r") == 0
     });

@@ -1,1 +1,406 @@
 //! What comes over a connection that no server of ours should send.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+
+use crate::rig::Rig;
+use crate::strangers::are_strange;
+use crate::support::usage::{PATIENT_MS, TTL, everything_works, make_brief};
+use crate::support::{
+    Fake, Lease, Manager, Program, Proxy, Server, Way, wait_until, wait_until_ok,
+};
+
+const NONSENSE: &[&str] = &["what no server should"];
+const TOO_LARGE: &str = "a reply that does not fit";
+/// For what is nonsense, or the beginning of something that never comes to its end.
+const HALF_SAID: &[&str] = &[NONSENSE[0], "said nothing", "no connection within"];
+
+#[test]
+fn p01_a_web_server() {
+    are_strange(Fake::web, NONSENSE);
+}
+
+#[test]
+fn p01_a_greeting_of_ssh() {
+    are_strange(|| speaking_first("SSH-2.0-OpenSSH_9.2\r\n"), NONSENSE);
+}
+
+#[test]
+fn p01_a_greeting_of_smtp() {
+    are_strange(|| speaking_first("220 mail.example ESMTP Postfix\r\n"), NONSENSE);
+}
+
+#[test]
+fn p01_random_bytes() {
+    let mut bytes = vec![0; 5_000];
+    File::open("/dev/urandom").and_then(|mut it| it.read_exact(&mut bytes)).expect("random bytes");
+    // No beginning of a reply, by chance.
+    bytes[0] = 0;
+    are_strange(|| Fake::answering(bytes.clone()), NONSENSE);
+}
+
+#[test]
+fn p01_an_echo_of_what_we_send() {
+    let echo = || {
+        Fake::start(|guest| {
+            while let Some(bytes) = guest.read()? {
+                guest.write(&bytes)?;
+            }
+            Ok(())
+        })
+    };
+    are_strange(echo, HALF_SAID);
+}
+
+/// It does not wait to be asked.
+fn speaking_first(words: &'static str) -> Fake {
+    Fake::start(move |guest| {
+        guest.write(words.as_bytes())?;
+        while guest.read()?.is_some() {}
+        Ok(())
+    })
+}
+
+/// What a server says that was a good one until then, and what is said of it.
+fn hostile() -> Vec<(&'static str, Vec<u8>)> {
+    let long = |begin: &[u8], byte: u8, count: usize| [begin, &vec![byte; count]].concat();
+    vec![
+        ("a huge string", b"$9999999999\r\n".to_vec()),
+        ("a string of the greatest length", format!("${}\r\n", i64::MAX).into()),
+        ("a string of a length beyond 64 bits", b"$99999999999999999999\r\n".to_vec()),
+        ("a string of a negative length", b"$-2\r\n".to_vec()),
+        ("an array of a negative length", b"*-2\r\n".to_vec()),
+        ("a huge array", b"*1000000000\r\n".to_vec()),
+        (
+            "a huge array of what is there",
+            [b"*1000000000\r\n".to_vec(), b":1\r\n".repeat(50_000)].concat(),
+        ),
+        ("an array of the greatest length", format!("*{}\r\n", i64::MAX).into()),
+        ("a deep nest", b"*1\r\n".repeat(100_000)),
+        ("a wide nest", b"*1000000000\r\n".repeat(4)),
+        ("an integer beyond 64 bits", b":9223372036854775808\r\n:1\r\n".to_vec()),
+        ("an integer of many digits", long(b":", b'1', 100_000)),
+        ("an integer without digits", b":\r\n:\r\n".to_vec()),
+        ("a line without end", long(b"+", b'O', 1_000_000)),
+        ("a line feed alone", b"+OK\n:1\n".to_vec()),
+        ("a string without its end", b"$2\r\nOKxx:1\r\n".to_vec()),
+        ("NUL", long(b"", 0, 1_000)),
+        ("NUL in a line", b"+O\0K\r\n:1\r\n".to_vec()),
+        ("a megabyte of an error", [long(b"-ERR ", b'x', 1 << 20), b"\r\n".to_vec()].concat()),
+        ("an error without words", b"-\r\n-\r\n".to_vec()),
+        ("an error that is no text", b"-\xff\xfe\x80\r\n:1\r\n".to_vec()),
+        ("a push of RESP3", b">2\r\n+invalidate\r\n+r\r\n".to_vec()),
+        ("an attribute of RESP3", b"|1\r\n+ttl\r\n:1\r\n+OK\r\n:1\r\n".to_vec()),
+        ("a null, a boolean, a number of RESP3", b"_\r\n#t\r\n,1.5\r\n".to_vec()),
+        ("a map and a set of RESP3", b"%1\r\n+a\r\n:1\r\n~1\r\n:1\r\n".to_vec()),
+        ("a streamed string of RESP3", b"$?\r\n;4\r\nOKOK\r\n;0\r\n".to_vec()),
+        ("another type", b":42\r\n:42\r\n".to_vec()),
+    ]
+}
+
+/// Answers the greeting as a server does, and then everything with these bytes.
+fn turning_hostile(bytes: Vec<u8>) -> Fake {
+    Fake::start(move |guest| {
+        let mut greeted = false;
+        while guest.read()?.is_some() {
+            let greeting = b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n";
+            guest.write(if greeted { &bytes } else { greeting })?;
+            greeted = true;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn p02_hostile_replies_are_no_votes_and_harm_nobody() {
+    for (what, bytes) in hostile() {
+        let server = Server::start();
+        let (first, second) = (turning_hostile(bytes.clone()), turning_hostile(bytes));
+        let manager = Manager::at(&[first.address(), second.address(), server.address()]);
+        make_brief(&manager);
+        for _ in 0..3 {
+            let lease = Lease::new();
+            let status = manager.try_lock("r", TTL, 0, &lease);
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{what}: {}", lease.message());
+            assert!(!lease.is_held());
+            assert_eq!(manager.is_locked("r"), Err(REDLOCK_UNREACHABLE), "{what}");
+        }
+        wait_until("nothing is left", || !server.exists("r"));
+    }
+}
+
+#[test]
+fn p02_a_hostile_minority_does_not_show() {
+    let servers = [Server::start(), Server::start()];
+    for (what, bytes) in hostile() {
+        let fake = turning_hostile(bytes);
+        let all = [fake.address(), servers[0].address(), servers[1].address()];
+        let manager = Manager::at(&all);
+        manager.set_timeouts(PATIENT_MS, PATIENT_MS);
+        println!("{what}");
+        everything_works(&manager, "r");
+        drop(manager);
+        wait_until("nothing is left", || servers.iter().all(|it| !it.exists("r")));
+    }
+}
+
+#[test]
+fn p02_hostile_greetings_are_told_and_harm_nobody() {
+    for (what, bytes) in hostile() {
+        // Two of these are errors, which a server may answer a question with.
+        if bytes.starts_with(b"-") {
+            continue;
+        }
+        let fake = Fake::answering(bytes);
+        let manager = Manager::at(&[fake.address()]);
+        make_brief(&manager);
+        let lease = Lease::new();
+        wait_until_ok("the message tells what is wrong", || {
+            let status = manager.try_lock("r", TTL, 0, &lease);
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{what}: {}", lease.message());
+            let told = |words| lease.message().contains(words);
+            let is_told = told(TOO_LARGE) || HALF_SAID.iter().any(|it| told(it));
+            if is_told { Ok(()) } else { Err(format!("{what}: {}", lease.message())) }
+        });
+    }
+}
+
+/// The program may have a few megabytes more than before the first call, and no address space beyond
+/// that.
+#[test]
+fn p02_hostile_replies_take_no_memory() {
+    let replies: Vec<_> = hostile().into_iter().map(|it| it.1).collect();
+    let after = replies.iter().cloned().map(turning_hostile);
+    let at_once = replies.iter().cloned().map(Fake::answering);
+    let fakes: Vec<_> = after.chain(at_once).collect();
+    let urls: Vec<_> = fakes.iter().map(|it| format!("redis://{}", it.address())).collect();
+    assert!(urls.len() <= 64, "more than a manager takes");
+    Program::compile("hostile_replies").run(&urls);
+}
+
+#[test]
+fn p03_a_reply_too_many_is_nobodys_grant() {
+    let server = Server::start();
+    server.must(&["SET", "r", "somebody"]);
+    let proxy = Proxy::to(&server);
+    proxy.alter(Way::Replies, |replies| [&replies[..], b"+OK\r\n:9999\r\n"].concat());
+    let manager = Manager::at(&[proxy.address()]);
+    make_brief(&manager);
+    for _ in 0..10 {
+        let lease = Lease::new();
+        let status = manager.lock("r", TTL, &lease);
+        assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{status:?}");
+        assert!(!lease.is_held());
+    }
+    assert_eq!(server.get("r").as_deref(), Some("somebody"));
+}
+
+/// A connection that was quiet is looked at before it is trusted with a request.
+#[test]
+fn p03_a_grant_that_nobody_asked_for_ends_the_connection() {
+    let rig = Rig::start(1);
+    let manager = rig.connected();
+    everything_works(&manager, "r");
+    rig.servers[0].must(&["SET", "r", "somebody"]);
+    for _ in 0..10 {
+        rig.proxies[0].inject(Way::Replies, b"+OK\r\n:600000\r\n");
+        // As long as it takes for the connection to count as quiet.
+        thread::sleep(Duration::from_millis(80));
+        let lease = Lease::new();
+        assert_ne!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_OK);
+        assert!(!lease.is_held());
+        assert!(rig.proxies[0].connections().len() > 1, "the connection is still trusted");
+    }
+    rig.servers[0].must(&["DEL", "r"]);
+    rig.recovers(&manager, "r");
+}
+
+/// Whatever one server says in the midst of it all, it is one vote.
+#[test]
+fn p03_grants_made_up_by_a_minority_are_no_quorum() {
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    for server in rig.servers.iter() {
+        server.must(&["SET", "r", "somebody"]);
+    }
+    for made_up in [&b"+OK\r\n:600000\r\n"[..], b"+OK\r\n:600000\r\n+OK\r\n:600000\r\n"] {
+        rig.proxies[0].alter(Way::Replies, |_| made_up.to_vec());
+        for _ in 0..5 {
+            let lease = Lease::new();
+            let status = manager.try_lock("r", TTL, 0, &lease);
+            assert_eq!(status, REDLOCK_TAKEN, "{}", lease.message());
+            assert!(!lease.is_held());
+        }
+        rig.heal();
+        manager.connect_to_all();
+    }
+    for server in rig.servers.iter() {
+        assert_eq!(server.get("r").as_deref(), Some("somebody"));
+        server.must(&["DEL", "r"]);
+    }
+    rig.proxies.iter().for_each(Proxy::reset);
+    rig.recovers(&manager, "r");
+}
+
+/// What becomes of the replies to a request that was granted: each time the lock is not had, or not
+/// kept, and the key is released over the next connection.
+#[test]
+fn p03_replies_that_are_doubled_swapped_or_of_another_request_are_no_grant() {
+    let rig = Rig::start(1);
+    let manager = rig.connected();
+    make_brief(&manager);
+    let instead: [&[u8]; 11] = [
+        b":600000\r\n+OK\r\n",
+        b"+OK\r\n+OK\r\n:600000\r\n:600000\r\n",
+        b":1\r\n:600000\r\n",
+        b"$2\r\nOK\r\n:600000\r\n",
+        b"+QUEUED\r\n:600000\r\n",
+        b"+PONG\r\n:600000\r\n",
+        b"*1\r\n+OK\r\n:600000\r\n",
+        b"*0\r\n:600000\r\n",
+        b"$9999999999\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"-ERR no\r\n-ERR no\r\n",
+    ];
+    for reply in instead {
+        wait_until("the connection is up", || manager.is_locked("r") == Ok(false));
+        once(&rig.proxies[0], reply.to_vec());
+        let lease = Lease::new();
+        let status = manager.lock("r", TTL, &lease);
+        let what = String::from_utf8_lossy(reply);
+        assert_eq!(status, REDLOCK_UNREACHABLE, "{what:?}: {}", lease.message());
+        assert!(!lease.is_held());
+        wait_until("what was granted is released", || {
+            manager.is_locked("r") == Ok(false) && !rig.servers[0].exists("r")
+        });
+    }
+    rig.recovers(&manager, "r");
+}
+
+/// Answers the next request with this, whatever the server said.
+fn once(proxy: &Proxy, reply: Vec<u8>) {
+    let mut reply = Some(reply);
+    proxy.alter(Way::Replies, move |replies| reply.take().unwrap_or(replies));
+}
+
+/// Replies of a real server to three requests at once, in another order: each is of a kind that the
+/// request it comes to cannot have.
+#[test]
+fn p03_replies_in_the_wrong_order_end_the_connection() {
+    let rig = Rig::start(1);
+    let manager = rig.connected();
+    make_brief(&manager);
+    let held = Arc::new(Mutex::new(Vec::new()));
+    for _ in 0..5 {
+        let lease = manager.take("r", TTL);
+        rig.proxies[0].alter(Way::Replies, {
+            let held = Arc::clone(&held);
+            move |replies| {
+                let mut held = held.lock().expect("not poisoned");
+                held.extend(split(&replies));
+                held.reverse();
+                held.drain(..).flatten().collect()
+            }
+        });
+        assert_eq!(manager.confirm(&lease, 0), REDLOCK_UNREACHABLE, "{}", lease.message());
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_UNREACHABLE, "{}", lease.message());
+        rig.heal();
+        wait_until("the lock is released", || manager.unlock(&lease) != REDLOCK_UNREACHABLE);
+        rig.recovers(&manager, "r");
+        manager.set_timeouts(700, 700);
+    }
+}
+
+/// The replies, each a line or a string with its line.
+fn split(replies: &[u8]) -> Vec<Vec<u8>> {
+    let lines = replies.split_inclusive(|it| *it == b'\n');
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for line in lines {
+        match found.last_mut() {
+            Some(last)
+                if last.starts_with(b"$")
+                    && last.iter().filter(|it| **it == b'\n').count() == 1 =>
+            {
+                last.extend(line);
+            }
+            _ => found.push(line.to_vec()),
+        }
+    }
+    found
+}
+
+#[test]
+fn p04_an_error_in_place_of_a_grant_is_none_and_the_key_is_released() {
+    let errors = [
+        "-MISCONF Errors writing to the AOF file",
+        "-NOPERM User default has no permissions to run the 'pttl' command",
+        "-NOREPLICAS Not enough good replicas to write",
+        "-OOM command not allowed when used memory > 'maxmemory'",
+        "-ERR something else",
+        "-UNKNOWNCODE of a later version",
+    ];
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    make_brief(&manager);
+    for error in errors {
+        manager.connect_to_all();
+        for proxy in &rig.proxies[..2] {
+            proxy.alter(Way::Replies, move |replies| {
+                let replies = String::from_utf8_lossy(&replies).into_owned();
+                replies.replace("+OK\r\n", &format!("{error}\r\n")).into_bytes()
+            });
+        }
+        let before: Vec<_> = rig.servers.iter().map(|it| it.calls("set")).collect();
+        let lease = Lease::new();
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE, "{}", lease.message());
+        assert!(!lease.is_held());
+        for (server, before) in rig.servers[..2].iter().zip(before) {
+            assert!(server.calls("set") > before, "there was nothing to release");
+        }
+        rig.servers.wait_until_gone("r");
+        rig.heal();
+    }
+    rig.recovers(&manager, "r");
+}
+
+/// The key is set, and what comes after that is refused.
+#[test]
+fn p04_a_user_who_may_not_ask_for_the_ttl_locks_and_leaves_nothing() {
+    let rig = Rig::start(3);
+    for server in rig.servers.iter() {
+        server.must(&["ACL", "SETUSER", "default", "-pttl"]);
+    }
+    let manager = rig.connected();
+    let lease = manager.take("r", TTL);
+    let rival = rig.manager();
+    assert_eq!(rival.try_lock("r", TTL, 0, &Lease::new()), REDLOCK_TAKEN);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    rig.servers.wait_until_gone("r");
+}
+
+/// On two servers the user may set the key and not ask for anything: what was set there stays no
+/// longer than it has to.
+#[test]
+fn p04_a_grant_without_the_right_to_release_ends_with_the_ttl() {
+    const TTL_MS: i64 = 1_500;
+    let rig = Rig::start(3);
+    for server in &rig.servers[..2] {
+        server.must(&["ACL", "SETUSER", "default", "-eval"]);
+    }
+    let manager = rig.connected();
+    make_brief(&manager);
+    let lease = manager.take("r", TTL_MS);
+    assert_eq!(manager.extend(&lease, TTL_MS), REDLOCK_UNREACHABLE, "{}", lease.message());
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE, "{}", lease.message());
+    assert!(lease.message().contains("NOPERM"), "{}", lease.message());
+    rig.servers.wait_until_gone("r");
+    for server in &rig.servers[..2] {
+        server.must(&["ACL", "SETUSER", "default", "+@all"]);
+    }
+    rig.recovers(&manager, "r");
+}
