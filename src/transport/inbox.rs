@@ -89,14 +89,19 @@ impl Inbox {
         }
     }
 
-    /// The next replies, if so many are there.
-    pub(super) fn next_many(&mut self, wanted: usize) -> Result<Option<&mut Vec<Value>>, Nonsense> {
+    /// Whether the next replies, so many of them, are there.
+    pub(super) fn has_replies(&mut self, wanted: usize) -> Result<bool, Nonsense> {
         while self.replies.len() < wanted {
             match self.next()? {
                 Some(value) => self.replies.push(value),
-                None => return Ok(None),
+                None => return Ok(false),
             }
         }
-        Ok(Some(&mut self.replies))
+        Ok(true)
+    }
+
+    /// Those that [`Self::has_replies`] has found, to be taken out.
+    pub(super) fn replies(&mut self) -> &mut Vec<Value> {
+        &mut self.replies
     }
 }

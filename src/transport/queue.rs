@@ -117,6 +117,11 @@ impl Queue {
         self.awaiting.front().map(|it| it.since)
     }
 
+    /// Whether the oldest request is the only one that was sent and not answered yet.
+    pub(super) fn owes_one(&self) -> bool {
+        self.awaiting.len() == 1
+    }
+
     /// The server was heard, so the connection is alive.
     pub(super) fn hear(&mut self, now: Moment) {
         let enough = now.plus_ms(SILENCE_MIN_MS);

@@ -305,7 +305,14 @@ impl Server {
                 // Nothing is owed, so nothing may be there.
                 return if self.link.inbox.is_empty() { Ok(()) } else { Err(Nonsense::Unwanted) };
             };
-            let Some(replies) = self.link.inbox.next_many(wanted)? else { return Ok(()) };
+            if !self.link.inbox.has_replies(wanted)? {
+                return Ok(());
+            }
+            if self.queue.owes_one() && !self.link.inbox.is_empty() {
+                // One too many is there: who knows which of them is the answer?
+                return Err(Nonsense::Unwanted);
+            }
+            let replies = self.link.inbox.replies();
             let Settled { verb, ticket, answer } = self.queue.settle(replies, now)?;
             self.note_refusal(verb, &answer, news);
             if verb == Verb::Release && matches!(answer, Answer::Failed(_)) {

@@ -100,6 +100,8 @@ fn hostile() -> Vec<(&'static str, Vec<u8>)> {
         ("a map and a set of RESP3", b"%1\r\n+a\r\n:1\r\n~1\r\n:1\r\n".to_vec()),
         ("a streamed string of RESP3", b"$?\r\n;4\r\nOKOK\r\n;0\r\n".to_vec()),
         ("another type", b":42\r\n:42\r\n".to_vec()),
+        ("one too many", b"+OK\r\n:600000\r\n".repeat(2)),
+        ("far too many", b"+OK\r\n:600000\r\n".repeat(50_000)),
     ]
 }
 
@@ -196,6 +198,26 @@ fn p03_a_reply_too_many_is_nobodys_grant() {
         let status = manager.lock("r", TTL, &lease);
         assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{status:?}");
         assert!(!lease.is_held());
+    }
+    assert_eq!(server.get("r").as_deref(), Some("somebody"));
+}
+
+/// The same, when what is too many comes first: then who knows which is the answer?
+#[test]
+fn p03_a_grant_in_front_of_the_answer_is_nobodys() {
+    let server = Server::start();
+    server.must(&["SET", "r", "somebody"]);
+    let proxy = Proxy::to(&server);
+    let manager = Manager::at(&[proxy.address()]);
+    make_brief(&manager);
+    for _ in 0..10 {
+        manager.connect_to_all();
+        proxy.alter(Way::Replies, |replies| [b"+OK\r\n:600000\r\n", &replies[..]].concat());
+        let lease = Lease::new();
+        let status = manager.lock("r", TTL, &lease);
+        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+        assert!(!lease.is_held());
+        proxy.heal();
     }
     assert_eq!(server.get("r").as_deref(), Some("somebody"));
 }
