@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
-use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until};
+use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
 use crate::{EndsOnDrop, TTL, everywhere_is, passed_ms, patient};
 
 #[test]
@@ -99,11 +100,20 @@ fn something_else_under_the_name_is_left_alone() {
 fn every_attempt_has_a_token_of_its_own() {
     let server = Server::start();
     server.must(&["SET", "r", "theirs"]);
-    let fake = Fake::in_front_of(&server, |replies| Some(replies.to_vec()));
-    let manager = Manager::at(&[fake.address()]);
+    let (proxy, sent) = (Proxy::to(&server), Arc::<Mutex<Vec<u8>>>::default());
+    proxy.alter(Way::Requests, {
+        let sent = Arc::clone(&sent);
+        move |requests| {
+            sent.lock().expect("not poisoned").extend_from_slice(&requests);
+            requests
+        }
+    });
+    let manager = Manager::at(&[proxy.address()]);
     manager.set_retry(7, 1);
     assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_TAKEN);
-    let tokens = fake.tokens_set("r");
+    let sent = String::from_utf8_lossy(&sent.lock().expect("not poisoned")).into_owned();
+    let sets = sent.split("\r\nSET\r\n$1\r\nr\r\n$40\r\n").skip(1);
+    let tokens: Vec<_> = sets.map(|after| &after[..40]).collect();
     let distinct: HashSet<_> = tokens.iter().collect();
     assert_eq!((tokens.len(), distinct.len()), (7, 7));
 }

@@ -1,12 +1,13 @@
 //! Real servers that something is wrong with, as a minority and as a majority, before a lock is taken
 //! and while it is held.
 
-use std::thread;
 use std::time::Duration;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
-use crate::support::{Cluster, Fake, Fault, Lease, Manager, Server, wait_until, wait_until_ok};
+use crate::support::{
+    Cluster, Fault, Lease, Manager, Proxy, Server, Way, wait_until, wait_until_ok,
+};
 use crate::{
     DEADLINE, TOO_LONG, TTL, addresses, blames, connected, every_way_to_lock_is_unreachable,
     everything_works, in_time, make_brief, names, nothing_is_left, patient,
@@ -80,7 +81,7 @@ fn minority_in_words(fault: Fault) {
     cluster[..2].iter().for_each(fault.strike);
     let distant: Vec<_> = cluster[2..].iter().map(far_away).collect();
     let mut all = addresses(&cluster[..2]);
-    all.extend(distant.iter().map(Fake::address));
+    all.extend(distant.iter().map(Proxy::address));
 
     let holder = patient(&cluster);
     let lease = holder.take("r", TTL);
@@ -89,11 +90,11 @@ fn minority_in_words(fault: Fault) {
     a_holder_is_told(&Manager::at(&all), &all[..2], fault);
 }
 
-fn far_away(server: &Server) -> Fake {
-    Fake::in_front_of(server, |replies| {
-        thread::sleep(Duration::from_millis(50));
-        Some(replies.to_vec())
-    })
+fn far_away(server: &Server) -> Proxy {
+    const TIME: Duration = Duration::from_millis(50);
+    let proxy = Proxy::to(server);
+    proxy.delay(Way::Replies, TIME, TIME);
+    proxy
 }
 
 /// That the lock is taken comes from the servers that work; that two do not is said as well.

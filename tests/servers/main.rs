@@ -6,7 +6,6 @@ mod support;
 
 mod addresses;
 mod faults;
-mod replies;
 mod returning;
 mod secrets;
 

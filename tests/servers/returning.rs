@@ -1,11 +1,10 @@
 //! Servers and connections that come back, and what late requests do then.
 
-use std::sync::Arc;
 use std::thread;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use crate::support::{Cluster, Fake, Fault, Lease, Manager, Server, wait_until};
+use crate::support::{Cluster, Fault, Lease, Manager, Proxy, Server, Way, wait_until};
 use crate::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
     make_brief, names, nothing_is_left, patient,
@@ -86,17 +85,17 @@ fn an_unlock_that_could_not_be_told_may_be_repeated() {
 
 #[test]
 fn a_release_that_was_lost_with_its_connection_is_sent_again() {
-    let (server, gate) = (Server::start(), Arc::default());
-    let fake = Fake::gated(&server, &gate);
-    let manager = Manager::at(&[fake.address()]);
+    let server = Server::start();
+    let proxy = Proxy::to(&server);
+    let manager = Manager::at(&[proxy.address()]);
     manager.set_timeouts(PATIENT_MS, PATIENT_MS);
     let lease = manager.take("r", TTL);
     make_brief(&manager);
-    gate.shut();
+    proxy.stall(Way::Requests);
     assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
     assert!(server.exists("r"), "it got through all the same");
-    fake.hang_up();
-    gate.open();
+    proxy.reset();
+    proxy.heal();
     wait_until("the release arrives", || {
         manager.is_locked("another") == Ok(false) && !server.exists("r")
     });

@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::ports;
-use super::servers::Server;
 
 /// Something that listens on a port of its own and behaves as it was told. Each connection is
 /// served on a thread of its own; all of them end with the owner.
@@ -74,50 +73,6 @@ impl Fake {
         })
     }
 
-    /// Stands in front of a real server and hands every piece of its replies to `alter`, which
-    /// says what the client gets instead; none: the connection is closed.
-    pub(crate) fn in_front_of(
-        server: &Server,
-        alter: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
-    ) -> Self {
-        Self::between(server, 64 * 1024, &Arc::default(), alter)
-    }
-
-    /// Stands in front of a real server, and swallows what the client sends while the gate is
-    /// shut.
-    pub(crate) fn gated(server: &Server, gate: &Arc<Gate>) -> Self {
-        Self::between(server, 64 * 1024, gate, |replies| Some(replies.to_vec()))
-    }
-
-    /// Stands in front of a real server and hands on each byte of its replies by itself.
-    pub(crate) fn dripping(server: &Server) -> Self {
-        Self::between(server, 1, &Arc::default(), |byte| Some(byte.to_vec()))
-    }
-
-    fn between(
-        server: &Server,
-        piece: usize,
-        gate: &Arc<Gate>,
-        alter: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
-    ) -> Self {
-        let (address, gate) = (server.address(), Arc::clone(gate));
-        let alter = Arc::new(alter);
-        Self::start(move |guest| {
-            let mut upstream = TcpStream::connect(&address)?;
-            upstream.set_nodelay(true)?;
-            let (back, there) = (upstream.try_clone()?, guest.clone()?);
-            let replies = hand_on_replies(back, there, piece, Arc::clone(&alter));
-            while let Some(request) = guest.read()? {
-                if !gate.is_shut.load(Ordering::SeqCst) {
-                    upstream.write_all(&request)?;
-                }
-            }
-            upstream.shutdown(Shutdown::Both)?;
-            let _ = replies.join();
-            Ok(())
-        })
-    }
-
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -135,13 +90,6 @@ impl Fake {
     /// All that was ever sent to it, by all connections.
     pub(crate) fn received(&self) -> Vec<u8> {
         self.shared.received.lock().expect("not poisoned").clone()
-    }
-
-    /// The tokens that clients wanted to set a key to, in their order.
-    pub(crate) fn tokens_set(&self, key: &str) -> Vec<String> {
-        let sent = String::from_utf8_lossy(&self.received()).into_owned();
-        let set = format!("\r\nSET\r\n${}\r\n{key}\r\n$40\r\n", key.len());
-        sent.split(&set).skip(1).map(|after| after.chars().take(40).collect()).collect()
     }
 
     /// Closes all connections; new ones are taken as before.
@@ -164,22 +112,6 @@ impl Drop for Fake {
     }
 }
 
-/// Whether requests get through.
-#[derive(Default)]
-pub(crate) struct Gate {
-    is_shut: AtomicBool,
-}
-
-impl Gate {
-    pub(crate) fn shut(&self) {
-        self.is_shut.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn open(&self) {
-        self.is_shut.store(false, Ordering::SeqCst);
-    }
-}
-
 /// One connection to a fake server.
 pub(crate) struct Guest {
     stream: TcpStream,
@@ -198,10 +130,6 @@ impl Guest {
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
-    }
-
-    fn clone(&self) -> io::Result<Self> {
-        Ok(Self { stream: self.stream.try_clone()?, shared: Arc::clone(&self.shared) })
     }
 }
 
@@ -254,25 +182,4 @@ where
             let _ = guest.stream.shutdown(Shutdown::Both);
         });
     }
-}
-
-fn hand_on_replies<A>(
-    mut upstream: TcpStream,
-    mut guest: Guest,
-    piece: usize,
-    alter: Arc<A>,
-) -> JoinHandle<()>
-where
-    A: Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
-{
-    thread::spawn(move || {
-        let mut bytes = vec![0; piece];
-        while let Ok(count @ 1..) = upstream.read(&mut bytes) {
-            let Some(altered) = alter(&bytes[..count]) else { break };
-            if guest.write(&altered).is_err() {
-                break;
-            }
-        }
-        let _ = guest.stream.shutdown(Shutdown::Both);
-    })
 }

@@ -14,8 +14,8 @@ pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod resp;
 pub(crate) mod servers;
-pub(crate) mod usage;
 pub(crate) mod shim;
+pub(crate) mod usage;
 pub(crate) mod wait;
 
 #[allow(unused_imports)]
