@@ -7,28 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlock::ffi::redlock::{RedLock_Free, RedLock_TryLock};
-use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::support::{Cluster, Lease, Manager, Server, finishes, wait_until};
 use crate::{EndsOnDrop, TTL, patient};
-
-#[test]
-fn sixty_four_threads_on_one_resource_are_one_at_a_time() {
-    let cluster = Cluster::start(3);
-    let managers: Vec<_> = (0..4).map(|_| patient(&cluster)).collect();
-    for manager in &managers {
-        manager.set_retry(1, 5);
-    }
-    let counter = Unguarded(UnsafeCell::new(0));
-    thread::scope(|scope| {
-        for thread in 0..64 {
-            let (manager, counter) = (&managers[thread % managers.len()], &counter);
-            scope.spawn(move || count_up(manager, counter, 2));
-        }
-    });
-    assert_eq!(counter.0.into_inner(), 128);
-    cluster.wait_until_gone("r");
-}
 
 #[test]
 fn there_is_one_holder_while_servers_freeze_in_turn() {
@@ -90,36 +72,6 @@ impl Unguarded {
         // SAFETY: as above.
         unsafe { self.0.get().write_volatile(before + 1) };
     }
-}
-
-#[test]
-fn sixty_four_threads_on_as_many_resources_share_the_connections() {
-    let cluster = Cluster::start(3);
-    let connections = || -> Vec<_> { cluster.iter().map(connections_received).collect() };
-    let before = connections();
-    let manager = patient(&cluster);
-    thread::scope(|scope| {
-        for thread in 0..64 {
-            let manager = &manager;
-            scope.spawn(move || {
-                let resource = format!("r{thread}");
-                for _ in 0..5 {
-                    let lease = Lease::new();
-                    let ok = |status: RedLockStatus| {
-                        assert_eq!(status, REDLOCK_OK, "{resource}: {}", lease.message());
-                    };
-                    ok(manager.try_lock(&*resource, TTL, 0, &lease));
-                    ok(manager.extend(&lease, 2 * TTL));
-                    ok(manager.confirm(&lease, TTL));
-                    assert_eq!(lease.resource(), resource);
-                    ok(manager.unlock(&lease));
-                }
-            });
-        }
-    });
-    let made: Vec<_> = connections().iter().zip(before).map(|(now, before)| now - before).collect();
-    assert_eq!(made, [1, 1, 1], "one connection to each server is enough for all threads");
-    wait_until("nothing is left", || cluster.iter().all(|it| it.must(&["DBSIZE"]).integer() == 0));
 }
 
 #[test]
@@ -198,10 +150,6 @@ fn a_call_that_has_begun_outlasts_the_freeing_of_its_manager() {
     let status = calling.join().expect("it does not panic");
     assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{status:?}");
     wait_until("all connections are closed", || connected_clients(&server) == 1);
-}
-
-fn connections_received(server: &Server) -> i64 {
-    statistic(server, "stats", "total_connections_received")
 }
 
 fn connected_clients(server: &Server) -> i64 {

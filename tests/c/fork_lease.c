@@ -85,8 +85,24 @@ static pid_t forked(void) {
     return pid;
 }
 
+/* What another program finds that a child of ours has become. */
+static int count_descriptors(const char *expected) {
+    CHECK(descriptors() == atoi(expected));
+    return 0;
+}
+
+static void child_that_runs_another_program(char *program, int before) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", before);
+    execl(program, program, "descriptors", number, (char *)NULL);
+    _exit(9);
+}
+
 int main(int argc, char **argv) {
     no_longer_than(60);
+    if (strcmp(argv[1], "descriptors") == 0) {
+        return count_descriptors(argv[2]);
+    }
     int before = descriptors();
     RedLock *rl = manager_of(argc - 1, argv + 1);
     connect_to_all(rl);
@@ -112,6 +128,11 @@ int main(int argc, char **argv) {
     if (pid == 0) {
         /* Leaves everything as it is, and ends in the ordinary way. */
         return 0;
+    }
+    reap(pid);
+    pid = forked();
+    if (pid == 0) {
+        child_that_runs_another_program(argv[0], before);
     }
     reap(pid);
     tell_and_await("the children have ended");

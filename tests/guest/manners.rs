@@ -1,21 +1,20 @@
 //! What the library leaves alone in the process, and what it takes of it.
 
-use crate::support::{Cluster, Fake, Fault, Program, ports};
-use crate::{hang_up, urls};
+use crate::support::{Cluster, Fake, Fault, Program, Server, ports};
 
 #[test]
 fn threads_signals_and_descriptors_are_left_alone() {
     let cluster = Cluster::start(5);
-    Program::compile("guest_manners").run(&urls(&cluster));
+    Program::compile("guest_manners").run(&cluster.urls());
 }
 
 #[test]
 fn descriptors_are_given_back() {
     let cluster = Cluster::start(3);
-    let mut program = Program::compile("guest_descriptors").start(&urls(&cluster));
+    let mut program = Program::compile("guest_descriptors").start(&cluster.urls());
     loop {
         match &*program.hears_a_word() {
-            "break the connections" => cluster.iter().for_each(hang_up),
+            "break the connections" => cluster.iter().for_each(Server::hang_up),
             "freeze the servers" => cluster.iter().for_each(|it| it.freeze()),
             "kill the servers" => cluster.iter().for_each(|it| it.kill()),
             _ => break,
@@ -40,7 +39,7 @@ fn nothing_is_printed_whatever_goes_wrong() {
     ];
     for fault in faults {
         let cluster = Cluster::start(3);
-        let mut program = program.start(&urls(&cluster));
+        let mut program = program.start(&cluster.urls());
         program.hears("called");
         cluster.iter().take(2).for_each(fault.strike);
         program.says("go on");
@@ -78,13 +77,13 @@ fn an_idle_manager_keeps_at_most_64_kib_and_32_kib_a_server() {
     let program = Program::compile("guest_memory");
     for count in [1, 3, 7] {
         let cluster = Cluster::start(count);
-        program.run(&[vec!["short".to_owned()], urls(&cluster)].concat());
+        program.run(&[vec!["short".to_owned()], cluster.urls()].concat());
     }
 }
 
 #[test]
 fn an_idle_manager_that_has_locked_long_names_keeps_no_more() {
     let cluster = Cluster::start(3);
-    let arguments = [vec!["long".to_owned()], urls(&cluster)].concat();
+    let arguments = [vec!["long".to_owned()], cluster.urls()].concat();
     Program::compile("guest_memory").run(&arguments);
 }

@@ -2,12 +2,11 @@
 //! logger, and calling wrongly all the time.
 
 use crate::support::{Cluster, Program, Server};
-use crate::{connections, hang_up, urls};
 
 #[test]
 fn a_manager_is_freed_at_once_at_any_moment() {
     let cluster = Cluster::start(3);
-    let mut program = Program::compile("guest_free").start(&urls(&cluster));
+    let mut program = Program::compile("guest_free").start(&cluster.urls());
     program.hears("freed with a lock held");
     assert!(cluster.having("kept") >= cluster.quorum(), "{}", cluster.describe("kept"));
     program.says("go on");
@@ -27,7 +26,7 @@ fn a_manager_is_freed_at_once_at_any_moment() {
 #[test]
 fn a_lease_may_be_used_by_many_threads_at_once() {
     let cluster = Cluster::start(3);
-    let mut program = Program::compile("guest_share").start(&urls(&cluster));
+    let mut program = Program::compile("guest_share").start(&cluster.urls());
     program.hears("used");
     for key in ["r-0", "r-1", "r-2"] {
         cluster.wait_until_gone(key);
@@ -39,10 +38,10 @@ fn a_lease_may_be_used_by_many_threads_at_once() {
 #[test]
 fn bad_calls_by_the_thousand_leave_the_lock_alone_and_send_nothing() {
     let cluster = Cluster::start(3);
-    let mut program = Program::compile("guest_misuse").start(&urls(&cluster));
+    let mut program = Program::compile("guest_misuse").start(&cluster.urls());
     program.hears("held");
     cluster.wait_until_everywhere("held");
-    let look = |server: &Server| (server.get("held"), connections(server), commands(server));
+    let look = |server: &Server| (server.get("held"), server.clients(), commands(server));
     let before: Vec<_> = cluster.iter().map(look).collect();
     program.says("go on");
     program.hears("refused");
@@ -84,7 +83,7 @@ fn logs(how: &str) {
     let mut program = Program::compile("guest_logger").start(&arguments);
     loop {
         match &*program.hears_a_word() {
-            "break the connections" => servers.iter().for_each(hang_up),
+            "break the connections" => servers.iter().for_each(Server::hang_up),
             "kill a server" => servers[0].kill(),
             "start it again" => {
                 servers[0].restart();

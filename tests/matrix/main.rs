@@ -5,8 +5,10 @@
 mod support;
 
 mod access;
+mod callbacks;
 mod clocks;
 mod connecting;
+mod forks;
 mod interface;
 mod network;
 mod place;
@@ -14,7 +16,9 @@ mod processes;
 mod resets;
 mod rig;
 mod servers;
+mod signals;
 mod strangers;
+mod threads;
 mod wire;
 
 use std::fs;

@@ -1,1 +1,61 @@
-//! What a process does to itself while it uses the library: it forks, ends, runs out of things.
+//! What a process does to itself while it uses the library: it ends, unloads it, runs out of things.
+
+use std::os::unix::process::ExitStatusExt;
+
+use crate::support::{Cluster, Lease, Program, wait_until};
+use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
+
+#[test]
+fn f02_without_random_bytes_there_is_an_error_and_no_lock() {
+    let cluster = Cluster::start(3);
+    let mut program = Program::compile("no_entropy").start(&cluster.urls());
+    program.hears("held");
+    cluster.wait_until_everywhere("held");
+    let sets = || cluster.iter().map(|it| it.calls("set")).collect::<Vec<_>>();
+    let before = sets();
+    program.says("go on");
+    program.ends_well();
+    assert_eq!(sets(), before, "something was asked to be set");
+    cluster.wait_until_gone("held");
+}
+
+#[test]
+fn f05_exit_is_not_delayed_and_the_lock_ends_with_its_ttl() {
+    for how in ["exit", "exit while others wait", "exit from a thread", "return"] {
+        ends_with_its_ttl(how, None);
+    }
+}
+
+#[test]
+fn f05_an_end_at_once_leaves_the_lock_to_its_ttl() {
+    ends_with_its_ttl("_exit", None);
+    ends_with_its_ttl("kill", Some(libc::SIGKILL));
+    ends_with_its_ttl("abort", Some(libc::SIGABRT));
+}
+
+#[test]
+fn f05_what_is_freed_in_a_hold_leaves_the_lock_to_its_ttl() {
+    ends_with_its_ttl("free and return", None);
+}
+
+/// The process ends before the lock does, and is seen to; and then the lock ends.
+fn ends_with_its_ttl(how: &str, signal: Option<i32>) {
+    let cluster = Cluster::start(3);
+    let arguments = [vec![how.to_owned()], cluster.urls()].concat();
+    let mut program = Program::compile("endings").start(&arguments);
+    program.hears("held");
+    cluster.wait_until_everywhere("held");
+    program.says("go on");
+    let status = program.ends();
+    assert_eq!(status.signal(), signal, "{how}: {status}");
+    assert!(status.success() || signal.is_some(), "{how}: {status}");
+    assert_eq!(cluster.having("held"), 3, "{how}: it took as long as the lock");
+    for server in cluster.iter() {
+        wait_until("the connections are closed", || server.clients().is_empty());
+    }
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let status = manager.try_lock("held", 60_000, 20_000, &lease);
+    assert_eq!(status, REDLOCK_OK, "{how}: {}", lease.message());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    cluster.wait_until_gone("held");
+}

@@ -12,7 +12,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, io};
@@ -40,7 +40,7 @@ impl Program {
         let linking = [path_option("-L", path), path_option("-Wl,-rpath,", path)];
         compile(
             name,
-            linking.iter().map(String::as_str).chain(["-lredlock"]),
+            linking.iter().map(String::as_str).chain(["-Wl,--as-needed", "-lredlock"]),
             &program(&directory),
         );
         Self { directory }
@@ -156,20 +156,35 @@ impl Running {
         assert_eq!((&*rest, &*said), ("", ""), "it had more to say, or failed");
     }
 
+    /// Waits for its end, of whatever kind, which has to be a silent one.
+    #[track_caller]
+    pub(crate) fn ends(mut self) -> ExitStatus {
+        let rest = self.hears_a_word();
+        let mut child = self.child.take().expect("it runs");
+        let status = child.wait().expect("it can be waited for");
+        let said = self.has_printed();
+        assert_eq!((&*rest, &*said), ("", ""), "it had more to say, or failed: {status}");
+        status
+    }
+
     /// Waits for its end. Tells how it ended, unless all was well, and what it printed.
     fn end(&mut self) -> String {
         // Nobody answers it any more.
         let _ = self.talk.get_ref().shutdown(Shutdown::Both);
         let Some(mut child) = self.child.take() else { return String::new() };
         let status = child.wait().expect("it can be waited for");
-        let mut said = Vec::new();
-        self.printed.rewind().expect("a file can be rewound");
-        self.printed.read_to_end(&mut said).expect("a file can be read");
-        let mut said = String::from_utf8_lossy(&said).into_owned();
+        let mut said = self.has_printed();
         if !status.success() {
             said += &format!(" ({status})");
         }
         said
+    }
+
+    fn has_printed(&mut self) -> String {
+        let mut said = Vec::new();
+        self.printed.rewind().expect("a file can be rewound");
+        self.printed.read_to_end(&mut said).expect("a file can be read");
+        String::from_utf8_lossy(&said).into_owned()
     }
 }
 

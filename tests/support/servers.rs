@@ -137,6 +137,21 @@ impl Server {
         self.command(&["PTTL", key]).integer()
     }
 
+    /// The connections of clients, as the server numbers them, without the one that asks.
+    #[track_caller]
+    pub(crate) fn clients(&self) -> Vec<u64> {
+        let list = self.must(&["CLIENT", "LIST", "TYPE", "normal"]).text().expect("a list");
+        let own = self.must(&["CLIENT", "ID"]).integer();
+        let id = |line: &str| line.strip_prefix("id=")?.split(' ').next()?.parse().ok();
+        list.lines().filter_map(id).filter(|&it: &u64| i64::try_from(it) != Ok(own)).collect()
+    }
+
+    /// Closes the connections of all clients but the one that asks.
+    #[track_caller]
+    pub(crate) fn hang_up(&self) {
+        self.must(&["CLIENT", "KILL", "TYPE", "normal"]);
+    }
+
     /// How often a command was called, such as "set" or "evalsha", from outside or by a script.
     #[track_caller]
     pub(crate) fn calls(&self, command: &str) -> u64 {
@@ -219,6 +234,10 @@ impl Cluster {
     /// How many servers it takes to hold a lock.
     pub(crate) fn quorum(&self) -> usize {
         self.servers.len() / 2 + 1
+    }
+
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.servers.iter().map(Server::url).collect()
     }
 
     /// A new manager of these servers.

@@ -1,22 +1,21 @@
 //! Children of a process that locks.
 
-use crate::support::{Cluster, Program, wait_until};
-use crate::tap::{Sent, Tap};
-use crate::{connections, urls};
+use crate::support::proxy::Traffic;
+use crate::support::{Cluster, Program, Proxy, Server, wait_until};
 
 #[test]
-fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
+fn f01_a_lease_and_its_connections_are_of_the_process_that_took_it() {
     let cluster = Cluster::start(3);
-    let taps: Vec<_> = cluster.iter().map(Tap::on).collect();
-    let urls: Vec<_> = taps.iter().map(Tap::url).collect();
+    let proxies: Vec<_> = cluster.iter().map(Proxy::to).collect();
+    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
     let mut program = Program::compile("fork_lease").start(&urls);
 
     program.hears("the parent has a lock");
     cluster.wait_until_everywhere("parents");
     cluster.wait_until_everywhere("continued");
     let tokens: Vec<_> = cluster.iter().map(|it| it.get("parents")).collect();
-    let parents: Vec<Vec<Sent>> = taps.iter().map(Tap::connections).collect();
-    assert!(parents.iter().all(|it| it.len() == 1 && it[0].bytes > 0 && !it[0].has_ended));
+    let parents: Vec<Vec<Traffic>> = proxies.iter().map(Proxy::connections).collect();
+    assert!(parents.iter().all(|it| it.len() == 1 && it[0].requests > 0 && !it[0].has_ended));
     program.says("go on");
 
     program.hears("the child has a lock");
@@ -27,17 +26,17 @@ fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
     program.hears("the child has locked");
     cluster.wait_until_gone("childs");
     cluster.wait_until_gone("grandchilds");
-    let used: Vec<_> = taps.iter().map(|it| it.connections().len()).collect();
+    let used: Vec<_> = proxies.iter().map(|it| it.connections().len()).collect();
     assert_eq!(used, [3, 3, 3], "child and grandchild have connections of their own");
     program.says("go on");
 
     program.hears("the children have ended");
-    for (tap, before) in taps.iter().zip(&parents) {
-        let now = tap.connections();
+    for (proxy, before) in proxies.iter().zip(&parents) {
+        let now = proxy.connections();
         assert_eq!(now[0], before[0], "something came over the parent's connection, or its end");
         assert_eq!(now.len(), 3, "a child that did not lock has connected");
         wait_until("the connections of the children are closed", || {
-            tap.connections()[1..].iter().all(|it| it.has_ended)
+            proxy.connections()[1..].iter().all(|it| it.has_ended)
         });
     }
     let now: Vec<_> = cluster.iter().map(|it| it.get("parents")).collect();
@@ -48,9 +47,12 @@ fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
     for key in ["parents", "continued"] {
         cluster.wait_until_gone(key);
     }
-    for (tap, before) in taps.iter().zip(&parents) {
-        let now = tap.connections();
-        assert!(now[0].bytes > before[0].bytes, "the parent did not go on with its connection");
+    for (proxy, before) in proxies.iter().zip(&parents) {
+        let now = proxy.connections();
+        assert!(
+            now[0].requests > before[0].requests,
+            "the parent did not go on with its connection"
+        );
         assert!(now.len() == 3 && !now[0].has_ended, "{now:?}");
     }
     program.says("go on");
@@ -58,22 +60,22 @@ fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
 }
 
 #[test]
-fn parent_and_child_draw_different_tokens() {
+fn f02_parent_and_child_draw_different_tokens() {
     let cluster = Cluster::start(3);
-    Program::compile("fork_tokens").run(&urls(&cluster));
+    Program::compile("fork_tokens").run(&cluster.urls());
 }
 
 #[test]
-fn a_child_of_many_threads_that_are_locking_locks_on_its_own() {
+fn f01_a_child_of_many_threads_that_are_locking_locks_on_its_own() {
     let cluster = Cluster::start(3);
-    let mut program = Program::compile("fork_threads").start(&urls(&cluster));
+    let mut program = Program::compile("fork_threads").start(&cluster.urls());
     program.hears("all are locking");
-    let before: Vec<_> = cluster.iter().map(connections).collect();
+    let before: Vec<_> = cluster.iter().map(Server::clients).collect();
     assert!(before.iter().all(|it| it.len() == 1), "{before:?}");
     program.says("go on");
     program.hears("all are locking still");
     for (server, before) in cluster.iter().zip(&before) {
-        wait_until("the parent's connection is all there is", || connections(server) == *before);
+        wait_until("the parent's connection is all there is", || server.clients() == *before);
     }
     program.says("go on");
     program.ends_well();
@@ -83,25 +85,25 @@ fn a_child_of_many_threads_that_are_locking_locks_on_its_own() {
 }
 
 #[test]
-fn a_child_may_free_what_other_threads_were_using() {
+fn f01_a_child_may_free_what_other_threads_were_using() {
     let cluster = Cluster::start(3);
-    Program::compile("fork_free").run(&urls(&cluster));
+    Program::compile("fork_free").run(&cluster.urls());
 }
 
 #[test]
-fn no_child_of_a_storm_of_forks_hangs() {
+fn f01_no_child_of_a_storm_of_forks_hangs() {
     let cluster = Cluster::start(3);
-    Program::compile("fork_storm").run(&urls(&cluster));
+    Program::compile("fork_storm").run(&cluster.urls());
 }
 
 #[test]
-fn a_child_of_a_process_that_was_adding_servers_locks_on_its_own() {
+fn f01_a_child_of_a_process_that_was_adding_servers_locks_on_its_own() {
     let cluster = Cluster::start(3);
-    Program::compile("fork_adding").run(&urls(&cluster));
+    Program::compile("fork_adding").run(&cluster.urls());
 }
 
 #[test]
-fn a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
+fn f01_a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
     let cluster = Cluster::start(3);
-    Program::compile("fork_descriptors").run(&urls(&cluster));
+    Program::compile("fork_descriptors").run(&cluster.urls());
 }

@@ -3,10 +3,9 @@
 use std::thread;
 
 use crate::support::{Cluster, Fake, Program};
-use crate::{hang_up, urls};
 
 #[test]
-fn a_signal_every_millisecond_does_not_show() {
+fn f03_a_signal_every_millisecond_does_not_show() {
     let cluster = Cluster::start(3);
     // All ways to connect: an address, a name to look up, a path.
     let servers = [
@@ -18,10 +17,10 @@ fn a_signal_every_millisecond_does_not_show() {
 }
 
 #[test]
-fn broken_connections_raise_no_sigpipe() {
+fn f03_broken_connections_raise_no_sigpipe() {
     let cluster = Cluster::start(3);
     let closing = Fake::closing();
-    let mut servers = urls(&cluster);
+    let mut servers = cluster.urls();
     // What is written to a path whose server has hung up is refused at once, signal and all.
     servers[1] = format!("unix://{}", cluster[1].unix_socket());
     servers[2] = format!("unix://{}", cluster[2].unix_socket());
@@ -31,7 +30,7 @@ fn broken_connections_raise_no_sigpipe() {
     for round in 0..60 {
         thread::scope(|scope| {
             for server in cluster.iter() {
-                scope.spawn(|| hang_up(server));
+                scope.spawn(|| server.hang_up());
             }
         });
         if round % 10 == 0 {

@@ -1,0 +1,134 @@
+//! Loggers that do what they like in the middle of a call that goes wrong.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_void};
+use std::mem;
+use std::ptr;
+use std::thread;
+use std::time::Duration;
+
+use redlock::ffi::redlock::{RedLock_Free, RedLock_Lock, RedLock_SetLogger};
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
+};
+
+use crate::support::usage::{TTL, connected, make_brief};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until};
+
+/// Called for each line, on the thread of the call.
+struct Logger<'a> {
+    react: Box<dyn Fn() + 'a>,
+    /// How often it was called, and whether it is being called right now: what it does itself may
+    /// log as well.
+    calls: Cell<usize>,
+    is_in_it: Cell<bool>,
+}
+
+impl<'a> Logger<'a> {
+    fn of(manager: &Manager, react: impl Fn() + 'a) -> Box<Self> {
+        let (calls, is_in_it) = (Cell::new(0), Cell::new(false));
+        let logger = Box::new(Self { react: Box::new(react), calls, is_in_it });
+        let user_data = ptr::from_ref(&*logger).cast_mut().cast();
+        // SAFETY: the manager lives, and each test keeps the box until its last call on it is over.
+        let status = unsafe { RedLock_SetLogger(manager.raw(), Some(react_to), user_data) };
+        assert_eq!(status, REDLOCK_OK);
+        logger
+    }
+}
+
+unsafe extern "C" fn react_to(_: i32, _: *const c_char, user_data: *mut c_void) {
+    // SAFETY: it is what `Logger::of` gave, which lives; it is used by the thread of the test alone.
+    let logger = unsafe { &*user_data.cast::<Logger>() };
+    logger.calls.set(logger.calls.get() + 1);
+    if !logger.is_in_it.replace(true) {
+        (logger.react)();
+        logger.is_in_it.set(false);
+    }
+}
+
+#[test]
+fn x02_a_logger_may_free_the_manager_whose_call_it_is_called_in() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    let raw = manager.raw();
+    let is_free = Cell::new(false);
+    let logger = Logger::of(&manager, || {
+        if !is_free.replace(true) {
+            // SAFETY: made by RedLock_New and freed once: its owner is told to forget it.
+            unsafe { RedLock_Free(raw) };
+        }
+    });
+    mem::forget(manager);
+    cluster[..2].iter().for_each(Server::kill);
+    let lease = Lease::new();
+    // SAFETY: the manager is freed only after this call has begun, which keeps it.
+    let status = unsafe { RedLock_Lock(raw, c"r".as_ptr(), TTL, lease.raw()) };
+    assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+    assert!(is_free.get() && logger.calls.get() > 0);
+    assert!(!lease.is_held());
+    wait_until("the connections are closed", || cluster[2].clients().is_empty());
+    wait_until("nothing is left", || !cluster[2].exists("r"));
+}
+
+/// Also for the resource of the call it is called in, and with its lease, which is refused.
+#[test]
+fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    assert_eq!(manager.set_retry(2, 5), REDLOCK_OK);
+    let (lease, other) = (Lease::new(), Lease::new());
+    let logger = Logger::of(&manager, || {
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_INVALID_ARGUMENT);
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_INVALID_ARGUMENT);
+        assert_eq!(manager.unlock(&lease), REDLOCK_INVALID_ARGUMENT);
+        let _ = (lease.is_held(), manager.is_locked("r"), manager.connect(100));
+        for status in [manager.try_lock("r", TTL, 20, &other), manager.lock("r", TTL, &other)] {
+            let is_outcome = [REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status);
+            assert!(is_outcome || other.is_held(), "{status:?}: {}", other.message());
+        }
+        manager.unlock(&other);
+    });
+    for _ in 0..10 {
+        let before = logger.calls.get();
+        wait_until("the logger is called in a call", || {
+            cluster.iter().for_each(Server::hang_up);
+            if manager.try_lock("r", TTL, 1_000, &lease) == REDLOCK_OK {
+                assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            }
+            logger.calls.get() > before
+        });
+    }
+    let status = manager.try_lock("r", TTL, 5_000, &lease);
+    assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    wait_until("nothing is left", || {
+        manager.is_locked("another") == Ok(false) && cluster.having("r") == 0
+    });
+}
+
+/// Whenever in a call it is called, what is left of the lock is no more than the servers have.
+#[test]
+fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
+    const TTL_MS: i64 = 1_000;
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let logger = Logger::of(&manager, || thread::sleep(Duration::from_millis(600)));
+    let lease = Lease::new();
+    for _ in 0..3 {
+        let before = logger.calls.get();
+        wait_until("the logger is called in a call", || {
+            cluster[0].hang_up();
+            manager.unlock(&lease);
+            let _ = manager.lock("r", TTL_MS, &lease);
+            let _ = manager.extend(&lease, TTL_MS);
+            let mut left: Vec<_> = cluster.iter().map(|it| it.pttl("r")).collect();
+            left.sort_unstable();
+            let remaining = lease.remaining_ms();
+            assert!(remaining == 0 || remaining <= left[1], "{remaining}: {left:?}");
+            logger.calls.get() > before
+        });
+    }
+    manager.unlock(&lease);
+    cluster.wait_until_gone("r");
+}
