@@ -11,7 +11,8 @@
  *  - Strings passed in are read during the call only and may be freed after it. Strings handed out
  *    belong to the handle they came from; do not free them. They are never NULL.
  *  - Nothing is printed, no signal handler is set, no thread is started, and the process is never
- *    ended. Signals do not show: a call interrupted by one goes on.
+ *    ended. Signals do not show: a call interrupted by one goes on. A thread that is cancelled
+ *    (pthread_cancel) ends after the call it is in.
  *  - After fork, a child may go on using the manager (it connects anew) but not a lease that the
  *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's.
  *  - No message and no log line ever holds a token or a password.

@@ -15,6 +15,7 @@ use self::status::RedLockStatus;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::redlock::RedLock as Manager;
+use crate::system::cancellation::Uncancelled;
 
 pub mod lease;
 mod message;
@@ -22,8 +23,10 @@ pub mod redlock;
 pub mod status;
 pub mod version;
 
-/// Runs `body` and turns a panic into an error: nothing unwinds into C, and nothing is printed.
+/// Runs `body` and turns a panic into an error: nothing unwinds into C, nor out of a system call when
+/// the thread is cancelled, and nothing is printed.
 fn guard<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let _uncancelled = Uncancelled::new();
     silence_panics_of_ours();
     let outer = GUARDED.replace(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
@@ -39,6 +42,8 @@ fn manager_call(
     rl: *mut RedLock,
     call: impl FnOnce(&RedLock) -> Result<(), Error>,
 ) -> RedLockStatus {
+    // Until the manager, which this may be the last to use, is let go of.
+    let _uncancelled = Uncancelled::new();
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
     handle.message.set("");
     let outcome = guard(|| call(&handle));
@@ -55,6 +60,7 @@ fn lease_call(
     lease: *mut RedLockLease,
     call: impl FnOnce(&Manager, &mut Lease) -> Result<(), Error>,
 ) -> RedLockStatus {
+    let _uncancelled = Uncancelled::new();
     let handle = shared(rl);
     let Some(lease) = shared_lease(lease) else {
         if let Some(handle) = handle {

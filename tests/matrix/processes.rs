@@ -59,3 +59,12 @@ fn ends_with_its_ttl(how: &str, signal: Option<i32>) {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     cluster.wait_until_gone("held");
 }
+
+#[test]
+fn f05_a_lock_outlives_the_thread_that_took_it_however_that_ends() {
+    let cluster = Cluster::start(3);
+    Program::compile("thread_ends").run(&cluster.urls());
+    for key in ["r", "used"] {
+        cluster.wait_until_gone(key);
+    }
+}
