@@ -1,15 +1,23 @@
-//! Gives the shared library its soname: programs linked with it ask for this name when they start.
+//! Gives the shared library its soname: programs linked with it ask for this name when they start. And
+//! has it stay where it is once it is loaded: what it keeps for as long as the process lives (a page,
+//! and what std keeps for each thread) would be left behind by every dlclose.
 
 use std::env;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    let name = match part("CARGO_CFG_TARGET_OS").as_str() {
-        "macos" => format!("-Wl,-install_name,@rpath/libredlock.{}.dylib", interface()),
-        "windows" => return,
-        _ => format!("-Wl,-soname,libredlock.so.{}", interface()),
-    };
-    println!("cargo:rustc-cdylib-link-arg={name}");
+    match part("CARGO_CFG_TARGET_OS").as_str() {
+        "macos" => link_with(&format!("-Wl,-install_name,@rpath/libredlock.{}.dylib", interface())),
+        "windows" => {}
+        _ => {
+            link_with(&format!("-Wl,-soname,libredlock.so.{}", interface()));
+            link_with("-Wl,-z,nodelete");
+        }
+    }
+}
+
+fn link_with(option: &str) {
+    println!("cargo:rustc-cdylib-link-arg={option}");
 }
 
 /// Until 1.0 a minor version may change the interface, from then on only a major one.

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use crate::support::{Cluster, Lease, Program, wait_until};
+use crate::support::{Cluster, Lease, Program, library, wait_until};
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
 #[test]
@@ -67,4 +67,13 @@ fn f05_a_lock_outlives_the_thread_that_took_it_however_that_ends() {
     for key in ["r", "used"] {
         cluster.wait_until_gone(key);
     }
+}
+
+#[test]
+fn f06_loading_and_unloading_a_thousand_times_leaves_nothing_behind() {
+    let cluster = Cluster::start(3);
+    let path = library::path().to_str().expect("the path is UTF-8").to_owned();
+    Program::compile("loading").run(&[vec![path], cluster.urls()].concat());
+    let keys: i64 = cluster.iter().map(|it| it.must(&["DBSIZE"]).integer()).sum();
+    assert_eq!(keys, 0);
 }
