@@ -134,8 +134,7 @@ impl Socket {
     /// Whether it is writable now.
     pub(crate) fn is_writable(&self) -> bool {
         let mut watched = [watch(self.fd(), true)];
-        poll(&mut watched, Moment::from_nanos(0), Moment::from_nanos(0));
-        watched[0].revents != 0
+        poll_for(&mut watched, 0) > 0
     }
 
     /// Sends what fits; `Ok(0)` if nothing does.
@@ -219,11 +218,13 @@ pub(crate) fn watch(fd: RawFd, for_writing: bool) -> Watched {
 pub(crate) fn poll(watched: &mut [Watched], until: Moment, now: Moment) {
     const STEP_NS: i64 = 60_000_000_000;
     if poll_for(watched, (until - now).clamp(0, STEP_NS)) < 0 {
-        watched.iter_mut().for_each(|it| it.revents = 0);
-        if io::Error::last_os_error().kind() != ErrorKind::Interrupted {
-            // More descriptors than the system lets us wait for, or no memory. The caller goes on
-            // until its time is up; it should not burn a processor meanwhile.
+        if io::Error::last_os_error().kind() == ErrorKind::Interrupted {
+            watched.iter_mut().for_each(|it| it.revents = 0);
+        } else {
+            // No memory, or more descriptors than RLIMIT_NOFILE, which a process may lower to have no
+            // more opened. So each is looked at now and then, without burning a processor.
             poll_for(&mut [], 1_000_000);
+            watched.iter_mut().for_each(|it| it.revents = it.events);
         }
     }
 }
@@ -237,8 +238,7 @@ fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
         tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
     };
     // SAFETY: the pointer and the length are those of a slice of pollfd that is ours alone, the time
-    // is a good one, and the mask of signals stays as it is. Every error, EINTR among them, only
-    // means that no descriptor is reported ready.
+    // is a good one, and the mask of signals stays as it is.
     unsafe {
         let count = watched.len() as libc::nfds_t;
         libc::ppoll(watched.as_mut_ptr(), count, &left, std::ptr::null())

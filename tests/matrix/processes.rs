@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use crate::support::{Cluster, Lease, Program, library, wait_until};
+use crate::support::{Cluster, Lease, Program, Server, library, wait_until};
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
 #[test]
@@ -76,4 +76,15 @@ fn f06_loading_and_unloading_a_thousand_times_leaves_nothing_behind() {
     Program::compile("loading").run(&[vec![path], cluster.urls()].concat());
     let keys: i64 = cluster.iter().map(|it| it.must(&["DBSIZE"]).integer()).sum();
     assert_eq!(keys, 0);
+}
+
+#[test]
+fn f07_limits_of_the_process_are_errors_and_pass() {
+    let cluster = Cluster::start(3);
+    let mut program = Program::compile("limits").start(&cluster.urls());
+    program.hears("break the connections");
+    cluster.iter().for_each(Server::hang_up);
+    program.says("done");
+    program.ends_well();
+    cluster.wait_until_gone("r");
 }
