@@ -35,6 +35,7 @@ help:
 	@echo 'make              build the shared and the static library in $(RELEASE)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make test         check everything'
+	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
@@ -84,6 +85,14 @@ test-demo: build $(EXAMPLES)/demo
 .PHONY: check-threads
 check-threads:
 	@CC="$(CC)" CARGO="$(CARGO)" sh packaging/check-threads.sh
+
+# Whole schedules of a simulated world. A seed that fails is told as a story, as small as can be.
+SEEDS = 100000
+FIRST = 0
+.PHONY: simulate
+simulate:
+	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) \
+		$(CARGO) test -q --profile simulation --test schedules many_seeds -- --ignored --nocapture
 
 lint:
 	$(CARGO) fmt --check

@@ -1,0 +1,160 @@
+//! A caller of the library: makes its calls, one after the other, and has each of them judged.
+
+use std::rc::Rc;
+
+use crate::clocks::MS;
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::redlock::RedLock;
+use crate::schedule::{At, Call, RESOURCES, SLOTS, Step};
+use crate::store::tag;
+use crate::verdicts::{Asked, Told};
+use crate::world::{self, START};
+
+/// All that a caller has.
+pub(crate) struct Actor {
+    pub(crate) client: usize,
+    pub(crate) manager: Rc<RedLock>,
+}
+
+impl Actor {
+    /// Makes the calls; less, if the client ends before.
+    pub(crate) fn run(&self, steps: &[Step]) {
+        let mut leases: [Lease; SLOTS] = Default::default();
+        for step in steps {
+            world::sleep(step.pause);
+            if world::with(|world| world.clients[self.client].is_gone) {
+                return;
+            }
+            self.take(*step, &mut leases[step.slot]);
+        }
+    }
+
+    /// Makes a call. Returns what it was told, unless the client ended meanwhile.
+    pub(crate) fn take(&self, step: Step, lease: &mut Lease) -> Option<Result<(), Error>> {
+        let asked = self.begin(step, lease);
+        let mut found = None;
+        let resource = RESOURCES[step.resource].as_bytes();
+        let said = match step.call {
+            Call::Lock { ttl_ms } => self.manager.lock(resource, ttl_ms, lease),
+            Call::TryLock { ttl_ms, wait_ms } => {
+                self.manager.try_lock(resource, ttl_ms, wait_ms, lease)
+            }
+            Call::Continue { ttl_ms } => self.manager.continue_lock(resource, ttl_ms, lease),
+            Call::Extend { ttl_ms } => self.manager.extend(lease, ttl_ms),
+            Call::Confirm { least_ms } => self.manager.confirm(lease, least_ms),
+            Call::Unlock => self.manager.unlock(lease),
+            Call::IsLocked => self.manager.is_locked(resource).map(|it| found = Some(it)),
+            Call::Forget => {
+                *lease = Lease::new();
+                Ok(())
+            }
+        };
+        let told = Told {
+            said,
+            found,
+            tag: tag_of(lease),
+            valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
+        };
+        self.end(&asked, told)
+    }
+
+    fn begin(&self, step: Step, lease: &Lease) -> Asked {
+        let hold = lease.hold.as_ref();
+        world::with(|world| {
+            world.say(|world| {
+                let Step { call, slot, .. } = step;
+                format!("{}, lease {slot}: {} {call:?}", world.who(), RESOURCES[step.resource])
+            });
+            let mut asked = Asked {
+                call: step.call,
+                client: self.client,
+                resource: step.resource,
+                tag: tag_of(lease),
+                valid_until: hold.map_or(0, |it| it.valid_until().as_nanos()),
+                longest_ttl_ms: hold.map_or(0, |it| it.longest_ttl_ms()),
+                at: world.now,
+                shown: world.clients[self.client].read(world.now),
+                stopped: world.clients[self.client].stopped,
+                extensions: 0,
+                releases: 0,
+            };
+            world.note_call(&mut asked);
+            asked
+        })
+    }
+
+    fn end(&self, asked: &Asked, told: Told) -> Option<Result<(), Error>> {
+        world::with(|world| {
+            if world.clients[self.client].is_gone {
+                return None;
+            }
+            world.say(|world| {
+                let clock = &world.clients[self.client].clock;
+                let until = || At(clock.when(told.valid_until) - START);
+                let words = match (&told.said, told.tag) {
+                    (Err(error), _) => format!("{:?}: {error}", error.status()),
+                    (Ok(()), Some(tag)) => {
+                        format!("OK <{:04x}> until {}", tag & 0xFFFF, until())
+                    }
+                    (Ok(()), None) => format!("OK {}", told.found.map_or("", yes_or_no)),
+                };
+                let took = At(world.now - asked.at);
+                format!("{} was told after {took}: {words}", world.who())
+            });
+            world.judge(asked, &told);
+            Some(told.said)
+        })
+    }
+}
+
+fn yes_or_no(found: bool) -> &'static str {
+    if found { "(locked)" } else { "(free)" }
+}
+
+fn tag_of(lease: &Lease) -> Option<u64> {
+    lease.hold.as_ref().map(|it| tag(it.token().as_bytes()))
+}
+
+/// The end of a play: when nothing goes wrong any more, each client has to get each lock and to
+/// release it, with nothing left behind.
+pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
+    let settings = actor.manager.set_timeouts(1_000, 500);
+    if settings.and_then(|()| actor.manager.set_retry(3, 20)).is_err() {
+        violate("it does not take its settings".to_owned());
+    }
+    for resource in 0..resources {
+        let mut lease = Lease::new();
+        let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
+        let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
+        let step = Step { pause: 0, call, slot: 0, resource };
+        let Some(said) = actor.take(step, &mut lease) else { return };
+        let tag = tag_of(&lease);
+        if let Err(error) = said {
+            return violate(format!("client {}: it has no lock to be had: {error}", actor.client));
+        }
+        if let Some(Err(error)) = actor.take(Step { call: Call::Unlock, ..step }, &mut lease) {
+            return violate(format!("client {}: it cannot release: {error}", actor.client));
+        }
+        if is_left(tag) {
+            // A server may have been lost just then; who makes the next call tells it.
+            let had_faults = world::with(|world| world.has_had_faults());
+            if !had_faults || actor.manager.connect(0).is_err() || is_left(tag) {
+                return violate(format!("client {}: what it released is left", actor.client));
+            }
+        }
+    }
+}
+
+/// Whether some server has it still, when what is under way has arrived.
+fn is_left(tag: Option<u64>) -> bool {
+    world::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
+    world::with(|world| {
+        tag.is_some_and(|tag| world.servers.iter().any(|it| it.kept_until(tag) > world.now))
+    })
+}
+
+fn violate(words: String) {
+    world::with(|world| world.records.violate(words));
+}

@@ -1,0 +1,335 @@
+//! What happens in one play, as data: so it can be printed, played again, and made smaller.
+
+use std::fmt;
+
+use crate::clocks::MS;
+use crate::store::{Dialect, Refusal};
+
+/// The assumptions of the promise that a schedule may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sin {
+    /// Clients name different servers.
+    SplitLists,
+    /// Servers lose keys early: they are flushed, or start again without them.
+    LostKeys,
+    /// A server's clock leaps ahead.
+    LeapingClocks,
+    /// A server's clock is faster than the drift factor allows for.
+    FastClocks,
+    /// A client's clock stands still while it is suspended.
+    StoppedClocks,
+}
+
+pub(crate) const SINS: [Sin; 5] =
+    [Sin::SplitLists, Sin::LostKeys, Sin::LeapingClocks, Sin::FastClocks, Sin::StoppedClocks];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) seed: u64,
+    /// The assumptions that it breaks. If none, no two holds may overlap.
+    pub(crate) sins: Vec<Sin>,
+    pub(crate) weather: Weather,
+    pub(crate) servers: Vec<ServerPlan>,
+    pub(crate) clients: Vec<ClientPlan>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// How long bytes are on their way, and in what pieces they come.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+    /// One piece in so many takes up to so much longer; none, if 0.
+    pub(crate) slow_in: u64,
+    pub(crate) slow: i64,
+    /// One piece in so many is broken in two; none, if 0.
+    pub(crate) split_in: u64,
+    /// How many bytes a socket takes before it has to wait.
+    pub(crate) room: usize,
+    /// By how much who could go on does so later.
+    pub(crate) wake: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ServerPlan {
+    pub(crate) ahead: i64,
+    pub(crate) per_million: i64,
+    pub(crate) early_ms: i64,
+    pub(crate) dialect: Dialect,
+    pub(crate) password: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlan {
+    /// Which servers it knows.
+    pub(crate) list: Vec<usize>,
+    pub(crate) ahead: i64,
+    pub(crate) per_million: i64,
+    pub(crate) drift: f64,
+    pub(crate) tries: i32,
+    pub(crate) delay_ms: i32,
+    pub(crate) connect_ms: i64,
+    pub(crate) reply_ms: i64,
+    /// What each of its threads does.
+    pub(crate) callers: Vec<Vec<Step>>,
+    pub(crate) hitches: Vec<Hitch>,
+}
+
+/// So long after the last one, a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) pause: i64,
+    pub(crate) call: Call,
+    /// Which of the caller's leases it is about.
+    pub(crate) slot: usize,
+    /// Which resource, if the lease does not say.
+    pub(crate) resource: usize,
+}
+
+/// How many leases a caller has.
+pub(crate) const SLOTS: usize = 2;
+pub(crate) const RESOURCES: [&str; 2] = ["a", "b"];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Lock {
+        ttl_ms: i64,
+    },
+    TryLock {
+        ttl_ms: i64,
+        wait_ms: i64,
+    },
+    Continue {
+        ttl_ms: i64,
+    },
+    Extend {
+        ttl_ms: i64,
+    },
+    Confirm {
+        least_ms: i64,
+    },
+    Unlock,
+    IsLocked,
+    /// The lease is let go of, and the lock is not released.
+    Forget,
+}
+
+/// At its step of this number, where a client might as well be stopped by the system, it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hitch {
+    pub(crate) step: u64,
+    /// None: it ends there.
+    pub(crate) lasts: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) at: i64,
+    pub(crate) lasts: i64,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Freeze {
+        server: usize,
+    },
+    /// It ends, and starts again: with its keys, without some, or without all.
+    Kill {
+        server: usize,
+        keeps: Keeps,
+        quietly: bool,
+    },
+    Cut {
+        client: usize,
+        server: usize,
+        how: Cut,
+    },
+    /// Nothing arrives, in the one direction or in the other; it does afterwards.
+    Stall {
+        client: usize,
+        server: usize,
+        there: bool,
+        back: bool,
+    },
+    Refuse {
+        server: usize,
+        how: Refusal,
+    },
+    Flush {
+        server: usize,
+    },
+    StepClock {
+        server: usize,
+        by: i64,
+    },
+    Pause {
+        client: usize,
+    },
+    Suspend {
+        client: usize,
+        is_counted: bool,
+    },
+    Crash {
+        client: usize,
+        quietly: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    All,
+    Some,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Both ends are told at once.
+    Reset,
+    /// The server says nothing more, and takes what it is sent.
+    HalfClose,
+}
+
+/// What may be left out of a schedule to make it smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Step { client: usize, caller: usize, index: usize },
+    Hitch { client: usize, index: usize },
+    Fault { index: usize },
+}
+
+impl Weather {
+    pub(crate) const CALM: Self =
+        Self { least: 0, most: 0, slow_in: 0, slow: 0, split_in: 0, room: 1 << 16, wake: 0 };
+}
+
+impl Schedule {
+    /// One in which nobody does anything.
+    pub(crate) fn empty() -> Self {
+        let (sins, servers, clients, faults) = Default::default();
+        Self { seed: 0, sins, weather: Weather::CALM, servers, clients, faults }
+    }
+
+    /// How many resources it is about.
+    pub(crate) fn resources(&self) -> usize {
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        steps.map(|it| it.resource + 1).max().unwrap_or(1)
+    }
+
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> =
+            (0..self.faults.len()).map(|index| Part::Fault { index }).collect();
+        for (client, plan) in self.clients.iter().enumerate() {
+            parts.extend((0..plan.hitches.len()).map(|index| Part::Hitch { client, index }));
+            for (caller, steps) in plan.callers.iter().enumerate() {
+                parts.extend((0..steps.len()).map(|index| Part::Step { client, caller, index }));
+            }
+        }
+        parts
+    }
+
+    /// The same with these parts alone. What is between two calls stays between them.
+    pub(crate) fn with_only(&self, parts: &[Part]) -> Self {
+        let mut smaller = self.clone();
+        let keeps = |part| parts.contains(&part);
+        let mut index = 0;
+        smaller.faults.retain(|_| {
+            index += 1;
+            keeps(Part::Fault { index: index - 1 })
+        });
+        for (client, plan) in smaller.clients.iter_mut().enumerate() {
+            let mut index = 0;
+            plan.hitches.retain(|_| {
+                index += 1;
+                keeps(Part::Hitch { client, index: index - 1 })
+            });
+            for (caller, steps) in plan.callers.iter_mut().enumerate() {
+                let mut pause = 0;
+                let mut kept = Vec::new();
+                for (index, step) in steps.iter().enumerate() {
+                    pause += step.pause;
+                    if keeps(Part::Step { client, caller, index }) {
+                        kept.push(Step { pause, ..*step });
+                        pause = 0;
+                    }
+                }
+                *steps = kept;
+            }
+        }
+        smaller
+    }
+
+    pub(crate) fn has(&self, sin: Sin) -> bool {
+        self.sins.contains(&sin)
+    }
+
+    /// The longest TTL that it asks for.
+    pub(crate) fn longest_ttl_ms(&self) -> i64 {
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        let ttl_ms = |it: &Step| match it.call {
+            Call::Lock { ttl_ms }
+            | Call::TryLock { ttl_ms, .. }
+            | Call::Continue { ttl_ms }
+            | Call::Extend { ttl_ms } => ttl_ms,
+            _ => 0,
+        };
+        steps.map(ttl_ms).max().unwrap_or(0)
+    }
+
+    /// By how much keys may live longer than by their TTL, for the clocks of their servers.
+    pub(crate) fn longest_grace(&self) -> i64 {
+        let back = |it: &Fault| match it.what {
+            What::StepClock { by, .. } => (-by).max(0),
+            _ => 0,
+        };
+        self.faults.iter().map(back).sum()
+    }
+}
+
+/// True time, since the beginning of the play.
+pub(crate) struct At(pub(crate) i64);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ms", self.0 as f64 / MS as f64)
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
+        writeln!(f, "weather: {:?}", self.weather)?;
+        for (index, it) in self.servers.iter().enumerate() {
+            let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
+            write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;
+            writeln!(f, "keys {early_ms} ms early, {dialect:?}, password {password}")?;
+        }
+        for (index, it) in self.clients.iter().enumerate() {
+            if it.callers.iter().all(Vec::is_empty) {
+                continue;
+            }
+            write!(f, "client {index}: servers {:?}, clock ahead {}, ", it.list, At(it.ahead))?;
+            write!(f, "{} per million, drift {}, ", it.per_million, it.drift)?;
+            write!(f, "{} tries every {} ms, ", it.tries, it.delay_ms)?;
+            writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
+            for (caller, steps) in it.callers.iter().enumerate() {
+                for step in steps {
+                    let Step { pause, call, slot, resource } = step;
+                    write!(f, "  {index}.{caller}: after {}, lease {slot}: ", At(*pause))?;
+                    writeln!(f, "{} {call:?}", RESOURCES[*resource])?;
+                }
+            }
+            for Hitch { step, lasts } in &it.hitches {
+                match lasts {
+                    Some(lasts) => writeln!(f, "  at its step {step}: stopped for {}", At(*lasts))?,
+                    None => writeln!(f, "  at its step {step}: ended")?,
+                }
+            }
+        }
+        for Fault { at, lasts, what } in &self.faults {
+            writeln!(f, "fault at {} for {}: {what:?}", At(*at), At(*lasts))?;
+        }
+        Ok(())
+    }
+}

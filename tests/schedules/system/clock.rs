@@ -1,0 +1,12 @@
+//! The clock of the client that runs.
+
+use crate::moment::Moment;
+use crate::world;
+
+/// Now, by that clock. The client may be kept from running before it looks, and after it.
+pub(crate) fn now() -> Moment {
+    world::step();
+    let shown = world::with(|world| world.clock_of_current());
+    world::step();
+    Moment::from_nanos(shown)
+}

@@ -1,0 +1,254 @@
+//! Whether what a caller was told is true, and came in time.
+
+use crate::clocks::MS;
+use crate::error::{Error, Status};
+use crate::records::Hold;
+use crate::schedule::{Call, ClientPlan, Fault, What};
+use crate::world::World;
+
+/// What is true when a call begins.
+pub(crate) struct Asked {
+    pub(crate) call: Call,
+    pub(crate) client: usize,
+    pub(crate) resource: usize,
+    /// Of the lock that its lease had, and until when that was valid on the client's clock.
+    pub(crate) tag: Option<u64>,
+    pub(crate) valid_until: i64,
+    pub(crate) longest_ttl_ms: i64,
+    /// When that was, in truth and on the client's clock, and for how long it had been stopped.
+    pub(crate) at: i64,
+    pub(crate) shown: i64,
+    pub(crate) stopped: i64,
+    /// How often the lock had been extended and released, this time included.
+    pub(crate) extensions: usize,
+    pub(crate) releases: usize,
+}
+
+/// What it has come to.
+pub(crate) struct Told {
+    pub(crate) said: Result<(), Error>,
+    pub(crate) found: Option<bool>,
+    /// Of the lock that the lease has now.
+    pub(crate) tag: Option<u64>,
+    pub(crate) valid_until: i64,
+    pub(crate) has_ended: bool,
+}
+
+/// What a computer takes that has nothing else to do; by a generous measure.
+const SLACK_MS: i64 = 25;
+
+/// How long the library gives servers to follow once a quorum is connected, and how long the last try
+/// may take that was begun in time. As in `src/locker`.
+const STRAGGLERS_MS: i64 = 20;
+const LAST_TRY_MS: i64 = 25;
+
+impl World {
+    /// A call begins.
+    pub(crate) fn note_call(&mut self, asked: &mut Asked) {
+        let now = self.now;
+        let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
+        match asked.call {
+            Call::Unlock => {
+                hold.releases += 1;
+                hold.ended.get_or_insert(now);
+            }
+            Call::Forget => {
+                hold.ended.get_or_insert(now);
+            }
+            Call::Extend { .. } | Call::Continue { .. } => hold.extensions += 1,
+            _ => {}
+        }
+        (asked.extensions, asked.releases) = (hold.extensions, hold.releases);
+    }
+
+    /// A call has ended.
+    pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
+        self.judge_time(asked);
+        let status = told.said.as_ref().err().map(Error::status);
+        let is_same = asked.tag.is_some() && asked.tag == told.tag;
+        match (asked.call, status) {
+            (_, Some(Status::InvalidArgument)) => {}
+            (_, Some(Status::Internal | Status::Forked | Status::NoServers)) => {
+                self.records.violate("a call failed for no reason");
+            }
+            (Call::Lock { .. } | Call::TryLock { .. }, None) => self.judge_taken(asked, told),
+            (Call::Continue { .. }, None) => match told.tag.and_then(|it| self.records.hold(it)) {
+                // It may have been another lease's.
+                Some(hold) => {
+                    let is_alone = is_same && hold.extensions == asked.extensions;
+                    self.judge_extended(asked, told, is_alone);
+                }
+                None => self.judge_taken(asked, told),
+            },
+            (Call::Extend { .. }, None) => self.judge_extended(asked, told, true),
+            (Call::Confirm { least_ms }, None) => self.judge_confirmed(asked, least_ms),
+            (Call::Unlock, None) => self.judge_released(asked),
+            (Call::IsLocked, None) => {
+                let quorum = self.clients[asked.client].quorum();
+                if told.found == Some(true) && !self.records.has_noticed(quorum, asked.at) {
+                    self.records.violate("no quorum has what was said to be locked");
+                }
+            }
+            (Call::Extend { .. } | Call::Continue { .. }, Some(_)) if is_same => {}
+            (Call::Confirm { .. }, Some(_)) if !told.has_ended => {}
+            (
+                Call::Extend { .. } | Call::Continue { .. } | Call::Confirm { .. } | Call::Unlock,
+                Some(Status::Lost),
+            ) => self.judge_lost(asked),
+            _ => {}
+        }
+    }
+
+    /// A call is to end in time; but for as long as its client was stopped, it could not.
+    fn judge_time(&mut self, asked: &Asked) {
+        let client = &self.clients[asked.client];
+        let stopped = client.stopped - asked.stopped;
+        let took = client.read(self.now) - asked.shown - stopped - stopped / 100;
+        let plan = &self.schedule.clients[asked.client];
+        // Of a client's callers one may do what another waits for.
+        let company = i64::try_from(client.callers).unwrap_or(1);
+        let longest_ms = longest_ms(plan, asked) * company;
+        if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
+            let words = format!("took {} ms, not at most {longest_ms}", took / MS);
+            self.records.violate(format!("a call outlived its time: {words}"));
+        }
+    }
+
+    fn judge_taken(&mut self, asked: &Asked, told: &Told) {
+        let Some(tag) = told.tag else { return self.records.violate("a lock without a token") };
+        if self.records.granted(tag) < self.clients[asked.client].quorum() {
+            self.records.violate("a lock that no quorum granted");
+        }
+        self.records.holds.push(Hold {
+            tag,
+            client: asked.client,
+            resource: asked.resource,
+            from: self.now,
+            until: told.valid_until,
+            ended: None,
+            releases: 0,
+            extensions: 0,
+        });
+        self.judge_deadline(asked, told);
+    }
+
+    /// What has ended does not come back.
+    fn judge_extended(&mut self, asked: &Asked, told: &Told, is_alone: bool) {
+        let Some(tag) = told.tag else { return self.records.violate("a lock without a token") };
+        let (now, quorum) = (self.now, self.clients[asked.client].quorum());
+        let Some(hold) = self.records.hold(tag) else {
+            return self.records.violate("a lock was extended that nobody had");
+        };
+        let is_alone = is_alone && hold.extensions == asked.extensions;
+        if hold.releases > asked.releases {
+            // It was released meanwhile, through another lease.
+            return;
+        }
+        let (was_released, old_until) = (hold.releases > 0, hold.until);
+        hold.until = hold.until.max(told.valid_until);
+        if hold.ended.is_some() && told.valid_until > self.clients[asked.client].read(now) {
+            // Somebody forgot it, and a later call of the manager took it up again.
+            let again = Hold { from: now, ended: None, ..hold.clone() };
+            self.records.holds.push(again);
+        }
+        if was_released {
+            self.records.violate("a lock was extended that had been released");
+        }
+        let end = match is_alone {
+            true => self.clients[asked.client].clock.when(asked.valid_until.max(old_until)),
+            false => i64::MAX,
+        };
+        if is_alone && self.records.extended(tag, asked.at, end) < quorum {
+            self.records.violate("a lock was extended that no quorum extended before its end");
+        }
+        self.judge_deadline(asked, told);
+    }
+
+    /// So long a quorum is to keep it; unless something happens that must not.
+    fn judge_deadline(&mut self, asked: &Asked, told: &Told) {
+        let Some(tag) = told.tag.filter(|_| self.schedule.sins.is_empty()) else { return };
+        let until = self.clients[asked.client].clock.when(told.valid_until);
+        let releases = self.records.hold(tag).map_or(0, |it| it.releases);
+        if releases == 0 && until > self.now && self.kept_until(asked.client, tag) < until {
+            self.records.violate("no quorum keeps the lock until its deadline");
+        }
+    }
+
+    fn judge_confirmed(&mut self, asked: &Asked, least_ms: i64) {
+        let Some(tag) = asked.tag else { return self.records.violate("nothing was confirmed") };
+        if self.records.seen(tag, asked.at) < self.clients[asked.client].quorum() {
+            self.records.violate("a lock was confirmed that no quorum has");
+        }
+        let releases = self.records.hold(tag).map_or(0, |it| it.releases);
+        let until = self.now + least_ms * MS;
+        let is_kept = self.kept_until(asked.client, tag) >= until;
+        // One that is stopped after its last look hears of it later.
+        let was_stopped = self.clients[asked.client].stopped > asked.stopped;
+        if self.schedule.sins.is_empty() && releases == 0 && !is_kept && !was_stopped {
+            self.records.violate("a lock was confirmed for longer than it is there");
+        }
+    }
+
+    fn judge_released(&mut self, asked: &Asked) {
+        let Some(tag) = asked.tag else { return self.records.violate("nothing was released") };
+        if self.records.released(tag) < self.clients[asked.client].quorum() {
+            self.records.violate("a lock was released without a quorum being told");
+        }
+    }
+
+    /// Nobody is told that a lock is lost which nobody else can have.
+    fn judge_lost(&mut self, asked: &Asked) {
+        let now = self.now;
+        let clock = &self.clients[asked.client].clock;
+        let Some(hold) =
+            asked.tag.and_then(|it| self.records.holds.iter_mut().rfind(|hold| hold.tag == it))
+        else {
+            return;
+        };
+        let was_valid = now < clock.when(hold.until.max(asked.valid_until));
+        let is_released = hold.releases > usize::from(matches!(asked.call, Call::Unlock));
+        let was_lost =
+            matches!(asked.call, Call::Unlock) && hold.ended.is_some_and(|it| it < asked.at);
+        hold.ended.get_or_insert(now);
+        if self.schedule.sins.is_empty() && was_valid && !is_released && !was_lost {
+            self.records.violate("a lock was told to be lost that was not");
+        }
+    }
+
+    /// When nothing goes wrong any more: how long a lock may be waited for at most.
+    pub(crate) fn longest_wait_ms(&self, client: usize, ttl_ms: i64) -> i64 {
+        let plan = &self.schedule.clients[client];
+        let grace_ms = self.schedule.longest_grace() / MS;
+        // A machine that ends without a word is given up after so long, and a question is waited for
+        // like a lock of that TTL.
+        let is_quiet = |it: &Fault| matches!(it.what, What::Kill { quietly: true, .. });
+        let silence_ms = if self.schedule.faults.iter().any(is_quiet) { 11_000 } else { 0 };
+        silence_ms
+            + ttl_ms
+            + ttl_ms / 20
+            + grace_ms
+            + i64::from(plan.delay_ms) * 2
+            + 2 * plan.connect_ms
+            + 1_000
+    }
+}
+
+/// How long a call may take on its client's clock.
+fn longest_ms(plan: &ClientPlan, asked: &Asked) -> i64 {
+    let reply_ms = |ttl_ms: i64| match plan.reply_ms {
+        0 => (ttl_ms / 20).clamp(25, 500),
+        set => set,
+    };
+    let once = |ttl_ms| plan.connect_ms + STRAGGLERS_MS + reply_ms(ttl_ms);
+    let pause_ms = i64::from(plan.delay_ms) * 3 / 2 + 1;
+    let tries = |ttl_ms| (once(ttl_ms) + pause_ms) * i64::from(plan.tries);
+    match asked.call {
+        Call::Lock { ttl_ms } => tries(ttl_ms),
+        Call::TryLock { ttl_ms, wait_ms } => wait_ms + once(ttl_ms) + LAST_TRY_MS,
+        Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
+        Call::Extend { ttl_ms } => once(ttl_ms),
+        Call::Confirm { .. } | Call::Unlock => once(asked.longest_ttl_ms),
+        Call::IsLocked => once(10_000),
+        Call::Forget => 0,
+    }
+}
