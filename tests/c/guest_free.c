@@ -1,6 +1,7 @@
 /* Freeing a manager at any moment: it waits for nothing, sends nothing, releases nothing, and
  * nobody who still has a lease or is in a call comes to harm. */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "guest.h"
 
@@ -53,15 +54,46 @@ static void freed_by_another_thread(void) {
 }
 
 static RedLock *freed_meanwhile, *stays;
+static atomic_int about_to_call;
 
 static void *wait_for_it(void *argument) {
     RedLockLease *lease = new_lease();
     (void)argument;
+    atomic_fetch_add(&about_to_call, 1);
     EXPECT(REDLOCK_OK, RedLock_TryLock(freed_meanwhile, "fought for", TTL_MS, -1, lease), lease);
     CHECK(RedLockLease_IsHeld(lease));
     EXPECT(REDLOCK_OK, RedLock_Unlock(stays, lease), lease);
     RedLockLease_Free(lease);
     return NULL;
+}
+
+/* Whether a thread of this process sleeps. */
+static bool is_asleep(const char *number) {
+    char path[300], text[512] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/stat", number);
+    int fd = open(path, O_RDONLY);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[2] == 'S';
+}
+
+/* Returns when so many threads are within the call that they said they would make: on the way there,
+ * none of them sleeps. */
+static void wait_until_within(int threads) {
+    while (atomic_load(&about_to_call) < threads) {
+        usleep(1000);
+    }
+    char own[16];
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks);
+    for (struct dirent *task = readdir(tasks); task; task = readdir(tasks)) {
+        while (task->d_name[0] != '.' && strcmp(task->d_name, own) != 0 && !is_asleep(task->d_name)) {
+            usleep(1000);
+        }
+    }
+    closedir(tasks);
 }
 
 /* Threads wait in a call, one of them driving the others' sockets, while the manager is freed. Once
@@ -80,7 +112,7 @@ static void freed_within_calls(void) {
     for (int i = 0; i < THREADS; i++) {
         CHECK(pthread_create(&threads[i], NULL, wait_for_it, NULL) == 0);
     }
-    tell_and_await("waiting");
+    wait_until_within(THREADS);
     frees_at_once(freed_meanwhile);
     EXPECT(REDLOCK_OK, RedLock_Unlock(stays, held), held);
     for (int i = 0; i < THREADS; i++) {

@@ -10,8 +10,6 @@ fn a_manager_is_freed_at_once_at_any_moment() {
     program.hears("freed with a lock held");
     assert!(cluster.having("kept") >= cluster.quorum(), "{}", cluster.describe("kept"));
     program.says("go on");
-    program.hears("waiting");
-    program.says("go on");
     program.hears("freeze the servers");
     cluster.iter().for_each(Server::freeze);
     program.says("go on");
