@@ -594,15 +594,17 @@ private:
         return true;
     }
 
-    // Asks the servers, as the owner; unless they grant, gives the ownership up again.
+    // Asks the servers, as the owner; unless they grant, gives the ownership up again. That goes for a
+    // lock, too, if there is no memory for the words that came with it.
     bool take(std::chrono::milliseconds wait) {
         Vacate unless_granted(this);
         const Status status = lease_.take([&](RedLock *rl, RedLockLease *handle) {
             return RedLock_TryLock(rl, resource_.c_str(), ttl_.count(), wait.count(), handle);
         });
+        std::string words = lease_.message();
         std::lock_guard<std::mutex> here(state_);
         status_ = status;
-        message_ = lease_.message();
+        message_.swap(words);
         if (detail::is_fault(status)) {
             throw Error(status, message_);
         }
@@ -622,6 +624,7 @@ private:
         explicit Vacate(Mutex *mutex) noexcept : owner(mutex) {}
         ~Vacate() {
             if (owner != nullptr) {
+                owner->lease_.release_if_armed();
                 owner->vacate();
             }
         }

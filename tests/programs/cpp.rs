@@ -45,6 +45,11 @@ fn the_drop_in_bears_a_lack_of_memory() {
 }
 
 #[test]
+fn the_mutex_bears_a_lack_of_memory() {
+    passes("tests/cpp/no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+}
+
+#[test]
 fn the_drop_in_is_found_by_its_directory_too() {
     let workshop = Workshop::new();
     for compiler in compilers::cxx(ALL) {
@@ -111,6 +116,7 @@ fn no_test_program_is_forgotten() {
         "dropin_old_program.cpp",
         "mutex.cpp",
         "no_copy.cpp",
+        "no_memory.cpp",
         "two_units_a.cpp",
         "two_units_b.cpp",
     ];
