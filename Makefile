@@ -27,7 +27,7 @@ TOOLS = CC="$(CC)" sh packaging/tools.sh
 
 .NOTPARALLEL:
 .PHONY: all build help demo test bench bench-short bench-report bench-peers header examples lint \
-	install uninstall clean demo-tools test-tools test-install test-demo bench-tools go-example
+	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example
 
 all: build
 
@@ -37,6 +37,8 @@ help:
 	@echo 'make test         check everything'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
+	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
+	@echo 'make check-long   both of these'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
@@ -69,7 +71,7 @@ $(EXAMPLES)/demo: $(DEMO_PARTS) c-examples/demo/demo.h $(HEADERS)
 
 # Tests: what cargo says comes last, so that its verdict stays in sight ---------------------------
 
-test: test-tools build lint test-install test-demo
+test: test-tools build lint test-install test-demo test-memory
 	$(CARGO) test
 
 test-tools:
@@ -81,8 +83,19 @@ test-install: build
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo
 
-# Not a part of the tests: not every Rust toolchain has what it takes. It says what is missing.
-.PHONY: check-threads
+# The part that takes a minute. Where there are no sanitizers (3: it names what is missing), it is left
+# out.
+test-memory:
+	@CARGO="$(CARGO)" sh packaging/check-memory.sh short || [ $$? -eq 3 ]
+
+# Not a part of the tests: they take long, and not every Rust toolchain has what it takes. They say what
+# is missing.
+.PHONY: check-long check-memory check-threads
+check-long: check-memory check-threads
+
+check-memory: test-tools
+	@CARGO="$(CARGO)" sh packaging/check-memory.sh long
+
 check-threads:
 	@CC="$(CC)" CARGO="$(CARGO)" sh packaging/check-threads.sh
 

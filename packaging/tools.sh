@@ -49,9 +49,12 @@ missing_tools() {
     done
 }
 
-# What the bench compares with: it goes on without.
+# What the bench compares with, and what finds faults of memory: they go on without.
 wanted_tools() {
     case $what_for in
+    test)
+        has_sanitizers || printf ' sanitizers'
+        ;;
     bench)
         has_hiredis || printf ' hiredis'
         ;;
@@ -67,6 +70,12 @@ wanted_tools() {
 
 has_hiredis() {
     echo '#include <hiredis/hiredis.h>' | "${CC:-cc}" -E - >/dev/null 2>&1
+}
+
+# Not every system has a package of them: their libraries have to be there besides the compiler.
+has_sanitizers() {
+    echo 'int main(void) { return 0; }' |
+        gcc -fsanitize=address,undefined -x c -o /dev/null - >/dev/null 2>&1
 }
 
 has() {
@@ -112,6 +121,9 @@ package_of() {
     apt-get/ruby-fiddle) echo libruby ;;
     dnf/ruby-fiddle) echo rubygem-fiddle ;;
     apt-get/valgrind) echo valgrind libc6-dbg ;;
+    apt-get/sanitizers | pacman/sanitizers) echo gcc ;;
+    dnf/sanitizers) echo gcc libasan libubsan ;;
+    */sanitizers) ;;
     apt-get/pkg-config) echo pkg-config ;;
     dnf/pkg-config) echo pkgconf-pkg-config ;;
     */pkg-config) echo pkgconf ;;

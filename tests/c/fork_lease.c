@@ -98,16 +98,20 @@ static void child_that_runs_another_program(char *program, int before) {
     _exit(9);
 }
 
+/* A child that ends without freeing them can still reach them, and so has leaked nothing. */
+static RedLock *rl;
+static RedLockLease *parents, *continued;
+
 int main(int argc, char **argv) {
     no_longer_than(60);
     if (strcmp(argv[1], "descriptors") == 0) {
         return count_descriptors(argv[2]);
     }
     int before = descriptors();
-    RedLock *rl = manager_of(argc - 1, argv + 1);
+    rl = manager_of(argc - 1, argv + 1);
     connect_to_all(rl);
-    RedLockLease *parents = new_lease();
-    RedLockLease *continued = new_lease();
+    parents = new_lease();
+    continued = new_lease();
     EXPECT(REDLOCK_OK, RedLock_Lock(rl, "parents", TTL_MS, parents), parents);
     EXPECT(REDLOCK_OK, RedLock_ContinueLock(rl, "continued", TTL_MS, continued), continued);
     tell_and_await("the parent has a lock");

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +31,17 @@
         }                                                                                \
     } while (0)
 
+#if defined __has_feature
+#define IS_SANITIZED __has_feature(address_sanitizer)
+#elif defined __SANITIZE_ADDRESS__
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif
+
 /* A program that hangs is ended: by default that is the end of the process. */
 static inline void no_longer_than(unsigned seconds) {
-    const char *slow = getenv("REDLOCK_TEST_UNDER");
+    bool slow = IS_SANITIZED || getenv("REDLOCK_TEST_UNDER");
     alarm(slow ? seconds * 10 : seconds);
 }
 

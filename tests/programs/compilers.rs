@@ -1,5 +1,7 @@
 //! The compilers, and the languages that the headers are good for.
 
+use crate::support::program::words_of;
+
 /// A compiler and what it is to take its input for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compiler {
@@ -20,11 +22,14 @@ pub(crate) fn cxx(standards: &'static [&'static str]) -> impl Iterator<Item = Co
     each(CXX, standards)
 }
 
+/// REDLOCK_TEST_COMPILERS may name those that are wanted, such as "gcc g++".
 fn each(
     programs: [&'static str; 2],
     standards: &'static [&'static str],
 ) -> impl Iterator<Item = Compiler> {
+    let wanted = words_of("REDLOCK_TEST_COMPILERS");
     programs
         .into_iter()
+        .filter(move |it| wanted.is_empty() || wanted.iter().any(|word| word == it))
         .flat_map(|program| standards.iter().map(move |standard| Compiler { program, standard }))
 }

@@ -6,16 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::{env, fs, io, process};
 
-/// A directory with the shared library that was built together with this test. Its place stays the
-/// same from run to run: compilers that keep what they built take the path for a part of it.
+use crate::support::library;
+
+/// A directory with the shared library. Its place stays the same from run to run: compilers that keep
+/// what they built take the path for a part of it.
 pub(crate) fn directory() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let built = built();
-        let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+        let profile = match env::var_os("REDLOCK_TEST_LIBRARY") {
+            Some(_) => "other",
+            None if cfg!(debug_assertions) => "debug",
+            None => "release",
+        };
         let directory = kept(&format!("lib-{profile}"));
-        for name in ["libredlock.so".to_owned(), soname()] {
-            link(&built, &directory.join(name)).expect("a link can be made");
+        for name in ["libredlock.so", library::SONAME] {
+            link(&library::path(), &directory.join(name)).expect("a link can be made");
         }
         directory
     })
@@ -31,20 +36,6 @@ pub(crate) fn kept(name: &str) -> PathBuf {
 /// The root of the project.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn built() -> PathBuf {
-    let program = env::current_exe().expect("this program has a path");
-    let built = program.with_file_name("libredlock.so");
-    assert!(built.exists(), "there is no {}", built.display());
-    built
-}
-
-fn soname() -> String {
-    match env!("CARGO_PKG_VERSION_MAJOR") {
-        "0" => concat!("libredlock.so.0.", env!("CARGO_PKG_VERSION_MINOR")).to_owned(),
-        major => format!("libredlock.so.{major}"),
-    }
 }
 
 /// In one step, for another run may be using it.

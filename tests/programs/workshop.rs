@@ -1,7 +1,8 @@
 //! Where programs are made and run.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,13 +13,14 @@ use crate::compilers::Compiler;
 use crate::library;
 use crate::support::directory::Directory;
 use crate::support::process::Process;
+use crate::support::program::words_of;
 
 /// Nothing here takes so long, also with the compilers of all tests at work at once.
 const LIMIT: Duration = Duration::from_secs(300);
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// A directory for what is built, gone with its owner.
+/// A directory for what is built, gone with its owner. CFLAGS are minded.
 pub(crate) struct Workshop {
     directory: Directory,
     number: AtomicU32,
@@ -65,7 +67,20 @@ impl Workshop {
         let run = self.run(command.arg(format!("-Wl,-rpath,{}", library.display())));
         assert!(run.status.success(), "{compiler:?}:\n{}", run.stderr);
         assert_eq!(run.stderr, "", "{compiler:?}");
-        program
+        self.under_a_tool(program)
+    }
+
+    /// REDLOCK_TEST_UNDER may name a tool to run programs under. Then a script does that.
+    fn under_a_tool(&self, program: PathBuf) -> PathBuf {
+        let tool = words_of("REDLOCK_TEST_UNDER").join(" ");
+        if tool.is_empty() {
+            return program;
+        }
+        let script = self.fresh("script");
+        let lines = format!("#!/bin/sh\nexec {tool} '{}' \"$@\"\n", program.display());
+        fs::write(&script, lines).expect("it can be written");
+        fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is ours");
+        script
     }
 
     /// Whether it compiles, and what is said if it does not.
@@ -90,6 +105,7 @@ impl Workshop {
         let root = library::root();
         let mut command = Command::new(compiler.program);
         command.arg(format!("-std={}", compiler.standard)).args(STRICT).args(["-O1", "-g"]);
+        command.args(words_of("CFLAGS"));
         for directory in include.iter().chain(&["include"]) {
             command.arg("-I").arg(root.join(directory));
         }

@@ -10,8 +10,11 @@ pub(crate) const SONAME: &str = match env!("CARGO_PKG_VERSION_MAJOR").as_bytes()
     _ => concat!("libredlock.so.", env!("CARGO_PKG_VERSION_MAJOR")),
 };
 
-/// The one that was built together with this test.
+/// The one that was built together with this test, or that REDLOCK_TEST_LIBRARY names.
 pub(crate) fn path() -> PathBuf {
+    if let Some(other) = env::var_os("REDLOCK_TEST_LIBRARY") {
+        return other.into();
+    }
     let program = env::current_exe().expect("this program has a path");
     let library = program.with_file_name("libredlock.so");
     assert!(library.exists(), "there is no {}", library.display());

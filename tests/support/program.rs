@@ -221,7 +221,8 @@ fn path_option(option: &str, path: &Path) -> String {
     format!("{option}{}", path.display())
 }
 
-fn words_of(variable: &str) -> Vec<String> {
+/// The words of a variable of the environment.
+pub(crate) fn words_of(variable: &str) -> Vec<String> {
     let value = env::var(variable).unwrap_or_default();
     value.split_whitespace().map(str::to_owned).collect()
 }
