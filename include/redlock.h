@@ -11,7 +11,8 @@
  *  - Strings passed in are read during the call only and may be freed after it. Strings handed out
  *    belong to the handle they came from; do not free them. They are never NULL.
  *  - Nothing is printed, no signal handler is set, no thread is started, and the process is never
- *    ended. Signals do not show: a call interrupted by one goes on. A thread that is cancelled
+ *    ended, unless the system gives no memory: then it is aborted, with a line on the standard
+ *    error. Signals do not show: a call interrupted by one goes on. A thread that is cancelled
  *    (pthread_cancel) ends after the call it is in.
  *  - After fork, a child may go on using the manager (it connects anew) but not a lease that the
  *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's.
@@ -156,8 +157,8 @@ bool RedLockStatus_IsRetriable(int32_t status);
 /**
  * Makes a lock manager without servers and with the default settings.
  *
- * @return the manager, owned by the caller: free it with RedLock_Free. NULL if the system gave
- *         no memory. No I/O. Any thread may call this.
+ * @return the manager, owned by the caller: free it with RedLock_Free. NULL if it could not
+ *         be made. No I/O. Any thread may call this.
  */
 RedLock *RedLock_New(void);
 
@@ -385,8 +386,8 @@ RedLockStatus RedLock_IsLocked(RedLock *rl, const char *resource, bool *locked);
 /**
  * Makes an empty lease.
  *
- * @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if the system gave
- *         no memory. Any thread may call this.
+ * @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if it could not
+ *         be made. Any thread may call this.
  */
 RedLockLease *RedLockLease_New(void);
 

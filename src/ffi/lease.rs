@@ -24,8 +24,8 @@ pub struct RedLockLease {
 
 /// Makes an empty lease.
 ///
-/// @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if the system gave
-///         no memory. Any thread may call this.
+/// @return the lease, owned by the caller: free it with RedLockLease_Free. NULL if it could not
+///         be made. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
     let made = guard(|| {

@@ -30,8 +30,8 @@ pub type RedLockLogger =
 
 /// Makes a lock manager without servers and with the default settings.
 ///
-/// @return the manager, owned by the caller: free it with RedLock_Free. NULL if the system gave
-///         no memory. No I/O. Any thread may call this.
+/// @return the manager, owned by the caller: free it with RedLock_Free. NULL if it could not
+///         be made. No I/O. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
