@@ -39,10 +39,12 @@
 #define IS_SANITIZED 0
 #endif
 
+/* Whether all takes many times as long as it does by itself. */
+static inline bool is_under_a_tool(void) { return IS_SANITIZED || getenv("REDLOCK_TEST_UNDER"); }
+
 /* A program that hangs is ended: by default that is the end of the process. */
 static inline void no_longer_than(unsigned seconds) {
-    bool slow = IS_SANITIZED || getenv("REDLOCK_TEST_UNDER");
-    alarm(slow ? seconds * 10 : seconds);
+    alarm(is_under_a_tool() ? seconds * 10 : seconds);
 }
 
 /* A manager of the servers that are named as URLs. It is patient: a machine that is busy is not
