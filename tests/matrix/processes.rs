@@ -1,6 +1,7 @@
 //! What a process does to itself while it uses the library: it ends, unloads it, runs out of things.
 
 use std::os::unix::process::ExitStatusExt;
+use std::thread;
 
 use crate::support::{Cluster, Lease, Program, Server, library, wait_until};
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
@@ -21,16 +22,21 @@ fn f02_without_random_bytes_there_is_an_error_and_no_lock() {
 
 #[test]
 fn f05_exit_is_not_delayed_and_the_lock_ends_with_its_ttl() {
-    for how in ["exit", "exit while others wait", "exit from a thread", "return"] {
-        ends_with_its_ttl(how, None);
-    }
+    thread::scope(|scope| {
+        for how in ["exit", "exit while others wait", "exit from a thread", "return"] {
+            scope.spawn(move || ends_with_its_ttl(how, None));
+        }
+    });
 }
 
 #[test]
 fn f05_an_end_at_once_leaves_the_lock_to_its_ttl() {
-    ends_with_its_ttl("_exit", None);
-    ends_with_its_ttl("kill", Some(libc::SIGKILL));
-    ends_with_its_ttl("abort", Some(libc::SIGABRT));
+    thread::scope(|scope| {
+        let signals = [None, Some(libc::SIGKILL), Some(libc::SIGABRT)];
+        for (how, signal) in ["_exit", "kill", "abort"].into_iter().zip(signals) {
+            scope.spawn(move || ends_with_its_ttl(how, signal));
+        }
+    });
 }
 
 #[test]
