@@ -68,6 +68,7 @@ static void no_descriptors_for_a_new_manager(int spare) {
 
 /* Who is connected already needs no more of them. */
 static void no_descriptors_in_a_hold(void) {
+    int before = descriptors();
     RedLock *rl = manager_of(server_count, servers);
     connect_to_all(rl);
     RedLockLease *lease = new_lease();
@@ -87,6 +88,7 @@ static void no_descriptors_in_a_hold(void) {
     locks(rl, lease);
     RedLockLease_Free(lease);
     RedLock_Free(rl);
+    CHECK(descriptors() == before);
 }
 
 static void none_of_the_others_is_needed(void) {

@@ -1,6 +1,6 @@
 /* Names that resolve oddly. This program is its own resolver: what it defines comes before what the
  * C library has. The arguments are the ports of three servers on 127.0.0.1; nobody listens on these
- * ports of 127.0.0.2 and 127.0.0.3. */
+ * ports of 127.0.0.2 and 127.0.0.3, and on 127.0.0.4 nobody answers. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -34,6 +34,10 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     atomic_fetch_add(&asked, 1);
     if (strcmp(name, "many.test") == 0) {
         *found = entry("127.0.0.2", entry("127.0.0.3", entry("127.0.0.1", NULL)));
+        return 0;
+    }
+    if (strcmp(name, "hanging.test") == 0) {
+        *found = entry("127.0.0.4", entry("127.0.0.1", NULL));
         return 0;
     }
     if (strcmp(name, "moving.test") == 0) {
@@ -93,6 +97,16 @@ static void every_address_of_a_name_is_tried(char **ports, RedLockLease *lease) 
     RedLock_Free(rl);
 }
 
+/* One that never answers takes its share of the time for connecting, and no more. */
+static void an_address_that_hangs_is_passed_over(char **ports, RedLockLease *lease) {
+    const char *const names[] = {"hanging.test", "hanging.test", "127.0.0.1"};
+    RedLock *rl = manager_at(names, ports);
+    CHECK(RedLock_SetTimeouts(rl, 2000, 20000) == REDLOCK_OK);
+    CHECK(RedLock_Connect(rl, 20000) == REDLOCK_OK);
+    locks(rl, lease);
+    RedLock_Free(rl);
+}
+
 /* Where no address does, the name is looked up anew, though not all the time. */
 static void a_name_that_moves_is_followed(char **ports, RedLockLease *lease) {
     const char *const names[] = {"moving.test", "moving.test", "127.0.0.1"};
@@ -145,6 +159,7 @@ int main(int argc, char **argv) {
     RedLockLease *lease = new_lease();
     addresses_need_no_look_up(ports, lease);
     every_address_of_a_name_is_tried(ports, lease);
+    an_address_that_hangs_is_passed_over(ports, lease);
     a_name_that_moves_is_followed(ports, lease);
     a_slow_resolver_is_not_asked_without_need(ports, lease);
     a_slow_resolver_is_not_asked_again_and_again(ports, lease);

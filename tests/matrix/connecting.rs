@@ -1,16 +1,17 @@
 //! Connections that do not come to be, names that resolve oddly, and one server under several names.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
+use crate::rig::Rig;
 use crate::strangers::{Nobody, Stranger, are_strange};
 use crate::support::fake::Abyss;
 use crate::support::usage::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, everything_works, in_time, nothing_is_left,
 };
-use crate::support::{Cluster, Fake, Lease, Manager, Program, Proxy, Server, wait_until};
+use crate::support::{Cluster, Fake, Lease, Manager, Program, Proxy, Server, Way, wait_until};
 
 #[test]
 fn n06_refused_connections_are_told_and_in_nobodys_way() {
@@ -57,11 +58,25 @@ fn n06_connecting_is_bounded_by_its_own_timeout() {
     wait_until("nothing is left", || !server.exists("r"));
 }
 
+#[test]
+fn n06_a_connection_on_which_nothing_is_ever_said_is_given_up_and_made_anew() {
+    let rig = Rig::start(1);
+    rig.proxies[0].stall(Way::Replies);
+    let manager = rig.manager();
+    assert_eq!(manager.set_timeouts(300, 300), REDLOCK_OK);
+    in_time(DEADLINE, || assert_eq!(manager.connect(0), REDLOCK_UNREACHABLE));
+    // Nothing will come over the one that hangs, not even its end.
+    rig.proxies[0].strand();
+    rig.heal();
+    rig.recovers(&manager, "r");
+}
+
 /// The program brings a resolver of its own, which it has say what it likes.
 #[test]
 fn n09_names_are_looked_up_when_needed_and_each_of_their_addresses_is_tried() {
     let cluster = Cluster::start(3);
     let ports: Vec<_> = cluster.iter().map(|it| it.port().to_string()).collect();
+    let _hanging = [0, 1].map(|it| Abyss::beside(&cluster[it], Ipv4Addr::new(127, 0, 0, 4)));
     Program::compile("names").run(&ports);
     cluster.wait_until_gone("r");
 }

@@ -91,16 +91,15 @@ fn cut_at(servers: &Cluster, proxies: &[Proxy], way: Way, count: u64, converse: 
     proxies[0].reset_after(way, count);
     let sets = servers[0].calls("set");
     converse(&manager);
-    assert!(servers[0].calls("set") <= sets + 1, "a request to take a lock was sent twice");
+    // On a busy machine the others may have done it all before this one has heard of it.
+    wait_until("the connection is reset, and made anew", || {
+        manager.connect_to_all();
+        proxies[0].connections().len() >= before + 2
+    });
     wait_until("what was granted is released", || {
         manager.is_locked("another") == Ok(false) && servers.having("r") == 0
     });
-    proxies[0].heal();
-    wait_until("the connection is made anew", || {
-        manager.connect_to_all();
-        manager.is_locked("another") == Ok(false)
-    });
-    assert!(proxies[0].connections().len() > before, "there was nothing to reset");
+    assert!(servers[0].calls("set") <= sets + 1, "a request to take a lock was sent twice");
     let lease = manager.take("r", TTL);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "after byte {count}: {}", lease.message());
     drop(manager);

@@ -118,6 +118,19 @@ fn turning_hostile(bytes: Vec<u8>) -> Fake {
     })
 }
 
+/// Answers the greeting as a server does, and then goes on for as long as it is listened to.
+fn never_ending(begin: &'static [u8]) -> Fake {
+    Fake::start(move |guest| {
+        guest.read()?;
+        guest.write(b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n")?;
+        guest.read()?;
+        guest.write(begin)?;
+        loop {
+            guest.write(&b":1".repeat(32 * 1024))?;
+        }
+    })
+}
+
 #[test]
 fn p02_hostile_replies_are_no_votes_and_harm_nobody() {
     for (what, bytes) in hostile() {
@@ -179,7 +192,8 @@ fn p02_hostile_replies_take_no_memory() {
     let replies: Vec<_> = hostile().into_iter().map(|it| it.1).collect();
     let after = replies.iter().cloned().map(turning_hostile);
     let at_once = replies.iter().cloned().map(Fake::answering);
-    let fakes: Vec<_> = after.chain(at_once).collect();
+    let endless = [&b"+"[..], b"-ERR ", b"$1000000000\r\n", b"*1000000000\r\n"].map(never_ending);
+    let fakes: Vec<_> = after.chain(at_once).chain(endless).collect();
     let urls: Vec<_> = fakes.iter().map(|it| format!("redis://{}", it.address())).collect();
     assert!(urls.len() <= 64, "more than a manager takes");
     Program::compile("hostile_replies").run(&urls);

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::ports;
+use super::servers::Server;
 
 /// Something that listens on a port of its own and behaves as it was told. Each connection is
 /// served on a thread of its own; all of them end with the owner.
@@ -142,7 +143,15 @@ pub(crate) struct Abyss {
 
 impl Abyss {
     pub(crate) fn new() -> Self {
-        let listener = listen();
+        Self::of(listen())
+    }
+
+    /// On the port of a server, at another address of this machine.
+    pub(crate) fn beside(server: &Server, address: Ipv4Addr) -> Self {
+        Self::of(TcpListener::bind((address, server.port())).expect("the port is free there"))
+    }
+
+    fn of(listener: TcpListener) -> Self {
         // SAFETY: no memory is involved, and the descriptor is that of a listening socket.
         let result = unsafe { libc::listen(listener.as_raw_fd(), 0) };
         assert_eq!(result, 0, "{}", io::Error::last_os_error());
