@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Instant;
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN};
 
 use crate::support::{Cluster, Lease, Server, wait_until};
 use crate::{TOO_LONG, TTL, patient};
@@ -13,11 +13,6 @@ macro_rules! quorums {
     ($($name:ident: $servers:literal needs $quorum:literal),* $(,)?) => {$(
         mod $name {
             use super::*;
-
-            #[test]
-            fn up_is_enough_and_one_less_is_not() {
-                quorum_of_servers_up($servers, $quorum);
-            }
 
             #[test]
             fn granting_is_enough_and_one_less_is_taken() {
@@ -34,40 +29,6 @@ quorums! {
     a_quorum_of_four: 4 needs 3,
     a_quorum_of_five: 5 needs 3,
     a_quorum_of_seven: 7 needs 4,
-}
-
-fn quorum_of_servers_up(servers: usize, quorum: usize) {
-    let cluster = Cluster::start(servers);
-    let manager = patient(&cluster);
-    manager.set_retry(1, 0);
-    let held = manager.take("held", TTL);
-    cluster.wait_until_everywhere("held");
-
-    cluster[quorum..].iter().for_each(Server::kill);
-    let lease = manager.take("r", TTL);
-    assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
-    assert_eq!(manager.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
-    assert_eq!(manager.continue_lock("r", 2 * TTL, &lease), REDLOCK_OK, "{}", lease.message());
-    assert_eq!(manager.is_locked("r"), Ok(true));
-    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
-    assert_eq!(manager.is_locked("r"), Ok(false));
-    assert!(cluster[..quorum].iter().all(|server| !server.exists("r")));
-
-    cluster[quorum - 1].kill();
-    assert_eq!(manager.extend(&held, 2 * TTL), REDLOCK_UNREACHABLE);
-    assert_eq!(manager.confirm(&held, 0), REDLOCK_UNREACHABLE);
-    assert_eq!(manager.continue_lock("held", 2 * TTL, &held), REDLOCK_UNREACHABLE);
-    assert!(held.is_held() && held.remaining_ms() <= TTL);
-    assert_eq!(manager.is_locked("held"), Err(REDLOCK_UNREACHABLE));
-    assert_eq!(manager.unlock(&held), REDLOCK_UNREACHABLE);
-    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
-    counts_the_votes(&lease, servers, quorum);
-    wait_until("nothing is left", || {
-        cluster[..quorum - 1].iter().all(|server| !server.exists("r") && !server.exists("held"))
-    });
-
-    cluster[quorum - 1].restart();
-    wait_until("it locks again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
 }
 
 /// The keys of others stand on some of the servers; no server is down, so nothing that is silent

@@ -1,15 +1,13 @@
 //! What stands on the servers while a lock is held, and that it is understood both ways.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
-use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
-use crate::{EndsOnDrop, TTL, everywhere_is, passed_ms, patient};
+use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way};
+use crate::{TTL, everywhere_is, passed_ms, patient};
 
 #[test]
 fn the_key_is_the_resource_and_the_value_forty_digits_for_the_ttl() {
@@ -69,34 +67,6 @@ fn a_lock_of_ours_keeps_other_clients_out() {
 }
 
 #[test]
-fn something_else_under_the_name_is_left_alone() {
-    let cluster = Cluster::start(3);
-    let manager = patient(&cluster);
-    for server in cluster.iter() {
-        server.must(&["RPUSH", "list", "a"]);
-    }
-    let lease = Lease::new();
-    assert_eq!(manager.try_lock("list", TTL, 0, &lease), REDLOCK_TAKEN, "{}", lease.message());
-
-    let lease = manager.take("r", TTL);
-    cluster.wait_until_everywhere("r");
-    for server in &cluster[..2] {
-        server.must(&["DEL", "r"]);
-        server.must(&["RPUSH", "r", "a"]);
-    }
-    assert_ne!(manager.confirm(&lease, 0), REDLOCK_OK);
-    assert_ne!(manager.extend(&lease, TTL), REDLOCK_OK);
-    assert_ne!(manager.unlock(&lease), REDLOCK_OK);
-    wait_until("ours is released", || !cluster[2].exists("r"));
-    for server in cluster.iter() {
-        assert_eq!(server.must(&["LLEN", "list"]).integer(), 1);
-    }
-    for server in &cluster[..2] {
-        assert_eq!(server.must(&["LLEN", "r"]).integer(), 1);
-    }
-}
-
-#[test]
 fn every_attempt_has_a_token_of_its_own() {
     let server = Server::start();
     server.must(&["SET", "r", "theirs"]);
@@ -116,33 +86,6 @@ fn every_attempt_has_a_token_of_its_own() {
     let tokens: Vec<_> = sets.map(|after| &after[..40]).collect();
     let distinct: HashSet<_> = tokens.iter().collect();
     assert_eq!((tokens.len(), distinct.len()), (7, 7));
-}
-
-#[test]
-fn forgotten_scripts_do_not_show() {
-    let cluster = Cluster::start(3);
-    let manager = patient(&cluster);
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for server in cluster.iter() {
-            let done = &done;
-            scope.spawn(move || {
-                while !done.load(Ordering::Relaxed) {
-                    server.must(&["SCRIPT", "FLUSH"]);
-                }
-            });
-        }
-        let _ends = EndsOnDrop(&done);
-        for _ in 0..100 {
-            let lease = manager.take("r", TTL);
-            assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
-            assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
-            assert_eq!(manager.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
-            assert_eq!(manager.continue_lock("r", 2 * TTL, &lease), REDLOCK_OK);
-            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
-        }
-    });
-    cluster.wait_until_gone("r");
 }
 
 /// Each of these attempts leaves a release that the server answers with an error. They must not stand

@@ -11,39 +11,6 @@ use crate::{
 };
 
 #[test]
-fn what_a_frozen_majority_grants_late_is_undone() {
-    let cluster = Cluster::start(3);
-    let manager = connected(&cluster);
-    make_brief(&manager);
-    let before: Vec<_> = cluster.iter().map(|server| server.calls("set")).collect();
-    cluster[..2].iter().for_each(Server::freeze);
-    assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_UNREACHABLE);
-    cluster[..2].iter().for_each(Server::resume);
-    grants_come_and_go(&cluster, &before);
-}
-
-#[test]
-fn what_a_frozen_majority_grants_late_is_undone_after_the_manager_was_freed() {
-    let cluster = Cluster::start(3);
-    let manager = connected(&cluster);
-    make_brief(&manager);
-    let before: Vec<_> = cluster.iter().map(|server| server.calls("set")).collect();
-    cluster[..2].iter().for_each(Server::freeze);
-    assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_UNREACHABLE);
-    drop(manager);
-    cluster[..2].iter().for_each(Server::resume);
-    grants_come_and_go(&cluster, &before);
-}
-
-/// Waits for the requests of the lock first: before them there is nothing to be undone.
-fn grants_come_and_go(cluster: &Cluster, before: &[u64]) {
-    for (server, before) in cluster.iter().zip(before) {
-        wait_until("the request is carried out", || server.calls("set") > *before);
-    }
-    cluster.wait_until_gone("r");
-}
-
-#[test]
 fn a_release_reaches_a_frozen_minority_when_it_goes_on() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
@@ -152,23 +119,6 @@ fn a_call_that_waits_notices_that_its_servers_die() {
         });
     });
     wait_until("nothing is left", || !cluster[2].exists("r"));
-}
-
-#[test]
-fn a_server_that_was_restarted_within_a_hold_is_given_the_key_again() {
-    let cluster = Cluster::start(3);
-    let manager = connected(&cluster);
-    let lease = manager.take("r", TTL);
-    cluster.wait_until_everywhere("r");
-    cluster[0].restart();
-    assert!(!cluster[0].exists("r"));
-    wait_until("the key is back", || {
-        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
-        cluster[0].exists("r")
-    });
-    assert_eq!(cluster[0].get("r"), Some(lease.token()));
-    cluster[1].kill();
-    assert_eq!(manager.confirm(&lease, 1000), REDLOCK_OK, "{}", lease.message());
 }
 
 #[test]

@@ -1,0 +1,200 @@
+//! Servers that die, and come back with their keys, without them, or with most of them.
+
+use std::fs::{self, File};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::rivals::{RESOURCE, Rivals};
+use crate::support::usage::{DEADLINE, PATIENT_MS, TTL, addresses, blames, in_time, make_brief};
+use crate::support::{Cluster, Fault, Lease, Manager, Reply, Server, wait_until, wait_until_ok};
+
+/// What is answered is on the disk.
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+fn durable(servers: usize) -> Cluster {
+    Cluster::start_each(servers, || Server::start_with(&DURABLE))
+}
+
+/// The locks are long: only who releases them ends them.
+#[test]
+fn s04_there_is_one_holder_while_durable_servers_are_killed_one_after_another() {
+    let cluster = durable(5);
+    let managers: Vec<_> = (0..3).map(|_| cluster.manager()).collect();
+    let (holders, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let kills = thread::scope(|scope| {
+        let killing = scope.spawn(|| kill_in_turn(&cluster, &done));
+        thread::scope(|scope| {
+            for manager in &managers {
+                scope.spawn(|| (0..60).for_each(|_| hold_once(manager, &holders)));
+            }
+        });
+        done.store(true, Ordering::Relaxed);
+        killing.join().expect("it does not panic")
+    });
+    assert!(kills >= 10, "only {kills} servers were killed");
+    // What servers could not be told, each manager tells them itself.
+    wait_until("nothing is left", || {
+        managers.iter().all(|it| it.is_locked("another") == Ok(false))
+            && cluster.having(RESOURCE) == 0
+    });
+    let lease = Lease::new();
+    wait_until("a lock is had again", || {
+        managers[0].try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK
+    });
+}
+
+/// Two of five are down at most. Returns how often one was killed.
+fn kill_in_turn(cluster: &Cluster, done: &AtomicBool) -> usize {
+    for kills in 0.. {
+        if done.load(Ordering::Relaxed) && kills >= 10 && kills % 2 == 0 {
+            return kills;
+        }
+        cluster[kills * 3 % cluster.len()].kill();
+        if kills % 2 == 1 {
+            restart_with_keys(&cluster[(kills - 1) * 3 % cluster.len()]);
+            restart_with_keys(&cluster[kills * 3 % cluster.len()]);
+        }
+    }
+    unreachable!("it ends when it is done")
+}
+
+fn hold_once(manager: &Manager, holders: &AtomicUsize) {
+    let lease = Lease::new();
+    wait_until("the lock is had", || {
+        manager.try_lock(RESOURCE, TTL, PATIENT_MS, &lease) == REDLOCK_OK
+    });
+    assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "two have the lock");
+    // With two servers down, one more that lacks the key is enough to keep a quorum from answering.
+    for status in [manager.extend(&lease, TTL), manager.confirm(&lease, 1000)] {
+        let is_kept = [REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status);
+        assert!(is_kept, "{status:?}: {}", lease.message());
+    }
+    assert!(lease.is_held());
+    assert_eq!(holders.fetch_sub(1, Ordering::SeqCst), 1, "two have the lock");
+    let status = manager.unlock(&lease);
+    assert!([REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
+    // What could not be told is told later, by the same manager.
+    wait_until("the release is told", || {
+        status == REDLOCK_OK || manager.is_locked(RESOURCE) == Ok(false)
+    });
+}
+
+#[test]
+fn s05_a_minority_that_comes_back_empty_lets_nobody_in_and_gets_the_key_again() {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    cluster[0].restart();
+    assert!(!cluster[0].exists(RESOURCE));
+    rivals.one_holds();
+    wait_until("the key is back", || {
+        rivals.one_holds();
+        cluster[0].get(RESOURCE) == Some(rivals.held.token())
+    });
+}
+
+#[test]
+fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told() {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    cluster[..2].iter().for_each(Server::restart);
+    rivals.both_hold();
+    cluster.wait_until_gone(RESOURCE);
+}
+
+#[test]
+fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    cluster[..2].iter().for_each(Server::restart);
+    rivals.the_holder_is_told();
+    cluster.wait_until_gone(RESOURCE);
+    rivals.the_rival_takes_it();
+    assert_eq!(rivals.holders(), 1);
+}
+
+#[test]
+fn s06_a_durable_server_has_the_lock_when_it_is_back() {
+    let cluster = durable(3);
+    let rivals = Rivals::of(&cluster);
+    let token = rivals.held.token();
+    for _ in 0..3 {
+        cluster.iter().for_each(restart_with_keys);
+        assert_eq!(cluster.having(RESOURCE), 3, "{}", cluster.describe(RESOURCE));
+        rivals.one_holds();
+    }
+    assert_eq!(rivals.held.token(), token);
+    assert_eq!(rivals.holder.unlock(&rivals.held), REDLOCK_OK, "{}", rivals.held.message());
+    cluster.iter().for_each(restart_with_keys);
+    assert_eq!(cluster.having(RESOURCE), 0, "a release is durable, too");
+}
+
+/// What `appendfsync everysec` may lose when the machine dies: the last commands, or half of one.
+#[test]
+fn s07_a_majority_that_lost_the_end_of_its_file_lets_another_in_and_the_holder_is_told() {
+    for kept_of_the_lock in [0, 7, 60] {
+        let everysec = ["--appendonly", "yes", "--appendfsync", "everysec"];
+        let cluster = Cluster::start_each(3, || Server::start_with(&everysec));
+        let before: Vec<_> = cluster.iter().map(|it| length(&log_of_writes(it))).collect();
+        let rivals = Rivals::of(&cluster);
+        for (server, before) in cluster[..2].iter().zip(before) {
+            let written = || length(&log_of_writes(server)) > before + kept_of_the_lock;
+            wait_until("it is written", written);
+            server.kill();
+            let file = File::options().write(true).open(log_of_writes(server)).expect("a file");
+            file.set_len(before + kept_of_the_lock).expect("it can be cut");
+            restart_with_keys(server);
+        }
+        rivals.both_hold();
+        cluster.wait_until_gone(RESOURCE);
+    }
+}
+
+fn restart_with_keys(server: &Server) {
+    server.restart();
+    wait_until("it has loaded", || server.command(&["GET", "x"]) == Reply::Nil);
+}
+
+fn log_of_writes(server: &Server) -> String {
+    server.file("appendonlydir/appendonly.aof.1.incr.aof")
+}
+
+fn length(path: &str) -> u64 {
+    fs::metadata(path).expect("it is there").len()
+}
+
+#[test]
+fn s11_servers_that_load_have_no_vote_and_have_the_lock_when_they_are_done() {
+    let slow = [&DURABLE[..], &["--key-load-delay", "10000"]].concat();
+    let cluster = Cluster::start_each(3, || Server::start_with(&slow));
+    for server in &cluster[..2] {
+        server.must(&["DEBUG", "POPULATE", "10000", "filler", "1000"]);
+        server.must(&["BGREWRITEAOF"]);
+        wait_until("what it is to load is written", || {
+            let info = server.must(&["INFO", "persistence"]).text().expect("words");
+            info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+        });
+    }
+    let rivals = Rivals::of(&cluster);
+    cluster[0].restart();
+    rivals.one_holds();
+    cluster[1].restart();
+
+    for manager in [&rivals.holder, &rivals.rival] {
+        make_brief(manager);
+    }
+    wait_until_ok("the message tells what is wrong", || {
+        in_time(DEADLINE, || assert_eq!(rivals.try_to_take_over(), REDLOCK_UNREACHABLE));
+        blames(&rivals.wanted.message(), &addresses(&cluster[..2]), &["LOADING"])
+    });
+    let extended = rivals.holder.extend(&rivals.held, TTL);
+    assert_eq!(extended, REDLOCK_UNREACHABLE, "{}", rivals.held.message());
+    assert!(rivals.held.is_held());
+
+    cluster[..2].iter().for_each(Fault::LOADING.mend);
+    for manager in [&rivals.holder, &rivals.rival] {
+        assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    }
+    rivals.one_holds();
+}

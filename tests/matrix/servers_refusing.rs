@@ -1,0 +1,431 @@
+//! Servers that answer, and refuse: for want of memory, as replicas, as nodes of a cluster, because
+//! they cannot save, because there are too many clients, or because something else has the name.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{fs, thread};
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+
+use crate::rivals::{RESOURCE, Rivals};
+use crate::servers::error_replies;
+use crate::support::resp::Connection;
+use crate::support::usage::{
+    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
+    make_brief, nothing_is_left, patient,
+};
+use crate::support::{
+    Cluster, Fault, Lease, Manager, Reply, Server, ports, wait_until, wait_until_ok,
+};
+
+#[test]
+fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released() {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    cluster.iter().for_each(Fault::OUT_OF_MEMORY.strike);
+    let manager = &rivals.holder;
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock("new", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    let out_of_memory = ["OOM"];
+    // The third need not have been heard.
+    let blamed = addresses(&cluster);
+    let told = |it: &String| blames(&lease.message(), std::slice::from_ref(it), &out_of_memory);
+    assert!(blamed.iter().filter(|it| told(it).is_ok()).count() >= 2, "{}", lease.message());
+    nothing_is_left(manager, &cluster, "new");
+
+    the_holder_keeps_it(&rivals);
+    // One that lost the key cannot be given it again, and that is all.
+    cluster[0].must(&["DEL", RESOURCE]);
+    the_holder_keeps_it(&rivals);
+    assert!(!cluster[0].exists(RESOURCE));
+    assert_eq!(manager.unlock(&rivals.held), REDLOCK_OK, "{}", rivals.held.message());
+    cluster.wait_until_gone(RESOURCE);
+
+    // In the midst of an acquire: one grants, two have no room.
+    (Fault::OUT_OF_MEMORY.mend)(&cluster[2]);
+    assert_eq!(manager.try_lock("new", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    nothing_is_left(manager, &cluster, "new");
+    cluster.iter().for_each(Fault::OUT_OF_MEMORY.mend);
+    everything_works(manager, "new");
+}
+
+fn the_holder_keeps_it(rivals: &Rivals) {
+    assert_eq!(rivals.try_to_take_over(), REDLOCK_UNREACHABLE, "{}", rivals.wanted.message());
+    let (manager, lease) = (&rivals.holder, &rivals.held);
+    assert_eq!(manager.confirm(lease, 1000), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.extend(lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+    assert!(lease.remaining_ms() > TTL);
+}
+
+#[test]
+fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
+    let cluster = Cluster::start(3);
+    replicate(&cluster[1], &cluster[2]);
+    let manager = patient(&cluster);
+    manager.connect_to_all();
+    // It has the key, but from its primary.
+    let lease = manager.take(RESOURCE, TTL);
+    cluster.wait_until_everywhere(RESOURCE);
+    make_brief(&manager);
+    let refused = Lease::new();
+    cluster[0].kill();
+    wait_until_ok("the message tells what is wrong", || {
+        assert_eq!(manager.try_lock("other", TTL, 0, &refused), REDLOCK_UNREACHABLE);
+        blames(&refused.message(), &addresses(&cluster[2..]), &["READONLY"])
+    });
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_UNREACHABLE, "{}", lease.message());
+    cluster[0].restart();
+    wait_until("two are enough", || manager.extend(&lease, TTL) == REDLOCK_OK);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    nothing_is_left(&manager, &cluster, RESOURCE);
+}
+
+/// One that may be written to grants on its own account, and forgets it with the next synchronization:
+/// it is not independent, which is the assumption that it breaks.
+#[test]
+fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
+    let (cluster, elsewhere) = (Cluster::start(3), Server::start());
+    for server in &cluster[..2] {
+        server.must(&["CONFIG", "SET", "replica-read-only", "no"]);
+        replicate(&elsewhere, server);
+    }
+    let rivals = Rivals::of(&cluster);
+    rivals.one_holds();
+    // Its history is another from now on: all of its keys come, and no other stays.
+    elsewhere.must(&["DEBUG", "CHANGE-REPL-ID"]);
+    elsewhere.must(&["CLIENT", "KILL", "TYPE", "replica"]);
+    for server in &cluster[..2] {
+        wait_until("it is a copy again", || is_linked(server) && !server.exists(RESOURCE));
+    }
+    rivals.both_hold();
+}
+
+#[test]
+fn s15_a_replica_without_its_primary_has_no_vote_until_it_is_promoted() {
+    let (cluster, primary) = (Cluster::start(3), Server::start());
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    for server in &cluster[..2] {
+        // A read-only one would say that first.
+        server.must(&["CONFIG", "SET", "replica-read-only", "no"]);
+        server.must(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
+        replicate(&primary, server);
+    }
+    primary.kill();
+    for server in &cluster[..2] {
+        let is_stale = || matches!(server.command(&["GET", "x"]), Reply::Error(it) if it.starts_with("MASTERDOWN"));
+        wait_until("it misses its primary", is_stale);
+    }
+    let lease = Lease::new();
+    wait_until_ok("the message tells what is wrong", || {
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        blames(&lease.message(), &addresses(&cluster[..2]), &["MASTERDOWN"])
+    });
+    // The connections stay.
+    let before = connections(&cluster[0]);
+    cluster[..2].iter().for_each(|server| _ = server.must(&["REPLICAOF", "NO", "ONE"]));
+    wait_until("it locks again", || manager.try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK);
+    assert_eq!(connections(&cluster[0]), before);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    nothing_is_left(&manager, &cluster, RESOURCE);
+}
+
+pub(crate) fn replicate(primary: &Server, replica: &Server) {
+    primary.must(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);
+    replica.must(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+    wait_until("it is a copy", || is_linked(replica));
+}
+
+fn is_linked(replica: &Server) -> bool {
+    let info = replica.must(&["INFO", "replication"]).text().expect("words");
+    info.contains("master_link_status:up")
+}
+
+/// How many connections it has ever had.
+fn connections(server: &Server) -> u64 {
+    let info = server.must(&["INFO", "stats"]).text().expect("words");
+    let line = info.lines().find_map(|it| it.strip_prefix("total_connections_received:"));
+    line.expect("it counts them").trim().parse().expect("a number")
+}
+
+#[test]
+fn s17_servers_that_cannot_save_have_no_vote_and_are_not_hammered() {
+    refuses_writes("MISCONF", fail_to_save, |server| {
+        server.must(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
+    });
+}
+
+#[test]
+fn s17_servers_with_too_few_replicas_have_no_vote_and_are_not_hammered() {
+    let demand = |server: &Server, replicas| {
+        server.must(&["CONFIG", "SET", "min-replicas-to-write", replicas]);
+    };
+    refuses_writes("NOREPLICAS", |it| demand(it, "1"), |it| demand(it, "0"));
+}
+
+/// The file that it would save to is a directory.
+fn fail_to_save(server: &Server) {
+    fs::create_dir(server.file("dump.rdb")).expect("a directory can be made");
+    server.must(&["CONFIG", "SET", "save", "3600 1"]);
+    server.must(&["BGSAVE"]);
+    wait_until("it fails", || {
+        let info = server.must(&["INFO", "persistence"]).text().expect("words");
+        info.contains("rdb_last_bgsave_status:err")
+    });
+}
+
+fn refuses_writes(code: &'static str, strike: impl Fn(&Server), mend: impl Fn(&Server)) {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    strike(&cluster[0]);
+    in_time(TOO_LONG, || everything_works(&rivals.rival, "other"));
+    strike(&cluster[1]);
+
+    let (manager, lease) = (&rivals.holder, Lease::new());
+    make_brief(manager);
+    let before = error_replies(&cluster[0], code);
+    let calls = 200;
+    for _ in 0..calls {
+        assert_eq!(manager.try_lock("other", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        assert_eq!(blames(&lease.message(), &addresses(&cluster[..2]), &[code]), Ok(()));
+    }
+    assert_eq!(manager.extend(&rivals.held, TTL), REDLOCK_UNREACHABLE);
+    assert_eq!(manager.confirm(&rivals.held, 1000), REDLOCK_OK, "{}", rivals.held.message());
+    assert_eq!(manager.unlock(&rivals.held), REDLOCK_UNREACHABLE);
+    let refused = error_replies(&cluster[0], code) - before;
+    assert!(refused <= 3 * calls + 100, "{refused} commands of {calls} calls were refused");
+
+    cluster[..2].iter().for_each(mend);
+    nothing_is_left(manager, &cluster, RESOURCE);
+    nothing_is_left(manager, &cluster, "other");
+    everything_works(manager, "other");
+}
+
+#[test]
+fn s18_a_server_that_is_full_is_named_and_used_again_when_there_is_room() {
+    let cluster = Cluster::start(3);
+    let held = connected(&cluster);
+    let lease = held.take(RESOURCE, TTL);
+    let limit = |server: &Server, most| _ = server.must(&["CONFIG", "SET", "maxclients", most]);
+    limit(&cluster[0], "1");
+    let manager = patient(&cluster);
+    in_time(TOO_LONG, || everything_works(&manager, "other"));
+    limit(&cluster[1], "1");
+    let manager = cluster.manager();
+    make_brief(&manager);
+    let refused = Lease::new();
+    wait_until_ok("the message tells what is wrong", || {
+        in_time(DEADLINE, || {
+            assert_eq!(manager.try_lock("other", TTL, 0, &refused), REDLOCK_UNREACHABLE);
+        });
+        blames(&refused.message(), &addresses(&cluster[..2]), &["greatest number of clients"])
+    });
+    // Whoever is in stays in.
+    assert_eq!(held.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    cluster.iter().for_each(|it| limit(it, "100"));
+    manager.set_timeouts(PATIENT_MS, PATIENT_MS);
+    wait_until("it is let in", || manager.try_lock("other", TTL, 0, &refused) == REDLOCK_OK);
+}
+
+#[test]
+fn s18_connections_that_are_closed_for_idleness_do_not_show() {
+    let cluster = Cluster::start_each(3, || Server::start_with(&["--timeout", "1"]));
+    let rivals = Rivals::of(&cluster);
+    for server in cluster.iter() {
+        wait_until("nobody is connected but who asks", || clients(server) == 1);
+    }
+    // At the first call, and at once.
+    let (manager, lease) = (&rivals.holder, &rivals.held);
+    assert_eq!(manager.extend(lease, TTL), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(rivals.try_to_take_over(), REDLOCK_TAKEN, "{}", rivals.wanted.message());
+    assert_eq!(manager.unlock(lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(rivals.try_to_take_over(), REDLOCK_OK, "{}", rivals.wanted.message());
+}
+
+/// A name that is too long for what a client may take of the server's memory.
+#[test]
+fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    let long = "x".repeat(65_536);
+    for server in &cluster[..2] {
+        server.must(&["CLIENT", "NO-EVICT", "ON"]);
+        server.must(&["CONFIG", "SET", "maxmemory-clients", "50000"]);
+    }
+    let refused = Lease::new();
+    let status = rivals.rival.try_lock(&*long, TTL, 0, &refused);
+    assert_eq!(status, REDLOCK_UNREACHABLE, "{}", refused.message());
+    let closed = ["closed the connection", "reset"];
+    assert_eq!(blames(&refused.message(), &addresses(&cluster[..2]), &closed), Ok(()));
+    rivals.one_holds();
+    for server in &cluster[..2] {
+        server.must(&["CONFIG", "SET", "maxmemory-clients", "0"]);
+    }
+    nothing_is_left(&rivals.rival, &cluster, &long);
+    everything_works(&rivals.rival, &long);
+}
+
+/// Over a connection of its own, since those that are kept may be closed.
+fn clients(server: &Server) -> usize {
+    let mut connection = Connection::open(&server.address()).expect("it can be reached");
+    let list = connection.command(&["CLIENT", "LIST", "TYPE", "normal"]).expect("it answers");
+    list.text().expect("a list").lines().count()
+}
+
+#[test]
+fn s18_no_grant_is_lost_while_connections_are_killed_one_after_another() {
+    let cluster = Cluster::start(5);
+    let rivals = Rivals::of(&cluster);
+    let (manager, lease) = (&rivals.holder, &rivals.held);
+    assert_eq!(manager.unlock(lease), REDLOCK_OK, "{}", lease.message());
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for server in cluster.iter().cycle() {
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+                server.must(&["CLIENT", "KILL", "TYPE", "normal"]);
+                // Most of them are connected most of the time.
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let locking = scope.spawn(|| {
+            for _ in 0..150 {
+                let status = manager.try_lock(RESOURCE, TTL, PATIENT_MS, lease);
+                assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+                let others = rivals.try_to_take_over();
+                assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&others), "{others:?}");
+                let status = manager.unlock(lease);
+                assert!([REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
+            }
+        });
+        let locked = locking.join();
+        done.store(true, Ordering::Relaxed);
+        locked.expect("every lock is had, and none twice");
+    });
+    for manager in [&rivals.holder, &rivals.rival] {
+        manager.connect_to_all();
+    }
+    wait_until("nothing is left", || {
+        let is_used = |it: &&Manager| it.is_locked("another") == Ok(false);
+        [&rivals.holder, &rivals.rival].iter().all(is_used) && cluster.having(RESOURCE) == 0
+    });
+}
+
+/// No error of a forgotten script ever reaches the caller.
+#[test]
+fn s19_forgotten_scripts_do_not_show() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for server in cluster.iter() {
+            let done = &done;
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    server.must(&["SCRIPT", "FLUSH"]);
+                }
+            });
+        }
+        let locking = scope.spawn(|| (0..20).for_each(|_| everything_works(&manager, RESOURCE)));
+        let locked = locking.join();
+        done.store(true, Ordering::Relaxed);
+        locked.expect("everything works");
+    });
+    cluster.wait_until_gone(RESOURCE);
+}
+
+#[test]
+fn s20_something_else_under_the_name_is_taken_for_a_lock_and_left_alone() {
+    let others: [&[&str]; 6] = [
+        &["RPUSH", RESOURCE, "a"],
+        &["HSET", RESOURCE, "a", "b"],
+        &["SADD", RESOURCE, "a"],
+        &["ZADD", RESOURCE, "1", "a"],
+        &["XADD", RESOURCE, "1-1", "a", "b"],
+        &["SET", RESOURCE, "for ever"],
+    ];
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    manager.set_retry(3, 1);
+    for other in others {
+        cluster.iter().for_each(|server| _ = server.must(other));
+        let before = dumps(&cluster);
+        let lease = Lease::new();
+        for status in [
+            manager.lock(RESOURCE, TTL, &lease),
+            manager.continue_lock(RESOURCE, TTL, &lease),
+            manager.try_lock(RESOURCE, TTL, 20, &lease),
+            manager.try_lock(RESOURCE, TTL, 0, &lease),
+        ] {
+            assert_eq!(status, REDLOCK_TAKEN, "{other:?}: {}", lease.message());
+        }
+        assert!(lease.message().contains("held by another (for ever)"), "{}", lease.message());
+
+        cluster.iter().for_each(|server| _ = server.must(&["DEL", RESOURCE]));
+        let held = manager.take(RESOURCE, TTL);
+        cluster.wait_until_everywhere(RESOURCE);
+        for server in &cluster[..2] {
+            server.must(&["DEL", RESOURCE]);
+            server.must(other);
+        }
+        assert_ne!(manager.confirm(&held, 0), REDLOCK_OK, "{other:?}");
+        assert_ne!(manager.extend(&held, TTL), REDLOCK_OK, "{other:?}");
+        assert_ne!(manager.unlock(&held), REDLOCK_OK, "{other:?}");
+        wait_until("ours is released", || !cluster[2].exists(RESOURCE));
+        assert_eq!(dumps(&cluster)[..2], before[..2], "{other:?} was changed");
+        cluster.iter().for_each(|server| _ = server.must(&["DEL", RESOURCE]));
+    }
+}
+
+/// What is under the name, whatever it is, and for how long.
+fn dumps(cluster: &Cluster) -> Vec<(Reply, i64)> {
+    cluster.iter().map(|it| (it.must(&["DUMP", RESOURCE]), it.pttl(RESOURCE))).collect()
+}
+
+#[test]
+fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
+    let plain = Cluster::start(2);
+    let (full, empty) = (node(), node());
+    let manager = Manager::of(&[]);
+    for server in plain.iter().chain([&empty]) {
+        assert_eq!(manager.add(&server.url(), 0), REDLOCK_OK);
+    }
+    make_brief(&manager);
+    everything_works(&manager, RESOURCE);
+    plain[0].kill();
+    is_refused(&manager, &empty, "CLUSTERDOWN");
+
+    full.must(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let bus = full.must(&["CONFIG", "GET", "cluster-port"]);
+    let Reply::Array(bus) = bus else { panic!("{bus:?}") };
+    let bus = bus[1].text().expect("a number");
+    empty.must(&["CLUSTER", "MEET", "127.0.0.1", &full.port().to_string(), &bus]);
+    wait_until(
+        "it knows who has the slots",
+        || matches!(empty.command(&["GET", RESOURCE]), Reply::Error(it) if it.starts_with("MOVED")),
+    );
+    is_refused(&manager, &empty, "MOVED");
+    assert!(!full.exists(RESOURCE), "it was followed");
+
+    // One that has the slot serves as any other does.
+    let manager = Manager::at(&[full.address(), plain[1].address()]);
+    wait_until("it serves", || full.command(&["GET", RESOURCE]) == Reply::Nil);
+    everything_works(&manager, RESOURCE);
+}
+
+/// A node of a cluster that has no slot yet.
+fn node() -> Server {
+    let bus = ports::free().to_string();
+    Server::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus])
+}
+
+#[track_caller]
+fn is_refused(manager: &Manager, server: &Server, code: &str) {
+    let lease = Lease::new();
+    wait_until_ok("the message tells what is wrong", || {
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        blames(&lease.message(), &[server.address()], &[code])
+    });
+}
