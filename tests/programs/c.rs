@@ -102,9 +102,10 @@ fn is_plain(source: &Path) -> bool {
 
 /// The source of the tests that run C programs.
 fn guests() -> String {
-    let folders = ["tests/guest", "tests/matrix"].map(|it| library::root().join(it));
-    let entries = folders.into_iter().flat_map(|it| fs::read_dir(it).expect("a directory"));
-    entries.map(|it| fs::read_to_string(it.expect("an entry").path()).expect("a text")).collect()
+    let folders = ["tests/guest", "tests/matrix", "tests/support"];
+    let entries = folders.map(|it| fs::read_dir(library::root().join(it)).expect("a directory"));
+    let paths = entries.into_iter().flatten().map(|it| it.expect("an entry").path());
+    paths.filter(|it| it.is_file()).map(|it| fs::read_to_string(it).expect("a text")).collect()
 }
 
 /// The demo starts servers of its own and has a test of its own.
