@@ -1,1 +1,294 @@
-//! Clocks that step, stand, or run fast, and clients that are stopped.
+//! Clocks that step, stand, or run fast, on either side, and locks that are short.
+
+use std::time::Instant;
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN,
+};
+
+use crate::obedient::Client;
+use crate::rivals::{RESOURCE, Rivals};
+use crate::support::shim::Clocks;
+use crate::support::usage::{DEADLINE, PATIENT_MS, TTL, connected, in_time};
+use crate::support::{Cluster, Lease, Server, wait_until};
+
+/// Servers whose wall clocks, by which keys expire, can be moved.
+struct Timed {
+    cluster: Cluster,
+    clocks: Vec<Clocks>,
+}
+
+impl Timed {
+    fn start(servers: usize) -> Self {
+        let clocks: Vec<_> = (0..servers).map(|_| Clocks::new()).collect();
+        let start = |it: &Clocks| Server::start_in(&it.environment(), &[]);
+        Self { cluster: clocks.iter().map(start).collect(), clocks }
+    }
+
+    /// All of them at once.
+    fn step(&self, ms: i64) {
+        self.clocks.iter().for_each(|it| it.step_wall(ms));
+    }
+}
+
+#[test]
+fn c01_clocks_that_step_forward_on_a_majority_let_another_in_and_the_holder_is_told() {
+    let servers = Timed::start(3);
+    let rivals = Rivals::of(&servers.cluster);
+    servers.clocks[0].step_wall(TTL + 1000);
+    assert!(!servers.cluster[0].exists(RESOURCE), "its clock did not step");
+    rivals.one_holds();
+    wait_until("the key is back", || servers.cluster[0].exists(RESOURCE));
+
+    servers.clocks[..2].iter().for_each(|it| it.step_wall(TTL + 1000));
+    rivals.both_hold();
+    servers.cluster.wait_until_gone(RESOURCE);
+}
+
+#[test]
+fn c02_clocks_that_step_back_make_no_lock_valid_for_longer() {
+    const HOUR: i64 = 3_600_000;
+    let servers = Timed::start(3);
+    let rivals = Rivals::of(&servers.cluster);
+    servers.step(-HOUR);
+    let pttl = servers.cluster[0].pttl(RESOURCE);
+    assert!(pttl > HOUR, "{pttl}: its clock did not step");
+    let (manager, lease) = (&rivals.holder, &rivals.held);
+    let most = TTL - TTL / 100 - 2;
+    for _ in 0..3 {
+        rivals.one_holds();
+        assert!(lease.remaining_ms() <= most && lease.validity_ms() <= most);
+    }
+    // Whoever waits for one that is not released does not wait for an hour.
+    in_time(DEADLINE, || {
+        let status = rivals.rival.try_lock(RESOURCE, TTL, 300, &rivals.wanted);
+        assert_eq!(status, REDLOCK_TAKEN, "{}", rivals.wanted.message());
+    });
+    assert_eq!(manager.unlock(lease), REDLOCK_OK, "{}", lease.message());
+    rivals.the_rival_takes_it();
+}
+
+#[test]
+fn c02_where_clocks_stand_a_lock_ends_all_the_same_and_nobody_waits_for_ever() {
+    let servers = Timed::start(3);
+    let (holder, rival) = (connected(&servers.cluster), connected(&servers.cluster));
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
+    let now = i64::try_from(now.as_millis()).expect("not that late");
+    servers.clocks.iter().for_each(|it| it.stop_wall_at(now));
+    let (lease, wanted) = (Lease::new(), Lease::new());
+    wait_until("it is had", || holder.lock(RESOURCE, 300, &lease) == REDLOCK_OK);
+    servers.cluster.wait_until_everywhere(RESOURCE);
+    wait_until("it ends by the holder's clock", || !lease.is_held());
+    in_time(DEADLINE, || {
+        assert_eq!(rival.try_lock(RESOURCE, TTL, 300, &wanted), REDLOCK_TAKEN);
+    });
+    assert_eq!(servers.cluster.having(RESOURCE), 3, "the clocks do not stand");
+    assert_eq!(holder.confirm(&lease, 0), REDLOCK_LOST, "{}", lease.message());
+    servers.clocks.iter().for_each(|it| it.stop_wall_at(0));
+    let status = rival.try_lock(RESOURCE, TTL, PATIENT_MS, &wanted);
+    assert_eq!(status, REDLOCK_OK, "{}", wanted.message());
+}
+
+/// A client that holds a lock, and servers that have it, in a time that goes in steps: a hundredth of
+/// the TTL for the client, and more for the servers.
+struct Lapse {
+    servers: Timed,
+    clocks: Clocks,
+    client: Client,
+    rivals: (crate::support::Manager, Lease),
+}
+
+impl Lapse {
+    fn start() -> Self {
+        let (servers, clocks) = (Timed::start(3), Clocks::new());
+        let mut client = Client::start(&servers.cluster, &clocks.environment());
+        client.must(&format!("lock {TTL}"));
+        servers.cluster.wait_until_everywhere(RESOURCE);
+        let rivals = (connected(&servers.cluster), Lease::new());
+        Self { servers, clocks, client, rivals }
+    }
+
+    /// Returns whether the rival gets the lock at the end of the step, and whether the client then
+    /// still believes to have it.
+    fn step(&mut self, servers_ms: i64) -> (bool, bool) {
+        self.servers.step(servers_ms);
+        self.clocks.sleep(TTL / 100);
+        let (rival, wanted) = &self.rivals;
+        let taken_over = rival.try_lock(RESOURCE, TTL, 0, wanted) == REDLOCK_OK;
+        (taken_over, self.client.does("look").held)
+    }
+}
+
+#[test]
+fn c03_servers_that_run_half_a_percent_fast_are_within_the_drift() {
+    let mut lapse = Lapse::start();
+    for hundredth in 1..=100 {
+        let (taken_over, held) = lapse.step(TTL / 100 * 1005 / 1000);
+        assert!(!(taken_over && held), "both have it after {hundredth} % of the TTL");
+        assert_eq!(held, hundredth <= 98, "after {hundredth} % of the TTL");
+        assert_eq!(taken_over, hundredth == 100, "after {hundredth} % of the TTL");
+    }
+}
+
+#[test]
+fn c03_servers_that_run_three_percent_fast_let_another_in_at_the_end_of_a_long_hold() {
+    let mut lapse = Lapse::start();
+    let both = (1..=100).find(|_| lapse.step(TTL / 100 * 103 / 100) == (true, true));
+    assert_eq!(both, Some(98), "the drift was not exceeded, so this test shows nothing");
+    assert_eq!(lapse.client.does("confirm 0").status, "REDLOCK_LOST");
+    assert_eq!(lapse.client.does(&format!("extend {TTL}")).status, "REDLOCK_LOST");
+}
+
+#[test]
+fn c03_servers_that_run_three_percent_fast_do_not_show_while_a_lock_is_extended_in_time() {
+    let mut lapse = Lapse::start();
+    for step in 1..=600 {
+        assert_eq!(lapse.step(TTL / 100 * 103 / 100), (false, true), "at step {step}");
+        if step % 50 == 0 {
+            lapse.client.must(&format!("extend {TTL}"));
+        }
+    }
+}
+
+#[test]
+fn c04_steps_of_the_clients_wall_clock_change_nothing() {
+    const HOUR: i64 = 3_600_000;
+    let (cluster, clocks) = (Cluster::start(3), Clocks::new());
+    let mut client = Client::start(&cluster, &clocks.environment());
+    let mut remaining_ms = client.must(&format!("lock {TTL}")).remaining_ms;
+    for step in [HOUR, -2 * HOUR, 2 * HOUR, -1000, 1000, 10 * TTL, -20 * TTL] {
+        clocks.step_wall(step);
+        let said = client.must("look");
+        assert!(said.held && said.remaining_ms <= remaining_ms, "{said:?}");
+        assert!(said.remaining_ms > TTL - 120_000, "{said:?}");
+        remaining_ms = said.remaining_ms;
+        client.must("confirm 1000");
+    }
+    let extended = client.must(&format!("extend {}", 2 * TTL));
+    assert!(extended.remaining_ms > TTL && extended.remaining_ms < 2 * TTL, "{extended:?}");
+    client.must("unlock");
+
+    // In a call that waits, too.
+    let holder = connected(&cluster);
+    let _held = holder.take(RESOURCE, TTL);
+    for step in [-HOUR, HOUR] {
+        in_time(DEADLINE, || {
+            client.begins(&format!("try {TTL} 500"));
+            clocks.step_wall(step);
+            assert_eq!(client.tells().status, "REDLOCK_TAKEN");
+        });
+    }
+}
+
+#[test]
+fn c05_a_machine_that_slept_has_no_lock_at_the_first_look() {
+    for (sleep, is_held) in [(TTL / 2, true), (TTL, false), (2 * TTL, false)] {
+        let (servers, clocks) = (Timed::start(3), Clocks::new());
+        let mut client = Client::start(&servers.cluster, &clocks.environment());
+        client.must(&format!("lock {TTL}"));
+        servers.cluster.wait_until_everywhere(RESOURCE);
+        // The time that the servers spend awake.
+        clocks.sleep(sleep);
+        servers.step(sleep);
+        let (rival, wanted) = (connected(&servers.cluster), Lease::new());
+        let taken_over = rival.try_lock(RESOURCE, TTL, 0, &wanted) == REDLOCK_OK;
+        assert_eq!(taken_over, !is_held, "after {sleep} ms: {}", wanted.message());
+        let said = client.must("look");
+        assert_eq!(said.held, is_held, "after {sleep} ms: {said:?}");
+        assert!(said.remaining_ms <= (TTL - TTL / 100 - 2 - sleep).max(0), "{said:?}");
+        let expected = if is_held { "REDLOCK_OK" } else { "REDLOCK_LOST" };
+        let said = client.does("confirm 0");
+        assert_eq!(said.status, expected, "{said:?}");
+        assert_eq!(said.words.contains("expired"), !is_held, "{said:?}");
+        assert_eq!(client.does(&format!("extend {TTL}")).status, expected);
+        if !is_held {
+            client.does("unlock");
+            assert_eq!(rival.confirm(&wanted, 1000), REDLOCK_OK, "{}", wanted.message());
+        }
+    }
+}
+
+#[test]
+fn c05_a_machine_that_slept_in_a_call_gets_and_keeps_nothing_of_it() {
+    let (cluster, clocks) = (Cluster::start(3), Clocks::new());
+    let mut client = Client::start(&cluster, &clocks.environment());
+    asleep_in(&mut client, &cluster, &clocks, &format!("lock {TTL}"));
+    cluster.wait_until_gone(RESOURCE);
+
+    client.must(&format!("lock {TTL}"));
+    cluster.wait_until_everywhere(RESOURCE);
+    asleep_in(&mut client, &cluster, &clocks, &format!("extend {TTL}"));
+    client.does("unlock");
+    cluster.wait_until_gone(RESOURCE);
+}
+
+/// The client's machine sleeps for a TTL while two servers have not answered yet.
+#[track_caller]
+fn asleep_in(client: &mut Client, cluster: &Cluster, clocks: &Clocks, order: &str) {
+    cluster[..2].iter().for_each(Server::freeze);
+    let asked = || cluster[2].calls("set") + cluster[2].calls("eval");
+    let before = asked();
+    client.begins(order);
+    wait_until("the call has begun", || asked() > before);
+    clocks.sleep(TTL);
+    cluster[..2].iter().for_each(Server::resume);
+    let said = client.tells();
+    assert_ne!(said.status, "REDLOCK_OK", "{order}: {said:?}");
+    assert!(!said.held && said.remaining_ms == 0, "{order}: {said:?}");
+}
+
+#[test]
+fn c07_short_locks_are_valid_for_as_long_as_they_say_and_never_longer_than_their_keys() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    for ttl_ms in [20, 30, 50, 100, 200, 400, 900] {
+        let validity_ms = ttl_ms - (ttl_ms + 99) / 100 - 2;
+        for round in 0..3 {
+            let (resource, lease) = (format!("{ttl_ms}-{round}"), Lease::new());
+            let mut asked_at = Instant::now();
+            // On a busy machine so short a lock may be over before it is had.
+            wait_until("it is had", || {
+                asked_at = Instant::now();
+                manager.try_lock(&*resource, ttl_ms, 0, &lease) == REDLOCK_OK
+            });
+            let had_at = Instant::now();
+            let said_ms = lease.validity_ms();
+            assert!(said_ms <= validity_ms, "{said_ms} of {validity_ms}");
+            assert!(said_ms >= validity_ms - ms(had_at - asked_at) - 1, "{said_ms}");
+            loop {
+                let before = Instant::now();
+                let keys = cluster.having(&resource);
+                let left_ms = lease.remaining_ms();
+                let after = Instant::now();
+                assert!(left_ms == 0 || keys >= 2, "{left_ms} ms left, on {keys} servers");
+                assert!(
+                    left_ms <= (validity_ms - ms(before.saturating_duration_since(had_at))).max(0)
+                );
+                assert!(left_ms >= validity_ms - ms(after - asked_at) - 2, "{left_ms} of {ttl_ms}");
+                if !lease.is_held() {
+                    break;
+                }
+            }
+            assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST, "{}", lease.message());
+            cluster.wait_until_gone(&resource);
+        }
+    }
+}
+
+#[test]
+fn c07_a_ttl_of_which_nothing_would_be_left_is_refused() {
+    let cluster = Cluster::start(1);
+    let manager = connected(&cluster);
+    for (factor, least_ms) in [(0.0, 3), (0.01, 4), (0.1, 4), (0.5, 6), (0.9, 30)] {
+        assert_eq!(manager.set_clock_drift_factor(factor), REDLOCK_OK);
+        for ttl_ms in 1..2 * least_ms {
+            let lease = Lease::new();
+            let is_refused = manager.try_lock("r", ttl_ms, 0, &lease) == REDLOCK_INVALID_ARGUMENT;
+            assert_eq!(is_refused, ttl_ms < least_ms, "{ttl_ms} ms, drift {factor}");
+        }
+    }
+}
+
+fn ms(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_millis()).expect("not that long")
+}

@@ -274,6 +274,12 @@ impl Cluster {
     }
 }
 
+impl FromIterator<Server> for Cluster {
+    fn from_iter<I: IntoIterator<Item = Server>>(servers: I) -> Self {
+        Self { servers: servers.into_iter().collect() }
+    }
+}
+
 impl Deref for Cluster {
     type Target = [Server];
 

@@ -1,0 +1,160 @@
+//! Clients that are stopped for longer than their locks last, at every moment of a call: whatever they
+//! do when they go on, they do not believe to have what another has.
+
+use std::ops::ControlFlow;
+
+use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
+
+use crate::obedient::{Client, Said};
+use crate::rivals::RESOURCE;
+use crate::support::shim::Pauses;
+use crate::support::usage::{PATIENT_MS, TTL, connected};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until};
+
+/// Long enough for a call on a busy machine, and short enough to be slept through.
+const SHORT_TTL: i64 = 300;
+
+struct Scene {
+    cluster: Cluster,
+    pauses: Pauses,
+    client: Client,
+    rival: Manager,
+}
+
+impl Scene {
+    fn start() -> Self {
+        let (cluster, pauses) = (Cluster::start(3), Pauses::new());
+        let client = Client::start(&cluster, &pauses.environment());
+        let rival = connected(&cluster);
+        Self { cluster, pauses, client, rival }
+    }
+
+    /// The client is stopped at the moment of this number within the call, or after it. Tells what it
+    /// had to say in the end, if it was after the call.
+    fn stop_at(&mut self, moment: i64, order: &str) -> Option<Said> {
+        self.pauses.set(moment);
+        self.client.begins(&format!("stop {order}"));
+        self.client.running().await_stop();
+        let within = self.pauses.clear();
+        let (lease, taken_at_ms) = self.is_taken_over();
+        self.client.running().resume();
+        if within {
+            self.client.running().await_stop();
+            self.client.running().resume();
+        }
+        let said = self.client.tells();
+        self.is_the_rivals(&lease, taken_at_ms, &said, &format!("{order}, at moment {moment}"));
+        (!within).then_some(said)
+    }
+
+    /// The rival takes the lock as soon as it can. Tells at which moment it had it.
+    #[track_caller]
+    fn is_taken_over(&self) -> (Lease, i64) {
+        let lease = Lease::new();
+        let status = self.rival.try_lock(RESOURCE, TTL, PATIENT_MS, &lease);
+        assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+        (lease, since_boot_ms())
+    }
+
+    /// The client does not believe what is not so any more, and left what is the rival's alone.
+    #[track_caller]
+    fn is_the_rivals(&mut self, lease: &Lease, taken_at_ms: i64, said: &Said, when: &str) {
+        assert!(!said.held && said.remaining_ms == 0, "{when}: {said:?}");
+        let believed = said.believed_until_ms.is_some_and(|it| it >= taken_at_ms);
+        assert!(!believed, "{when}: since {taken_at_ms} another had it: {said:?}");
+        assert_eq!(self.rival.confirm(lease, 1000), REDLOCK_OK, "{when}: {}", lease.message());
+        assert_eq!(self.rival.unlock(lease), REDLOCK_OK, "{when}: {}", lease.message());
+        let asked = self.client.does("confirm 0");
+        assert_eq!(asked.status, "REDLOCK_LOST", "{when}: {asked:?}");
+        self.cluster.wait_until_gone(RESOURCE);
+    }
+
+    fn has_a_lock(&mut self) {
+        let order = format!("lock {SHORT_TTL}");
+        wait_until("the client has the lock", || self.client.does(&order).held);
+    }
+
+    /// Each moment in turn, until the call is over before it comes.
+    #[track_caller]
+    fn at_every_moment(&mut self, order: &str, mut prepare: impl FnMut(&mut Self)) {
+        let mut moment = 1;
+        let mut next = || {
+            prepare(self);
+            match self.stop_at(moment, order) {
+                None => moment += 1,
+                Some(said) if said.status == "REDLOCK_OK" => return ControlFlow::Break(()),
+                // The machine is so busy that the lock was over before the call.
+                Some(_) => {}
+            }
+            ControlFlow::Continue(())
+        };
+        while next().is_continue() {}
+        println!("stopped at {} moments of {order}", moment - 1);
+        // Three requests, three replies, and looks at the clock before and after.
+        assert!(moment > 12, "only {moment} moments");
+    }
+}
+
+#[test]
+fn c06_a_client_that_is_stopped_in_a_lock_does_not_have_it_beyond_its_end() {
+    Scene::start().at_every_moment(&format!("lock {SHORT_TTL}"), |_| {});
+}
+
+#[test]
+fn c06_a_client_that_is_stopped_in_an_extension_does_not_have_it_beyond_its_end() {
+    Scene::start().at_every_moment(&format!("extend {SHORT_TTL}"), Scene::has_a_lock);
+}
+
+#[test]
+fn c06_a_client_that_is_stopped_in_a_confirmation_does_not_have_it_beyond_its_end() {
+    Scene::start().at_every_moment("confirm 0", Scene::has_a_lock);
+}
+
+#[test]
+fn c06_a_client_that_is_stopped_in_a_release_releases_nothing_of_anothers() {
+    Scene::start().at_every_moment("unlock", Scene::has_a_lock);
+}
+
+/// The grants lie in its sockets while it is stopped, and their keys are long gone when it reads them.
+#[test]
+fn c06_grants_that_are_read_too_late_are_none() {
+    let mut scene = Scene::start();
+    for _ in 0..5 {
+        let before: Vec<_> = scene.cluster.iter().map(|it| it.calls("set")).collect();
+        scene.cluster[..2].iter().for_each(Server::freeze);
+        scene.client.begins(&format!("lock {SHORT_TTL}"));
+        wait_until("the call has begun", || scene.cluster[2].calls("set") > before[2]);
+        scene.client.running().freeze();
+        scene.cluster[..2].iter().for_each(Server::resume);
+        for (server, before) in scene.cluster.iter().zip(before) {
+            wait_until("all have granted", || server.calls("set") > before);
+        }
+        let (lease, taken_at_ms) = scene.is_taken_over();
+        scene.client.running().resume();
+        let said = scene.client.tells();
+        assert_ne!(said.status, "REDLOCK_OK", "{said:?}");
+        scene.is_the_rivals(&lease, taken_at_ms, &said, "with the grants in its sockets");
+    }
+}
+
+#[test]
+fn c06_a_client_whose_logger_takes_too_long_does_not_have_it_beyond_its_end() {
+    let mut scene = Scene::start();
+    scene.cluster[0].kill();
+    scene.client.must("alert");
+    scene.client.begins(&format!("lock {SHORT_TTL}"));
+    scene.client.running().await_stop();
+    let (lease, taken_at_ms) = scene.is_taken_over();
+    scene.client.running().resume();
+    let said = scene.client.tells();
+    scene.cluster[0].restart();
+    scene.is_the_rivals(&lease, taken_at_ms, &said, "in its logger");
+}
+
+fn since_boot_ms() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` may be written to.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    assert_eq!(result, 0);
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
