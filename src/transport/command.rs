@@ -154,9 +154,13 @@ impl Request {
             }
             return Some(Answer::Failed(Failure::of_reply(error)));
         }
+        let second = match self.verb {
+            Verb::Release => Value::Nil,
+            _ => replies.next()?,
+        };
         let left_ms = match self.verb {
             Verb::Release => None,
-            _ => left_ms(&replies.next()?)?,
+            _ => left_ms(&second)?,
         };
         match (self.verb, first) {
             (Verb::Acquire, Value::Okay) | (Verb::Extend, Value::Int(1)) => Some(Answer::Done),
@@ -166,7 +170,13 @@ impl Request {
             (Verb::Extend, Value::Int(0)) => Some(Answer::Absent),
             (Verb::Release, Value::Int(1)) => Some(Answer::Done),
             (Verb::Release, Value::Int(0)) => Some(Answer::Absent),
-            (Verb::Inspect, Value::BulkString(value)) => Some(found(value, left_ms)),
+            (Verb::Inspect, Value::BulkString(value)) => match second {
+                // It is ours, and for how long is what we are not told.
+                Value::ServerError(error) if value == self.token.as_bytes() => {
+                    Some(Answer::Failed(Failure::of_reply(&error)))
+                }
+                _ => Some(found(value, left_ms)),
+            },
             _ => None,
         }
     }
@@ -335,6 +345,19 @@ mod tests {
         assert_eq!(answer(Verb::Inspect, &[empty.clone(), Int(-2)]), Some(Answer::Absent));
         let found = Some(Answer::Found { value: Vec::new(), left_ms: -1 });
         assert_eq!(answer(Verb::Inspect, &[empty, Int(-1)]), found);
+    }
+
+    #[test]
+    fn a_lock_of_ours_that_is_there_for_nobody_knows_how_long_is_not_a_short_one() {
+        let refused = redis::parse_redis_value(b"-NOPERM no\r\n").expect("a reply");
+        let asked = |value: &[u8]| {
+            answer(Verb::Inspect, &[Value::BulkString(value.to_vec()), refused.clone()])
+        };
+        let ours = request(Verb::Inspect).token;
+        assert!(matches!(asked(ours.as_bytes()), Some(Answer::Failed(_))));
+        // That there is one is all that others want to know.
+        assert!(matches!(asked(b"theirs"), Some(Answer::Found { .. })));
+        assert_eq!(asked(b""), Some(Answer::Absent));
     }
 
     #[test]
