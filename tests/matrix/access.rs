@@ -1,1 +1,209 @@
 //! Servers that do not let us in, or not do what it takes.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::rivals::RESOURCE;
+use crate::support::usage::{
+    PATIENT_MS, TOO_LONG, TTL, addresses, blames, everything_works, in_time, nothing_is_left,
+};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until, wait_until_ok};
+
+const PASSWORD: &str = "s3same-0pen";
+const EVERYTHING: &[&str] = &["resetkeys", "~*", "+@all"];
+
+/// What a user is not given, and which calls fail where a majority does not give it: to lock, to extend,
+/// to confirm, to unlock.
+const DENIALS: [(&[&str], [bool; 4]); 12] = [
+    // The commands themselves.
+    (&["-set"], [true, false, false, false]),
+    (&["-@write"], [true, true, false, true]),
+    (&["-eval"], [false, true, false, true]),
+    (&["-@scripting"], [false, true, false, true]),
+    (&["-getrange"], [false, false, true, false]),
+    // All keys but some, and all keys but for reading.
+    (&["resetkeys", "~other*"], [true, true, true, true]),
+    (&["resetkeys", "%R~*"], [true, true, false, true]),
+    // What a script calls, and what only rides along.
+    (&["-get"], [false, true, false, true]),
+    (&["-del"], [false, false, false, true]),
+    (&["-pexpire"], [false, true, false, false]),
+    (&["-pttl"], [false, true, true, false]),
+    // Everything but to be let in.
+    (&["-@all"], [true, true, true, true]),
+];
+
+#[test]
+fn a01_what_a_minority_does_not_permit_does_not_show() {
+    let cluster = guarded();
+    for (rules, _) in DENIALS {
+        permit(&cluster[0], rules);
+        let manager = insider(&cluster);
+        in_time(TOO_LONG, || everything_works(&manager, RESOURCE));
+        permit(&cluster[0], EVERYTHING);
+        nothing_is_left(&manager, &cluster, RESOURCE);
+    }
+}
+
+#[test]
+fn a01_what_a_majority_does_not_permit_is_named_and_leaves_the_lock_as_it_was() {
+    let cluster = guarded();
+    for (rules, fails) in DENIALS {
+        let manager = insider(&cluster);
+        manager.connect_to_all();
+        let (log, lease) = (manager.log(), Lease::new());
+        let held = manager.take("held", TTL);
+        cluster.wait_until_everywhere("held");
+        cluster[..2].iter().for_each(|it| permit(it, rules));
+
+        let judge = |what, call: usize, status, lease: &Lease| {
+            let expected = if fails[call] { REDLOCK_UNREACHABLE } else { REDLOCK_OK };
+            let words = lease.message();
+            assert_eq!(status, expected, "{what} with {rules:?}: {words}");
+            if fails[call] {
+                let named = blames(&words, &addresses(&cluster[..2]), &["NOPERM", "not permit"]);
+                assert_eq!(named, Ok(()), "{what} with {rules:?}");
+            }
+            tells_no_password(&[words]);
+        };
+        judge("lock", 0, manager.try_lock(RESOURCE, TTL, 0, &lease), &lease);
+        judge("extend", 1, manager.extend(&held, 2 * TTL), &held);
+        assert_eq!(held.remaining_ms() > TTL, !fails[1], "{rules:?}");
+        judge("confirm", 2, manager.confirm(&held, 1000), &held);
+        assert!(held.is_held(), "{rules:?}");
+        judge("unlock", 3, manager.unlock(&held), &held);
+        if lease.is_held() {
+            judge("unlock", 3, manager.unlock(&lease), &lease);
+        }
+        tells_no_password(&[log.text()]);
+
+        cluster[..2].iter().for_each(|it| permit(it, EVERYTHING));
+        nothing_is_left(&manager, &cluster, RESOURCE);
+        nothing_is_left(&manager, &cluster, "held");
+    }
+}
+
+#[test]
+fn a01_a_password_that_changes_in_a_hold_matters_to_new_connections_only() {
+    let cluster = guarded();
+    let manager = insider(&cluster);
+    manager.connect_to_all();
+    let (log, lease) = (manager.log(), manager.take(RESOURCE, TTL));
+    cluster.wait_until_everywhere(RESOURCE);
+    let change = |server: &Server, password: &str| {
+        server.must(&["ACL", "SETUSER", "locker", "resetpass", &format!(">{password}")]);
+    };
+    cluster[..2].iter().for_each(|it| change(it, "0ther-w0rd"));
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+
+    for server in &cluster[..2] {
+        server.must(&["CLIENT", "KILL", "TYPE", "normal"]);
+    }
+    manager.set_timeouts(PATIENT_MS, 700);
+    is_refused_but_still_held(&manager, &lease, &cluster);
+    cluster[..2].iter().for_each(|it| change(it, PASSWORD));
+    wait_until("it is let in again", || manager.extend(&lease, 2 * TTL) == REDLOCK_OK);
+    assert!(lease.remaining_ms() > TTL);
+    tells_no_password(&[log.text(), manager.message()]);
+}
+
+#[test]
+fn a01_a_user_that_is_deleted_in_a_hold_is_named_and_goes_on_when_it_is_back() {
+    let cluster = guarded();
+    let manager = insider(&cluster);
+    manager.connect_to_all();
+    let (log, lease) = (manager.log(), manager.take(RESOURCE, TTL));
+    cluster.wait_until_everywhere(RESOURCE);
+    // One is not enough to show.
+    cluster[0].must(&["ACL", "DELUSER", "locker"]);
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    cluster[1].must(&["ACL", "DELUSER", "locker"]);
+    is_refused_but_still_held(&manager, &lease, &cluster);
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE, "{}", lease.message());
+    assert!(!lease.is_held());
+    cluster[..2].iter().for_each(admit);
+    nothing_is_left(&manager, &cluster, RESOURCE);
+    tells_no_password(&[log.text(), lease.message()]);
+}
+
+#[test]
+fn a01_whoever_is_not_let_in_is_told_why() {
+    let cluster = guarded();
+    for server in cluster.iter() {
+        server.must(&["ACL", "SETUSER", "idle", "off", &format!(">{PASSWORD}"), "~*", "+@all"]);
+        // From now on the password of everybody else is this one; the test is in already.
+        server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
+    }
+    let not_in = [
+        ("", "NOAUTH"),
+        ("locker:wr0ng-pass@", "WRONGPASS"),
+        (":wr0ng-pass@", "WRONGPASS"),
+        ("nobody:wr0ng-pass@", "WRONGPASS"),
+        ("idle:s3same-0pen@", "WRONGPASS"),
+    ];
+    for (who, code) in not_in {
+        let manager = manager_of(cluster.iter(), who);
+        let (log, lease) = (manager.log(), Lease::new());
+        manager.set_retry(1, 0);
+        wait_until_ok("the message tells what is wrong", || {
+            assert_eq!(manager.lock(RESOURCE, TTL, &lease), REDLOCK_UNREACHABLE, "{who}");
+            blames(&lease.message(), &addresses(&cluster[..2]), &[code])
+        });
+        tells_no_password(&[log.text(), lease.message(), manager.message()]);
+    }
+    // With the right one for a quorum, the others do not matter.
+    let manager = manager_of(cluster[..2].iter(), "locker:s3same-0pen@");
+    assert_eq!(manager.add(&url(&cluster[2], "locker:wr0ng-pass@"), 0), REDLOCK_OK);
+    everything_works(&manager, RESOURCE);
+}
+
+/// Three servers that a user with a password may use.
+fn guarded() -> Cluster {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(admit);
+    cluster
+}
+
+fn admit(server: &Server) {
+    server.must(&["ACL", "SETUSER", "locker", "on", &format!(">{PASSWORD}"), "~*", "+@all"]);
+}
+
+fn permit(server: &Server, rules: &[&str]) {
+    server.must(&[&["ACL", "SETUSER", "locker"], rules].concat());
+}
+
+/// A manager of that user.
+fn insider(cluster: &Cluster) -> Manager {
+    let manager = manager_of(cluster.iter(), &format!("locker:{PASSWORD}@"));
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    manager
+}
+
+fn manager_of<'a>(servers: impl Iterator<Item = &'a Server>, who: &str) -> Manager {
+    let manager = Manager::new();
+    for server in servers {
+        assert_eq!(manager.add(&url(server, who), 0), REDLOCK_OK, "{}", manager.message());
+    }
+    manager
+}
+
+fn url(server: &Server, who: &str) -> String {
+    format!("redis://{who}{}", server.address())
+}
+
+#[track_caller]
+fn is_refused_but_still_held(manager: &Manager, lease: &Lease, cluster: &Cluster) {
+    let remaining = lease.remaining_ms();
+    wait_until_ok("the message tells what is wrong", || {
+        assert_eq!(manager.extend(lease, 2 * TTL), REDLOCK_UNREACHABLE, "{}", lease.message());
+        blames(&lease.message(), &addresses(&cluster[..2]), &["WRONGPASS"])
+    });
+    assert!(lease.is_held() && lease.remaining_ms() <= remaining);
+    tells_no_password(&[lease.message()]);
+}
+
+#[track_caller]
+fn tells_no_password(words: &[String]) {
+    for secret in [PASSWORD, "0ther-w0rd", "wr0ng-pass"] {
+        assert!(words.iter().all(|it| !it.contains(secret)), "{words:?}");
+    }
+}
