@@ -42,7 +42,7 @@ fn c01_clocks_that_step_forward_on_a_majority_let_another_in_and_the_holder_is_t
 
     servers.clocks[..2].iter().for_each(|it| it.step_wall(TTL + 1000));
     rivals.both_hold();
-    servers.cluster.wait_until_gone(RESOURCE);
+    rivals.nothing_is_left(&servers.cluster);
 }
 
 #[test]

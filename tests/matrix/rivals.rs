@@ -80,6 +80,15 @@ impl Rivals {
         assert_eq!((self.held.is_held(), self.held.remaining_ms()), (false, 0));
     }
 
+    /// Nor anything that servers could not be told: each manager tells them itself, while it is used.
+    #[track_caller]
+    pub(crate) fn nothing_is_left(&self, cluster: &Cluster) {
+        wait_until("the key is gone from all servers", || {
+            let is_used = |it: &Manager| it.is_locked("another") == Ok(false);
+            is_used(&self.holder) && is_used(&self.rival) && cluster.having(RESOURCE) == 0
+        });
+    }
+
     fn holder_confirms(&self) -> RedLockStatus {
         answered(|| self.holder.confirm(&self.held, 0))
     }

@@ -1,6 +1,7 @@
 //! What servers do: hang, die, come back without keys, refuse. Here: those that do not answer for a
 //! while, or never.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
@@ -186,26 +187,32 @@ fn s09_a_majority_that_pauses_for_a_moment_costs_that_time_and_no_more() {
 
 #[test]
 fn s09_a_majority_that_pauses_for_long_is_unreachable_and_its_late_grants_are_undone() {
-    for what in ["ALL", "WRITE"] {
-        let cluster = Cluster::start(5);
-        let manager = connected(&cluster);
-        make_brief(&manager);
-        let (before, lease) = (sets(&cluster), Lease::new());
-        for server in &cluster[..3] {
-            server.must(&["CLIENT", "PAUSE", "5000", what]);
+    thread::scope(|scope| {
+        for what in ["ALL", "WRITE"] {
+            scope.spawn(|| majority_that_pauses_for_long(what));
         }
-        in_time(Duration::from_secs(4), || {
-            assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
-        });
-        let silent = ["no answer", "not answered"];
-        assert_eq!(blames(&lease.message(), &addresses(&cluster[..3]), &silent), Ok(()));
-        if what == "WRITE" {
-            // Questions are answered, by those who did not owe an answer before.
-            let stranger = connected(&cluster);
-            assert_eq!(stranger.is_locked("other"), Ok(false), "{}", stranger.message());
-        }
-        grants_come_and_go(&cluster, &before);
+    });
+}
+
+fn majority_that_pauses_for_long(what: &str) {
+    let cluster = Cluster::start(5);
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    let (before, lease) = (sets(&cluster), Lease::new());
+    for server in &cluster[..3] {
+        server.must(&["CLIENT", "PAUSE", "5000", what]);
     }
+    in_time(Duration::from_secs(4), || {
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
+    });
+    let silent = ["no answer", "not answered"];
+    assert_eq!(blames(&lease.message(), &addresses(&cluster[..3]), &silent), Ok(()));
+    if what == "WRITE" {
+        // Questions are answered, by those who do not owe an answer from before.
+        let stranger = connected(&cluster);
+        assert_eq!(stranger.is_locked("other"), Ok(false), "{}", stranger.message());
+    }
+    grants_come_and_go(&cluster, &before);
 }
 
 #[test]

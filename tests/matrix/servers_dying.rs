@@ -100,7 +100,7 @@ fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told()
     let rivals = Rivals::of(&cluster);
     cluster[..2].iter().for_each(Server::restart);
     rivals.both_hold();
-    cluster.wait_until_gone(RESOURCE);
+    rivals.nothing_is_left(&cluster);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
     let rivals = Rivals::of(&cluster);
     cluster[..2].iter().for_each(Server::restart);
     rivals.the_holder_is_told();
-    cluster.wait_until_gone(RESOURCE);
+    rivals.nothing_is_left(&cluster);
     rivals.the_rival_takes_it();
     assert_eq!(rivals.holders(), 1);
 }
@@ -126,6 +126,7 @@ fn s06_a_durable_server_has_the_lock_when_it_is_back() {
     }
     assert_eq!(rivals.held.token(), token);
     assert_eq!(rivals.holder.unlock(&rivals.held), REDLOCK_OK, "{}", rivals.held.message());
+    rivals.nothing_is_left(&cluster);
     cluster.iter().for_each(restart_with_keys);
     assert_eq!(cluster.having(RESOURCE), 0, "a release is durable, too");
 }
@@ -147,7 +148,7 @@ fn s07_a_majority_that_lost_the_end_of_its_file_lets_another_in_and_the_holder_i
             restart_with_keys(server);
         }
         rivals.both_hold();
-        cluster.wait_until_gone(RESOURCE);
+        rivals.nothing_is_left(&cluster);
     }
 }
 

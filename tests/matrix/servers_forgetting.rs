@@ -28,7 +28,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
 
         cluster[1..].iter().for_each(|server| _ = server.must(way));
         rivals.the_holder_is_told();
-        cluster.wait_until_gone(RESOURCE);
+        rivals.nothing_is_left(&cluster);
         // What was left elsewhere is not in the way of the next.
         cluster.iter().for_each(|server| _ = server.must(&["FLUSHALL"]));
         rivals.held = rivals.holder.take(RESOURCE, TTL);

@@ -39,7 +39,7 @@ fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released()
     the_holder_keeps_it(&rivals);
     assert!(!cluster[0].exists(RESOURCE));
     assert_eq!(manager.unlock(&rivals.held), REDLOCK_OK, "{}", rivals.held.message());
-    cluster.wait_until_gone(RESOURCE);
+    rivals.nothing_is_left(&cluster);
 
     // In the midst of an acquire: one grants, two have no room.
     (Fault::OUT_OF_MEMORY.mend)(&cluster[2]);
@@ -73,9 +73,13 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
         assert_eq!(manager.try_lock("other", TTL, 0, &refused), REDLOCK_UNREACHABLE);
         blames(&refused.message(), &addresses(&cluster[2..]), &["READONLY"])
     });
-    assert_eq!(manager.extend(&lease, TTL), REDLOCK_UNREACHABLE, "{}", lease.message());
+    // What it has for as long as is asked, it need not write: it then may say that it has it.
     cluster[0].restart();
-    wait_until("two are enough", || manager.extend(&lease, TTL) == REDLOCK_OK);
+    wait_until("two are enough", || {
+        let status = manager.extend(&lease, TTL);
+        assert!([REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
+        status == REDLOCK_OK && cluster[0].get(RESOURCE) == Some(lease.token())
+    });
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     nothing_is_left(&manager, &cluster, RESOURCE);
 }
@@ -304,13 +308,7 @@ fn s18_no_grant_is_lost_while_connections_are_killed_one_after_another() {
         done.store(true, Ordering::Relaxed);
         locked.expect("every lock is had, and none twice");
     });
-    for manager in [&rivals.holder, &rivals.rival] {
-        manager.connect_to_all();
-    }
-    wait_until("nothing is left", || {
-        let is_used = |it: &&Manager| it.is_locked("another") == Ok(false);
-        [&rivals.holder, &rivals.rival].iter().all(is_used) && cluster.having(RESOURCE) == 0
-    });
+    rivals.nothing_is_left(&cluster);
 }
 
 /// No error of a forgotten script ever reaches the caller.
