@@ -49,6 +49,10 @@ static RedLockStatus obey(const char *verb, int64_t number, int64_t wait_ms) {
     if (strcmp(verb, "unlock") == 0) {
         return RedLock_Unlock(manager, lease);
     }
+    if (strcmp(verb, "ask") == 0) {
+        bool locked;
+        return RedLock_IsLocked(manager, "another", &locked);
+    }
     if (strcmp(verb, "alert") == 0) {
         return RedLock_SetLogger(manager, stop_once, NULL);
     }

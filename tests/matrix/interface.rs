@@ -7,8 +7,7 @@ use crate::support::{Cluster, Program, Server};
 #[test]
 fn x01_bad_calls_by_the_thousand_leave_the_lock_alone_and_send_nothing() {
     let cluster = Cluster::start(3);
-    let urls: Vec<_> = cluster.iter().map(Server::url).collect();
-    let mut program = Program::compile("guest_misuse").start(&urls);
+    let mut program = Program::compile("guest_misuse").start(&cluster.urls());
     program.hears("held");
     cluster.wait_until_everywhere("held");
     let look = |server: &Server| (server.get("held"), statistics(server));

@@ -3,7 +3,7 @@
 
 use crate::support::program::Running;
 use crate::support::shim::Environment;
-use crate::support::{Cluster, Program, Server};
+use crate::support::{Cluster, Program};
 
 pub(crate) struct Client {
     running: Running,
@@ -25,8 +25,7 @@ pub(crate) struct Said {
 impl Client {
     /// One that is connected to all of the servers.
     pub(crate) fn start(cluster: &Cluster, environment: &Environment) -> Self {
-        let urls: Vec<_> = cluster.iter().map(Server::url).collect();
-        let mut running = Program::compile("obedient").start_in(environment, &urls);
+        let mut running = Program::compile("obedient").start_in(environment, &cluster.urls());
         running.hears("ready");
         Self { running }
     }

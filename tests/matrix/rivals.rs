@@ -71,11 +71,18 @@ impl Rivals {
         assert_eq!(status, REDLOCK_OK, "{}", self.wanted.message());
     }
 
-    /// Both ways to ask say that the lock is lost, and nothing of it comes back.
+    /// The holder asks, and is told that the lock is lost; extending it then changes nothing.
     #[track_caller]
     pub(crate) fn the_holder_is_told(&self) {
         assert_eq!(self.holder_confirms(), REDLOCK_LOST, "{}", self.held.message());
         assert!(!self.held.is_held());
+        assert_eq!(self.holder_extends(), REDLOCK_LOST, "{}", self.held.message());
+        assert_eq!((self.held.is_held(), self.held.remaining_ms()), (false, 0));
+    }
+
+    /// The holder extends, without having asked, and is told that the lock is lost.
+    #[track_caller]
+    pub(crate) fn the_holder_is_told_by_extending(&self) {
         assert_eq!(self.holder_extends(), REDLOCK_LOST, "{}", self.held.message());
         assert_eq!((self.held.is_held(), self.held.remaining_ms()), (false, 0));
     }

@@ -122,8 +122,7 @@ fn s03_what_a_process_that_was_killed_in_a_call_leaves_ends_with_its_ttl() {
     const SHORT_TTL: i64 = 1_500;
     let cluster = Cluster::start(3);
     let rival = connected(&cluster);
-    let urls: Vec<_> = cluster.iter().map(Server::url).collect();
-    let mut client = Program::compile("obedient").start(&urls);
+    let mut client = Program::compile("obedient").start(&cluster.urls());
     client.hears("ready");
     let before = sets(&cluster);
     cluster[..2].iter().for_each(Server::freeze);

@@ -108,7 +108,7 @@ fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
     let cluster = Cluster::start(3);
     let rivals = Rivals::of(&cluster);
     cluster[..2].iter().for_each(Server::restart);
-    rivals.the_holder_is_told();
+    rivals.the_holder_is_told_by_extending();
     rivals.nothing_is_left(&cluster);
     rivals.the_rival_takes_it();
     assert_eq!(rivals.holders(), 1);

@@ -40,6 +40,7 @@ fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released()
     assert!(!cluster[0].exists(RESOURCE));
     assert_eq!(manager.unlock(&rivals.held), REDLOCK_OK, "{}", rivals.held.message());
     rivals.nothing_is_left(&cluster);
+    lost_for_want_of_memory();
 
     // In the midst of an acquire: one grants, two have no room.
     (Fault::OUT_OF_MEMORY.mend)(&cluster[2]);
@@ -47,6 +48,17 @@ fn s12_without_memory_nothing_is_granted_and_what_is_held_is_kept_and_released()
     nothing_is_left(manager, &cluster, "new");
     cluster.iter().for_each(Fault::OUT_OF_MEMORY.mend);
     everything_works(manager, "new");
+}
+
+/// That it cannot be given again does not make a server's word less certain that it is gone.
+fn lost_for_want_of_memory() {
+    let cluster = Cluster::start(3);
+    let rivals = Rivals::of(&cluster);
+    for server in &cluster[..2] {
+        server.must(&["DEL", RESOURCE]);
+        (Fault::OUT_OF_MEMORY.strike)(server);
+    }
+    rivals.the_holder_is_told_by_extending();
 }
 
 fn the_holder_keeps_it(rivals: &Rivals) {
