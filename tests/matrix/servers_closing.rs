@@ -78,8 +78,9 @@ fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
     everything_works(&rivals.rival, &long);
 }
 
-/// Over a connection of its own, since those that are kept may be closed.
-fn clients(server: &Server) -> usize {
+/// Who is connected, and whoever asks: over a connection of its own, since those that are kept may be
+/// closed.
+pub(crate) fn clients(server: &Server) -> usize {
     let mut connection = Connection::open(&server.address()).expect("it can be reached");
     let list = connection.command(&["CLIENT", "LIST", "TYPE", "normal"]).expect("it answers");
     list.text().expect("a list").lines().count()
