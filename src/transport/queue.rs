@@ -101,7 +101,8 @@ impl Queue {
     /// Moves what waits to be sent into the outbox. From then on it counts as sent.
     pub(super) fn send(&mut self, outbox: &mut Vec<u8>, dialect: Dialect, now: Moment) {
         while let Some(mut entry) = self.unsent.pop_front() {
-            if entry.keep_until.is_some_and(|it| now >= it) {
+            // Whoever waits for the answer, and was kept from running since it asked, is owed one.
+            if entry.ticket.is_none() && entry.keep_until.is_some_and(|it| now >= it) {
                 continue;
             }
             outbox.extend_from_slice(entry.request.bytes(dialect, &mut self.pen));
@@ -308,6 +309,17 @@ mod tests {
         assert!(send(&mut queue, NOW.plus_ms(9_999)) > 0);
         queue.fail(|_, _| {});
         assert_eq!(send(&mut queue, NOW.plus_ms(10_000)), 0);
+    }
+
+    #[test]
+    fn a_release_that_is_waited_for_is_sent_however_late() {
+        let mut queue = Queue::new(SERVER);
+        queue.push(&request(Verb::Release), Some(TICKET), NOW);
+        queue.push(&request(Verb::Release), None, NOW);
+        send(&mut queue, NOW.plus_ms(10_000));
+        let told = settle(&mut queue, &[Value::Int(0)]).unwrap();
+        assert_eq!((told.ticket, told.answer), (Some(TICKET), Answer::Absent));
+        assert_eq!(settle(&mut queue, &[Value::Int(0)]), Err(Nonsense::Unwanted));
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl Scene {
             self.client.running().resume();
         }
         let said = self.client.tells();
-        self.is_the_rivals(&lease, taken_at_ms, &said, &format!("{order}, at moment {moment}"));
+        let when = format!("{order}, at moment {moment}");
+        assert_ne!(said.status, "REDLOCK_UNREACHABLE", "{when}: all servers answer: {said:?}");
+        self.is_the_rivals(&lease, taken_at_ms, &said, &when);
         (!within).then_some(said)
     }
 
