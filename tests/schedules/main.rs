@@ -48,11 +48,15 @@ mod token;
 #[path = "../../src/transport/mod.rs"]
 mod transport;
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod actor;
 mod client;
 mod clocks;
 mod coroutine;
 mod dice;
+mod differential;
 mod generate;
 mod network;
 mod play;

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 /// The library's scripts, by their text: a server does what it is sent. Whoever changes one teaches
 /// this server the new one, and has `differential` compare.
-const RELEASE: &str =
+pub(crate) const RELEASE: &str =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
-const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
+pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
     if v==ARGV[1] then \
     if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end \
     if v then return 2 end \
@@ -303,6 +303,9 @@ impl<'a> Command<'a, '_> {
     }
 
     fn set(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("set", true) {
+            return self.error(&why);
+        }
         let (key, value) = (self.words[1], self.words[2]);
         let (mut only_new, mut ttl_ms) = (false, None);
         let mut options = self.words[3..].iter();
@@ -317,9 +320,6 @@ impl<'a> Command<'a, '_> {
                 },
                 _ => return self.error("ERR syntax error"),
             }
-        }
-        if let Some(why) = self.write_refusal("set", true) {
-            return self.error(&why);
         }
         let found = self.store.find(self.session.database, key);
         let old = found.map(|it| tag(&self.store.keys[it].value));
@@ -388,6 +388,9 @@ impl<'a> Command<'a, '_> {
     }
 
     fn pexpire(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("pexpire", false) {
+            return self.error(&why);
+        }
         let Some(ttl_ms) = number(self.words[2]) else {
             return self.error("ERR value is not an integer or out of range");
         };
@@ -407,6 +410,9 @@ impl<'a> Command<'a, '_> {
     }
 
     fn del(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("del", false) {
+            return self.error(&why);
+        }
         let key = self.words[1];
         let found = self.store.find(self.session.database, key);
         let old = found.map(|it| tag(&self.store.keys.remove(it).value));
@@ -470,7 +476,9 @@ impl<'a> Command<'a, '_> {
             return Deed::Extend { key, value, done: false, repaired: false };
         }
         if self.store.refusal == Some(Refusal::NoPermLook) {
-            return self.script_error("NOPERM this user has no permissions to run 'pttl'");
+            return self.script_error(
+                "ERR The user executing the script can't run this command or subcommand",
+            );
         }
         if (0..ttl_ms).contains(&self.left_ms(found)) {
             if let Some(why) = self.write_refusal("pexpire", false) {
