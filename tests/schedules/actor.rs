@@ -8,6 +8,7 @@ use crate::lease::Lease;
 use crate::redlock::RedLock;
 use crate::schedule::{At, Call, RESOURCES, SLOTS, Step};
 use crate::store::tag;
+use crate::turns;
 use crate::verdicts::{Asked, Told};
 use crate::world::{self, START};
 
@@ -22,7 +23,7 @@ impl Actor {
     pub(crate) fn run(&self, steps: &[Step]) {
         let mut leases: [Lease; SLOTS] = Default::default();
         for step in steps {
-            world::sleep(step.pause);
+            turns::sleep(step.pause);
             if world::with(|world| world.clients[self.client].is_gone) {
                 return;
             }
@@ -149,7 +150,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
 
 /// Whether some server has it still, when what is under way has arrived.
 fn is_left(tag: Option<u64>) -> bool {
-    world::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
+    turns::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
     world::with(|world| {
         tag.is_some_and(|tag| world.servers.iter().any(|it| it.kept_until(tag) > world.now))
     })

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::commands::{EXTEND, RELEASE};
 use crate::dice::Dice;
-use crate::store::{Dialect, EXTEND, RELEASE, Refusal, Session, Store};
+use crate::store::{Dialect, Refusal, Session, Store};
 use crate::support::{Server, wait_until};
 
 const SEQUENCES: u64 = 60;

@@ -6,7 +6,7 @@ use crate::play::play;
 use crate::schedule::{Schedule, Sin, Weather};
 
 /// Plays no more than so many.
-const PLAYS_MAX: usize = 3_000;
+const PLAYS_MAX: usize = 1_500;
 
 /// The smallest that was found in which the same goes wrong.
 pub(crate) fn shrink(schedule: Schedule, is_it: &dyn Fn(&Rc<Schedule>) -> bool) -> Schedule {

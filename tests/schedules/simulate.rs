@@ -14,7 +14,10 @@ use crate::schedule::Schedule;
 use crate::shrink::{fails_like, shrink};
 
 /// Seeds are given out by so many.
-const SHARE: u64 = 256;
+const SHARE: u64 = 64;
+
+/// So many violations are enough.
+const ENOUGH: usize = 10;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
@@ -88,7 +91,7 @@ pub(crate) fn simulate(seeds: Range<u64>, threads: usize) -> Figures {
         let mut figures = Figures::default();
         loop {
             let first = next.fetch_add(SHARE, Ordering::Relaxed);
-            if first >= seeds.end || figures.violations.len() > 100 {
+            if first >= seeds.end || figures.violations.len() >= ENOUGH {
                 figures.took = processor_time();
                 return figures;
             }

@@ -119,6 +119,12 @@ impl World {
         if self.records.granted(tag) < self.clients[asked.client].quorum() {
             self.records.violate("a lock that no quorum granted");
         }
+        // Between its last look at the clock and the end of the call it may have been stopped.
+        let client = &self.clients[asked.client];
+        let is_over = told.valid_until <= client.read(self.now);
+        if is_over && client.callers == 1 && client.stopped == asked.stopped {
+            self.records.violate("a lock was granted that was over");
+        }
         self.records.holds.push(Hold {
             tag,
             client: asked.client,
@@ -139,6 +145,9 @@ impl World {
         let Some(hold) = self.records.hold(tag) else {
             return self.records.violate("a lock was extended that nobody had");
         };
+        if asked.tag == told.tag && told.valid_until < asked.valid_until {
+            return self.records.violate("an extension made a lock shorter");
+        }
         let is_alone = is_alone && hold.extensions == asked.extensions;
         if hold.releases > asked.releases {
             // It was released meanwhile, through another lease.

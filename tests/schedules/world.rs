@@ -7,16 +7,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write;
 use std::rc::Rc;
-use std::thread;
 
 use crate::client::Client;
-use crate::coroutine;
 use crate::dice::Dice;
 use crate::network::{Bell, Connection, Way, Wire};
 use crate::records::Records;
 use crate::schedule::{At, Schedule, Weather};
 use crate::server::Server;
-use crate::system::socket::Watched;
+use crate::turns::Caller;
 
 /// No schedule has so many, or it goes on for ever.
 const EVENTS_MAX: u64 = 300_000;
@@ -40,8 +38,8 @@ pub(crate) struct World {
     pub(crate) callers: Vec<Caller>,
     due: BinaryHeap<Reverse<Due>>,
     pub(crate) events: u64,
-    running: Option<usize>,
-    turns: Dice,
+    pub(crate) running: Option<usize>,
+    pub(crate) turns: Dice,
 }
 
 /// Something that happens.
@@ -75,30 +73,6 @@ struct Due {
     event: Event,
 }
 
-/// A thread of a client.
-pub(crate) struct Caller {
-    pub(crate) client: usize,
-    /// Counts its pauses.
-    pause: u64,
-    state: State,
-    watched: Vec<Watched>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Running,
-    /// Until its time is over.
-    Resting,
-    /// Until something that it watches is ready, too.
-    Watching,
-    /// Until somebody gives this signal.
-    Waiting {
-        signal: usize,
-    },
-    /// It will go on in a moment.
-    Woken,
-}
-
 thread_local! {
     static WORLD: RefCell<Option<Box<World>>> = const { RefCell::new(None) };
 }
@@ -118,51 +92,6 @@ pub(crate) fn set(world: World) {
 /// Ends it.
 pub(crate) fn take() -> Option<Box<World>> {
     WORLD.with_borrow_mut(Option::take)
-}
-
-/// The caller that runs has come to where the system might stop it.
-pub(crate) fn step() {
-    if with(World::take_step) {
-        coroutine::pause();
-    }
-}
-
-/// The other callers of the same client may run first.
-pub(crate) fn take_turns() {
-    if with(World::take_turn) {
-        coroutine::pause();
-    }
-}
-
-/// Stops the caller that runs, which has said why.
-pub(crate) fn pause() {
-    coroutine::pause();
-}
-
-/// Stops the caller that runs for so long.
-pub(crate) fn sleep(ns: i64) {
-    with(|world| {
-        let until = world.now + ns;
-        world.rest(State::Resting, Some(until));
-    });
-    coroutine::pause();
-}
-
-/// Stops the caller that runs until somebody signals.
-pub(crate) fn wait_for(signal: usize) {
-    with(|world| world.rest(State::Waiting { signal }, None));
-    coroutine::pause();
-}
-
-/// Lets those callers of the same client go on that wait for it.
-pub(crate) fn signal(signal: usize) {
-    with(|world| {
-        for caller in 0..world.callers.len() {
-            if world.callers[caller].state == (State::Waiting { signal }) {
-                world.wake(caller);
-            }
-        }
-    });
 }
 
 impl World {
@@ -231,144 +160,6 @@ impl World {
     /// Whether nothing will ever happen again.
     pub(crate) fn is_over(&self) -> bool {
         self.due.is_empty()
-    }
-
-    /// A new caller, who goes on so much later.
-    pub(crate) fn add_caller(&mut self, client: usize) -> usize {
-        let caller = self.callers.len();
-        let watched = Vec::new();
-        self.callers.push(Caller { client, pause: 1, state: State::Resting, watched });
-        self.clients[client].callers += 1;
-        self.at(self.now, Event::GoOn { caller, pause: 1 });
-        caller
-    }
-
-    /// Whether it is time. A client that is stopped goes on with nothing.
-    fn goes_on(&mut self, caller: usize, pause: u64) -> bool {
-        let it = &mut self.callers[caller];
-        if it.pause != pause || it.state == State::Running {
-            return false;
-        }
-        let stopped_until = self.clients[it.client].stopped_until;
-        if stopped_until > self.now {
-            self.at(stopped_until, Event::GoOn { caller, pause });
-            return false;
-        }
-        it.state = State::Running;
-        self.running = Some(caller);
-        true
-    }
-
-    pub(crate) fn stop_running(&mut self) {
-        self.running = None;
-    }
-
-    /// The caller that runs.
-    pub(crate) fn current(&self) -> Option<usize> {
-        self.running
-    }
-
-    pub(crate) fn current_client(&self) -> Option<usize> {
-        self.running.map(|it| self.callers[it].client)
-    }
-
-    fn rest(&mut self, state: State, until: Option<i64>) {
-        let Some(caller) = self.running else { panic!("nobody runs who could wait") };
-        let it = &mut self.callers[caller];
-        it.state = state;
-        it.pause += 1;
-        let pause = it.pause;
-        if let Some(until) = until {
-            self.at(until, Event::GoOn { caller, pause });
-        }
-    }
-
-    /// It goes on in a moment.
-    pub(crate) fn wake(&mut self, caller: usize) {
-        let it = &mut self.callers[caller];
-        if matches!(it.state, State::Running | State::Woken) {
-            return;
-        }
-        it.state = State::Woken;
-        it.pause += 1;
-        let pause = it.pause;
-        let most = self.weather.wake;
-        let later = if most > 0 { self.turns.between(0, most) } else { 0 };
-        self.at(self.now + later, Event::GoOn { caller, pause });
-    }
-
-    /// Returns whether it stops.
-    fn take_step(&mut self) -> bool {
-        let Some(client) = self.current_client() else { return false };
-        if thread::panicking() {
-            return false;
-        }
-        let Some(hitch) = self.clients[client].take_step() else { return false };
-        let Some(lasts) = hitch.lasts else {
-            self.say(|world| format!("{} ends at its step {}", world.who(), hitch.step));
-            self.crash(client, false);
-            return false;
-        };
-        self.say(|world| format!("{} is stopped for {}", world.who(), At(lasts)));
-        self.stop(client, lasts);
-        self.rest(State::Resting, Some(self.now));
-        true
-    }
-
-    fn take_turn(&mut self) -> bool {
-        let Some(client) = self.current_client() else { return false };
-        let has_company = self.clients[client].callers > 1 && !self.clients[client].is_gone;
-        if !has_company || thread::panicking() || !self.turns.once_in(3) {
-            return false;
-        }
-        let later = self.turns.between(0, 20_000);
-        self.rest(State::Resting, Some(self.now + later));
-        true
-    }
-
-    /// Whether there is no need to wait. If there is, the caller that runs is about to.
-    pub(crate) fn look(&mut self, watched: &mut [Watched], until: i64) -> bool {
-        let Some(caller) = self.running else { return true };
-        let client = self.callers[caller].client;
-        if self.clients[client].is_gone {
-            self.clients[client].skip_to(until);
-        }
-        if self.note_ready(watched) || self.clients[client].read(self.now) >= until {
-            return true;
-        }
-        let until = self.clients[client].clock.when(until);
-        self.callers[caller].watched.clear();
-        self.callers[caller].watched.extend_from_slice(watched);
-        self.rest(State::Watching, Some(until));
-        false
-    }
-
-    /// Notes what is ready. Returns whether something is.
-    pub(crate) fn note_ready(&self, watched: &mut [Watched]) -> bool {
-        let mut is_ready = false;
-        for it in watched {
-            it.revents = 0;
-            if let Ok(which) = usize::try_from(it.fd) {
-                it.revents = self.readiness(which, it.events & libc::POLLOUT != 0);
-                is_ready |= it.revents != 0;
-            }
-        }
-        is_ready
-    }
-
-    /// Something may be ready: who watches it goes on.
-    pub(crate) fn notice(&mut self, client: usize, which: usize) {
-        for caller in 0..self.callers.len() {
-            let it = &self.callers[caller];
-            if it.client != client || it.state != State::Watching {
-                continue;
-            }
-            let watched = it.watched.iter().find(|it| usize::try_from(it.fd) == Ok(which));
-            let for_writing = |it: &Watched| it.events & libc::POLLOUT != 0;
-            if watched.is_some_and(|it| self.readiness(which, for_writing(it)) != 0) {
-                self.wake(caller);
-            }
-        }
     }
 
     pub(crate) fn clock_of_current(&self) -> i64 {

@@ -1,12 +1,12 @@
 //! The clock of the client that runs.
 
 use crate::moment::Moment;
-use crate::world;
+use crate::{turns, world};
 
 /// Now, by that clock. The client may be kept from running before it looks, and after it.
 pub(crate) fn now() -> Moment {
-    world::step();
+    turns::step();
     let shown = world::with(|world| world.clock_of_current());
-    world::step();
+    turns::step();
     Moment::from_nanos(shown)
 }

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 
 use crate::moment::Moment;
-use crate::world;
+use crate::{turns, world};
 
 /// What a forked child would look for. Nobody forks here.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Socket(usize);
 
 impl Socket {
     pub(crate) fn to_address(address: SocketAddr, _visible: &Visible) -> io::Result<Self> {
-        world::step();
+        turns::step();
         Ok(Self(world::with(|world| world.connect(address.port()))))
     }
 
@@ -43,12 +43,12 @@ impl Socket {
     }
 
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        world::step();
+        turns::step();
         world::with(|world| world.send(self.0, bytes))
     }
 
     pub(crate) fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
-        world::step();
+        turns::step();
         world::with(|world| world.receive(self.0, room))
     }
 
@@ -79,7 +79,7 @@ impl Waker {
     }
 
     pub(crate) fn wake(&self) {
-        world::take_turns();
+        turns::take_turns();
         world::with(|world| world.ring(self.0));
     }
 
@@ -103,10 +103,10 @@ pub(crate) fn watch(fd: RawFd, for_writing: bool) -> Watched {
 
 /// Plays the world until something is ready, or the clock of the client that runs shows `until`.
 pub(crate) fn poll(watched: &mut [Watched], until: Moment, _now: Moment) {
-    world::step();
+    turns::step();
     if !world::with(|world| world.look(watched, until.as_nanos())) {
-        world::pause();
+        turns::pause();
         world::with(|world| world.note_ready(watched));
     }
-    world::step();
+    turns::step();
 }

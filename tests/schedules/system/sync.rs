@@ -6,7 +6,7 @@ pub(crate) use std::sync::{Arc, PoisonError};
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockError, TryLockResult};
 
-use crate::world;
+use crate::turns;
 
 pub(crate) struct Mutex<T> {
     inner: sync::Mutex<T>,
@@ -26,12 +26,12 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        world::take_turns();
+        turns::take_turns();
         loop {
             match self.try_lock() {
                 Err(TryLockError::WouldBlock) => {
                     self.waiting.fetch_add(1, Ordering::Relaxed);
-                    world::wait_for(self.name());
+                    turns::wait_for(self.name());
                     self.waiting.fetch_sub(1, Ordering::Relaxed);
                 }
                 Ok(guard) => return Ok(guard),
@@ -76,7 +76,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         self.inner = None;
         if self.mutex.waiting.load(Ordering::Relaxed) > 0 {
-            world::signal(self.mutex.name());
+            turns::signal(self.mutex.name());
         }
     }
 }
@@ -94,15 +94,15 @@ impl Condvar {
     pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let mutex = guard.mutex;
         drop(guard);
-        world::wait_for((&raw const *self).addr());
+        turns::wait_for((&raw const *self).addr());
         mutex.lock()
     }
 
     pub(crate) fn notify_one(&self) {
-        world::signal((&raw const *self).addr());
+        turns::signal((&raw const *self).addr());
     }
 }
 
 pub(crate) fn yield_now() {
-    world::take_turns();
+    turns::take_turns();
 }
