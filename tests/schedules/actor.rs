@@ -125,6 +125,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
     if settings.and_then(|()| actor.manager.set_retry(3, 20)).is_err() {
         violate("it does not take its settings".to_owned());
     }
+    clear_up(actor);
     for resource in 0..resources {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
@@ -146,6 +147,30 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
             }
         }
     }
+}
+
+/// What is left of locks that were released, or not had, is cleared up by the calls that follow: a
+/// server that refused releases is asked again now and then.
+fn clear_up(actor: &Actor) {
+    let must = world::with(|world| world.clears_up(actor.client));
+    if !must {
+        return;
+    }
+    for _ in 0..2 {
+        let _ = actor.manager.connect(0);
+        turns::sleep(250 * MS);
+    }
+    world::with(|world| {
+        let mut spent = world.records.spent(actor.client);
+        let is_left = |tag: &u64| world.servers.iter().any(|it| it.kept_until(*tag) > world.now);
+        let left = spent.find(is_left);
+        drop(spent);
+        if let Some(tag) = left {
+            let words = format!("client {}: something is left of a lock", actor.client);
+            world.say(|_| format!("== <{:04x}> is left", tag & 0xFFFF));
+            world.records.violate(words);
+        }
+    });
 }
 
 /// Whether some server has it still, when what is under way has arrived.

@@ -21,6 +21,9 @@ pub(crate) struct Client {
     /// soon, all its time passes at once.
     pub(crate) is_gone: bool,
     skipped_to: i64,
+    /// It has given a connection up with something on its way, which may arrive after what is sent
+    /// over the next one.
+    pub(crate) may_be_late: bool,
 }
 
 impl Client {
@@ -36,6 +39,7 @@ impl Client {
             stopped: 0,
             is_gone: false,
             skipped_to: 0,
+            may_be_late: false,
         }
     }
 

@@ -2,6 +2,7 @@
 //! `differential` holds it against a real one.
 
 use std::fmt::Write;
+use std::io;
 
 use crate::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
 
@@ -14,6 +15,9 @@ pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
     if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end \
     if v then return 2 end \
     redis.pcall('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) return 0";
+
+/// The longest name of a command.
+const NAME_MAX: usize = 16;
 
 /// A command as it is carried out.
 pub(crate) struct Command<'a, 'b> {
@@ -31,7 +35,11 @@ pub(crate) fn is_talk(name: &[u8]) -> bool {
 
 impl<'a> Command<'a, '_> {
     pub(crate) fn run(&mut self) -> Deed<'a> {
-        let name = self.words[0].to_ascii_uppercase();
+        let mut name = [0; NAME_MAX];
+        let length = self.words[0].len().min(NAME_MAX);
+        name[..length].copy_from_slice(&self.words[0][..length]);
+        name.make_ascii_uppercase();
+        let name = &name[..length];
         if self.store.password.is_some() && !self.session.is_known && name != b"AUTH" {
             return self.error("NOAUTH Authentication required.");
         }
@@ -39,7 +47,7 @@ impl<'a> Command<'a, '_> {
             Some(Refusal::Loading) if name != b"AUTH" => {
                 return self.error("LOADING Redis is loading the dataset in memory");
             }
-            Some(Refusal::Busy) if !is_talk(&name) => {
+            Some(Refusal::Busy) if !is_talk(name) => {
                 return self.error(
                     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
                      SHUTDOWN NOSAVE.",
@@ -48,7 +56,7 @@ impl<'a> Command<'a, '_> {
             _ => {}
         }
         let words = self.words.len();
-        match &name[..] {
+        match name {
             b"PING" if words == 1 => self.say("+PONG\r\n"),
             b"AUTH" if words > 1 => self.log_in(),
             b"SELECT" if words == 2 => self.select(),
@@ -65,10 +73,10 @@ impl<'a> Command<'a, '_> {
             b"DELEX" if self.store.dialect == Dialect::Delex && words == 4 => {
                 self.own_delete(self.words[3])
             }
-            b"DELIFEQ" if self.store.dialect == Dialect::Delifeq => self.wrong_number(&name),
-            b"DELEX" if self.store.dialect == Dialect::Delex => self.wrong_number(&name),
+            b"DELIFEQ" if self.store.dialect == Dialect::Delifeq => self.wrong_number(name),
+            b"DELEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
             b"DELIFEQ" | b"DELEX" => self.unknown(),
-            _ => self.wrong_number(&name),
+            _ => self.wrong_number(name),
         }
     }
 
@@ -84,9 +92,7 @@ impl<'a> Command<'a, '_> {
     }
 
     fn integer(&mut self, number: i64) {
-        let mut words = String::new();
-        let _ = write!(words, ":{number}\r\n");
-        self.say(&words);
+        let _ = io::Write::write_fmt(self.out, format_args!(":{number}\r\n"));
     }
 
     fn wrong_number(&mut self, name: &[u8]) -> Deed<'a> {

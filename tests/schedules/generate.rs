@@ -149,25 +149,35 @@ impl Maker {
         }
     }
 
+    /// Now and then until right before a lock of this TTL has no validity left.
+    fn pause_within(&mut self, ttl_ms: Option<i64>) -> i64 {
+        let validity = ttl_ms.map(|it| it * MS - (it as f64 * self.drift) as i64 * MS - 2 * MS);
+        match validity.filter(|_| self.dice.once_in(4)) {
+            Some(validity) => (validity - self.ms(0, 6)).max(0),
+            None => self.pause(),
+        }
+    }
+
     fn steps(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         let count = self.dice.between(1, if self.clients > 3 { 5 } else { 8 }) as usize;
         while steps.len() < count {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
-            let mut add = |maker: &mut Self, call| {
-                steps.push(Step { pause: maker.pause(), call, slot, resource });
-            };
+            let mut add = |pause, call| steps.push(Step { pause, call, slot, resource });
             let take = self.take();
-            add(self, take);
+            let mut ttl_ms = take.ttl_ms();
+            add(self.pause(), take);
             while self.dice.once_in(2) {
                 let keep = self.keep();
-                add(self, keep);
+                add(self.pause_within(ttl_ms), keep);
+                ttl_ms = keep.ttl_ms().or(ttl_ms);
             }
-            match self.dice.below(10) {
-                0 => add(self, Call::Forget),
-                1 => add(self, Call::IsLocked),
-                _ => add(self, Call::Unlock),
-            }
+            let last = match self.dice.below(10) {
+                0 => Call::Forget,
+                1 => Call::IsLocked,
+                _ => Call::Unlock,
+            };
+            add(self.pause_within(ttl_ms), last);
         }
         steps
     }

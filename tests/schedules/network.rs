@@ -283,6 +283,7 @@ impl World {
         }
         let (client, server) = (it.client, it.server);
         let end = if it.read < it.inbox.len() { End::Reset } else { End::Closed };
+        self.clients[client].may_be_late |= it.pipes[0].bytes > 0 || !it.received.is_empty();
         self.say(|_| {
             format!("client {client} closes its connection to server {server} (#{socket})")
         });

@@ -93,9 +93,9 @@ fn assert_bites(sin: Sin) {
     let seed = found.unwrap_or_else(|| panic!("{sin:?} is not found out"));
     let whole = schedule(seed, Wish::This(sin));
     let parts = whole.parts().len();
-    let smallest = shrink(whole, &overlaps);
-    println!("seed {seed}: {parts} parts, {} are left", smallest.parts().len());
-    println!("{}", simulate::story_of(&Rc::new(smallest)));
+    let smallest = Rc::new(shrink(whole, &overlaps));
+    assert!(overlaps(&smallest) && smallest.parts().len() < parts, "{smallest}");
+    println!("{}", simulate::story_of(&smallest));
 }
 
 fn tell_first(figures: &simulate::Figures) {

@@ -152,6 +152,17 @@ impl Records {
         self.tokens.iter().any(|it| seen(it) >= count)
     }
 
+    /// The tokens of a client that no lock has any more: of attempts that came to nothing, and of
+    /// locks that it has released.
+    pub(crate) fn spent(&self, client: usize) -> impl Iterator<Item = u64> {
+        let holds = &self.holds;
+        let is_spent = move |tag: &u64| {
+            let hold = holds.iter().rfind(|it| it.tag == *tag);
+            hold.is_none_or(|it| it.releases > 0)
+        };
+        self.tokens.iter().filter(move |it| it.client == client).map(|it| it.tag).filter(is_spent)
+    }
+
     pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut Hold> {
         self.holds.iter_mut().rfind(|it| it.tag == tag)
     }

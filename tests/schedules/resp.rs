@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// No request has more words.
+pub(crate) const WORDS_MAX: usize = 16;
+
 /// The next request in `bytes`: where its words are, and where it ends. None if it is not there as a
 /// whole; an error if it is no request.
 pub(crate) fn parse(bytes: &[u8], words: &mut Vec<Range<usize>>) -> Result<Option<usize>, ()> {

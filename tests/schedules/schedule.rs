@@ -114,6 +114,19 @@ pub(crate) enum Call {
     Forget,
 }
 
+impl Call {
+    /// The TTL that it asks for, if it does.
+    pub(crate) fn ttl_ms(self) -> Option<i64> {
+        match self {
+            Self::Lock { ttl_ms }
+            | Self::TryLock { ttl_ms, .. }
+            | Self::Continue { ttl_ms }
+            | Self::Extend { ttl_ms } => Some(ttl_ms),
+            _ => None,
+        }
+    }
+}
+
 /// At its step of this number, where a client might as well be stopped by the system, it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hitch {
@@ -267,14 +280,7 @@ impl Schedule {
     /// The longest TTL that it asks for.
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
         let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        let ttl_ms = |it: &Step| match it.call {
-            Call::Lock { ttl_ms }
-            | Call::TryLock { ttl_ms, .. }
-            | Call::Continue { ttl_ms }
-            | Call::Extend { ttl_ms } => ttl_ms,
-            _ => 0,
-        };
-        steps.map(ttl_ms).max().unwrap_or(0)
+        steps.filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
     }
 
     /// By how much keys may live longer than by their TTL, for the clocks of their servers.

@@ -62,14 +62,19 @@ impl World {
             return;
         }
         let mut received = mem::take(&mut self.connections[connection].received);
-        let (mut out, mut words) = (Vec::new(), Vec::new());
+        let mut ranges = mem::take(&mut self.ranges);
+        let mut out = Vec::new();
         let mut done = 0;
         loop {
-            match resp::parse(&received[done..], &mut words) {
+            match resp::parse(&received[done..], &mut ranges) {
                 Ok(Some(length)) => {
                     let request = &received[done..done + length];
-                    let words: Vec<&[u8]> = words.iter().map(|it| &request[it.clone()]).collect();
-                    self.execute(connection, &words, &mut out);
+                    let mut words = [&request[..0]; resp::WORDS_MAX];
+                    for (word, range) in words.iter_mut().zip(&ranges) {
+                        *word = &request[range.clone()];
+                    }
+                    let count = ranges.len().min(resp::WORDS_MAX);
+                    self.execute(connection, &words[..count], &mut out);
                     done += length;
                 }
                 Ok(None) => break,
@@ -79,6 +84,7 @@ impl World {
                 }
             }
         }
+        self.ranges = ranges;
         received.drain(..done);
         self.connections[connection].received = received;
         if !out.is_empty() {

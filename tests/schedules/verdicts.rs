@@ -224,6 +224,13 @@ impl World {
         }
     }
 
+    /// Whether a client can have told all servers by the end what to delete, and in the right order.
+    pub(crate) fn clears_up(&self, client: usize) -> bool {
+        let is_quiet = |it: &Fault| matches!(it.what, What::Kill { quietly: true, .. });
+        let client = &self.clients[client];
+        !client.may_be_late && !client.is_gone && !self.schedule.faults.iter().any(is_quiet)
+    }
+
     /// When nothing goes wrong any more: how long a lock may be waited for at most.
     pub(crate) fn longest_wait_ms(&self, client: usize, ttl_ms: i64) -> i64 {
         let plan = &self.schedule.clients[client];

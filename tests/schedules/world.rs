@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write;
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::client::Client;
@@ -36,6 +37,8 @@ pub(crate) struct World {
     /// What has happened, if somebody wants to know.
     pub(crate) story: Option<String>,
     pub(crate) callers: Vec<Caller>,
+    /// Kept for its memory.
+    pub(crate) ranges: Vec<Range<usize>>,
     due: BinaryHeap<Reverse<Due>>,
     pub(crate) events: u64,
     pub(crate) running: Option<usize>,
@@ -112,6 +115,7 @@ impl World {
             weather: schedule.weather.clone(),
             story: None,
             callers: Vec::new(),
+            ranges: Vec::new(),
             due: BinaryHeap::new(),
             events: 0,
             running: None,
