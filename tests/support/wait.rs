@@ -2,10 +2,12 @@
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use std::{panic, thread};
+use std::{env, panic, thread};
 
 /// Far more than anything here takes, also on a machine that is busy with other work.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Seconds instead of it, for whoever runs tests that are to fail.
+const PATIENCE: &str = "REDLOCK_TEST_PATIENCE";
 const STEP: Duration = Duration::from_millis(3);
 
 /// Returns as soon as `condition` holds. `what` is said when it never does.
@@ -18,8 +20,9 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 #[track_caller]
 pub(crate) fn wait_until_ok(what: &str, mut condition: impl FnMut() -> Result<(), String>) {
     let start = Instant::now();
+    let limit = limit();
     while let Err(words) = condition() {
-        assert!(start.elapsed() < LIMIT, "waited for {LIMIT:?} in vain: {what} {words}");
+        assert!(start.elapsed() < limit, "waited for {limit:?} in vain: {what} {words}");
         thread::sleep(STEP);
     }
 }
@@ -37,8 +40,13 @@ pub(crate) fn finishes<T: Send + 'static>(
         let _ = done.send(());
         result
     });
-    if let Err(mpsc::RecvTimeoutError::Timeout) = end.recv_timeout(LIMIT) {
-        panic!("still running after {LIMIT:?}: {what}");
+    if let Err(mpsc::RecvTimeoutError::Timeout) = end.recv_timeout(limit()) {
+        panic!("still running after {:?}: {what}", limit());
     }
     running.join().unwrap_or_else(|words| panic::resume_unwind(words))
+}
+
+fn limit() -> Duration {
+    let seconds = env::var(PATIENCE).ok().and_then(|it| it.parse().ok());
+    seconds.map_or(LIMIT, Duration::from_secs)
 }
