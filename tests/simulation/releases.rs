@@ -156,3 +156,15 @@ fn an_acquire_is_never_sent_twice() {
         assert_eq!(tokens.last().copied(), lease.token());
     }
 }
+
+/// A quorum is up in no time, and a lock would be had in less than it takes the third to follow.
+#[test]
+fn a_server_that_is_about_to_be_connected_is_asked_too() {
+    let cluster = Cluster::new(3);
+    *cluster.weather.borrow_mut() = Box::new(|_| Trip { there: MS / 4, ..Trip::ms(0, 0) });
+    cluster.freeze(2);
+    cluster.after_ms(3, |world| world.thaw(2));
+    let lease = cluster.client().take("r", LONG);
+    cluster.run_ms(10);
+    assert_eq!(cluster.having("r", &token(&lease)), 3);
+}

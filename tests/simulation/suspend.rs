@@ -124,3 +124,21 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
     }
     assert_eq!(too_slow, 1);
 }
+
+/// Past the end that the lock had, and past the one that it would be given.
+#[test]
+fn extensions_that_are_looked_at_too_late_are_lost() {
+    let mut lost = Vec::new();
+    for nth in 1..=8 {
+        let (cluster, client, mut lease) = locked();
+        cluster.peer(client.me).stall = Some(stall_once(nth, TTL * MS));
+        // Else it was held up when it knew the outcome.
+        if client.extend(&mut lease, TTL) == Err(Status::Lost) {
+            assert_eq!(lease.token(), None);
+            cluster.run_ms(10);
+            assert_eq!(cluster.having_any("r"), 0);
+            lost.push(nth);
+        }
+    }
+    assert_eq!(lost, [1, 2], "before it asks, and when it has the answers");
+}

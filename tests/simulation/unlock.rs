@@ -91,6 +91,22 @@ fn servers_that_were_down_are_told_when_they_are_back() {
 }
 
 #[test]
+fn a_release_is_kept_for_as_long_as_an_extension_may_have_made_the_key_live() {
+    let (cluster, client, mut lease) = locked(3);
+    assert_eq!(client.extend(&mut lease, 6 * LONG), Ok(()));
+    cluster.kill(0);
+    cluster.kill(1);
+    assert_eq!(client.unlock(&mut lease), Err(Status::Unreachable));
+    cluster.run_ms(3 * LONG);
+    cluster.start(0);
+    cluster.start(1);
+    assert_eq!(cluster.having_any("r"), 2);
+    assert_eq!(client.is_locked("another"), Ok(false));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+#[test]
 fn a_release_under_way_on_a_lost_connection_is_made_up_for() {
     for is_swallowed in [true, false] {
         let (cluster, client, mut lease) = locked(3);
