@@ -63,6 +63,7 @@ pub(crate) fn random(entropy: &impl Entropy) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Status;
     use crate::system::entropy::SystemEntropy;
 
     #[test]
@@ -77,6 +78,29 @@ mod tests {
     fn each_draw_is_another() {
         let first = Token::draw(&SystemEntropy).unwrap();
         assert_ne!(first, Token::draw(&SystemEntropy).unwrap());
+    }
+
+    /// A source that gives nothing but ones, or nothing at all.
+    struct Source(Result<u8, Status>);
+
+    impl Entropy for Source {
+        fn fill(&self, bytes: &mut [u8]) -> Result<(), Error> {
+            bytes.fill(self.0.map_err(|it| Error::new(it, "no"))?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_digit_is_drawn() {
+        assert_eq!(Token::draw(&Source(Ok(0xFF))).unwrap().as_str(), "F".repeat(40));
+        assert_eq!(random(&Source(Ok(0xFF))).unwrap(), u64::MAX);
+    }
+
+    #[test]
+    fn without_randomness_there_is_no_token() {
+        let none = Source(Err(Status::Internal));
+        assert_eq!(Token::draw(&none).unwrap_err().status(), Status::Internal);
+        assert_eq!(random(&none).unwrap_err().status(), Status::Internal);
     }
 
     #[test]

@@ -262,3 +262,66 @@ impl<T: Tally> Call<T> {
         self.tally.as_mut().is_some_and(|it| it.handle_answer(server, answer, now))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::endpoint::Endpoint;
+    use crate::transport::server::Delivery;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+
+    /// So many answers are enough.
+    struct Enough(usize);
+
+    impl Tally for Enough {
+        fn handle_answer(&mut self, _: usize, _: Answer, _: Moment) -> bool {
+            self.0 = self.0.saturating_sub(1);
+            self.0 == 0
+        }
+    }
+
+    fn calls_to_three() -> Calls<Enough> {
+        let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
+        let server = |it| Server::new(it, endpoint.clone(), Arc::default());
+        Calls::new((0..3).map(server).collect(), -1)
+    }
+
+    fn ask(calls: &mut Calls<Enough>, tally: Enough) -> Ticket {
+        let ticket = calls.open(0, NOW, NOW);
+        assert!(calls.give(ticket, tally, (NOW, Moment::NEVER), |_, _| {}));
+        ticket
+    }
+
+    fn bring(calls: &mut Calls<Enough>, ticket: Ticket, servers: usize) {
+        let answer = |server| Delivery { ticket, server, answer: Answer::Done, sent: true };
+        calls.news.deliveries.extend((0..servers).map(answer));
+        calls.deliver(NOW);
+    }
+
+    #[test]
+    fn what_comes_along_with_the_last_answer_that_is_needed_still_tells_who_was_asked() {
+        let mut calls = calls_to_three();
+        let ticket = ask(&mut calls, Enough(2));
+        bring(&mut calls, ticket, 3);
+        let sent = calls.next_end().map(|(place, call)| (place, call.sent));
+        assert_eq!(sent, Some((0, Servers::first(3))));
+        assert!(calls.next_end().is_none());
+    }
+
+    #[test]
+    fn what_comes_too_late_is_not_told_to_the_next_call_in_its_place() {
+        let mut calls = calls_to_three();
+        let early = ask(&mut calls, Enough(1));
+        bring(&mut calls, early, 1);
+        assert!(calls.next_end().is_some());
+        let late = ask(&mut calls, Enough(1));
+        bring(&mut calls, early, 3);
+        calls.call_off(early);
+        calls.set_until(early, NOW);
+        assert!(calls.next_end().is_none());
+        assert_eq!(calls.calls[0].as_ref().map(|it| it.until), Some(Moment::NEVER));
+        bring(&mut calls, late, 1);
+        assert!(calls.next_end().is_some());
+    }
+}

@@ -363,3 +363,39 @@ fn error_words(error: &io::Error) -> String {
         None => words,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+
+    fn link() -> Link {
+        Link::new(Endpoint::parse("127.0.0.1", 1).unwrap(), Arc::default())
+    }
+
+    fn fail(link: &mut Link) -> Option<Change> {
+        link.break_off("closed".to_owned(), NOW)
+    }
+
+    #[test]
+    fn what_a_connection_did_not_take_is_not_for_the_next() {
+        let mut link = link();
+        link.outbox.extend(b"the rest of a request");
+        fail(&mut link);
+        assert!(link.outbox.is_empty());
+    }
+
+    #[test]
+    fn who_needs_a_server_that_is_down_tries_it_again_but_not_at_once() {
+        let mut link = link();
+        link.tried_at = Some(NOW);
+        // So often that the pause is long.
+        (0..9).for_each(|_| drop(fail(&mut link)));
+        let gap = NOW.plus_ms(RETRY_GAP_MS);
+        link.hurry(NOW.plus_ms(RETRY_GAP_MS - 1));
+        assert!(link.next_due() > gap);
+        link.hurry(gap);
+        assert_eq!(link.next_due(), gap);
+    }
+}
