@@ -69,22 +69,27 @@ fn extend_after_the_end_is_lost_and_touches_nobody() {
     assert!(cluster.iter().all(|server| server.pttl("r") <= TTL), "{}", cluster.describe("r"));
 }
 
+/// Whether or not it was asked first: after a confirmation that failed, no server is asked any more.
 #[test]
 fn extend_of_a_lock_that_was_taken_over_is_lost_and_touches_nobody() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
-    let lease = manager.take("r", TTL);
-    cluster.wait_until_everywhere("r");
-    for server in &cluster[..2] {
-        server.must(&["SET", "r", "theirs", "PX", "600000"]);
-    }
-    assert_eq!(manager.confirm(&lease, 0), REDLOCK_LOST);
-    assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_LOST);
-    is_empty(&lease);
-    wait_until("what is left of ours is released", || !cluster[2].exists("r"));
-    for server in &cluster[..2] {
-        assert_eq!(server.get("r").as_deref(), Some("theirs"));
-        assert!(server.pttl("r") <= TTL);
+    for (resource, asks_first) in [("r", false), ("asked", true)] {
+        let lease = manager.take(resource, TTL);
+        cluster.wait_until_everywhere(resource);
+        for server in &cluster[..2] {
+            server.must(&["SET", resource, "theirs", "PX", "600000"]);
+        }
+        if asks_first {
+            assert_eq!(manager.confirm(&lease, 0), REDLOCK_LOST);
+        }
+        assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_LOST);
+        is_empty(&lease);
+        wait_until("what is left of ours is released", || !cluster[2].exists(resource));
+        for server in &cluster[..2] {
+            assert_eq!(server.get(resource).as_deref(), Some("theirs"));
+            assert!(server.pttl(resource) <= TTL);
+        }
     }
 }
 

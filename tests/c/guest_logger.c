@@ -55,6 +55,7 @@ static void look_at_the_lease(int32_t level, const char *line, void *data) {
     (void)RedLockLease_IsHeld(in_use);
     CHECK(RedLockLease_RemainingMs(in_use) <= TTL_MS);
     CHECK(RedLockLease_Resource(in_use) != NULL);
+    CHECK(RedLock_Unlock(manager, in_use) == REDLOCK_INVALID_ARGUMENT);
 }
 
 static void locks(int least_lines) {

@@ -5,6 +5,7 @@
 mod support;
 
 mod addresses;
+mod dialects;
 mod faults;
 mod returning;
 mod secrets;

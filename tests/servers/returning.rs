@@ -10,6 +10,28 @@ use crate::{
     make_brief, names, nothing_is_left, patient,
 };
 
+/// Its requests are carried out in order, and a release over another connection might come first.
+#[test]
+fn an_answer_that_is_late_costs_no_connection() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    let before: Vec<_> = cluster.iter().map(connections_made).collect();
+    cluster[..2].iter().for_each(Server::freeze);
+    assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_UNREACHABLE);
+    cluster[..2].iter().for_each(Server::resume);
+    wait_until("they are asked again", || {
+        manager.try_lock("r", TTL, 0, &Lease::new()) == REDLOCK_OK
+    });
+    assert_eq!(cluster.iter().map(connections_made).collect::<Vec<_>>(), before);
+}
+
+fn connections_made(server: &Server) -> String {
+    let statistics = server.must(&["INFO", "stats"]).text().expect("statistics");
+    let line = statistics.lines().find(|it| it.starts_with("total_connections_received:"));
+    line.expect("it counts them").to_owned()
+}
+
 #[test]
 fn a_release_reaches_a_frozen_minority_when_it_goes_on() {
     let cluster = Cluster::start(3);
