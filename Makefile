@@ -39,6 +39,9 @@ help:
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
+	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
+	@echo '                  (ONLY=M05,M16: these; 5 minutes)'
+	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
@@ -106,6 +109,19 @@ FIRST = 0
 simulate:
 	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) \
 		$(CARGO) test -q --profile simulation --test schedules many_seeds -- --ignored --nocapture
+
+# Not a part of the tests either, which only look whether each broken copy can still be made.
+.PHONY: mutants
+mutants: test-tools
+	@$(CARGO) test --quiet --test mutants -- --run $(ONLY)
+
+# What cargo-mutants can think of, by .cargo/mutants.toml. OF= is a part of the names of files.
+.PHONY: mutants-all
+OF = src/
+mutants-all:
+	@$(CARGO) mutants --version > /dev/null 2>&1 \
+		|| { echo 'mutants-all: there is no cargo-mutants: cargo install cargo-mutants' >&2; exit 1; }
+	$(CARGO) mutants --re '^$(OF)' --output $(TARGET)
 
 lint:
 	$(CARGO) fmt --check

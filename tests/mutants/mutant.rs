@@ -1,0 +1,158 @@
+//! The list of broken copies: how it is read, and how one is made.
+
+use std::fs;
+use std::path::Path;
+
+/// One way to break the library, and the tests that have to notice.
+pub(crate) struct Mutant {
+    pub(crate) id: String,
+    /// What is broken, in words.
+    pub(crate) what: String,
+    /// Each of them has to fail.
+    pub(crate) killers: Vec<Killer>,
+    edits: Vec<Edit>,
+}
+
+/// A test, by the program that it is in and its whole name there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Killer {
+    /// As in `cargo test --test`; `lib` for the tests in the sources.
+    pub(crate) program: String,
+    pub(crate) test: String,
+}
+
+/// What is changed in a file: whole lines.
+#[derive(Default)]
+struct Edit {
+    file: String,
+    old: String,
+    new: String,
+}
+
+/// Reads a list. It consists of paragraphs such as this one, for a mutant that has two killers:
+///
+/// ```text
+/// M01 half of the servers are a quorum
+/// killed by lib: quorum::ballot::tests::a_quorum_is_more_than_half
+/// killed by simulation: retry::what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that
+/// --- src/quorum/ballot.rs
+///      pub fn quorum(&self) -> u32 {
+/// -        self.servers / 2 + 1
+/// +        self.servers / 2
+/// ```
+///
+/// What follows the name of a file is what `diff -u` shows: lines that stay, go (-) and come (+). It
+/// has no numbers; the lines that stay and go have to be in the file, as they are, exactly once.
+/// There may be more such parts. Lines with a # in front are remarks.
+pub(crate) fn read(list: &str) -> Result<Vec<Mutant>, String> {
+    let paragraphs = list.split("\n\n").map(|it| {
+        let is_remark = |it: &&str| it.starts_with('#') || it.is_empty();
+        it.lines().filter(|it| !is_remark(it)).collect::<Vec<_>>()
+    });
+    let mutants = paragraphs.filter(|it| !it.is_empty()).map(|it| Mutant::read(&it));
+    let mutants: Vec<_> = mutants.collect::<Result<_, _>>()?;
+    for (index, mutant) in mutants.iter().enumerate() {
+        if mutants[..index].iter().any(|it| it.id == mutant.id) {
+            return Err(format!("{}: there are two of it", mutant.id));
+        }
+    }
+    Ok(mutants)
+}
+
+impl Mutant {
+    fn read(lines: &[&str]) -> Result<Self, String> {
+        let (id, what) = lines[0].split_once(' ').unwrap_or((lines[0], ""));
+        let fault = |fault: String| Err(format!("{id}: {fault}"));
+        let mut mutant =
+            Self { id: id.to_owned(), what: what.to_owned(), killers: vec![], edits: vec![] };
+        for line in &lines[1..] {
+            if let Some(killer) = line.strip_prefix("killed by ") {
+                let Some((program, test)) = killer.split_once(": ") else {
+                    return fault(format!("no program and test: {line}"));
+                };
+                mutant.killers.push(Killer { program: program.into(), test: test.into() });
+            } else if let Some(file) = line.strip_prefix("--- ") {
+                mutant.edits.push(Edit { file: file.to_owned(), ..Edit::default() });
+            } else if mutant.edits.last_mut().is_none_or(|it| it.add(line).is_none()) {
+                return fault(format!("it makes no sense: {line}"));
+            }
+        }
+        if what.is_empty() || mutant.killers.is_empty() || mutant.edits.is_empty() {
+            return fault("words, a killer or the change are missing".to_owned());
+        }
+        match mutant.edits.iter().all(|it| it.old != it.new && !it.old.is_empty()) {
+            true => Ok(mutant),
+            false => fault("something is not changed, or has no place".to_owned()),
+        }
+    }
+
+    /// Breaks the copy of the project that is there.
+    pub(crate) fn apply(&self, tree: &Path) -> Result<(), String> {
+        self.edits.iter().try_for_each(|it| {
+            let broken = it.broken(tree)?;
+            fs::write(tree.join(&it.file), broken).map_err(|fault| format!("{}: {fault}", it.file))
+        })
+    }
+
+    /// The files that it changes.
+    pub(crate) fn files(&self) -> Vec<&str> {
+        self.edits.iter().map(|it| &*it.file).collect()
+    }
+
+    /// Whether it can be made of the project that is there.
+    pub(crate) fn check(&self, tree: &Path) -> Result<(), String> {
+        self.edits.iter().try_for_each(|it| it.broken(tree).map(drop))?;
+        self.killers.iter().try_for_each(|it| it.check(tree))
+    }
+}
+
+impl Edit {
+    /// Takes one more line; none if it is of no kind.
+    fn add(&mut self, line: &str) -> Option<()> {
+        let (kind, text) = line.split_at_checked(1)?;
+        let line = format!("{text}\n");
+        match kind {
+            " " => {
+                self.old += &line;
+                self.new += &line;
+            }
+            "-" => self.old += &line,
+            "+" => self.new += &line,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The file that is there, with the change.
+    fn broken(&self, tree: &Path) -> Result<String, String> {
+        let Self { file, old, new } = self;
+        let code = fs::read_to_string(tree.join(file)).map_err(|it| format!("{file}: {it}"))?;
+        // Only whole lines count.
+        let old_lines = format!("\n{old}");
+        match code.matches(&old_lines).count() {
+            1 => Ok(code.replacen(&old_lines, &format!("\n{new}"), 1)),
+            0 => Err(format!("{file} has not these lines:\n{old}")),
+            count => Err(format!("{file} has these lines {count} times:\n{old}")),
+        }
+    }
+}
+
+impl Killer {
+    /// Whether there is such a test, as far as can be seen without compiling it.
+    fn check(&self, tree: &Path) -> Result<(), String> {
+        let folder = match &*self.program {
+            "lib" => tree.join("src"),
+            program => tree.join("tests").join(program),
+        };
+        let mut path: Vec<_> = self.test.split("::").collect();
+        let name = path.pop().unwrap_or_default();
+        // The modules that are files; those inside of them may be made by a macro.
+        let files = (1..=path.len()).map(|depth| path[..depth].join("/"));
+        let files = files.flat_map(|it| [format!("{it}.rs"), format!("{it}/mod.rs")]);
+        let codes = files.filter_map(|it| fs::read_to_string(folder.join(it)).ok());
+        match codes.into_iter().any(|it| it.contains(&format!("fn {name}("))) {
+            true => Ok(()),
+            false => Err(format!("there is no test {} in {}", self.test, self.program)),
+        }
+    }
+}
