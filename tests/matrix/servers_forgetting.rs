@@ -104,7 +104,11 @@ fn s16_a_copy_behind_the_address_that_has_the_lock_does_not_show() {
         rivals.one_holds();
     }
     assert_eq!(rivals.holder.unlock(&rivals.held), REDLOCK_OK, "{}", rivals.held.message());
-    wait_until("it is released", || copies.having(RESOURCE) == 0 && !cluster[2].exists(RESOURCE));
+    wait_until("it is released", || {
+        rivals.holder.is_locked("another") == Ok(false)
+            && copies.having(RESOURCE) == 0
+            && !cluster[2].exists(RESOURCE)
+    });
 }
 
 /// The primary is gone, and its copy takes its address over.
