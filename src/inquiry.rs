@@ -12,7 +12,7 @@ use crate::quorum::census::{Census, Finding};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
 use crate::token::Token;
-use crate::transport::command::Answer;
+use crate::transport::command::{Answer, Mended};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{Servers, Tally};
 
@@ -21,6 +21,8 @@ pub struct Inquiry {
     count: Count,
     /// When an attempt began.
     asked_at: Option<Moment>,
+    /// The servers that had lost the lock before: their word that they have it is none.
+    mended: Mended,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
 }
@@ -58,13 +60,24 @@ impl Inquiry {
         Self { asked_at: Some(now), ..Self::round(Goal::Take { valid_until }, servers) }
     }
 
+    /// An extension of a lock that is valid until then.
+    pub(crate) fn extend(valid_until: Moment, mended: Mended, servers: usize) -> Self {
+        Self { mended, ..Self::round(Goal::Keep { valid_until }, servers) }
+    }
+
     pub(crate) fn release(again: bool, servers: usize) -> Self {
         let round = Round::new(Goal::Release, servers);
         Self::new(if again { Count::ReleaseAgain(round) } else { Count::Round(round) })
     }
 
-    pub(crate) fn confirm(confirm: Confirm, valid_until: Moment, servers: usize) -> Self {
-        Self::new(Count::Confirm(Round::new(Goal::Keep { valid_until }, servers), confirm))
+    pub(crate) fn confirm(
+        confirm: Confirm,
+        valid_until: Moment,
+        mended: Mended,
+        servers: usize,
+    ) -> Self {
+        let round = Round::new(Goal::Keep { valid_until }, servers);
+        Self { mended, ..Self::new(Count::Confirm(round, confirm)) }
     }
 
     pub(crate) fn census(servers: usize) -> Self {
@@ -76,7 +89,7 @@ impl Inquiry {
     }
 
     fn new(count: Count) -> Self {
-        Self { count, asked_at: None, reasons: Vec::new() }
+        Self { count, asked_at: None, mended: Mended::default(), reasons: Vec::new() }
     }
 
     fn is_decided(&self) -> bool {
@@ -165,7 +178,8 @@ impl Inquiry {
     /// Whether a lock that was not confirmed may be there on a quorum all the same, but too short.
     pub(crate) fn is_merely_short(&self) -> bool {
         let Count::Confirm(round, confirm) = &self.count else { return false };
-        let short = |it: &&(usize, Answer)| confirm.left_ms(&it.1).is_some();
+        let short =
+            |it: &&(usize, Answer)| !self.mended.has(it.0) && confirm.left_ms(&it.1).is_some();
         let short = self.reasons.iter().filter(short).count();
         round.ballot().no() as usize - short <= round.ballot().tolerance() as usize
     }
@@ -178,7 +192,8 @@ impl Inquiry {
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
         }
-        let answers = self.reasons.iter().map(|(server, answer)| (*server, self.describe(answer)));
+        let answers = self.reasons.iter();
+        let answers = answers.map(|(server, answer)| (*server, self.describe(*server, answer)));
         let silent = (0..endpoints.len()).filter(|&it| ballot.is_pending(it));
         let silent = silent.map(|it| (it, "had not answered yet".to_owned()));
         words.push_str(&join(": ", answers.chain(silent).collect(), endpoints));
@@ -189,7 +204,11 @@ impl Inquiry {
     pub(crate) fn absent(&self, endpoints: &[Endpoint]) -> String {
         let failed = |it: &&(usize, Answer)| matches!(it.1, Answer::Failed(_));
         let failed = self.reasons.iter().filter(failed);
-        join("", failed.map(|(server, it)| (*server, self.describe(it))).collect(), endpoints)
+        join(
+            "",
+            failed.map(|(server, it)| (*server, self.describe(*server, it))).collect(),
+            endpoints,
+        )
     }
 
     /// What those did that voted yes.
@@ -206,8 +225,11 @@ impl Inquiry {
         }
     }
 
-    fn describe(&self, answer: &Answer) -> String {
+    fn describe(&self, server: usize, answer: &Answer) -> String {
         match (answer, &self.count) {
+            (Answer::Done | Answer::Found { .. }, _) if self.mended.has(server) => {
+                "has it again, after it had lost it".to_owned()
+            }
             (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
                 if confirm.left_ms(answer).is_some() =>
             {
@@ -254,9 +276,9 @@ impl Tally for Inquiry {
             return true;
         }
         let plain = match &answer {
-            Answer::Done => Vote::Yes,
+            Answer::Done if !self.mended.has(server) => Vote::Yes,
             Answer::Failed(_) => Vote::Unusable,
-            Answer::Absent | Answer::Foreign { .. } | Answer::Found { .. } => Vote::No,
+            _ => Vote::No,
         };
         let (vote, is_decided) = match &mut self.count {
             Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
@@ -265,7 +287,10 @@ impl Tally for Inquiry {
                 (vote, round.handle_vote(server, vote, now))
             }
             Count::Confirm(round, confirm) => {
-                let vote = confirm.vote(&answer, plain, now);
+                let vote = match self.mended.has(server) {
+                    true => plain,
+                    false => confirm.vote(&answer, plain, now),
+                };
                 (vote, round.handle_vote(server, vote, now))
             }
             Count::Census(census) => match &answer {

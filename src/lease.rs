@@ -1,13 +1,14 @@
 //! One lock, held or not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::moment::Moment;
 use crate::system::clock;
 use crate::system::process::this_process;
 use crate::token::Token;
 use crate::transport::Servers;
+use crate::transport::command::Mended;
 
 /// A lock that was taken. The leases that continue one lock share it.
 #[derive(Debug)]
@@ -20,6 +21,9 @@ pub(crate) struct Hold {
     valid_until: AtomicI64,
     /// The servers that may have it: those to which it was sent.
     servers: AtomicU64,
+    /// Those of them that had lost it, since an extension last showed that a quorum had it all the
+    /// time. None were noted yet, if there is nothing.
+    mended: Mutex<Option<Mended>>,
     /// The longest TTL that a server may have given it.
     longest_ttl_ms: AtomicI64,
     phase: AtomicU8,
@@ -54,6 +58,7 @@ impl Hold {
             process: this_process(),
             valid_until: AtomicI64::new(valid_until.as_nanos()),
             servers: AtomicU64::new(servers.bits()),
+            mended: Mutex::new(None),
             longest_ttl_ms: AtomicI64::new(ttl_ms),
             phase: AtomicU8::new(Phase::Taken as u8),
             release_sent: AtomicBool::new(false),
@@ -84,6 +89,22 @@ impl Hold {
     /// These servers may have it from now on.
     pub(crate) fn note_servers(&self, servers: Servers) {
         self.servers.fetch_or(servers.bits(), Ordering::AcqRel);
+    }
+
+    /// The servers that had lost it and were given it again: that they have it now does not mean
+    /// that nobody else had it in between.
+    pub(crate) fn mended(&self) -> Mended {
+        self.mended_or_none().get_or_insert_default().clone()
+    }
+
+    /// A quorum of others had it all the time. What is noted later for an extension of before counts
+    /// no more either.
+    pub(crate) fn trust_mended(&self) {
+        *self.mended_or_none() = None;
+    }
+
+    fn mended_or_none(&self) -> MutexGuard<'_, Option<Mended>> {
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn valid_until(&self) -> Moment {

@@ -247,9 +247,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let now = self.meet_if_needed(now, valid_until, ttl_ms)?;
         let extended_until = self.settings.drift().deadline(now, ttl_ms);
         hold.note_ttl(ttl_ms);
-        let round = Inquiry::round(Goal::Keep { valid_until }, self.endpoints.len());
+        let mended = hold.mended();
+        let round = Inquiry::extend(valid_until, mended.clone(), self.endpoints.len());
         let patience = self.patience(now, ttl_ms, valid_until);
-        let request = Self::request(Verb::Extend, hold, ttl_ms);
+        let request = Self::request(Verb::Extend, hold, ttl_ms).noting(mended);
         let (round, sent) = self.transport.ask(request, round, patience);
         hold.note_servers(sent);
         if hold.has_ended() {
@@ -261,6 +262,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         match round.outcome() {
             Outcome::Reached if self.transport.now() < extended_until.max(hold.valid_until()) => {
                 hold.extend_to(extended_until);
+                hold.trust_mended();
                 Ok(round.absent(&self.endpoints))
             }
             // Another handle may have extended it meanwhile.
@@ -282,7 +284,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let met = self.meet_if_needed(now, valid_until, hold.longest_ttl_ms());
         let asked_at = met.map_err(|it| self.error(it))?;
         let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
-        let inquiry = Inquiry::confirm(confirm, valid_until, self.endpoints.len());
+        let inquiry = Inquiry::confirm(confirm, valid_until, hold.mended(), self.endpoints.len());
         let ttl_ms = hold.longest_ttl_ms();
         let request = Self::request(Verb::Inspect, hold, ttl_ms);
         let (inquiry, _) =

@@ -1,6 +1,7 @@
 //! Requests as commands of Redis, and replies as answers. Everything of RESP is the redis crate's.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use redis::{Cmd, Value};
@@ -83,23 +84,50 @@ pub struct Request {
     token: Token,
     ttl_ms: i64,
     needed_by: Servers,
+    /// For an extension: who had lost the key.
+    mended: Option<Mended>,
     /// By the form that the dialect of a server asks for.
     encoded: [OnceLock<Box<[u8]>>; FORMS],
 }
 
 const FORMS: usize = 3;
 
+/// Servers that had lost the key of a lock when it was extended, and were given it again.
+#[derive(Clone, Debug, Default)]
+pub struct Mended(Arc<AtomicU64>);
+
+impl Mended {
+    /// Whether this is one of them.
+    pub fn has(&self, server: usize) -> bool {
+        self.0.load(Ordering::Acquire) & (1 << server) != 0
+    }
+}
+
 impl Request {
     /// A request about a resource. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
         let encoded = [const { OnceLock::new() }; FORMS];
-        Self { verb, resource, token, ttl_ms, needed_by: Servers::default(), encoded }
+        Self { verb, resource, token, ttl_ms, needed_by: Servers::default(), mended: None, encoded }
     }
 
     /// A release. The servers that may have the key need it: to these it goes later if it cannot go
     /// now, until the TTL is over.
     pub fn release(resource: Arc<[u8]>, token: Token, ttl_ms: i64, needed_by: Servers) -> Self {
         Self { needed_by, ..Self::new(Verb::Release, resource, token, ttl_ms) }
+    }
+
+    /// The same extension; it notes the servers that had lost the key and were given it again, also
+    /// when nobody waits for their answers any more.
+    #[must_use]
+    pub fn noting(self, mended: Mended) -> Self {
+        Self { mended: Some(mended), ..self }
+    }
+
+    /// A server has given this answer. Called before anybody is told of it.
+    pub fn note(&self, server: usize, answer: &Answer) {
+        if let (Some(mended), Answer::Absent) = (&self.mended, answer) {
+            mended.0.fetch_or(1 << server, Ordering::AcqRel);
+        }
     }
 
     /// Whether it must reach this server even when nobody waits for it any more.

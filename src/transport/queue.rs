@@ -165,6 +165,7 @@ impl Queue {
             self.awaiting.push_front(entry);
             return Err(Nonsense::Unwanted);
         };
+        entry.request.note(self.server, &answer);
         if self.awaiting.is_empty() {
             self.silent_until = None;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::{Cluster, wait_until};
 use crate::{TTL, everywhere_is, expired, is_empty, passed_ms, patient};
@@ -67,6 +67,28 @@ fn extend_after_the_end_is_lost_and_touches_nobody() {
     is_empty(&lease);
     everywhere_is(&cluster, "r", Some("theirs"));
     assert!(cluster.iter().all(|server| server.pttl("r") <= TTL), "{}", cluster.describe("r"));
+}
+
+/// The one that hangs is given the key again when it goes on, and nobody waits for its answer then.
+#[test]
+fn what_a_majority_lost_does_not_come_back_bit_by_bit() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    manager.connect_to_all();
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    for server in &cluster[..2] {
+        server.must(&["DEL", "r"]);
+    }
+    cluster[0].freeze();
+    manager.set_timeouts(1_000, 100);
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_UNREACHABLE, "{}", lease.message());
+    cluster[0].resume();
+    cluster.wait_until_everywhere("r");
+    manager.set_timeouts(1_000, 10_000);
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST, "{}", lease.message());
+    is_empty(&lease);
+    cluster.wait_until_gone("r");
 }
 
 /// Whether or not it was asked first: after a confirmation that failed, no server is asked any more.

@@ -145,6 +145,48 @@ fn a_key_given_again_is_a_vote_in_the_next_round() {
     }
 }
 
+/// Whoever loses a lock on a quorum, server by server, has lost it: that it is there again does not
+/// mean that nobody had it meanwhile.
+#[test]
+fn a_key_given_again_is_no_vote_before_a_quorum_of_others_was_heard() {
+    let (cluster, client, mut lease, _) = locked(3);
+    cluster.kill(0);
+    cluster.lose([1], "r");
+    assert_eq!(client.extend(&mut lease, TTL), Err(Status::Unreachable));
+    assert_eq!(client.extend(&mut lease, TTL), Err(Status::Unreachable));
+    assert_eq!(client.confirm(&mut lease, 0), Err(Status::Unreachable));
+    assert!(client.still_holds(&mut lease));
+    cluster.start(0);
+    client.connect_to_all();
+    assert_eq!(client.extend(&mut lease, TTL), Ok(()), "the first had it all the time");
+    cluster.kill(0);
+    assert_eq!(client.extend(&mut lease, TTL), Ok(()), "and so the second is trusted again");
+    cluster.lose([1], "r");
+    assert_eq!(client.extend(&mut lease, TTL), Err(Status::Unreachable));
+    cluster.start(0);
+    cluster.lose([0], "r");
+    client.connect_to_all();
+    assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+/// The answer of a server that was silent comes when nobody waits for it, and is taken to heart.
+#[test]
+fn a_key_given_again_late_is_no_vote_either() {
+    for asks in [Client::extend, |it: &Client, lease: &mut Lease, _| it.confirm(lease, 0)] {
+        let (cluster, client, mut lease, _) = locked(3);
+        cluster.freeze(0);
+        cluster.lose([0, 1], "r");
+        assert_eq!(client.extend(&mut lease, TTL), Err(Status::Unreachable));
+        cluster.thaw(0);
+        cluster.run_ms(10);
+        assert_eq!(cluster.having("r", &token(&lease)), 3);
+        assert_eq!(asks(&client, &mut lease, TTL), Err(Status::Lost));
+        assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
+    }
+}
+
 #[test]
 fn a_lock_that_another_has_on_a_quorum_is_lost_and_theirs_stays() {
     let (cluster, client, mut lease, _) = locked(3);

@@ -246,6 +246,7 @@ impl World {
         link.silent_until = link.silent_until.max(self.now() + SILENCE_MIN_MS * MS);
         let entry = link.awaiting.pop_front().expect("a reply is one to a request");
         drop(link);
+        entry.request.note(way.server, &answer);
         if let Some(call) = entry.call {
             self.hear(way, call, answer);
         }
