@@ -1,12 +1,11 @@
 //! The manager: servers, settings, and the process that uses them.
 
-use std::mem;
 use std::sync::Arc;
+use std::{iter, mem};
 
 use once_cell::race::OnceBox;
 
 use crate::error::{Error, Status};
-use crate::fork::ForkMutex;
 use crate::inquiry::Inquiry;
 use crate::lease::Lease;
 use crate::locker::Locker;
@@ -25,8 +24,50 @@ use crate::transport::reactor::Reactor;
 pub struct RedLock {
     settings: Arc<Settings>,
     log: Arc<Log>,
-    servers: ForkMutex<Vec<Endpoint>>,
+    servers: Servers,
     engine: OnceBox<Engine>,
+}
+
+/// The servers in the order of their coming: a list that only grows, one at the end after another. No
+/// mutex guards it, for a child might find that locked by a thread of its parent's which made the
+/// first lock call at that moment.
+#[derive(Debug, Default)]
+struct Servers(OnceBox<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    endpoint: Endpoint,
+    next: Servers,
+}
+
+impl Servers {
+    fn iter(&self) -> impl Iterator<Item = &Endpoint> {
+        let entries = iter::successors(self.0.get(), |it| it.next.0.get());
+        entries.map(|it| &it.endpoint)
+    }
+
+    fn add(&self, endpoint: Endpoint) -> Result<(), Error> {
+        let mut entry = Box::new(Entry { endpoint, next: Self::default() });
+        let (mut place, mut count) = (self, 0);
+        loop {
+            if let Some(other) = place.0.get() {
+                if other.endpoint.is_same_server(&entry.endpoint) {
+                    let words = format!("{} was added before", entry.endpoint);
+                    return Err(Error::invalid(words));
+                }
+                (place, count) = (&other.next, count + 1);
+            } else if count == SERVERS_MAX {
+                let words =
+                    format!("{} would be one more than {SERVERS_MAX} servers", entry.endpoint);
+                return Err(Error::invalid(words));
+            } else if let Err(back) = place.0.set(entry) {
+                // Somebody else was faster, and is to be looked at.
+                entry = back;
+            } else {
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// The connections, made by the first call that needs them and used by one process alone.
@@ -69,21 +110,12 @@ impl RedLock {
     /// Adds a server: a host and a port, or a URL and port 0.
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
         let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
-        let mut servers = self.servers.lock()?;
         if self.engine.get().is_some() {
             return Err(Error::invalid(format!(
                 "{endpoint} comes after the first lock call: the list is closed"
             )));
         }
-        if servers.iter().any(|it| it.is_same_server(&endpoint)) {
-            return Err(Error::invalid(format!("{endpoint} was added before")));
-        }
-        if servers.len() == SERVERS_MAX {
-            let words = format!("{endpoint} would be one more than {SERVERS_MAX} servers");
-            return Err(Error::invalid(words));
-        }
-        servers.push(endpoint);
-        Ok(())
+        self.servers.add(endpoint)
     }
 
     /// Connects now. Returns words about servers that are not up, although a quorum is.
@@ -183,7 +215,7 @@ impl RedLock {
 
     /// The list as it is when the first call needs it; after that, the engines hand it on.
     fn server_list(&self) -> Result<Vec<Endpoint>, Error> {
-        let endpoints = self.servers.lock()?.clone();
+        let endpoints: Vec<_> = self.servers.iter().cloned().collect();
         match endpoints.is_empty() {
             true => Err(Error::new(Status::NoServers, "no server was added")),
             false => Ok(endpoints),

@@ -103,6 +103,11 @@ fn f01_a_child_of_a_process_that_was_adding_servers_locks_on_its_own() {
 }
 
 #[test]
+fn f01_a_child_forked_as_the_first_call_was_made_locks_on_its_own() {
+    Program::compile("fork_first").run::<&str>(&[]);
+}
+
+#[test]
 fn f01_a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
     let cluster = Cluster::start(3);
     Program::compile("fork_descriptors").run(&cluster.urls());
