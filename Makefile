@@ -42,6 +42,7 @@ help:
 	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
 	@echo '                  (ONLY=M05,M16: these; 5 minutes)'
 	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
+	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
@@ -122,6 +123,13 @@ mutants-all:
 	@$(CARGO) mutants --version > /dev/null 2>&1 \
 		|| { echo 'mutants-all: there is no cargo-mutants: cargo install cargo-mutants' >&2; exit 1; }
 	$(CARGO) mutants --re '^$(OF)' --output $(TARGET)
+# Longer than the one in the tests. With LAWLESS=1 servers forget their keys, and it has to fail.
+MINUTES = 5
+.PHONY: soak
+soak:
+	@$(TOOLS) soak
+	@REDLOCK_MINUTES="$(MINUTES)" REDLOCK_SEED="$(SEED)" REDLOCK_LAWLESS="$(LAWLESS)" \
+		$(CARGO) test -q --release --test soak -- --ignored --exact soak --nocapture
 
 lint:
 	$(CARGO) fmt --check

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that the programs are there that a target of the Makefile runs.
 #
-# Usage: tools.sh demo|test|bench|bench-peers
+# Usage: tools.sh demo|test|soak|bench|bench-peers
 # What is missing is installed through the system's package manager where that can be done without
 # asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
 # NO_INSTALL=1, this says what is missing and how to get it, and fails; of what is only wanted and

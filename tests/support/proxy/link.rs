@@ -31,6 +31,10 @@ impl Link {
         Traffic { requests, replies, has_ended }
     }
 
+    pub(super) fn is_up(&self) -> bool {
+        self.ends.is_some()
+    }
+
     pub(super) fn inject(&mut self, way: Way, bytes: &[u8]) {
         if self.ends.is_some() {
             self.lanes[way as usize].push(bytes.to_vec(), Instant::now());

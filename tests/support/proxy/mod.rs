@@ -141,6 +141,11 @@ impl Proxy {
         });
     }
 
+    /// Drops the accounts of connections that are over, for whoever has very many.
+    pub(crate) fn forget_ended(&self) {
+        self.change(|state| state.links.retain(Link::is_up));
+    }
+
     /// Resets every connection.
     pub(crate) fn reset(&self) {
         self.change(|state| state.links.iter_mut().for_each(Link::reset));
