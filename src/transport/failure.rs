@@ -77,13 +77,16 @@ const TEXTS: [(&str, &str); 7] = [
     ("without any password configured", "ERR: has no password, but was given one"),
 ];
 
+/// How much of a text is looked at: what comes later is what somebody named a key.
+const TEXT_MAX: usize = 512;
+
 fn meaning(code: &str, text: &str) -> &'static str {
+    let text = text.get(..TEXT_MAX).unwrap_or(text);
+    let of_code = |code: &str| CODES.iter().find(|it| it.0 == code);
     // Redis before 7.0 wraps the error of a command in a script into one of the script.
-    let in_text = |it: &&(&str, &str)| text.split([' ', ':']).any(|word| word == it.0);
-    CODES
-        .iter()
-        .find(|it| it.0 == code)
-        .or_else(|| CODES.iter().find(in_text))
+    let in_text = || text.split([' ', ':']).find_map(of_code);
+    of_code(code)
+        .or_else(in_text)
         .or_else(|| TEXTS.iter().find(|it| text.contains(it.0)))
         .map_or("answered with an error", |it| it.1)
 }
@@ -98,6 +101,15 @@ mod tests {
         let wrapped = "Error running script (call to f_1): @user_script:1: WRONGTYPE Operation";
         assert!(meaning("ERR", wrapped).starts_with("WRONGTYPE"));
         assert!(meaning("ERR", "max number of clients reached").contains("clients"));
+    }
+
+    #[test]
+    fn of_a_long_error_the_beginning_is_read() {
+        let long = "x".repeat(TEXT_MAX);
+        assert!(meaning("ERR", &format!("{long} OOM")).starts_with("answered"));
+        assert!(meaning("ERR", &format!("OOM {long}")).starts_with("OOM"));
+        let split = "\u{FC}".repeat(TEXT_MAX);
+        assert!(meaning("ERR", &format!("x{split}")).starts_with("answered"));
     }
 
     #[test]
