@@ -1,0 +1,104 @@
+#!/bin/sh
+# Has libFuzzer look for bytes that do harm: fuzz/, whose targets stand in tests/hostile.
+#
+# Usage: fuzz.sh [TARGET...]
+#        fuzz.sh keep: adds to fuzz/corpus what earlier runs have found that nothing there shows.
+# RUNS=10000000 says how often each target is run, MINUTES=5 how long; 5 minutes if nothing is said.
+# What is found is kept in target/fuzz and used again. It wants cargo-fuzz, a nightly Rust and a C++
+# compiler. What is missing is named, and that is status 3. The environment: CARGO, NIGHTLY (how cargo is
+# told to be that one: +nightly), SANITIZER (address, which takes five times as long, or none),
+# CARGO_TARGET_DIR.
+set -eu
+cd "$(dirname "$0")/.."
+
+CARGO=${CARGO:-cargo}
+NIGHTLY=${NIGHTLY-+nightly}
+SANITIZER=${SANITIZER:-none}
+target=${CARGO_TARGET_DIR:-target}/fuzz
+
+main() {
+    look
+    build
+    if [ "${1-}" = keep ]; then
+        for name in calls replies urls; do
+            keep "$name"
+        done
+        exit 0
+    fi
+    status=0
+    [ $# -gt 0 ] || set -- urls replies calls
+    for name; do
+        fuzz "$name" || status=1
+    done
+    exit $status
+}
+
+look() {
+    command -v "$CARGO" > /dev/null 2>&1 || give_up "there is no $CARGO"
+    # shellcheck disable=SC2086
+    "$CARGO" $NIGHTLY --version > /dev/null 2>&1 \
+        || give_up 'there is no nightly Rust: rustup toolchain install nightly'
+    # shellcheck disable=SC2086
+    "$CARGO" $NIGHTLY fuzz --version > /dev/null 2>&1 \
+        || give_up 'there is no cargo-fuzz: cargo install cargo-fuzz'
+    command -v "${CXX:-c++}" > /dev/null 2>&1 || give_up 'there is no C++ compiler'
+    host=$("$CARGO" -vV | sed -n 's/^host: //p')
+}
+
+build() {
+    # shellcheck disable=SC2086
+    "$CARGO" $NIGHTLY fuzz build --sanitizer "$SANITIZER" --target-dir "$target/$SANITIZER" \
+        || give_up 'the targets cannot be built'
+}
+
+program() {
+    echo "$target/$SANITIZER/$host/release/$1"
+}
+
+fuzz() {
+    name=$1
+    case $name in
+    calls) longest=256 ;;
+    *) longest=512 ;;
+    esac
+    limit=-max_total_time=$((${MINUTES:-5} * 60))
+    [ -n "${MINUTES-}" ] || [ -z "${RUNS-}" ] || limit=-runs=$RUNS
+    found=$target/corpus/$name harm=$target/harm/$name log=$target/$name.log
+    mkdir -p "$found" "$harm"
+    # Where memory came from is told by the debugger, and not by each allocation.
+    result=0
+    ASAN_OPTIONS=malloc_context_size=0:quarantine_size_mb=16 \
+        "$(program "$name")" "$limit" -max_len=$longest -timeout=10 -dict=fuzz/words.dict \
+        -artifact_prefix="$harm/" -print_final_stats=1 "$found" "fuzz/corpus/$name" \
+        > "$log" 2>&1 || result=$?
+    report
+    return $result
+}
+
+report() {
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
+    seconds=$(sed -n 's/^Done .* runs in \([0-9]*\) second.*/\1/p' "$log" | tail -n 1)
+    edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
+    corpus=$(sed -n 's/.* corp: \([0-9]*\)\/.*/\1/p' "$log" | tail -n 1)
+    crashes=$(find "$harm" -type f | wc -l)
+    printf '%-8s %10s executions %6s seconds %6s edges %5s in the corpus %3s crashes\n' \
+        "$name" "${runs:-?}" "${seconds:-?}" "${edges:-?}" "${corpus:-?}" "$((crashes))"
+    if [ "$result" -ne 0 ]; then
+        grep -E -A 4 'panicked at|^==[0-9]+==' "$log" | head -n 12 >&2 || true
+        echo "fuzz: $name ended with status $result: $log, and $harm has the bytes" >&2
+    fi
+}
+
+keep() {
+    # One file for what is reached, however often it is reached in it.
+    "$(program "$1")" -merge=1 -use_counters=0 -max_len=512 "fuzz/corpus/$1" "$target/corpus/$1" \
+        > "$target/$1.log" 2>&1
+    echo "$1: $(find "fuzz/corpus/$1" -type f | wc -l) files"
+}
+
+give_up() {
+    echo "fuzz: $*" >&2
+    exit 3
+}
+
+main "$@"

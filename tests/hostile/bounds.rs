@@ -1,0 +1,45 @@
+//! What becomes of a connection over which too much is said, in words.
+
+use crate::crowd::{self, Crowd};
+use crate::error::Status;
+use crate::lease::Lease;
+use crate::redlock::RedLock;
+use crate::world;
+
+/// Three replies to the greeting are right; then comes this, in place of the reply to an acquire.
+fn words_after(said: &[u8]) -> String {
+    let length = u8::try_from(said.len()).expect("few bytes");
+    let script = [&[0, 0, 0, 0, 7, length][..], said].concat();
+    world::begin(Crowd::new(&script));
+    let manager = RedLock::new();
+    manager.add_server_url(&format!("unix://{}", crowd::place(0)), 0).expect("a server");
+    let mut lease = Lease::new();
+    let error = manager.try_lock(b"r", 10_000, 0, &mut lease).expect_err("no reply of a server");
+    assert_eq!(error.status(), Status::Unreachable);
+    assert!(!lease.is_held());
+    drop(manager);
+    world::end();
+    error.to_string()
+}
+
+#[test]
+fn a_reply_that_is_too_large_ends_the_connection_in_words_that_say_so() {
+    for said in [&b"$131072\r\n"[..], b"*1025\r\n", b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"] {
+        let words = words_after(said);
+        assert!(words.contains("connection lost: it sent a reply that does not fit"), "{words}");
+    }
+}
+
+#[test]
+fn a_reply_that_makes_no_sense_ends_it_in_other_words() {
+    for said in [&b"$-2\r\n"[..], b"%1\r\n", b"\0", b"*1\r\n+OK\r\n:1\r\n"] {
+        let words = words_after(said);
+        assert!(words.contains("connection lost: it said what no server should"), "{words}");
+    }
+}
+
+#[test]
+fn an_error_that_quotes_what_is_no_text_ends_nothing() {
+    let words = words_after(b"-READONLY of \xFF\xFE\r\n");
+    assert!(words.contains("READONLY: a read-only replica"), "{words}");
+}

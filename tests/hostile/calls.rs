@@ -1,0 +1,412 @@
+//! Sequences of C calls, with any arguments and with handles that live, are NULL, or were freed and are
+//! NULL since then, against servers that do right until the script has them do wrong: each call ends,
+//! never with a panic; what it says, the servers have said; and it leaves nothing behind where it failed.
+//!
+//! The bytes up to the first 0xFF are the calls, those behind it the script ([`Crowd`]).
+
+use std::ffi::CString;
+use std::ptr;
+
+use crate::choices::Choices;
+use crate::crowd::{self, Crowd};
+use crate::ffi::lease::{RedLockLease, RedLockLease_New};
+use crate::ffi::redlock::{
+    RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
+    RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,
+    RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry, RedLock_SetTimeouts,
+    RedLock_TryLock, RedLock_Unlock,
+};
+use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
+use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
+use crate::handles::{self, Hands, look, message, pointer};
+use crate::logger::{self, CALLS_BACK, listen};
+use crate::transport::command::{Answer, Verb};
+use crate::transport::endpoint::Endpoint;
+use crate::urls::SECRET;
+use crate::world;
+
+/// More calls than a run needs.
+const CALLS_MAX: usize = 60;
+
+/// How long a locking call may take with the settings that are made here: three tries.
+const CALL_MAX_MS: i64 = 30_000;
+
+/// Plays one run.
+pub fn calls(data: &[u8]) {
+    let end = data.iter().position(|&it| it == 0xFF).unwrap_or(data.len());
+    let (calls, script) = data.split_at(end);
+    world::begin(Crowd::new(script.get(1..).unwrap_or_default()));
+    let mut run = Run { hands: Hands::new(), choices: Choices::new(calls) };
+    for _ in 0..CALLS_MAX {
+        if run.choices.is_empty() {
+            break;
+        }
+        run.step();
+    }
+    drop(run);
+    world::end();
+}
+
+struct Run<'a> {
+    hands: Hands,
+    choices: Choices<'a>,
+}
+
+/// A locking call, made: on what, and what was there before.
+struct Call {
+    manager: usize,
+    lease: usize,
+    /// How many verdicts there were on each connection.
+    marks: Vec<usize>,
+    began_ms: i64,
+}
+
+const NO_SLOT: usize = usize::MAX;
+
+impl Run<'_> {
+    fn step(&mut self) {
+        world::with(world::World::begin_call);
+        match self.choices.byte() % 20 {
+            0 => self.new_manager(),
+            1 => self.new_lease(),
+            2 | 3 => self.add_server(),
+            4 => self.add_text(),
+            5 => self.set_retry(),
+            6 => self.set_timeouts(),
+            7 => self.set_drift(),
+            8 => self.set_logger(),
+            9 => self.connect(),
+            10 | 11 => self.lock(),
+            12 => self.continue_lock(),
+            13 => self.extend(),
+            14 | 15 => self.unlock(),
+            16 => self.confirm(),
+            17 => self.is_locked(),
+            18 => self.free(),
+            _ => self.pass(),
+        }
+    }
+
+    fn new_manager(&mut self) {
+        let slot = self.choices.below(self.hands.managers.len());
+        self.hands.free_manager(slot);
+        self.hands.managers[slot].raw = RedLock_New();
+    }
+
+    fn new_lease(&mut self) {
+        let slot = self.choices.below(self.hands.leases.len());
+        self.hands.free_lease(slot);
+        self.hands.leases[slot] = RedLockLease_New();
+    }
+
+    fn free(&mut self) {
+        match self.choices.byte() {
+            byte @ 0..128 => self.hands.free_manager(usize::from(byte) % 2),
+            byte => self.hands.free_lease(usize::from(byte) % 3),
+        }
+    }
+
+    /// One of the servers that there are, or that was added before.
+    fn add_server(&mut self) {
+        let slot = self.manager_slot();
+        let server = self.choices.below(crowd::SERVERS);
+        let place = crowd::place(server);
+        let with_password = self.choices.byte() & 1 != 0;
+        let url = match (place.starts_with('/'), with_password) {
+            (true, false) => format!("unix://{place}"),
+            (true, true) => format!("redis+unix://{place}?db=3&pass={SECRET}"),
+            (false, false) => format!("redis://{place}"),
+            (false, true) => format!("redis://u:{SECRET}@{place}/2"),
+        };
+        let url = CString::new(url).expect("no NUL");
+        let rl = self.manager(slot);
+        // SAFETY: NULL, or a manager that lives; the string lives.
+        let status = unsafe { RedLock_AddServerUrl(rl, url.as_ptr(), 0) };
+        self.judge_manager(slot, status);
+        if status == REDLOCK_OK {
+            self.hands.managers[slot].servers += 1;
+        }
+    }
+
+    /// Any text for a server, and any port.
+    fn add_text(&mut self) {
+        let text = CString::new(self.choices.text_bytes()).expect("no NUL");
+        let port = match self.choices.byte() {
+            0 => 0,
+            1 => 6379,
+            _ => self.choices.int(),
+        };
+        let slot = self.manager_slot();
+        let parsed = text.to_str().ok().map(|it| Endpoint::parse(it, port));
+        if matches!(parsed, Some(Ok(_))) {
+            // It may have to be looked up: it is not for a manager that is used.
+            let rl = RedLock_New();
+            // SAFETY: the manager was just made and is freed once; the string lives.
+            unsafe {
+                assert_eq!(RedLock_AddServerUrl(rl, text.as_ptr(), port), REDLOCK_OK);
+                RedLock_Free(rl);
+            }
+            return;
+        }
+        let text = (self.choices.byte() & 7 != 7).then_some(&text);
+        // SAFETY: NULL, or a manager that lives; NULL, or a string that lives.
+        let status = unsafe { RedLock_AddServerUrl(self.manager(slot), pointer(text), port) };
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+        self.judge_manager(slot, status);
+    }
+
+    fn set_retry(&mut self) {
+        let slot = self.manager_slot();
+        let (count, delay_ms) = (self.choices.int(), self.choices.int());
+        // SAFETY: NULL, or a manager that lives.
+        let status = unsafe { RedLock_SetRetry(self.manager(slot), count, delay_ms) };
+        self.judge_manager(slot, status);
+        assert!(status != REDLOCK_OK || (count >= 1 && delay_ms >= 0));
+        if status == REDLOCK_OK {
+            // A run is to end.
+            // SAFETY: as above.
+            unsafe { RedLock_SetRetry(self.manager(slot), 1 + count % 3, delay_ms % 1000) };
+        }
+    }
+
+    fn set_timeouts(&mut self) {
+        let slot = self.manager_slot();
+        let (connect_ms, reply_ms) = (self.choices.long(), self.choices.long());
+        // SAFETY: NULL, or a manager that lives.
+        let status = unsafe { RedLock_SetTimeouts(self.manager(slot), connect_ms, reply_ms) };
+        self.judge_manager(slot, status);
+        assert!(status != REDLOCK_OK || (connect_ms >= 1 && reply_ms >= 0));
+        if status == REDLOCK_OK {
+            let (connect_ms, reply_ms) = (1 + connect_ms % 1500, reply_ms % 500);
+            // SAFETY: as above.
+            unsafe { RedLock_SetTimeouts(self.manager(slot), connect_ms, reply_ms) };
+        }
+    }
+
+    fn set_drift(&mut self) {
+        let slot = self.manager_slot();
+        let factor = match self.choices.byte() {
+            0 => 0.01,
+            1 => 0.999_999,
+            2 => f64::NAN,
+            _ => f64::from_bits(self.choices.long().cast_unsigned()),
+        };
+        // SAFETY: NULL, or a manager that lives.
+        let status = unsafe { RedLock_SetClockDriftFactor(self.manager(slot), factor) };
+        self.judge_manager(slot, status);
+        assert!(status != REDLOCK_OK || (0.0..1.0).contains(&factor), "{factor}");
+    }
+
+    fn set_logger(&mut self) {
+        let slot = self.manager_slot();
+        let (callback, user_data) = match self.choices.below(3) {
+            0 => (None, ptr::null_mut()),
+            1 => (Some(listen as unsafe extern "C" fn(_, _, _)), ptr::null_mut()),
+            _ => {
+                (Some(listen as unsafe extern "C" fn(_, _, _)), (&raw const CALLS_BACK).cast_mut())
+            }
+        };
+        // SAFETY: NULL, or a manager that lives; the callback looks at no memory by that pointer.
+        let status = unsafe { RedLock_SetLogger(self.manager(slot), callback, user_data.cast()) };
+        self.judge_manager(slot, status);
+    }
+
+    fn connect(&mut self) {
+        let slot = self.manager_slot();
+        let timeout_ms = self.choices.long();
+        let status = self.in_call(slot, NO_SLOT, |rl, _| {
+            // SAFETY: NULL, or a manager that lives.
+            unsafe { RedLock_Connect(rl, timeout_ms) }
+        });
+        self.judge_manager(slot, status);
+    }
+
+    fn lock(&mut self) {
+        let (call, resource, ttl_ms) =
+            (self.call(), self.choices.resource(), self.choices.ttl_ms());
+        let wait_ms = self.choices.pick(&[-1, 0, 0, 1, 20, 100]);
+        let was_held = look(self.lease(call.lease)).is_held;
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            let resource = pointer(resource.as_ref());
+            // SAFETY: each is NULL or lives.
+            unsafe {
+                match wait_ms {
+                    -1 => RedLock_Lock(rl, resource, ttl_ms, lease),
+                    _ => RedLock_TryLock(rl, resource, ttl_ms, wait_ms, lease),
+                }
+            }
+        });
+        self.judge_lease(&call, status);
+        let sight = look(self.lease(call.lease));
+        if status == REDLOCK_OK {
+            assert!(!was_held && sight.is_held, "{sight:?}");
+            assert_eq!(Some(&*sight.resource), resource.as_ref().map(|it| it.as_bytes()));
+            assert!(sight.remaining_ms <= sight.validity_ms, "{sight:?}");
+            assert!(sight.validity_ms < ttl_ms, "{sight:?} of {ttl_ms}");
+            self.judge_votes(&call, &[Verb::Acquire], &sight.token);
+        } else if !was_held {
+            assert!(!sight.is_held, "{status:?}, and held: {sight:?}");
+        }
+    }
+
+    fn continue_lock(&mut self) {
+        let (call, resource, ttl_ms) =
+            (self.call(), self.choices.resource(), self.choices.ttl_ms());
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            // SAFETY: each is NULL or lives.
+            unsafe { RedLock_ContinueLock(rl, pointer(resource.as_ref()), ttl_ms, lease) }
+        });
+        self.judge_lease(&call, status);
+        if status == REDLOCK_OK {
+            let sight = look(self.lease(call.lease));
+            assert!(sight.is_held, "{sight:?}");
+            self.judge_votes(&call, &[Verb::Acquire, Verb::Extend], &sight.token);
+        }
+    }
+
+    fn extend(&mut self) {
+        let (call, ttl_ms) = (self.call(), self.choices.ttl_ms());
+        let before = look(self.lease(call.lease));
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            // SAFETY: each is NULL or lives.
+            unsafe { RedLock_Extend(rl, lease, ttl_ms) }
+        });
+        self.judge_lease(&call, status);
+        let sight = look(self.lease(call.lease));
+        if status == REDLOCK_OK {
+            assert!(before.is_held, "what was not held was extended: {before:?}");
+            assert_eq!(sight.token, before.token);
+            self.judge_votes(&call, &[Verb::Extend], &sight.token);
+        }
+    }
+
+    fn unlock(&mut self) {
+        let call = self.call();
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            // SAFETY: each is NULL or lives.
+            unsafe { RedLock_Unlock(rl, lease) }
+        });
+        self.judge_lease(&call, status);
+        let sight = look(self.lease(call.lease));
+        if [REDLOCK_OK, REDLOCK_LOST].contains(&status) {
+            assert!(!sight.is_held && sight.token.is_empty(), "{sight:?}");
+        }
+    }
+
+    fn confirm(&mut self) {
+        let (call, least_ms) = (self.call(), self.choices.long());
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            // SAFETY: each is NULL or lives.
+            unsafe { RedLock_Confirm(rl, lease, least_ms) }
+        });
+        self.judge_lease(&call, status);
+        if status == REDLOCK_OK {
+            let sight = look(self.lease(call.lease));
+            assert!(least_ms >= 0 && sight.remaining_ms >= least_ms, "{sight:?} for {least_ms}");
+            self.judge_votes(&call, &[Verb::Inspect], &sight.token);
+        }
+    }
+
+    fn is_locked(&mut self) {
+        let (slot, resource) = (self.manager_slot(), self.choices.resource());
+        let mut locked = true;
+        let place = if self.choices.byte() == 1 { ptr::null_mut() } else { &raw mut locked };
+        let status = self.in_call(slot, NO_SLOT, |rl, _| {
+            // SAFETY: each is NULL or lives, or may be written to.
+            unsafe { RedLock_IsLocked(rl, pointer(resource.as_ref()), place) }
+        });
+        self.judge_manager(slot, status);
+        assert!(status == REDLOCK_OK || place.is_null() || !locked, "{status:?}, but locked");
+    }
+
+    /// Time, and names of numbers.
+    fn pass(&mut self) {
+        let ms = self.choices.pick(&[1, 60, 1000, 20_000]);
+        world::with(|world| world.pass_ms(ms));
+        let status = self.choices.int();
+        // SAFETY: a string that lives for ever.
+        let name = unsafe { handles::words(RedLockStatus_Name(status)) };
+        assert!(name.starts_with("REDLOCK_"));
+        assert_eq!(RedLockStatus_IsRetriable(status), (1..=3).contains(&status));
+    }
+}
+
+// What is judged ---------------------------------------------------------------------------------
+
+impl Run<'_> {
+    /// Makes a call, from which loggers may call back.
+    fn in_call(
+        &self,
+        manager: usize,
+        lease: usize,
+        call: impl FnOnce(*mut RedLock, *mut RedLockLease) -> RedLockStatus,
+    ) -> RedLockStatus {
+        let (rl, lease) = (self.manager(manager), self.lease(lease));
+        logger::in_call(rl, lease, || call(rl, lease))
+    }
+
+    fn judge_manager(&self, slot: usize, status: RedLockStatus) {
+        let rl = self.manager(slot);
+        assert!(!rl.is_null() || status == REDLOCK_INVALID_ARGUMENT);
+        handles::judge_status(status, &message(rl));
+    }
+
+    fn judge_lease(&self, call: &Call, status: RedLockStatus) {
+        let (rl, lease) = (self.manager(call.manager), self.lease(call.lease));
+        assert!(!(rl.is_null() || lease.is_null()) || status == REDLOCK_INVALID_ARGUMENT);
+        handles::judge_status(status, &look(lease).message);
+        let took_ms = now_ms() - call.began_ms;
+        assert!(took_ms <= CALL_MAX_MS, "a call took {took_ms} ms");
+    }
+
+    /// A success is what a quorum of the servers has said in this call.
+    fn judge_votes(&self, call: &Call, verbs: &[Verb], token: &str) {
+        let mut voters = Vec::new();
+        world::with(|world| {
+            for (index, connection) in world.connections.iter().enumerate() {
+                let mark = call.marks.get(index).copied().unwrap_or(0);
+                let votes = connection.judge.verdicts[mark..].iter().any(|it| {
+                    let is_yes = match &it.answer {
+                        Answer::Done => it.asked.token == token.as_bytes(),
+                        Answer::Found { value, .. } => value == token.as_bytes(),
+                        _ => false,
+                    };
+                    is_yes && verbs.contains(&it.asked.verb)
+                });
+                if votes && !voters.contains(&connection.server) {
+                    voters.push(connection.server);
+                }
+            }
+        });
+        let servers = self.hands.managers[call.manager].servers;
+        assert!(2 * voters.len() > servers, "{verbs:?} by {voters:?} of {servers} servers");
+    }
+}
+
+fn now_ms() -> i64 {
+    world::now().as_nanos() / 1_000_000
+}
+
+// What is chosen ---------------------------------------------------------------------------------
+
+impl Run<'_> {
+    fn manager_slot(&mut self) -> usize {
+        self.choices.pick(&[0, 1, NO_SLOT, 0])
+    }
+
+    fn manager(&self, slot: usize) -> *mut RedLock {
+        self.hands.managers.get(slot).map_or(ptr::null_mut(), |it| it.raw)
+    }
+
+    fn lease(&self, slot: usize) -> *mut RedLockLease {
+        self.hands.leases.get(slot).copied().unwrap_or(ptr::null_mut())
+    }
+
+    fn call(&mut self) -> Call {
+        let manager = self.manager_slot();
+        let lease = self.choices.pick(&[0, 1, 2, NO_SLOT, 0]);
+        let count = |it: &world::Connection| it.judge.verdicts.len();
+        let marks = world::with(|world| world.connections.iter().map(count).collect());
+        Call { manager, lease, marks, began_ms: now_ms() }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a client has to make of one connection: which reply belongs to which request, what the request
+//! is answered with, and whether the connection is of any use after that.
+
+use crate::resp::{self, Lack, Reply};
+use crate::seen;
+use crate::transport::command::{Answer, Verb};
+use crate::transport::failure::Failure;
+
+/// A request that a client sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) verb: Verb,
+    pub(crate) resource: Vec<u8>,
+    pub(crate) token: Vec<u8>,
+}
+
+/// A request and its answer. A refusal is [`Failure::Nonsense`] here, whatever its words.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) asked: Asked,
+    pub(crate) answer: Answer,
+}
+
+/// How much is kept of a name: a token is as long.
+const KEPT_MAX: usize = 40;
+
+/// One connection, as far as its bytes tell.
+#[derive(Default)]
+pub(crate) struct Judge {
+    heard: Vec<u8>,
+    said: Vec<u8>,
+    /// Commands without a reply.
+    owed: Vec<Command>,
+    replies: Vec<Reply>,
+    pub(crate) end: Option<Lack>,
+    /// The last command of the greeting was answered.
+    pub(crate) is_up: bool,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+#[derive(Clone, Debug)]
+enum Command {
+    Oath,
+    Probe { is_last: bool },
+    Ask(Asked),
+}
+
+impl Judge {
+    /// The client sent this.
+    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+        self.heard.extend_from_slice(bytes);
+        let mut at = 0;
+        while let Some((words, length)) = resp::command(&self.heard[at..]) {
+            at += length;
+            self.owed.extend(command(&words));
+        }
+        self.heard.drain(..at);
+    }
+
+    /// How many replies are owed.
+    pub(crate) fn owes(&self) -> usize {
+        let replies = |it: &Command| match it {
+            Command::Ask(asked) => replies_of(asked.verb),
+            _ => 1,
+        };
+        self.owed.iter().map(replies).sum::<usize>() - self.replies.len()
+    }
+
+    /// The client received this.
+    pub(crate) fn say(&mut self, bytes: &[u8]) {
+        self.said.extend_from_slice(bytes);
+        let mut at = 0;
+        while self.end.is_none() {
+            if self.owed.is_empty() {
+                if at < self.said.len() {
+                    self.end = Some(Lack::Unwanted);
+                }
+                break;
+            }
+            match resp::reply(&self.said[at..]) {
+                Ok((reply, length)) => {
+                    at += length;
+                    self.settle(reply, at < self.said.len());
+                }
+                Err(Lack::More) => break,
+                Err(lack) => {
+                    seen::note(&lack);
+                    self.end = Some(lack);
+                }
+            }
+        }
+        self.said.drain(..at);
+    }
+
+    /// Takes a reply for what is owed first, and tells whether there is more behind it: where that is one
+    /// reply too many, none of them is believed.
+    fn settle(&mut self, reply: Reply, has_more: bool) {
+        let is_right = match self.owed[0].clone() {
+            Command::Oath => is_ok(&reply),
+            Command::Probe { is_last } => self.settle_probe(is_last, &reply),
+            Command::Ask(asked) => {
+                self.replies.push(reply);
+                if self.replies.len() < replies_of(asked.verb) {
+                    return;
+                }
+                let answer = answer(asked.verb, &std::mem::take(&mut self.replies));
+                let answer = answer.filter(|_| !has_more || self.owed.len() > 1);
+                answer.map(|answer| self.verdicts.push(Verdict { asked, answer })).is_some()
+            }
+        };
+        if !is_right {
+            self.end = Some(Lack::Unwanted);
+        }
+        if let (true, Some(verdict)) = (is_right, self.verdicts.last()) {
+            seen::note(&verdict.answer);
+        }
+        self.owed.remove(0);
+    }
+
+    fn settle_probe(&mut self, is_last: bool, reply: &Reply) -> bool {
+        match reply {
+            Reply::Error(code, words) => {
+                let refuses = words.contains("max number of clients") || code == "DENIED";
+                self.is_up |= is_last;
+                !refuses && (!is_last || code == "NOPERM")
+            }
+            Reply::Status(word) if is_last => {
+                self.is_up = true;
+                word == b"PONG"
+            }
+            _ => false,
+        }
+    }
+}
+
+fn command(words: &[Vec<u8>]) -> Option<Command> {
+    let asked = |verb, resource: usize, token: usize| {
+        let word = |it: usize| words.get(it).map_or(&[][..], |it| &it[..it.len().min(KEPT_MAX)]);
+        let (resource, token) = (word(resource).to_vec(), word(token).to_vec());
+        Some(Command::Ask(Asked { verb, resource, token }))
+    };
+    match (&*words[0], words.len()) {
+        (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
+        (b"DELEX" | b"DELIFEQ", 1) => Some(Command::Probe { is_last: false }),
+        (b"PING", 1) => Some(Command::Probe { is_last: true }),
+        (b"SET", _) => asked(Verb::Acquire, 1, 2),
+        (b"EVAL", 5) => asked(Verb::Release, 3, 4),
+        (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
+        (b"DELEX", 4) => asked(Verb::Release, 1, 3),
+        (b"DELIFEQ", 3) => asked(Verb::Release, 1, 2),
+        (b"GETRANGE", 4) => asked(Verb::Inspect, 1, 4),
+        // It belongs to what was asked before it.
+        (b"PTTL", 2) => None,
+        _ => panic!("we sent an unknown command: {words:?}"),
+    }
+}
+
+fn replies_of(verb: Verb) -> usize {
+    if verb == Verb::Release { 1 } else { 2 }
+}
+
+fn is_ok(reply: &Reply) -> bool {
+    matches!(reply, Reply::Status(word) if word == b"OK")
+}
+
+/// What a request is answered with; nothing if these are no replies to it.
+fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
+    let refused = Some(Answer::Failed(Failure::Nonsense));
+    match (verb, &replies[0]) {
+        (Verb::Release, Reply::Error(code, _)) if code == "WRONGTYPE" => {
+            return Some(Answer::Absent);
+        }
+        (_, Reply::Error(..)) => return refused,
+        (Verb::Release, Reply::Int(1)) => return Some(Answer::Done),
+        (Verb::Release, Reply::Int(0)) => return Some(Answer::Absent),
+        (Verb::Release, _) => return None,
+        _ => {}
+    }
+    let left_ms = match &replies[1] {
+        Reply::Int(-2) | Reply::Error(..) => None,
+        Reply::Int(left_ms) => Some(*left_ms),
+        _ => return None,
+    };
+    match (verb, &replies[0]) {
+        (Verb::Acquire, reply) if is_ok(reply) => Some(Answer::Done),
+        (Verb::Extend, Reply::Int(1)) => Some(Answer::Done),
+        (Verb::Extend, Reply::Int(0)) => Some(Answer::Absent),
+        (Verb::Acquire, Reply::Nil) | (Verb::Extend, Reply::Int(2)) => {
+            Some(Answer::Foreign { left_ms })
+        }
+        (Verb::Inspect, Reply::Bulk(value)) => Some(match left_ms {
+            None if value.is_empty() => Answer::Absent,
+            _ => Answer::Found { value: value.clone(), left_ms: left_ms.unwrap_or(0) },
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,53 @@
+//! A logger of the fuzzed program, which may call the library from within a call.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use crate::ffi::lease::RedLockLease;
+use crate::ffi::redlock::{RedLock, RedLock_IsLocked, RedLock_TryLock};
+use crate::ffi::status::RedLockStatus::REDLOCK_INVALID_ARGUMENT;
+use crate::handles::{self, look};
+
+type InUse = (*mut RedLock, *mut RedLockLease);
+
+const NOTHING: InUse = (ptr::null_mut(), ptr::null_mut());
+
+/// Tells a logger to call the library.
+pub(crate) static CALLS_BACK: u8 = 0;
+
+thread_local! {
+    /// What the call under way was given.
+    static IN_USE: Cell<InUse> = const { Cell::new(NOTHING) };
+}
+
+/// A logger, which may use the manager and the lease of the call that it is called from.
+pub(crate) unsafe extern "C" fn listen(level: i32, line: *const c_char, user_data: *mut c_void) {
+    assert!([1, 2].contains(&level));
+    // SAFETY: the header promises a string.
+    assert!(!unsafe { handles::words(line) }.is_empty());
+    let (rl, lease) = IN_USE.replace(NOTHING);
+    if !user_data.is_null() && !rl.is_null() {
+        look(lease);
+        let mut locked = false;
+        // SAFETY: both live, or are NULL; the call under way has them.
+        unsafe {
+            RedLock_IsLocked(rl, c"r".as_ptr(), &raw mut locked);
+            let status = RedLock_TryLock(rl, c"r".as_ptr(), 1000, 0, lease);
+            assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "a lease in use was used");
+        }
+        IN_USE.set((rl, lease));
+    }
+}
+
+/// Makes a call with these handles, which a logger that calls back then uses.
+pub(crate) fn in_call<T>(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    call: impl FnOnce() -> T,
+) -> T {
+    IN_USE.set((rl, lease));
+    let result = call();
+    IN_USE.set(NOTHING);
+    result
+}

@@ -1,0 +1,62 @@
+//! What hostile servers and careless callers can do to us: nothing that is theirs to decide.
+//!
+//! This compiles the library's own files with another [`system`] under them: sockets, time and
+//! randomness are played, so that nothing waits and each run is the same. What is then done with it
+//! is decided by bytes, one target each: [`replies`], [`urls`] and [`calls`]. `cargo test` plays the
+//! corpus of fuzz/ and mutations of it; `make fuzz` has libFuzzer look for bytes that do harm. For that,
+//! this file is the root of a library, too (fuzz/Cargo.toml).
+
+// The library is not whole here without what others use of it.
+#![allow(dead_code, unreachable_pub)]
+
+#[path = "../../src/check.rs"]
+mod check;
+#[path = "../../src/continued.rs"]
+mod continued;
+#[path = "../../src/error.rs"]
+mod error;
+#[path = "../../src/ffi/mod.rs"]
+mod ffi;
+#[path = "../../src/fork.rs"]
+mod fork;
+#[path = "../../src/inquiry.rs"]
+mod inquiry;
+#[path = "../../src/lease.rs"]
+mod lease;
+#[path = "../../src/locker/mod.rs"]
+mod locker;
+#[path = "../../src/log.rs"]
+mod log;
+#[path = "../../src/moment.rs"]
+mod moment;
+#[path = "../../src/quorum/mod.rs"]
+mod quorum;
+#[path = "../../src/redlock.rs"]
+mod redlock;
+#[path = "../../src/settings.rs"]
+mod settings;
+#[path = "../../src/token.rs"]
+mod token;
+#[path = "../../src/transport/mod.rs"]
+mod transport;
+
+mod arguments;
+pub mod calls;
+mod choices;
+mod crowd;
+mod handles;
+mod judge;
+mod logger;
+mod memory;
+mod peer;
+pub mod replies;
+mod resp;
+mod seen;
+mod system;
+pub mod urls;
+mod world;
+
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod corpus;

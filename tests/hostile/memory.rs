@@ -1,0 +1,67 @@
+//! What the library allocates in a run.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's memory, with an eye on it.
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+thread_local! {
+    static IS_COUNTING: Cell<bool> = const { Cell::new(false) };
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout.size());
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note(layout.size());
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note(size);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(place, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+fn note(size: usize) {
+    // While a thread ends there is nothing to note.
+    let _ = IS_COUNTING.try_with(|it| {
+        if it.get() {
+            let _ = LARGEST.try_with(|it| it.set(it.get().max(size)));
+        }
+    });
+}
+
+/// Runs `body`. Returns how much was allocated at once in it, at the most.
+pub(crate) fn largest_in(body: impl FnOnce()) -> usize {
+    LARGEST.set(0);
+    IS_COUNTING.set(true);
+    body();
+    IS_COUNTING.set(false);
+    LARGEST.get()
+}
+
+/// Runs `body`, in which what is allocated is not the library's.
+pub(crate) fn uncounted<T>(body: impl FnOnce() -> T) -> T {
+    let before = IS_COUNTING.replace(false);
+    let result = body();
+    IS_COUNTING.set(before);
+    result
+}

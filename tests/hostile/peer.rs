@@ -1,0 +1,33 @@
+//! Who is at the far end of the connections.
+
+use crate::world::Connection;
+
+/// Decides what becomes of connections, and what is said on them.
+pub(crate) trait Peer {
+    /// Somebody connects to this place. Which server that is, and after how many milliseconds the
+    /// connection is made; nothing if it is refused.
+    fn accept(&mut self, place: &str) -> Option<(usize, u32)>;
+
+    /// Looks at a connection that is open, and may have more to say.
+    fn serve(&mut self, connection: &mut Connection, now: i64);
+}
+
+/// Refuses everybody.
+pub(crate) struct Silent;
+
+impl Peer for Silent {
+    fn accept(&mut self, _place: &str) -> Option<(usize, u32)> {
+        None
+    }
+
+    fn serve(&mut self, _connection: &mut Connection, _now: i64) {}
+}
+
+/// What a well-behaved server says to the greeting, to so many commands of which the last three are
+/// probes.
+pub(crate) fn greeting(commands: usize) -> Vec<u8> {
+    let mut said = b"+OK\r\n".repeat(commands.saturating_sub(3));
+    said.extend(b"-ERR unknown command 'DELEX'\r\n".repeat(2));
+    said.extend(b"+PONG\r\n");
+    said
+}

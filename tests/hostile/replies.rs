@@ -1,0 +1,243 @@
+//! Bytes from the wire, in pieces, against a queue of requests: a client makes of them what
+//! [`crate::judge`] does, keeps the connection exactly as long as that, and allocates no more than
+//! the bounds allow.
+//!
+//! The first bytes say how the run goes, all others are the wire: see [`Plan`] and [`expand`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::choices::Choices;
+use crate::memory;
+use crate::moment::Moment;
+use crate::peer::{self, Peer};
+use crate::resp::LENGTH_MAX;
+use crate::token::Token;
+use crate::transport::command::{Answer, Request, Verb};
+use crate::transport::endpoint::Endpoint;
+use crate::transport::failure::Failure;
+use crate::transport::reactor::Reactor;
+use crate::transport::{Patience, Servers, Tally, Timeouts, Transport};
+use crate::world::{self, Connection};
+
+/// Twice the longest reply, for buffers that grow by doubling: the crate's parser has one.
+const ALLOCATION_MAX: usize = 2 * LENGTH_MAX + 8192;
+
+/// The longest wire, beyond which there is nothing new to be had.
+const WIRE_MAX: usize = LENGTH_MAX + 10_000;
+
+const CONNECT_MS: i64 = 300;
+const REPLY_MS: i64 = 200;
+const TTL_MS: i64 = 10_000;
+
+/// How a run goes.
+struct Plan {
+    /// Whether the wire begins with the replies to the greeting.
+    has_greeting: bool,
+    /// Whether the server speaks when nothing is owed.
+    is_eager: bool,
+    /// Whether it closes the connection after the last byte.
+    ends: bool,
+    /// Who we are there.
+    url: &'static str,
+    requests: Vec<Asking>,
+    pieces: VecDeque<Vec<u8>>,
+    pace_ms: i64,
+}
+
+#[derive(Clone, Copy)]
+struct Asking {
+    verb: Verb,
+    /// Nobody waits for the answer, if any comes.
+    is_brief: bool,
+}
+
+/// Plays one run.
+pub fn replies(data: &[u8]) {
+    let plan = Plan::new(data);
+    let largest = memory::largest_in(|| play(plan));
+    world::end();
+    assert!(largest <= ALLOCATION_MAX, "{largest} bytes were allocated at once");
+}
+
+fn play(plan: Plan) {
+    let requests = memory::uncounted(|| plan.requests.clone());
+    let endpoint = Endpoint::parse(plan.url, 0).expect("a good URL");
+    world::begin(Wire { plan });
+    let timeouts = Arc::new(Timeouts::default());
+    let log = Arc::default();
+    let reactor = Reactor::new(&[endpoint], &timeouts, log).expect("a reactor");
+    reactor.connect(Ear::default(), 1, patience(CONNECT_MS));
+    judge_connections();
+    for (number, asking) in requests.iter().enumerate() {
+        let wait_ms = if asking.is_brief { 0 } else { REPLY_MS };
+        let (ear, _) = reactor.ask(request(number, asking.verb), Ear::default(), patience(wait_ms));
+        judge(number, ear.heard);
+        judge_connections();
+    }
+}
+
+fn patience(ms: i64) -> Patience {
+    let since = world::now();
+    Patience { since, until: since.plus_ms(ms), reply_ms: 10 * REPLY_MS }
+}
+
+fn request(number: usize, verb: Verb) -> Request {
+    let resource = name(number).into_bytes().into();
+    let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
+    match verb {
+        Verb::Release => Request::release(resource, token, TTL_MS, Servers::first(1)),
+        _ => Request::new(verb, resource, token, TTL_MS),
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("r{number}")
+}
+
+/// Whether the answer is what the bytes that were received mean.
+fn judge(number: usize, heard: Option<Answer>) {
+    let name = name(number);
+    let right = world::with(|world| {
+        let mut verdicts = world.connections.iter().flat_map(|it| &it.judge.verdicts);
+        verdicts.find(|it| it.asked.resource == name.as_bytes()).map(|it| it.answer.clone())
+    });
+    match heard.expect("every call is told of every server") {
+        Answer::Failed(Failure::Refused(_)) => {
+            assert_eq!(right, Some(Answer::Failed(Failure::Nonsense)), "{name} was refused");
+        }
+        Answer::Failed(why) => assert_eq!(right, None, "{name} was answered, but: {why}"),
+        answer => assert_eq!(right, Some(answer), "{name}"),
+    }
+}
+
+/// A connection is closed when no sense can be made of it, and not before.
+fn judge_connections() {
+    world::with(|world| {
+        for it in &world.connections {
+            let is_over = it.judge.end.is_some() || it.has_ended();
+            assert_eq!(it.is_closed, is_over, "closed, over: {:?}", it.judge.end);
+        }
+    });
+}
+
+/// Hears one answer.
+#[derive(Default)]
+struct Ear {
+    heard: Option<Answer>,
+}
+
+impl Tally for Ear {
+    fn handle_answer(&mut self, _server: usize, answer: Answer, _now: Moment) -> bool {
+        assert_eq!(self.heard, None, "one request, two answers");
+        self.heard = Some(answer);
+        true
+    }
+}
+
+impl Plan {
+    fn new(data: &[u8]) -> Self {
+        let mut choices = Choices::new(data);
+        let options = choices.byte();
+        let cut = choices.byte();
+        let count = 1 + choices.below(4);
+        let requests = (0..count).map(|_| Asking::new(choices.byte())).collect();
+        let wire = expand(choices.rest());
+        let urls = ["redis://127.0.0.1", "redis://:p@127.0.0.1", "redis://u:p@127.0.0.1/1"];
+        Self {
+            has_greeting: options & 1 != 0,
+            is_eager: options & 2 != 0,
+            ends: options & 4 != 0,
+            url: urls[usize::from(options >> 3) % urls.len()],
+            requests,
+            pieces: pieces(&wire, cut),
+            pace_ms: i64::from(options >> 6),
+        }
+    }
+}
+
+impl Asking {
+    fn new(byte: u8) -> Self {
+        let verbs = [Verb::Acquire, Verb::Release, Verb::Extend, Verb::Inspect];
+        Self { verb: verbs[usize::from(byte & 3)], is_brief: byte & 4 != 0 }
+    }
+}
+
+/// The wire. Most bytes are what they are; 1 and the two that follow stand for many of one byte, 2 and
+/// the two that follow for the last few again and again.
+fn expand(bytes: &[u8]) -> Vec<u8> {
+    let mut wire = Vec::new();
+    let mut choices = Choices::new(bytes);
+    while !choices.is_empty() && wire.len() < WIRE_MAX {
+        match choices.byte() {
+            1 => {
+                let (byte, times) = (choices.byte(), times(&mut choices));
+                wire.resize(wire.len() + times, byte);
+            }
+            2 => {
+                let length = usize::from(choices.byte() % 16 + 1).min(wire.len());
+                let last = wire[wire.len() - length..].to_vec();
+                let times = times(&mut choices).min(WIRE_MAX / length.max(1));
+                wire.extend(last.repeat(times));
+            }
+            byte => wire.push(byte),
+        }
+    }
+    wire.truncate(WIRE_MAX);
+    wire
+}
+
+/// How often: mostly a few times.
+fn times(choices: &mut Choices<'_>) -> usize {
+    match choices.byte() {
+        few @ 0..238 => usize::from(few),
+        many => 1 << (many - 238),
+    }
+}
+
+/// The wire in pieces: 0 leaves it whole, 1 makes them small, others of many sizes.
+fn pieces(wire: &[u8], cut: u8) -> VecDeque<Vec<u8>> {
+    let mut pieces = VecDeque::new();
+    let (mut rest, mut dice) = (wire, u32::from(cut));
+    let least = 1 + wire.len() / 100;
+    while !rest.is_empty() {
+        dice = dice.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        let length = match cut {
+            0 => rest.len(),
+            1 => least,
+            _ => least + (dice >> 16) as usize % (2 * least + 8),
+        };
+        let (piece, others) = rest.split_at(length.min(rest.len()));
+        pieces.push_back(piece.to_vec());
+        rest = others;
+    }
+    pieces
+}
+
+/// A server that says what the wire says.
+struct Wire {
+    plan: Plan,
+}
+
+impl Peer for Wire {
+    fn accept(&mut self, _place: &str) -> Option<(usize, u32)> {
+        Some((0, 0))
+    }
+
+    fn serve(&mut self, connection: &mut Connection, now: i64) {
+        let heard = std::mem::take(&mut connection.heard);
+        if !connection.is_heard() {
+            return;
+        }
+        if !self.plan.has_greeting && !connection.judge.is_up {
+            if !heard.is_empty() {
+                connection.to_come.push((now, peer::greeting(connection.judge.owes())));
+            }
+        } else if self.plan.is_eager || connection.judge.owes() > 0 {
+            match self.plan.pieces.pop_front() {
+                Some(it) => connection.to_come.push((now + self.plan.pace_ms * 1_000_000, it)),
+                None => connection.ends |= self.plan.ends,
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The world of one run: its time, its dice, and the connections to whoever the [`Peer`] is.
+//!
+//! Time goes on only where the library waits and nothing else happens. What goes over a connection
+//! is judged on the way ([`Judge`]).
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::RawFd;
+
+use crate::judge::Judge;
+use crate::memory;
+use crate::moment::Moment;
+use crate::peer::{Peer, Silent};
+use crate::system::socket::Watched;
+
+/// Where a waker rings. Connections have the numbers that follow.
+pub(crate) const BELL: RawFd = 1000;
+const FIRST: RawFd = BELL + 1;
+
+/// The longest that is waited for in one go, as in src/system/socket.rs.
+const STEP_NS: i64 = 60_000_000_000;
+
+/// What a wait costs that ends at once.
+const TICK_NS: i64 = 1_000;
+
+/// More waits than any call needs.
+const WAITS_MAX: u32 = 20_000;
+
+pub(crate) struct World {
+    now: i64,
+    dice: u64,
+    waits: u32,
+    pub(crate) rung: bool,
+    pub(crate) connections: Vec<Connection>,
+    peer: Box<dyn Peer>,
+}
+
+/// One connection. The near end is the library's, the far end the peer's.
+pub(crate) struct Connection {
+    /// Which server is at the far end.
+    pub(crate) server: usize,
+    /// When it is, or was, made.
+    made_at: i64,
+    /// What the peer has to say, each when it is due, and what of it is there to be received.
+    pub(crate) to_come: Vec<(i64, Vec<u8>)>,
+    there: Vec<u8>,
+    /// The peer says no more after what is to come.
+    pub(crate) ends: bool,
+    /// What the client sent and the peer has not looked at.
+    pub(crate) heard: Vec<u8>,
+    pub(crate) judge: Judge,
+    pub(crate) is_closed: bool,
+}
+
+thread_local! {
+    static WORLD: RefCell<World> = RefCell::new(World::new(Box::new(Silent)));
+}
+
+/// Begins a run.
+pub(crate) fn begin(peer: impl Peer + 'static) {
+    with(|world| *world = World::new(Box::new(peer)));
+}
+
+/// Ends it: nothing of it stays in memory.
+pub(crate) fn end() {
+    begin(Silent);
+}
+
+pub(crate) fn with<T>(body: impl FnOnce(&mut World) -> T) -> T {
+    memory::uncounted(|| WORLD.with_borrow_mut(body))
+}
+
+pub(crate) fn now() -> Moment {
+    with(|world| Moment::from_nanos(world.now))
+}
+
+pub(crate) fn fd(connection: usize) -> RawFd {
+    FIRST + RawFd::try_from(connection).expect("not so many")
+}
+
+/// Asks the peer for a connection to this place.
+pub(crate) fn connect(place: &str) -> io::Result<usize> {
+    with(|world| {
+        let (server, delay_ms) =
+            world.peer.accept(place).ok_or(io::ErrorKind::ConnectionRefused)?;
+        world.connections.push(Connection {
+            server,
+            made_at: world.now.saturating_add(i64::from(delay_ms) * 1_000_000),
+            to_come: Vec::new(),
+            there: Vec::new(),
+            ends: false,
+            heard: Vec::new(),
+            judge: Judge::default(),
+            is_closed: false,
+        });
+        Ok(world.connections.len() - 1)
+    })
+}
+
+impl World {
+    fn new(peer: Box<dyn Peer>) -> Self {
+        Self {
+            now: 1_000_000_000_000,
+            dice: 0x9E37_79B9_7F4A_7C15,
+            waits: 0,
+            rung: false,
+            connections: Vec::new(),
+            peer,
+        }
+    }
+
+    /// A random byte.
+    pub(crate) fn roll(&mut self) -> u8 {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        (self.dice >> 32) as u8
+    }
+
+    pub(crate) fn pass_ms(&mut self, ms: i64) {
+        self.now += ms * 1_000_000;
+    }
+
+    /// A call begins, which may wait so often again.
+    pub(crate) fn begin_call(&mut self) {
+        self.waits = 0;
+    }
+
+    pub(crate) fn is_writable(&self, connection: usize) -> bool {
+        self.connections[connection].made_at <= self.now
+    }
+
+    pub(crate) fn send(&mut self, connection: usize, bytes: &[u8]) -> io::Result<usize> {
+        let it = &mut self.connections[connection];
+        it.judge.hear(bytes);
+        it.heard.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        connection: usize,
+        room: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        self.serve();
+        let it = &mut self.connections[connection];
+        let length = it.there.len().min(room.len());
+        if length == 0 {
+            return Ok(it.has_ended().then_some(0));
+        }
+        room[..length].copy_from_slice(&it.there[..length]);
+        it.there.drain(..length);
+        it.judge.say(&room[..length]);
+        Ok(Some(length))
+    }
+
+    pub(crate) fn close(&mut self, connection: usize) {
+        // One of an earlier run's may be closed late.
+        if let Some(it) = self.connections.get_mut(connection) {
+            it.is_closed = true;
+        }
+    }
+
+    /// Waits until one of the descriptors is ready, or until then.
+    pub(crate) fn wait(&mut self, watched: &mut [Watched], until: Moment) {
+        self.waits += 1;
+        assert!(self.waits < WAITS_MAX, "a call does not end");
+        let until = until.as_nanos().min(self.now + STEP_NS);
+        loop {
+            self.serve();
+            let mut is_any = false;
+            for it in &mut *watched {
+                it.revents = i16::from(self.is_ready(it));
+                is_any |= it.revents != 0;
+            }
+            if is_any || self.now >= until {
+                self.now += TICK_NS;
+                return;
+            }
+            let next = self.connections.iter().filter_map(|it| it.next_event(self.now)).min();
+            self.now = next.map_or(until, |it| it.min(until));
+        }
+    }
+
+    fn is_ready(&self, watched: &Watched) -> bool {
+        if watched.fd == BELL {
+            return self.rung;
+        }
+        let Ok(index) = usize::try_from(watched.fd - FIRST) else { return false };
+        let it = &self.connections[index];
+        let is_writable = watched.for_writing && it.made_at <= self.now;
+        is_writable || !it.there.is_empty() || it.has_ended()
+    }
+
+    /// Has the peer look at what it was sent.
+    fn serve(&mut self) {
+        let now = self.now;
+        for it in self.connections.iter_mut().filter(|it| !it.is_closed && it.made_at <= now) {
+            self.peer.serve(it, now);
+            // Whether anybody looks at it or not.
+            it.arrive(now);
+        }
+    }
+}
+
+impl Connection {
+    fn arrive(&mut self, now: i64) {
+        while self.to_come.first().is_some_and(|it| it.0 <= now) {
+            self.there.append(&mut self.to_come.remove(0).1);
+        }
+    }
+
+    /// Whether the client has received all that the peer had to say so far.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.to_come.is_empty() && self.there.is_empty()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ends && self.is_heard()
+    }
+
+    fn next_event(&self, now: i64) -> Option<i64> {
+        let next = if self.made_at > now { self.made_at } else { self.to_come.first()?.0 };
+        (!self.is_closed).then_some(next)
+    }
+}
