@@ -118,7 +118,7 @@ impl<T: Tally> Calls<T> {
     /// Ends a call that waits for a tally, and has none.
     pub(super) fn call_off(&mut self, ticket: Ticket) {
         if self.find(ticket).is_some_and(|it| it.tally.is_none()) {
-            self.end(ticket.place);
+            self.end(ticket.place, self.now);
         }
     }
 
@@ -129,22 +129,23 @@ impl<T: Tally> Calls<T> {
     /// Brings what the servers said to the calls, and ends those that have heard enough: when all is
     /// brought, for what comes to a call too late still tells that its request was sent.
     pub(super) fn deliver(&mut self, now: Moment) {
-        let mut deliveries = mem::take(&mut self.news.deliveries);
-        for it in deliveries.drain(..) {
-            let Some(call) = self.find(it.ticket).filter(|call| call.pending.contains(it.server))
-            else {
-                continue;
-            };
-            if it.sent {
-                call.sent = call.sent.with(it.server);
+        // To end a call may lose a connection, and that is to be told to others.
+        while !self.news.deliveries.is_empty() {
+            let mut deliveries = mem::take(&mut self.news.deliveries);
+            for it in deliveries.drain(..) {
+                let call = self.find(it.ticket).filter(|call| call.pending.contains(it.server));
+                let Some(call) = call else { continue };
+                if it.sent {
+                    call.sent = call.sent.with(it.server);
+                }
+                if call.hear(it.server, it.answer, now) {
+                    self.decided.push(it.ticket.place);
+                }
             }
-            if call.hear(it.server, it.answer, now) {
-                self.decided.push(it.ticket.place);
+            self.news.deliveries = deliveries;
+            while let Some(place) = self.decided.pop() {
+                self.end(place, now);
             }
-        }
-        self.news.deliveries = deliveries;
-        while let Some(place) = self.decided.pop() {
-            self.end(place);
         }
     }
 
@@ -157,7 +158,7 @@ impl<T: Tally> Calls<T> {
             let ticket = Ticket { place, generation: call.generation };
             for (index, server) in self.servers.iter_mut().enumerate() {
                 if call.pending.contains(index) {
-                    let sent_at = server.abandon(ticket);
+                    let sent_at = server.abandon(ticket, now, &mut self.news);
                     if sent_at.is_some() {
                         call.sent = call.sent.with(index);
                     }
@@ -168,16 +169,17 @@ impl<T: Tally> Calls<T> {
                     call.hear(index, Answer::Failed(failure), now);
                 }
             }
-            self.end(place);
+            self.end(place, now);
         }
     }
 
     /// The call is over: who has not answered it is not waited for.
-    fn end(&mut self, place: usize) {
+    fn end(&mut self, place: usize, now: Moment) {
         let Some(mut call) = self.calls[place].take() else { return };
         let ticket = Ticket { place, generation: call.generation };
         for (index, server) in self.servers.iter_mut().enumerate() {
-            if call.pending.contains(index) && server.abandon(ticket).is_some() {
+            if call.pending.contains(index) && server.abandon(ticket, now, &mut self.news).is_some()
+            {
                 call.sent = call.sent.with(index);
             }
         }

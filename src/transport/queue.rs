@@ -98,6 +98,11 @@ impl Queue {
         Some(entry.since)
     }
 
+    /// Whether something waits to be sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Moves what waits to be sent into the outbox. From then on it counts as sent.
     pub(super) fn send(&mut self, outbox: &mut Vec<u8>, dialect: Dialect, now: Moment) {
         while let Some(mut entry) = self.unsent.pop_front() {

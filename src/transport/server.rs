@@ -157,10 +157,20 @@ impl Server {
     }
 
     /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;
-    /// if it was not, it never will be, unless it is a release.
-    pub(super) fn abandon(&mut self, ticket: Ticket) -> Option<Moment> {
+    /// if it was not, it never will be, unless it is a release: that is sent now, since a call that is
+    /// decided when it begins is driven by nobody.
+    pub(super) fn abandon(
+        &mut self,
+        ticket: Ticket,
+        now: Moment,
+        news: &mut News,
+    ) -> Option<Moment> {
         self.hopeful.retain(|&it| it != ticket);
-        self.queue.abandon(ticket)
+        let sent_at = self.queue.abandon(ticket);
+        if sent_at.is_none() && self.queue.has_unsent() {
+            self.flush(now, news);
+        }
+        sent_at
     }
 
     /// What to say of a server that was given `ms` and could not even be asked.

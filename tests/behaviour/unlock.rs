@@ -1,6 +1,6 @@
 //! Giving a lock back, once and again, in time and too late.
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::{Cluster, Lease, wait_until};
 use crate::{TTL, everywhere_is, expired, is_empty, patient};
@@ -83,4 +83,24 @@ fn a_lock_may_be_released_through_another_manager_of_the_servers() {
     assert_eq!(other.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
     assert_eq!(other.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     cluster.wait_until_gone("r");
+}
+
+/// Two of three servers owe answers, so the call knows at once that it cannot succeed.
+#[test]
+fn unlock_that_cannot_succeed_is_told_to_whoever_is_there() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    manager.connect_to_all();
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    manager.set_timeouts(1_000, 100);
+    cluster[1].freeze();
+    cluster[2].freeze();
+    for _ in 0..2 {
+        assert_eq!(manager.is_locked("r"), Err(REDLOCK_UNREACHABLE));
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+    wait_until("the first server has nothing left", || !cluster[0].exists("r"));
+    cluster[1].resume();
+    cluster[2].resume();
 }
