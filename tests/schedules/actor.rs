@@ -6,11 +6,11 @@ use crate::clocks::MS;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::redlock::RedLock;
-use crate::schedule::{At, Call, RESOURCES, SLOTS, Step};
+use crate::schedule::{At, Call, RESOURCES, SLOTS, Step, Stop};
 use crate::store::tag;
 use crate::turns;
 use crate::verdicts::{Asked, Told};
-use crate::world::{self, START};
+use crate::world::{self, Event, START};
 
 /// All that a caller has.
 pub(crate) struct Actor {
@@ -64,6 +64,9 @@ impl Actor {
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
         let hold = lease.hold.as_ref();
         world::with(|world| {
+            if let Some(Stop { after, lasts }) = step.stop {
+                world.at(world.now + after, Event::Stop { client: self.client, lasts });
+            }
             world.say(|world| {
                 let Step { call, slot, .. } = step;
                 format!("{}, lease {slot}: {} {call:?}", world.who(), RESOURCES[step.resource])
@@ -125,12 +128,11 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
     if settings.and_then(|()| actor.manager.set_retry(3, 20)).is_err() {
         violate("it does not take its settings".to_owned());
     }
-    clear_up(actor);
     for resource in 0..resources {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
         let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step = Step { pause: 0, call, slot: 0, resource };
+        let step = Step { pause: 0, call, slot: 0, resource, stop: None };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);
         if let Err(error) = said {
@@ -151,7 +153,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
 
 /// What is left of locks that were released, or not had, is cleared up by the calls that follow: a
 /// server that refused releases is asked again now and then.
-fn clear_up(actor: &Actor) {
+pub(crate) fn clear_up(actor: &Actor) {
     let must = world::with(|world| world.clears_up(actor.client));
     if !must {
         return;
@@ -162,7 +164,11 @@ fn clear_up(actor: &Actor) {
     }
     world::with(|world| {
         let mut spent = world.records.spent(actor.client);
-        let is_left = |tag: &u64| world.servers.iter().any(|it| it.kept_until(*tag) > world.now);
+        let tells_all = world.schedule.loses_nothing();
+        let is_left = |tag: &u64| {
+            let is_there = world.servers.iter().any(|it| it.kept_until(*tag) > world.now);
+            is_there || (tells_all && world.records.is_forgotten(*tag))
+        };
         let left = spent.find(is_left);
         drop(spent);
         if let Some(tag) = left {

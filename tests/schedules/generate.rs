@@ -5,7 +5,7 @@ use crate::clocks::MS;
 use crate::dice::Dice;
 use crate::schedule::{
     Call, ClientPlan, Cut, Fault, Hitch, Keeps, RESOURCES, SINS, SLOTS, Schedule, ServerPlan, Sin,
-    Step, Weather, What,
+    Step, Stop, Weather, What,
 };
 use crate::store::{Dialect, Refusal};
 
@@ -34,6 +34,10 @@ struct Maker {
     resources: usize,
     /// Of ten things done for a while, so many are done for longer than they should.
     tardy: usize,
+    /// In one of so many calls the client is stopped.
+    stops_in: u64,
+    /// Whether nothing goes wrong but that servers answer with an error to what they have done.
+    only_lies: bool,
 }
 
 pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
@@ -48,9 +52,13 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         servers: dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]).max(least_servers),
         clients: dice.pick(&[2, 2, 2, 3, 3, 4, 5, 8]),
         resources: dice.pick(&[1, 1, RESOURCES.len()]),
-        ttls_ms: (0..2).map(|_| dice.pick(&[20, 50, 100, 200, 400, 1_000, 3_000])).collect(),
+        ttls_ms: (0..2)
+            .map(|_| dice.pick(&[20, 50, 100, 200, 400, 1_000, 3_000, 10_000]))
+            .collect(),
         drift: dice.pick(&[0.01, 0.01, 0.01, 0.0, 0.1]),
         tardy: dice.pick(&[0, 1, 3]),
+        stops_in: dice.pick(&[1_000_000, 20, 6]),
+        only_lies: dice.once_in(10),
         dice,
         sins,
     };
@@ -76,10 +84,10 @@ impl Maker {
         Weather {
             least,
             most: least + self.dice.pick(&[100_000, MS, 3 * MS]),
-            slow_in: self.dice.pick(&[0, 100, 30, 10]),
+            slow_in: if self.only_lies { 0 } else { self.dice.pick(&[0, 100, 30, 10]) },
             slow: self.dice.pick(&[5, 50, 400]) * MS,
             split_in: self.dice.pick(&[0, 20, 3]),
-            room: self.dice.pick(&[1 << 16, 1 << 16, 1 << 16, 50]),
+            room: if self.only_lies { 1 << 16 } else { self.dice.pick(&[1 << 16, 1 << 16, 50]) },
             wake: self.dice.pick(&[0, 20_000, 200_000]),
         }
     }
@@ -158,18 +166,29 @@ impl Maker {
         }
     }
 
+    /// A moment in which a request or its replies may be on their way.
+    fn stop(&mut self) -> Option<Stop> {
+        let longest_ms = self.ttl_ms();
+        let (after, short, long) = (self.ms(0, 4), self.ms(0, 10), self.ms(0, longest_ms));
+        let is_short = self.dice.once_in(2);
+        let lasts = if is_short { short } else { long };
+        (self.dice.once_in(self.stops_in) && !self.only_lies).then_some(Stop { after, lasts })
+    }
+
     fn steps(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         let count = self.dice.between(1, if self.clients > 3 { 5 } else { 8 }) as usize;
         while steps.len() < count {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
-            let mut add = |pause, call| steps.push(Step { pause, call, slot, resource });
+            let mut add = |pause, call, stop| {
+                steps.push(Step { pause, call, slot, resource, stop });
+            };
             let take = self.take();
             let mut ttl_ms = take.ttl_ms();
-            add(self.pause(), take);
+            add(self.pause(), take, self.stop());
             while self.dice.once_in(2) {
                 let keep = self.keep();
-                add(self.pause_within(ttl_ms), keep);
+                add(self.pause_within(ttl_ms), keep, self.stop());
                 ttl_ms = keep.ttl_ms().or(ttl_ms);
             }
             let last = match self.dice.below(10) {
@@ -177,7 +196,7 @@ impl Maker {
                 1 => Call::IsLocked,
                 _ => Call::Unlock,
             };
-            add(self.pause_within(ttl_ms), last);
+            add(self.pause_within(ttl_ms), last, self.stop());
         }
         steps
     }
@@ -206,6 +225,7 @@ impl Maker {
         // What this schedule has to choose from.
         let kinds: Vec<usize> = (0..9).filter(|_| self.dice.once_in(2)).collect();
         let count = self.dice.pick(&[0, 1, 3, 6, 12]);
+        let kinds = if self.only_lies { vec![5] } else { kinds };
         let mut faults = Vec::new();
         for _ in 0..if kinds.is_empty() { 0 } else { count } {
             let kind = kinds[self.dice.below(kinds.len())];
@@ -239,18 +259,22 @@ impl Maker {
             }
             5 => What::Refuse {
                 server,
-                how: self.dice.pick(&[
-                    Refusal::Loading,
-                    Refusal::Busy,
-                    Refusal::ReadOnly,
-                    Refusal::Misconf,
-                    Refusal::Oom,
-                    Refusal::NoPerm,
-                    Refusal::NoPermDelete,
-                    Refusal::NoPermLook,
-                    Refusal::AfterAll,
-                    Refusal::AfterAll,
-                ]),
+                how: if self.only_lies {
+                    Refusal::AfterAll
+                } else {
+                    self.dice.pick(&[
+                        Refusal::Loading,
+                        Refusal::Busy,
+                        Refusal::ReadOnly,
+                        Refusal::Misconf,
+                        Refusal::Oom,
+                        Refusal::NoPerm,
+                        Refusal::NoPermDelete,
+                        Refusal::NoPermLook,
+                        Refusal::AfterAll,
+                        Refusal::AfterAll,
+                    ])
+                },
             },
             6 => What::StepClock { server, by: -self.ms(1, 100) },
             7 => What::Pause { client },
@@ -298,7 +322,7 @@ impl Maker {
 
     /// At some of the steps of some clients they are stopped, or end.
     fn hitches(&mut self, clients: &mut [ClientPlan]) {
-        let often = self.dice.pick(&[0, 2, 6]);
+        let often = if self.only_lies { 0 } else { self.dice.pick(&[0, 2, 6]) };
         for client in clients {
             for _ in 0..self.dice.between(0, often) {
                 let (step, ttl_ms) = (self.dice.between(1, 600) as u64, self.ttl_ms());

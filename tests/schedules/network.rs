@@ -52,6 +52,8 @@ pub(crate) struct Connection {
     pub(crate) has_hung_up: bool,
     /// The server has said its last word.
     has_said_all: bool,
+    /// It has served for more than a greeting.
+    pub(crate) has_worked: bool,
     pub(crate) session: Session,
 }
 
@@ -84,6 +86,14 @@ enum Load {
 impl Wire {
     pub(crate) fn new(seed: u64, index: usize) -> Self {
         Self { dice: Dice::of(seed, 2, index), stalled_until: [0; 2] }
+    }
+}
+
+impl Connection {
+    /// Whether it works, as far as the client can know, and all that was sent has been read.
+    pub(crate) fn is_idle(&self) -> bool {
+        let works = self.is_served && self.has_worked && !self.is_closed && self.end.is_none();
+        works && self.pipes[0].bytes == 0 && self.received.is_empty()
     }
 }
 
@@ -122,6 +132,7 @@ impl World {
             received: Vec::new(),
             has_hung_up: false,
             has_said_all: false,
+            has_worked: false,
             session: Session::default(),
         });
         if !is_gone {

@@ -54,14 +54,8 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
     play.end_of_faults(schedule);
     let ttl_ms = schedule.longest_ttl_ms();
     let resources = schedule.resources();
-    for actor in &actors {
-        let is_there = world::with(|world| !world.clients[actor.client].is_gone);
-        if is_there && schedule.clients[actor.client].callers.iter().any(|it| !it.is_empty()) {
-            let it = Rc::clone(actor);
-            play.begin(actor.client, move || actor::close(&it, ttl_ms, resources));
-            play.finish();
-        }
-    }
+    play.each(&actors, actor::clear_up);
+    play.each(&actors, move |actor| actor::close(actor, ttl_ms, resources));
     play.grow_quiet(ttl_ms.max(30_000));
     drop(actors);
     drop(play);
@@ -126,6 +120,21 @@ impl Play {
         let caller = world::with(|world| world.add_caller(client));
         debug_assert_eq!(caller, self.coroutines.len());
         self.coroutines.push(Some(Coroutine::new(body)));
+    }
+
+    /// Has each client do something that is still there and has ever done anything, one by one.
+    fn each(&mut self, actors: &[Rc<Actor>], body: impl Fn(&Actor) + Clone + 'static) {
+        for actor in actors {
+            let is_there = world::with(|world| {
+                let plan = &world.schedule.clients[actor.client];
+                !world.clients[actor.client].is_gone && !plan.callers.iter().all(Vec::is_empty)
+            });
+            if is_there {
+                let (actor, body) = (Rc::clone(actor), body.clone());
+                self.begin(actor.client, move || body(&actor));
+                self.finish();
+            }
+        }
     }
 
     /// Plays until all callers have ended.

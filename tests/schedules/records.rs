@@ -163,6 +163,11 @@ impl Records {
         self.tokens.iter().filter(move |it| it.client == client).map(|it| it.tag).filter(is_spent)
     }
 
+    /// Whether a server that has set it was never told to delete it.
+    pub(crate) fn is_forgotten(&self, tag: u64) -> bool {
+        self.tokens.iter().any(|it| it.tag == tag && it.granted & !it.released != 0)
+    }
+
     pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut Hold> {
         self.holds.iter_mut().rfind(|it| it.tag == tag)
     }

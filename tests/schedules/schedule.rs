@@ -84,6 +84,15 @@ pub(crate) struct Step {
     pub(crate) slot: usize,
     /// Which resource, if the lease does not say.
     pub(crate) resource: usize,
+    /// The client is stopped in the midst of it.
+    pub(crate) stop: Option<Stop>,
+}
+
+/// So long after the beginning, for so long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop {
+    pub(crate) after: i64,
+    pub(crate) lasts: i64,
 }
 
 /// How many leases a caller has.
@@ -212,6 +221,14 @@ pub(crate) enum Part {
     Fault { index: usize },
 }
 
+impl ClientPlan {
+    /// Whether it is ever stopped at a step of its own, or in a call.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let mut steps = self.callers.iter().flatten();
+        !self.hitches.is_empty() || steps.any(|it| it.stop.is_some())
+    }
+}
+
 impl Weather {
     pub(crate) const CALM: Self =
         Self { least: 0, most: 0, slow_in: 0, slow: 0, split_in: 0, room: 1 << 16, wake: 0 };
@@ -277,6 +294,15 @@ impl Schedule {
         self.sins.contains(&sin)
     }
 
+    /// Whether everything arrives that is sent, and is done, and soon.
+    pub(crate) fn loses_nothing(&self) -> bool {
+        let is_lie = |it: &Fault| matches!(it.what, What::Refuse { how: Refusal::AfterAll, .. });
+        let is_calm = self.weather.slow_in == 0 && self.weather.room >= Weather::CALM.room;
+        is_calm
+            && !self.clients.iter().any(ClientPlan::is_stopped)
+            && self.faults.iter().all(is_lie)
+    }
+
     /// The longest TTL that it asks for.
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
         let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
@@ -321,9 +347,15 @@ impl fmt::Display for Schedule {
             writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
             for (caller, steps) in it.callers.iter().enumerate() {
                 for step in steps {
-                    let Step { pause, call, slot, resource } = step;
+                    let Step { pause, call, slot, resource, stop } = step;
                     write!(f, "  {index}.{caller}: after {}, lease {slot}: ", At(*pause))?;
-                    writeln!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    write!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    match stop {
+                        Some(Stop { after, lasts }) => {
+                            writeln!(f, ", stopped after {} for {}", At(*after), At(*lasts))?;
+                        }
+                        None => writeln!(f)?,
+                    }
                 }
             }
             for Hitch { step, lasts } in &it.hitches {

@@ -7,7 +7,7 @@ use crate::generate::PASSWORD;
 use crate::network::{End, Way};
 use crate::resp;
 use crate::schedule::ServerPlan;
-use crate::store::{Refusal, Store, tag};
+use crate::store::{Deed, Refusal, Store, tag};
 use crate::world::World;
 
 pub(crate) struct Server {
@@ -106,6 +106,7 @@ impl World {
         let start = out.len();
         let deed = server.store.execute(session, words, now_ms, out);
         self.records.note(now, client, at, &deed);
+        self.connections[connection].has_worked |= deed != Deed::Nothing;
         let reply = &out[start..];
         self.say(|_| format!("    server {at} to client {client}: {}", words_of(words, reply)));
     }

@@ -2,8 +2,9 @@
 
 use crate::clocks::MS;
 use crate::error::{Error, Status};
+use crate::network::Connection;
 use crate::records::Hold;
-use crate::schedule::{Call, ClientPlan, Fault, What};
+use crate::schedule::{Call, ClientPlan, Fault, Weather, What};
 use crate::world::World;
 
 /// What is true when a call begins.
@@ -64,6 +65,7 @@ impl World {
     /// A call has ended.
     pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
         self.judge_time(asked);
+        self.judge_sent(asked);
         let status = told.said.as_ref().err().map(Error::status);
         let is_same = asked.tag.is_some() && asked.tag == told.tag;
         match (asked.call, status) {
@@ -202,6 +204,27 @@ impl World {
         let Some(tag) = asked.tag else { return self.records.violate("nothing was released") };
         if self.records.released(tag) < self.clients[asked.client].quorum() {
             self.records.violate("a lock was released without a quorum being told");
+        }
+    }
+
+    /// Whatever has come of it, a release has been sent to every server that is there, and not left
+    /// for a later call to send.
+    fn judge_sent(&mut self, asked: &Asked) {
+        let client = &self.clients[asked.client];
+        let may_refuse = |it: &Fault| matches!(it.what, What::Refuse { .. });
+        let is_plain = self.weather.room >= Weather::CALM.room
+            && client.callers == 1
+            && client.stopped == asked.stopped
+            && !client.may_be_late
+            && !self.schedule.faults.iter().any(may_refuse);
+        let (Call::Unlock, Some(tag), true) = (asked.call, asked.tag, is_plain) else { return };
+        let is_unsent = |server: &usize| {
+            let of_both = |it: &&Connection| (it.client, it.server) == (asked.client, *server);
+            let is_there = self.servers[*server].kept_until(tag) > self.now;
+            is_there && self.connections.iter().filter(of_both).any(Connection::is_idle)
+        };
+        if client.list.iter().any(is_unsent) {
+            self.records.violate("a release was not sent to a server that was there");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::dice::Dice;
 use crate::network::{Bell, Connection, Way, Wire};
 use crate::records::Records;
-use crate::schedule::{At, Schedule, Weather};
+use crate::schedule::{At, ClientPlan, Schedule, Weather};
 use crate::server::Server;
 use crate::turns::Caller;
 
@@ -59,6 +59,10 @@ pub(crate) enum Event {
     Deliver {
         connection: usize,
         way: Way,
+    },
+    Stop {
+        client: usize,
+        lasts: i64,
     },
     Strike {
         fault: usize,
@@ -153,6 +157,10 @@ impl World {
                 Event::GoOn { .. } => {}
                 Event::Connected { connection } => self.handle_connected(connection),
                 Event::Deliver { connection, way } => self.deliver(connection, way),
+                Event::Stop { client, lasts } => {
+                    self.say(|_| format!("client {client} is stopped for {}", At(lasts)));
+                    self.stop(client, lasts);
+                }
                 Event::Strike { fault } => self.strike(fault),
                 Event::Heal { fault } => self.heal(fault),
             }
@@ -195,8 +203,9 @@ impl World {
 
     /// Whether it was all good weather without anything that went wrong.
     pub(crate) fn has_had_faults(&self) -> bool {
-        let has_hitches = self.schedule.clients.iter().any(|it| !it.hitches.is_empty());
-        has_hitches || !self.schedule.faults.is_empty() || self.schedule.weather.slow_in > 0
+        self.schedule.clients.iter().any(ClientPlan::is_stopped)
+            || !self.schedule.faults.is_empty()
+            || self.schedule.weather.slow_in > 0
     }
 
     /// Adds a line to the story, if there is one.
