@@ -8,6 +8,9 @@ use crate::schedule::At;
 use crate::system::socket::Watched;
 use crate::world::{Event, World, with};
 
+/// Nobody waits for nothing so often while no time passes.
+const IDLE_MAX: u32 = 1_000;
+
 /// A thread of a client.
 pub(crate) struct Caller {
     pub(crate) client: usize,
@@ -178,14 +181,29 @@ impl World {
         if self.clients[client].is_gone {
             self.clients[client].skip_to(until);
         }
-        if self.note_ready(watched) || self.clients[client].read(self.now) >= until {
+        if self.note_ready(watched) {
             return true;
+        }
+        if self.clients[client].read(self.now) >= until {
+            return !self.spins(client);
         }
         let until = self.clients[client].clock.when(until);
         self.callers[caller].watched.clear();
         self.callers[caller].watched.extend_from_slice(watched);
         self.rest(State::Watching, Some(until));
         false
+    }
+
+    /// Whether a client waits for no time and for nothing, again and again. It is not let go on.
+    fn spins(&mut self, client: usize) -> bool {
+        let (since, count) = self.idle;
+        self.idle = (self.now, if since == self.now { count + 1 } else { 0 });
+        let spins = self.idle.1 > IDLE_MAX && !self.clients[client].is_gone;
+        if spins {
+            self.records.violate("a call waits for no time, again and again");
+            self.rest(State::Resting, None);
+        }
+        spins
     }
 
     /// Notes what is ready. Returns whether something is.

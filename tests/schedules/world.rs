@@ -37,6 +37,8 @@ pub(crate) struct World {
     /// What has happened, if somebody wants to know.
     pub(crate) story: Option<String>,
     pub(crate) callers: Vec<Caller>,
+    /// When somebody waited for nothing, and how often since no time has passed.
+    pub(crate) idle: (i64, u32),
     /// Kept for its memory.
     pub(crate) ranges: Vec<Range<usize>>,
     due: BinaryHeap<Reverse<Due>>,
@@ -119,6 +121,7 @@ impl World {
             weather: schedule.weather.clone(),
             story: None,
             callers: Vec::new(),
+            idle: (0, 0),
             ranges: Vec::new(),
             due: BinaryHeap::new(),
             events: 0,
