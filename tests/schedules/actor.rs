@@ -10,7 +10,7 @@ use crate::schedule::{At, Call, RESOURCES, SLOTS, Step, Stop};
 use crate::store::tag;
 use crate::turns;
 use crate::verdicts::{Asked, Told};
-use crate::world::{self, Event, START};
+use crate::world::{self, Event, START, World};
 
 /// All that a caller has.
 pub(crate) struct Actor {
@@ -23,12 +23,21 @@ impl Actor {
     pub(crate) fn run(&self, steps: &[Step]) {
         let mut leases: [Lease; SLOTS] = Default::default();
         for step in steps {
-            turns::sleep(step.pause);
+            turns::sleep(self.pause(step, &leases[step.slot]));
             if world::with(|world| world.clients[self.client].is_gone) {
                 return;
             }
             self.take(*step, &mut leases[step.slot]);
         }
+    }
+
+    fn pause(&self, step: &Step, lease: &Lease) -> i64 {
+        let end = step.before_end.zip(lease.hold.as_ref()).map(|(before, hold)| {
+            let until = hold.valid_until().as_nanos();
+            let left = |world: &World| world.clients[self.client].clock.when(until) - world.now;
+            world::with(|world| left(world)) - before
+        });
+        end.filter(|it| *it > 0).unwrap_or(step.pause)
     }
 
     /// Makes a call. Returns what it was told, unless the client ended meanwhile.
@@ -132,7 +141,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
         let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step = Step { pause: 0, call, slot: 0, resource, stop: None };
+        let step = Step { pause: 0, before_end: None, call, slot: 0, resource, stop: None };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);
         if let Err(error) = said {

@@ -157,13 +157,10 @@ impl Maker {
         }
     }
 
-    /// Now and then until right before a lock of this TTL has no validity left.
-    fn pause_within(&mut self, ttl_ms: Option<i64>) -> i64 {
-        let validity = ttl_ms.map(|it| it * MS - (it as f64 * self.drift) as i64 * MS - 2 * MS);
-        match validity.filter(|_| self.dice.once_in(4)) {
-            Some(validity) => (validity - self.ms(0, 6)).max(0),
-            None => self.pause(),
-        }
+    /// So long before the lock has no validity left, now and then.
+    fn before_end(&mut self) -> Option<i64> {
+        let before = self.ms(0, 4);
+        self.dice.once_in(4).then_some(before)
     }
 
     /// A moment in which a request or its replies may be on their way.
@@ -180,23 +177,23 @@ impl Maker {
         let count = self.dice.between(1, if self.clients > 3 { 5 } else { 8 }) as usize;
         while steps.len() < count {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
-            let mut add = |pause, call, stop| {
-                steps.push(Step { pause, call, slot, resource, stop });
+            let mut add = |maker: &mut Self, call, before_end| {
+                let (pause, stop) = (maker.pause(), maker.stop());
+                steps.push(Step { pause, before_end, call, slot, resource, stop });
             };
             let take = self.take();
-            let mut ttl_ms = take.ttl_ms();
-            add(self.pause(), take, self.stop());
+            add(self, take, None);
             while self.dice.once_in(2) {
-                let keep = self.keep();
-                add(self.pause_within(ttl_ms), keep, self.stop());
-                ttl_ms = keep.ttl_ms().or(ttl_ms);
+                let (keep, before_end) = (self.keep(), self.before_end());
+                add(self, keep, before_end);
             }
             let last = match self.dice.below(10) {
                 0 => Call::Forget,
                 1 => Call::IsLocked,
                 _ => Call::Unlock,
             };
-            add(self.pause_within(ttl_ms), last, self.stop());
+            let before_end = self.before_end();
+            add(self, last, before_end);
         }
         steps
     }

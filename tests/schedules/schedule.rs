@@ -79,6 +79,8 @@ pub(crate) struct ClientPlan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) pause: i64,
+    /// Rather than after that pause, so long before the lease's lock ends, if it has one.
+    pub(crate) before_end: Option<i64>,
     pub(crate) call: Call,
     /// Which of the caller's leases it is about.
     pub(crate) slot: usize,
@@ -347,8 +349,12 @@ impl fmt::Display for Schedule {
             writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
             for (caller, steps) in it.callers.iter().enumerate() {
                 for step in steps {
-                    let Step { pause, call, slot, resource, stop } = step;
-                    write!(f, "  {index}.{caller}: after {}, lease {slot}: ", At(*pause))?;
+                    let Step { pause, before_end, call, slot, resource, stop } = step;
+                    write!(f, "  {index}.{caller}: after {}", At(*pause))?;
+                    if let Some(before) = before_end {
+                        write!(f, " (or {} before its end)", At(*before))?;
+                    }
+                    write!(f, ", lease {slot}: ")?;
                     write!(f, "{} {call:?}", RESOURCES[*resource])?;
                     match stop {
                         Some(Stop { after, lasts }) => {
