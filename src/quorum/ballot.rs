@@ -105,8 +105,11 @@ mod tests {
     fn a_vote_counts_once_and_can_be_taken_back() {
         let mut ballot = Ballot::new(64);
         ballot.cast(63, Vote::No);
+        assert!(!ballot.is_pending(63) && ballot.is_pending(62));
         ballot.cast(63, Vote::Yes);
+        assert!(!ballot.is_pending(63) && ballot.is_pending(62));
         ballot.cast(0, Vote::Unusable);
+        assert_eq!(ballot.servers(), 64);
         assert_eq!((ballot.yes(), ballot.no(), ballot.unusable()), (1, 0, 1));
         ballot.withdraw(63);
         assert_eq!((ballot.yes(), ballot.pending()), (0, 63));

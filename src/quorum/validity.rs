@@ -67,6 +67,7 @@ mod tests {
 
     #[test]
     fn no_ttl_overflows() {
+        assert_eq!(TTL_MAX_MS, 315_360_000_000);
         assert!(Drift::DEFAULT.validity_ms(i64::MAX) > 0);
         assert!(Drift::DEFAULT.validity_ms(i64::MIN) < 0);
         let far = Drift::DEFAULT.deadline(Moment::from_nanos(1 << 62), TTL_MAX_MS);
@@ -75,6 +76,7 @@ mod tests {
 
     #[test]
     fn a_factor_is_a_fraction() {
+        assert_eq!(Drift::new(0.25).map(Drift::factor), Some(0.25));
         assert!(Drift::new(0.0).is_some());
         assert!([-0.1, 1.0, f64::NAN, f64::INFINITY].iter().all(|&it| Drift::new(it).is_none()));
     }

@@ -337,6 +337,12 @@ mod tests {
         assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(10_000)));
         queue.hear(NOW.plus_ms(9_000));
         assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(14_000)));
+        // What was answered is no reason to bear it with what is asked next.
+        settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert_eq!(queue.give_up_at(), None);
+        queue.push(&request(Verb::Acquire), None, NOW);
+        send(&mut queue, NOW);
+        assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(10_000)));
     }
 
     #[test]

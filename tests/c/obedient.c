@@ -53,6 +53,9 @@ static RedLockStatus obey(const char *verb, int64_t number, int64_t wait_ms) {
         bool locked;
         return RedLock_IsLocked(manager, "another", &locked);
     }
+    if (strcmp(verb, "timeout") == 0) {
+        return RedLock_SetTimeouts(manager, number, number);
+    }
     if (strcmp(verb, "alert") == 0) {
         return RedLock_SetLogger(manager, stop_once, NULL);
     }

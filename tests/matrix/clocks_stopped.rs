@@ -2,6 +2,7 @@
 //! do when they go on, they do not believe to have what another has.
 
 use std::thread;
+use std::time::Duration;
 
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
@@ -149,6 +150,27 @@ fn c06_grants_that_are_read_too_late_are_none() {
         assert_ne!(said.status, "REDLOCK_OK", "{said:?}");
         scene.is_the_rivals(&lease, taken_at_ms, &said, "with the grants in its sockets");
     }
+}
+
+/// The grants lie in its sockets as well, and only the client's own patience was over meanwhile.
+#[test]
+fn c06_grants_that_are_late_but_valid_are_had() {
+    const PATIENCE_MS: i64 = 2_000;
+    let mut scene = Scene::start();
+    scene.client.must(&format!("timeout {PATIENCE_MS}"));
+    let before: Vec<_> = scene.cluster.iter().map(|it| it.calls("set")).collect();
+    scene.cluster[..2].iter().for_each(Server::freeze);
+    scene.client.begins(&format!("try {TTL} 0"));
+    wait_until("the call has begun", || scene.cluster[2].calls("set") > before[2]);
+    scene.client.running().freeze();
+    scene.cluster[..2].iter().for_each(Server::resume);
+    scene.cluster.wait_until_everywhere(RESOURCE);
+    thread::sleep(Duration::from_millis(PATIENCE_MS.unsigned_abs()));
+    scene.client.running().resume();
+    let said = scene.client.tells();
+    assert!(said.held && said.status == "REDLOCK_OK", "{said:?}");
+    scene.client.must("unlock");
+    scene.cluster.wait_until_gone(RESOURCE);
 }
 
 #[test]
