@@ -304,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn releases_that_are_refused_until_the_key_has_expired_are_forgotten() {
+        let mut queue = Queue::new(SERVER);
+        (0..3).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
+        send(&mut queue, NOW);
+        let error = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+        (0..3).for_each(|_| drop(settle(&mut queue, std::slice::from_ref(&error)).unwrap()));
+        assert_eq!(queue.length(), 3);
+        queue.probe(NOW.plus_ms(10_000));
+        assert_eq!((queue.length(), queue.probe_at()), (0, Moment::NEVER));
+    }
+
+    #[test]
     fn releases_outlive_the_connection_but_not_the_key() {
         let mut queue = Queue::new(SERVER);
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);

@@ -84,14 +84,18 @@ fn a_loss_is_told_once_and_then_it_is_taken_anew() {
 
 #[test]
 fn after_its_end_it_is_taken_anew() {
-    for late_ns in [-1, 0, TTL * MS] {
+    for (late_ns, is_fresh) in
+        [-1, 0, TTL * MS].into_iter().flat_map(|it| [(it, true), (it, false)])
+    {
         let (cluster, client) = connected(3);
-        let lease = continued(&client, "r");
+        let mut lease = continued(&client, "r");
         let (old, end) = (token(&lease), client.end_of(&lease));
         // The servers are slower than we; they must not make us think that we hold it still.
         (0..3).for_each(|it| cluster.server(it).clock.ahead -= 20 * MS);
         cluster.run_until(end + late_ns);
-        let mut lease = Lease::new();
+        if is_fresh {
+            lease = Lease::new();
+        }
         let said = client.continue_lock("r", TTL, &mut lease);
         match late_ns {
             // It still held it when it asked, but not any more when it was answered.

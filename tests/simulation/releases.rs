@@ -168,3 +168,12 @@ fn a_server_that_is_about_to_be_connected_is_asked_too() {
     cluster.run_ms(10);
     assert_eq!(cluster.having("r", &token(&lease)), 3);
 }
+
+#[test]
+fn who_only_connects_waits_for_the_others_as_long_as_for_the_quorum() {
+    let cluster = Cluster::new(3);
+    (1..3).for_each(|it| cluster.freeze(it));
+    cluster.after_ms(700, |world| world.thaw(1));
+    cluster.after_ms(1_300, |world| world.thaw(2));
+    cluster.client().connect_to_all();
+}

@@ -78,6 +78,17 @@ fn what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that() {
     }
 }
 
+/// Those that are connected would be asked in vain.
+#[test]
+fn connections_that_a_quorum_lacks_are_made_before_it_is_asked() {
+    for servers in [1, 3, 5] {
+        let cluster = Cluster::new(servers);
+        let client = cluster.client().tries(1, 0).connected();
+        (0..cluster.quorum()).for_each(|it| cluster.cut(client.way(it), false));
+        client.take("r", TTL);
+    }
+}
+
 #[test]
 fn what_is_too_slow_or_unreachable_is_tried_again() {
     let cluster = Cluster::new(3);

@@ -125,6 +125,23 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
     assert_eq!(too_slow, 1);
 }
 
+/// To the nanosecond: three milliseconds have passed since the lock was asked for, and two more when
+/// the answers are there.
+#[test]
+fn what_is_looked_at_right_at_the_end_is_too_late() {
+    for (early_ns, expected) in [(1, Ok(())), (0, Err(Status::Lost))] {
+        let calls: [(Call, i64); 2] = [
+            (|client, lease| client.extend(lease, TTL), VALID - 2),
+            (|client, lease| client.confirm(lease, 0), VALID - 5),
+        ];
+        for (call, left_ms) in calls {
+            let (cluster, client, mut lease) = locked();
+            cluster.peer(client.me).stall = Some(stall_once(2, left_ms * MS - early_ns));
+            assert_eq!(call(&client, &mut lease), expected, "{left_ms} ms were left");
+        }
+    }
+}
+
 /// Past the end that the lock had, and past the one that it would be given.
 #[test]
 fn extensions_that_are_looked_at_too_late_are_lost() {
