@@ -387,6 +387,14 @@ mod tests {
     }
 
     #[test]
+    fn the_addresses_of_a_name_share_the_time_for_connecting() {
+        let mut link = Link::new(Endpoint::parse("name", 1).unwrap(), Arc::default());
+        let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        assert!(link.handle_addresses(Ok(addresses.to_vec()), NOW, NOW).is_none());
+        assert_eq!(link.connect_share_ms(), link.timeouts.connect_ms() / 3);
+    }
+
+    #[test]
     fn who_needs_a_server_that_is_down_tries_it_again_but_not_at_once() {
         let mut link = link();
         link.tried_at = Some(NOW);

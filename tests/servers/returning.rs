@@ -1,10 +1,11 @@
 //! Servers and connections that come back, and what late requests do then.
 
 use std::thread;
+use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use crate::support::{Cluster, Fault, Lease, Manager, Proxy, Server, Way, wait_until};
+use crate::support::{Cluster, Fake, Fault, Lease, Manager, Proxy, Server, Way, wait_until};
 use crate::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
     make_brief, names, nothing_is_left, patient,
@@ -184,4 +185,20 @@ fn a_quorum_is_up_says_connect_and_names_the_others() {
     in_time(DEADLINE, || assert_eq!(manager.connect(500), REDLOCK_UNREACHABLE));
     let blamed = blames(&manager.message(), &addresses(&cluster[..3]), &["refused"]);
     assert_eq!(blamed, Ok(()));
+}
+
+/// It says what a server says to the first words, and goes.
+#[test]
+fn a_server_that_keeps_closing_is_not_connected_to_all_the_time() {
+    let fake = Fake::start(|guest| {
+        guest.read()?;
+        guest.write(b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n")
+    });
+    let manager = Manager::at(&[fake.address()]);
+    let began = Instant::now();
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock("r", TTL, 500, &lease), REDLOCK_UNREACHABLE, "{}", lease.message());
+    // 20 ms are the least that there are between two of them.
+    let most = began.elapsed().as_millis() / 20 + 2;
+    assert!((2..=most).contains(&(fake.connections() as u128)), "{} of {most}", fake.connections());
 }
