@@ -152,15 +152,17 @@ impl Records {
         self.tokens.iter().any(|it| seen(it) >= count)
     }
 
-    /// The tokens of a client that no lock has any more: of attempts that came to nothing, and of
-    /// locks that it has released.
+    /// Whether it is a token of this client that no lock has any more: of an attempt that came to
+    /// nothing, or of a lock that it has released.
+    pub(crate) fn is_spent(&self, tag: u64, client: usize) -> bool {
+        let token = self.tokens.iter().rfind(|it| it.tag == tag);
+        let hold = self.holds.iter().rfind(|it| it.tag == tag);
+        token.is_some_and(|it| it.client == client) && hold.is_none_or(|it| it.releases > 0)
+    }
+
+    /// All of these.
     pub(crate) fn spent(&self, client: usize) -> impl Iterator<Item = u64> {
-        let holds = &self.holds;
-        let is_spent = move |tag: &u64| {
-            let hold = holds.iter().rfind(|it| it.tag == *tag);
-            hold.is_none_or(|it| it.releases > 0)
-        };
-        self.tokens.iter().filter(move |it| it.client == client).map(|it| it.tag).filter(is_spent)
+        self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client))
     }
 
     /// Whether a server that has set it was never told to delete it.

@@ -136,6 +136,11 @@ impl Store {
         self.keys.retain(|it| it.expires_ms.is_none_or(|end| now_ms < end));
     }
 
+    /// The tags of all values.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = u64> {
+        self.keys.iter().map(|it| tag(&it.value))
+    }
+
     /// How many keys there are.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()

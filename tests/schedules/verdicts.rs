@@ -38,6 +38,9 @@ pub(crate) struct Told {
 /// What a computer takes that has nothing else to do; by a generous measure.
 const SLACK_MS: i64 = 25;
 
+/// For clocks that are slow by a hundredth, and the longest TTL.
+const KEPT_LONGER_MS: i64 = 150;
+
 /// How long the library gives servers to follow once a quorum is connected, and how long the last try
 /// may take that was begun in time. As in `src/locker`.
 const STRAGGLERS_MS: i64 = 20;
@@ -65,7 +68,6 @@ impl World {
     /// A call has ended.
     pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
         self.judge_time(asked);
-        self.judge_sent(asked);
         let status = told.said.as_ref().err().map(Error::status);
         let is_same = asked.tag.is_some() && asked.tag == told.tag;
         match (asked.call, status) {
@@ -99,6 +101,7 @@ impl World {
             ) => self.judge_lost(asked),
             _ => {}
         }
+        self.judge_sent(asked);
     }
 
     /// A call is to end in time; but for as long as its client was stopped, it could not.
@@ -207,23 +210,28 @@ impl World {
         }
     }
 
-    /// Whatever has come of it, a release has been sent to every server that is there, and not left
-    /// for a later call to send.
+    /// When a call ends, what is to be released has been sent to every server that is there, and not
+    /// left for a later call to send; also what a connection that was lost may have swallowed.
     fn judge_sent(&mut self, asked: &Asked) {
         let client = &self.clients[asked.client];
-        let may_refuse = |it: &Fault| matches!(it.what, What::Refuse { .. });
+        // A key may be there for a little longer than a release is worth sending.
+        let (soon, me) = (self.now + KEPT_LONGER_MS * MS, asked.client);
+        let may_differ = |it: &Fault| {
+            matches!(it.what, What::Refuse { .. } | What::StepClock { .. } | What::Kill { .. })
+        };
         let is_plain = self.weather.room >= Weather::CALM.room
             && client.callers == 1
             && client.stopped == asked.stopped
             && !client.may_be_late
-            && !self.schedule.faults.iter().any(may_refuse);
-        let (Call::Unlock, Some(tag), true) = (asked.call, asked.tag, is_plain) else { return };
-        let is_unsent = |server: &usize| {
-            let of_both = |it: &&Connection| (it.client, it.server) == (asked.client, *server);
-            let is_there = self.servers[*server].kept_until(tag) > self.now;
-            is_there && self.connections.iter().filter(of_both).any(Connection::is_idle)
+            && !self.schedule.faults.iter().any(may_differ);
+        let is_left = |server: &usize| {
+            let it = &self.servers[*server];
+            let is_spent = |tag| it.kept_until(tag) > soon && self.records.is_spent(tag, me);
+            let of_both = |it: &&Connection| (it.client, it.server) == (me, *server);
+            it.store.tags().any(is_spent)
+                && self.connections.iter().filter(of_both).any(Connection::is_idle)
         };
-        if client.list.iter().any(is_unsent) {
+        if is_plain && client.list.iter().any(is_left) {
             self.records.violate("a release was not sent to a server that was there");
         }
     }
