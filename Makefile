@@ -43,7 +43,7 @@ help:
 	@echo '                  (ONLY=M05,M16: these; 5 minutes)'
 	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
-	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=5 each, or RUNS=10000000)'
+	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=$(MINUTES) each, or RUNS=)'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
@@ -131,7 +131,8 @@ soak:
 	@$(TOOLS) soak
 	@REDLOCK_MINUTES="$(MINUTES)" REDLOCK_SEED="$(SEED)" REDLOCK_LAWLESS="$(LAWLESS)" \
 		$(CARGO) test -q --release --test soak -- --ignored --exact soak --nocapture
-# Not a part of the tests either: it wants a nightly Rust and cargo-fuzz.
+
+# Bytes that do harm, for MINUTES each, or RUNS. It wants a nightly Rust and cargo-fuzz.
 .PHONY: fuzz
 fuzz:
 	@CARGO="$(CARGO)" MINUTES="$(MINUTES)" RUNS="$(RUNS)" sh packaging/fuzz.sh

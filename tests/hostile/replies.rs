@@ -199,7 +199,7 @@ fn times(choices: &mut Choices<'_>) -> usize {
 fn pieces(wire: &[u8], cut: u8) -> VecDeque<Vec<u8>> {
     let mut pieces = VecDeque::new();
     let (mut rest, mut dice) = (wire, u32::from(cut));
-    let least = 1 + wire.len() / 100;
+    let least = if wire.len() <= 200 { 1 } else { wire.len() / 25 };
     while !rest.is_empty() {
         dice = dice.wrapping_mul(1_103_515_245).wrapping_add(12_345);
         let length = match cut {
