@@ -6,7 +6,7 @@ use crate::clocks::MS;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::redlock::RedLock;
-use crate::schedule::{At, Call, RESOURCES, SLOTS, Step, Stop};
+use crate::schedule::{At, Call, RESOURCES, SLOTS, Step};
 use crate::store::tag;
 use crate::turns;
 use crate::verdicts::{Asked, Told};
@@ -73,8 +73,8 @@ impl Actor {
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
         let hold = lease.hold.as_ref();
         world::with(|world| {
-            if let Some(Stop { after, lasts }) = step.stop {
-                world.at(world.now + after, Event::Stop { client: self.client, lasts });
+            if let Some((after, mishap)) = step.mishap {
+                world.at(world.now + after, Event::Befall { client: self.client, mishap });
             }
             world.say(|world| {
                 let Step { call, slot, .. } = step;
@@ -141,7 +141,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
         let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step = Step { pause: 0, before_end: None, call, slot: 0, resource, stop: None };
+        let step = Step { pause: 0, before_end: None, call, slot: 0, resource, mishap: None };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);
         if let Err(error) = said {
@@ -172,7 +172,7 @@ pub(crate) fn clear_up(actor: &Actor) {
         turns::sleep(250 * MS);
     }
     world::with(|world| {
-        let mut spent = world.records.spent(actor.client);
+        let mut spent = world.records.spent(actor.client, world.schedule.held_up());
         let tells_all = world.schedule.loses_nothing();
         let is_left = |tag: &u64| {
             let is_there = world.servers.iter().any(|it| it.kept_until(*tag) > world.now);

@@ -183,7 +183,7 @@ impl<'a> Command<'a, '_> {
         self.say(if done { "+OK\r\n" } else { "$-1\r\n" });
         match old {
             Some(tag) if done => Deed::Trample { key, tag },
-            _ => Deed::Acquire { key, value, done },
+            _ => Deed::Acquire { key, value, ttl_ms, done },
         }
     }
 

@@ -4,8 +4,8 @@
 use crate::clocks::MS;
 use crate::dice::Dice;
 use crate::schedule::{
-    Call, ClientPlan, Cut, Fault, Hitch, Keeps, RESOURCES, SINS, SLOTS, Schedule, ServerPlan, Sin,
-    Step, Stop, Weather, What,
+    Call, ClientPlan, Cut, Fault, Hitch, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
+    ServerPlan, Sin, Step, Weather, What,
 };
 use crate::store::{Dialect, Refusal};
 
@@ -34,8 +34,8 @@ struct Maker {
     resources: usize,
     /// Of ten things done for a while, so many are done for longer than they should.
     tardy: usize,
-    /// In one of so many calls the client is stopped.
-    stops_in: u64,
+    /// In one of so many calls something happens.
+    mishaps_in: u64,
     /// Whether nothing goes wrong but that servers answer with an error to what they have done.
     only_lies: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
             .collect(),
         drift: dice.pick(&[0.01, 0.01, 0.01, 0.0, 0.1]),
         tardy: dice.pick(&[0, 1, 3]),
-        stops_in: dice.pick(&[1_000_000, 20, 6]),
+        mishaps_in: dice.pick(&[1_000_000, 10, 4]),
         only_lies: dice.once_in(10),
         dice,
         sins,
@@ -163,13 +163,16 @@ impl Maker {
         self.dice.once_in(4).then_some(before)
     }
 
-    /// A moment in which a request or its replies may be on their way.
-    fn stop(&mut self) -> Option<Stop> {
+    /// In a moment in which a request or its replies may be on their way.
+    fn mishap(&mut self) -> Option<(i64, Mishap)> {
         let longest_ms = self.ttl_ms();
         let (after, short, long) = (self.ms(0, 4), self.ms(0, 10), self.ms(0, longest_ms));
-        let is_short = self.dice.once_in(2);
-        let lasts = if is_short { short } else { long };
-        (self.dice.once_in(self.stops_in) && !self.only_lies).then_some(Stop { after, lasts })
+        let what = match self.dice.below(4) {
+            0 => Mishap::Stop { lasts: long },
+            1 => Mishap::Stop { lasts: short },
+            _ => Mishap::Cut { server: self.dice.below(self.servers) },
+        };
+        (self.dice.once_in(self.mishaps_in) && !self.only_lies).then_some((after, what))
     }
 
     fn steps(&mut self) -> Vec<Step> {
@@ -178,8 +181,8 @@ impl Maker {
         while steps.len() < count {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
             let mut add = |maker: &mut Self, call, before_end| {
-                let (pause, stop) = (maker.pause(), maker.stop());
-                steps.push(Step { pause, before_end, call, slot, resource, stop });
+                let (pause, mishap) = (maker.pause(), maker.mishap());
+                steps.push(Step { pause, before_end, call, slot, resource, mishap });
             };
             let take = self.take();
             add(self, take, None);

@@ -1,6 +1,6 @@
 //! What was done and what was held, in true time; and the first thing that was wrong with it.
 
-use crate::clocks::Clock;
+use crate::clocks::{Clock, MS};
 use crate::store::{Deed, tag};
 use crate::world::World;
 
@@ -19,6 +19,7 @@ pub(crate) struct Records {
 pub(crate) struct Token {
     tag: u64,
     client: usize,
+    ttl_ms: i64,
     /// By server: whether it was sent to it to be set, and was; and was to be deleted.
     asked: u64,
     granted: u64,
@@ -63,12 +64,13 @@ impl Records {
     pub(crate) fn note(&mut self, now: i64, client: usize, server: usize, deed: &Deed<'_>) {
         match *deed {
             Deed::Nothing | Deed::Inspect { tag: None, .. } | Deed::Notice { tag: None, .. } => {}
-            Deed::Acquire { value, done, .. } => {
+            Deed::Acquire { value, ttl_ms, done, .. } => {
                 let was_asked = self.token(value, client).asked & (1 << server) != 0;
                 if was_asked {
                     self.violate("the same acquire was sent to a server twice");
                 }
                 let token = self.token(value, client);
+                token.ttl_ms = ttl_ms.unwrap_or(i64::MAX);
                 token.asked |= 1 << server;
                 token.granted |= u64::from(done) << server;
             }
@@ -105,6 +107,7 @@ impl Records {
             self.tokens.push(Token {
                 tag,
                 client,
+                ttl_ms: 0,
                 asked: 0,
                 granted: 0,
                 released: 0,
@@ -153,16 +156,18 @@ impl Records {
     }
 
     /// Whether it is a token of this client that no lock has any more: of an attempt that came to
-    /// nothing, or of a lock that it has released.
-    pub(crate) fn is_spent(&self, tag: u64, client: usize) -> bool {
+    /// nothing, or of a lock that it has released. A release is worth sending for one TTL: if so much
+    /// was held up for longer, in all, it may have come too late.
+    pub(crate) fn is_spent(&self, tag: u64, client: usize, held_up: i64) -> bool {
         let token = self.tokens.iter().rfind(|it| it.tag == tag);
+        let is_it = |it: &Token| it.client == client && it.ttl_ms > held_up / MS;
         let hold = self.holds.iter().rfind(|it| it.tag == tag);
-        token.is_some_and(|it| it.client == client) && hold.is_none_or(|it| it.releases > 0)
+        token.is_some_and(is_it) && hold.is_none_or(|it| it.releases > 0)
     }
 
     /// All of these.
-    pub(crate) fn spent(&self, client: usize) -> impl Iterator<Item = u64> {
-        self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client))
+    pub(crate) fn spent(&self, client: usize, held_up: i64) -> impl Iterator<Item = u64> {
+        self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client, held_up))
     }
 
     /// Whether a server that has set it was never told to delete it.

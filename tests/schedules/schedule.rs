@@ -86,15 +86,16 @@ pub(crate) struct Step {
     pub(crate) slot: usize,
     /// Which resource, if the lease does not say.
     pub(crate) resource: usize,
-    /// The client is stopped in the midst of it.
-    pub(crate) stop: Option<Stop>,
+    /// What happens in the midst of it, so long after its beginning.
+    pub(crate) mishap: Option<(i64, Mishap)>,
 }
 
-/// So long after the beginning, for so long.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stop {
-    pub(crate) after: i64,
-    pub(crate) lasts: i64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mishap {
+    /// The client is stopped.
+    Stop { lasts: i64 },
+    /// Its connection to a server is cut.
+    Cut { server: usize },
 }
 
 /// How many leases a caller has.
@@ -227,7 +228,7 @@ impl ClientPlan {
     /// Whether it is ever stopped at a step of its own, or in a call.
     pub(crate) fn is_stopped(&self) -> bool {
         let mut steps = self.callers.iter().flatten();
-        !self.hitches.is_empty() || steps.any(|it| it.stop.is_some())
+        !self.hitches.is_empty() || steps.any(|it| it.mishap.is_some())
     }
 }
 
@@ -305,6 +306,20 @@ impl Schedule {
             && self.faults.iter().all(is_lie)
     }
 
+    /// For how long something may be held up, by all that there is together.
+    pub(crate) fn held_up(&self) -> i64 {
+        let faults: i64 = self.faults.iter().map(|it| it.lasts).sum();
+        let hitches = self.clients.iter().flat_map(|it| &it.hitches);
+        let hitches: i64 = hitches.filter_map(|it| it.lasts).sum();
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        let stops = steps.filter_map(|it| match it.mishap {
+            Some((_, Mishap::Stop { lasts })) => Some(lasts),
+            _ => None,
+        });
+        let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
+        faults + hitches + stops.sum::<i64>() + slow
+    }
+
     /// The longest TTL that it asks for.
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
         let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
@@ -349,17 +364,15 @@ impl fmt::Display for Schedule {
             writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
             for (caller, steps) in it.callers.iter().enumerate() {
                 for step in steps {
-                    let Step { pause, before_end, call, slot, resource, stop } = step;
+                    let Step { pause, before_end, call, slot, resource, mishap } = step;
                     write!(f, "  {index}.{caller}: after {}", At(*pause))?;
                     if let Some(before) = before_end {
                         write!(f, " (or {} before its end)", At(*before))?;
                     }
                     write!(f, ", lease {slot}: ")?;
                     write!(f, "{} {call:?}", RESOURCES[*resource])?;
-                    match stop {
-                        Some(Stop { after, lasts }) => {
-                            writeln!(f, ", stopped after {} for {}", At(*after), At(*lasts))?;
-                        }
+                    match mishap {
+                        Some((after, what)) => writeln!(f, ", and after {} {what:?}", At(*after))?,
                         None => writeln!(f)?,
                     }
                 }

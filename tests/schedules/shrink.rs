@@ -83,7 +83,7 @@ impl Search<'_> {
         change(&|it| it.weather = Weather { least: 200_000, most: 200_000, ..Weather::CALM });
         change(&|it| {
             let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-            callers.flatten().for_each(|it| it.stop = None);
+            callers.flatten().for_each(|it| it.mishap = None);
         });
         change(&|it| it.weather.split_in = 0);
         change(&|it| it.weather.wake = 0);

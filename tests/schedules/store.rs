@@ -42,6 +42,7 @@ pub(crate) enum Deed<'a> {
     Acquire {
         key: &'a [u8],
         value: &'a [u8],
+        ttl_ms: Option<i64>,
         done: bool,
     },
     /// It was there, with this value; or not there, and set again if `repaired`.

@@ -1,7 +1,7 @@
 //! What goes wrong, and how it is mended.
 
 use crate::dice::Dice;
-use crate::schedule::{At, Fault, Keeps, What};
+use crate::schedule::{At, Cut, Fault, Keeps, Mishap, What};
 use crate::world::{Event, World};
 
 impl World {
@@ -61,6 +61,15 @@ impl World {
             | What::Crash { .. } => return,
         }
         self.say(|world| format!("!! mended: {:?}", world.schedule.faults[fault].what));
+    }
+
+    /// Something happens in the midst of a call.
+    pub(crate) fn befall(&mut self, client: usize, mishap: Mishap) {
+        self.say(|_| format!("!! client {client}: {mishap:?}"));
+        match mishap {
+            Mishap::Stop { lasts } => self.stop(client, lasts),
+            Mishap::Cut { server } => self.cut(client, server, Cut::Reset),
+        }
     }
 
     fn forget_keys(&mut self, server: usize, keeps: Keeps) {

@@ -224,9 +224,11 @@ impl World {
             && client.stopped == asked.stopped
             && !client.may_be_late
             && !self.schedule.faults.iter().any(may_differ);
+        let held_up = self.schedule.held_up();
         let is_left = |server: &usize| {
             let it = &self.servers[*server];
-            let is_spent = |tag| it.kept_until(tag) > soon && self.records.is_spent(tag, me);
+            let is_spent =
+                |tag| it.kept_until(tag) > soon && self.records.is_spent(tag, me, held_up);
             let of_both = |it: &&Connection| (it.client, it.server) == (me, *server);
             it.store.tags().any(is_spent)
                 && self.connections.iter().filter(of_both).any(Connection::is_idle)

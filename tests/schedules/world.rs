@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::dice::Dice;
 use crate::network::{Bell, Connection, Way, Wire};
 use crate::records::Records;
-use crate::schedule::{At, ClientPlan, Schedule, Weather};
+use crate::schedule::{At, ClientPlan, Mishap, Schedule, Weather};
 use crate::server::Server;
 use crate::turns::Caller;
 
@@ -62,9 +62,9 @@ pub(crate) enum Event {
         connection: usize,
         way: Way,
     },
-    Stop {
+    Befall {
         client: usize,
-        lasts: i64,
+        mishap: Mishap,
     },
     Strike {
         fault: usize,
@@ -160,10 +160,7 @@ impl World {
                 Event::GoOn { .. } => {}
                 Event::Connected { connection } => self.handle_connected(connection),
                 Event::Deliver { connection, way } => self.deliver(connection, way),
-                Event::Stop { client, lasts } => {
-                    self.say(|_| format!("client {client} is stopped for {}", At(lasts)));
-                    self.stop(client, lasts);
-                }
+                Event::Befall { client, mishap } => self.befall(client, mishap),
                 Event::Strike { fault } => self.strike(fault),
                 Event::Heal { fault } => self.heal(fault),
             }
