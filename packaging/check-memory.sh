@@ -27,6 +27,7 @@ ROWS='forks:: signals:: callbacks::'
 # Those whose threads run while they fork.
 THREADS_THAT_FORK='a_child_may_free_what_other_threads_were_using
     a_child_of_a_process_that_was_adding_servers_locks_on_its_own
+    a_child_forked_as_the_first_call_was_made_locks_on_its_own
     a_child_of_many_threads_that_are_locking_locks_on_its_own
     no_child_of_a_storm_of_forks_hangs'
 
