@@ -43,18 +43,16 @@ missing_tools() {
     for tool in g++ clang go gofmt ruby valgrind pkg-config ps; do
         has "$tool" || printf ' %s' "$tool"
     done
+    has_sanitizers || printf ' sanitizers'
     ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
     for component in rustfmt clippy; do
         has_component "$component" || printf ' %s' "$component"
     done
 }
 
-# What the bench compares with, and what finds faults of memory: they go on without.
+# What the bench compares with: it goes on without.
 wanted_tools() {
     case $what_for in
-    test)
-        has_sanitizers || printf ' sanitizers'
-        ;;
     bench)
         has_hiredis || printf ' hiredis'
         ;;
