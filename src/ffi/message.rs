@@ -48,3 +48,32 @@ pub(super) fn c_string(words: &str) -> CString {
 fn without_nul(words: &str) -> &str {
     words.split('\0').next().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    fn kept(words: &str) -> String {
+        let message = Message::default();
+        message.set("the words before");
+        message.set(words);
+        let bytes: Vec<u8> = message.bytes.iter().map(|it| it.load(Ordering::Relaxed)).collect();
+        let words = CStr::from_bytes_until_nul(&bytes).expect("there is a NUL");
+        words.to_str().expect("whole characters").to_owned()
+    }
+
+    #[test]
+    fn words_that_are_too_long_are_cut_and_end_with_a_nul() {
+        for fits in ["", "some words", &"x".repeat(CAPACITY - 1)] {
+            assert_eq!(kept(fits), fits);
+        }
+        for length in [CAPACITY, CAPACITY + 1, 2 * CAPACITY] {
+            assert_eq!(kept(&"x".repeat(length)), "x".repeat(CAPACITY - 1));
+        }
+        // No character is cut in two.
+        assert_eq!(kept(&"\u{e9}".repeat(CAPACITY)).len(), CAPACITY - 2);
+        assert_eq!(kept("up to here\0and no further"), "up to here");
+    }
+}

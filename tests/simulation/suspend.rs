@@ -125,6 +125,20 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
     assert_eq!(too_slow, 1);
 }
 
+/// To the nanosecond. Two milliseconds have passed when the answers are there.
+#[test]
+fn grants_that_are_looked_at_right_at_the_end_are_too_slow() {
+    for (early_ns, expected) in [(1, 0), (0, 1)] {
+        let too_slow = (1..=8).filter(|&nth| {
+            let cluster = Cluster::new(3);
+            let client = cluster.client().tries(1, 0).connected();
+            cluster.peer(client.me).stall = Some(stall_once(nth, (VALID - 2) * MS - early_ns));
+            client.lock("r", TTL, &mut Lease::new()) == Err(Status::TooSlow)
+        });
+        assert_eq!(too_slow.count(), expected);
+    }
+}
+
 /// To the nanosecond: three milliseconds have passed since the lock was asked for, and two more when
 /// the answers are there.
 #[test]
