@@ -3,6 +3,7 @@
 
 use std::thread;
 
+use crate::clocks::MS;
 use crate::coroutine;
 use crate::schedule::At;
 use crate::system::socket::Watched;
@@ -179,7 +180,8 @@ impl World {
         let Some(caller) = self.running else { return true };
         let client = self.callers[caller].client;
         if self.clients[client].is_gone {
-            self.clients[client].skip_to(until);
+            let next = self.clients[client].read(self.now) + MS;
+            self.clients[client].skip_to(until.max(next));
         }
         if self.note_ready(watched) {
             return true;
