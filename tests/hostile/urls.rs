@@ -52,8 +52,11 @@ fn judge_endpoint(endpoint: &Endpoint, text: &str) {
         assert!(!name.contains(SECRET), "a password is told: {name}");
     }
     // Its name names it.
+    let is_up_or_here = |it: &str| it == ".." || it == ".";
     let again = match name.strip_prefix('/') {
         Some(_) if name.contains('\u{FFFD}') => return,
+        // A URL with such a part is one without it; escaped slashes make a path of it nevertheless.
+        Some(path) if path.split('/').any(is_up_or_here) => return,
         Some(_) => Endpoint::parse(&format!("unix://{}", escaped(&name)), 0),
         None => {
             let (host, port) = name.rsplit_once(':').expect("a port");

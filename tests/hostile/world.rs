@@ -20,7 +20,8 @@ const FIRST: RawFd = BELL + 1;
 /// The longest that is waited for in one go, as in src/system/socket.rs.
 const STEP_NS: i64 = 60_000_000_000;
 
-/// What a wait costs that ends at once.
+/// What a call's first wait costs, if it ends at once; those after it cost more and more. So a caller
+/// that allows no pause between its tries comes to the end of its time, though answers take none here.
 const TICK_NS: i64 = 1_000;
 
 /// More waits than any call needs.
@@ -174,7 +175,8 @@ impl World {
                 is_any |= it.revents != 0;
             }
             if is_any || self.now >= until {
-                self.now += TICK_NS;
+                let waits = i64::from(self.waits);
+                self.now += TICK_NS * (1 + waits * waits / 1_000);
                 return;
             }
             let next = self.connections.iter().filter_map(|it| it.next_event(self.now)).min();
