@@ -155,6 +155,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let inquiry = self.hand_over(&hold, inquiry, patience);
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
+            // An extension that ended meanwhile has sent a release of its own, which came first.
+            Outcome::Refused if hold.was_release_sent() => None,
             Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
             Outcome::Unreachable => Some(Status::Unreachable),
         };

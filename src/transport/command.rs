@@ -281,6 +281,8 @@ fn left_ms(reply: &Value) -> Option<Option<i64>> {
 /// `GETRANGE` answers an empty value for a key that is not there.
 fn found(value: Vec<u8>, left_ms: Option<i64>) -> Answer {
     match left_ms {
+        // It was set in between. It is none of whatever others were found to have.
+        Some(0..) if value.is_empty() => Answer::Absent,
         Some(left_ms) => Answer::Found { value, left_ms },
         None if value.is_empty() => Answer::Absent,
         None => Answer::Found { value, left_ms: 0 },

@@ -167,7 +167,9 @@ pub(crate) fn clear_up(actor: &Actor) {
     if !must {
         return;
     }
-    for _ in 0..2 {
+    // One finds the connection lost, one makes another, one says on it who we are and what there is to
+    // be released.
+    for _ in 0..4 {
         let _ = actor.manager.connect(0);
         turns::sleep(250 * MS);
     }

@@ -232,6 +232,9 @@ impl ClientPlan {
     }
 }
 
+/// So many bytes a socket takes at once of what a few calls have to say.
+const ROOM_ENOUGH: usize = 4_096;
+
 impl Weather {
     pub(crate) const CALM: Self =
         Self { least: 0, most: 0, slow_in: 0, slow: 0, split_in: 0, room: 1 << 16, wake: 0 };
@@ -317,7 +320,10 @@ impl Schedule {
             _ => None,
         });
         let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
-        faults + hitches + stops.sum::<i64>() + slow
+        // What a socket did not take waits for the next call.
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        let idle = if self.weather.room < ROOM_ENOUGH { steps.map(|it| it.pause).sum() } else { 0 };
+        faults + hitches + stops.sum::<i64>() + slow + idle
     }
 
     /// The longest TTL that it asks for.
