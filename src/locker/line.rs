@@ -434,6 +434,8 @@ impl<S> Line<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::transport::Servers;
 
@@ -504,8 +506,24 @@ mod tests {
             assert!(matches!(lines.begin(&resource, caller, (true, true), now), Leave::Granted));
             lines.refused(&resource, caller, true, now);
             assert_eq!(lines.leave(&resource, caller, now), None);
+            assert!(lines.state().lines[&resource].has_rivals(now));
             assert!(count(&lines) <= 4 * RIVAL_MS as usize, "{} lines", count(&lines));
         }
+    }
+
+    #[test]
+    fn the_pause_of_the_first_is_not_cut_short_by_one_behind_that_gives_up() {
+        let (lines, resource): (Lines<u32>, _) = (Lines::default(), name(0));
+        let first = lines.join(&resource, at_ms(0));
+        let join = || lines.join(&resource, at_ms(0));
+        // One caller of each thread.
+        let behind = thread::scope(|scope| scope.spawn(join).join().unwrap());
+        assert!(matches!(lines.begin(&resource, first, (false, false), at_ms(0)), Leave::Granted));
+        lines.refused(&resource, first, true, at_ms(1));
+        assert_eq!(lines.leave(&resource, behind, at_ms(2)), None);
+        let wait = Wait { pause_until: at_ms(9), until: at_ms(1_000) };
+        assert!(!lines.stand_up(&resource, first, wait, at_ms(8)));
+        assert!(lines.stand_up(&resource, first, wait, at_ms(9)));
     }
 
     #[test]
