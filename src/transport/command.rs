@@ -374,7 +374,9 @@ mod tests {
         let empty = Value::BulkString(Vec::new());
         assert_eq!(answer(Verb::Inspect, &[empty.clone(), Int(-2)]), Some(Answer::Absent));
         let found = Some(Answer::Found { value: Vec::new(), left_ms: -1 });
-        assert_eq!(answer(Verb::Inspect, &[empty, Int(-1)]), found);
+        assert_eq!(answer(Verb::Inspect, &[empty.clone(), Int(-1)]), found);
+        // One that was not there when it was read, and was when its time was asked for.
+        assert_eq!(answer(Verb::Inspect, &[empty, Int(5)]), Some(Answer::Absent));
     }
 
     #[test]

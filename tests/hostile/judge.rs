@@ -189,7 +189,7 @@ fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
             Some(Answer::Foreign { left_ms })
         }
         (Verb::Inspect, Reply::Bulk(value)) => Some(match left_ms {
-            None if value.is_empty() => Answer::Absent,
+            None | Some(0..) if value.is_empty() => Answer::Absent,
             _ => Answer::Found { value: value.clone(), left_ms: left_ms.unwrap_or(0) },
         }),
         _ => None,
