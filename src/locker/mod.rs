@@ -152,11 +152,13 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let is_again = before == Phase::Releasing || hold.was_release_sent();
         let inquiry = Inquiry::release(is_again, self.endpoints.len());
         let patience = self.patience(now, ttl_ms, Moment::NEVER);
-        let inquiry = self.hand_over(&hold, inquiry, patience);
+        let mut inquiry = self.hand_over(&hold, inquiry, patience);
+        if inquiry.outcome() == Outcome::Refused && !is_again && hold.was_release_sent() {
+            // An extension that ended meanwhile has sent a release of its own, which came first.
+            inquiry = self.hand_over(&hold, Inquiry::release(true, self.endpoints.len()), patience);
+        }
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
-            // An extension that ended meanwhile has sent a release of its own, which came first.
-            Outcome::Refused if hold.was_release_sent() => None,
             Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
             Outcome::Unreachable => Some(Status::Unreachable),
         };

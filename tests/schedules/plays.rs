@@ -66,7 +66,7 @@ fn a_seed_is_played_the_same_again() {
 /// counted as one lock.
 #[test]
 fn seeds_that_once_found_a_fault_find_none() {
-    for seed in [171_088, 249_519, 374_485, 244_541, 304_115, 374_815, 402_335, 744_866, 755_030] {
+    for seed in [171_088, 249_519, 374_485, 244_541, 304_115, 744_866, 755_030, 23_138, 38_580] {
         let outcome = play(&Rc::new(schedule(seed, Wish::Any)), false);
         assert_eq!(outcome.violation, None, "seed {seed}");
     }
