@@ -34,8 +34,9 @@ impl<T> ForkMutex<T> {
     pub(crate) fn lock(&self) -> Result<ForkGuard<'_, T>, Error> {
         let process = this_process();
         // Two threads of a child may come here first together: the one that finds the mutex taken
-        // waits for the other to write the process down, which it does at once.
-        for _ in 0..1000 {
+        // waits for the other to write the process down, which it does at once. Not for long: on a busy
+        // machine each of these looks may cost a time slice, and there may be nobody to wait for.
+        for _ in 0..30 {
             if self.process.load(Ordering::Acquire) == process {
                 return Ok(ForkGuard(self.inner.lock().unwrap_or_else(PoisonError::into_inner)));
             }
