@@ -26,6 +26,7 @@
 /* Generated from src/ffi by cbindgen. Do not edit: run `make header`. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define REDLOCK_VERSION_TEXT_(number) #number
@@ -125,6 +126,22 @@ typedef struct RedLockLease RedLockLease;
  */
 typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_data);
 
+/**
+ * Gives the password to a server. See RedLock_SetPasswordCallback.
+ *
+ * @param server    the server as messages name it, such as "10.0.0.7:6379"; valid during the call.
+ * @param password  room for the password, to be written as a string that ends with a NUL. It is
+ *                  all zero before, and again after the call.
+ * @param size      the room in bytes, with that NUL: 16384.
+ * @param user_data what was given to RedLock_SetPasswordCallback.
+ * @return true if the password is written; false if there is none now: then the server counts as
+ *         not connected, and the callback is asked again a second later at the earliest.
+ */
+typedef bool (*RedLockPasswordCallback)(const char *server,
+                                        char *password,
+                                        size_t size,
+                                        void *user_data);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -180,15 +197,18 @@ void RedLock_Free(RedLock *rl);
  * @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or a whole URL with
  *                    port 0: redis://[user][:password@]host[:port][/database],
  *                    unix:///path or redis+unix:///path, each with ?db=, &user= and &pass= as
- *                    needed. IPv6 addresses in a URL stand in brackets. rediss:// is refused: this
- *                    build has no TLS. A name is looked up by the system's
- *                    resolver, which may block; an address never does.
+ *                    needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
+ *                    its like are the same. IPv6 addresses in a URL stand in brackets, and users and
+ *                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
+ *                    looked up by the system's resolver, which may block; an address never does.
  * @param port        1 to 65535, or 0 with a URL.
  * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
  *         added before, 64 servers are there already, or the first lock call was made: from then
- *         on the list is closed. RedLock_ErrorMessage(rl) names what was wrong.
+ *         on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
  */
-RedLockStatus RedLock_AddServerUrl(RedLock *rl, const char *host_or_url, int port);
+RedLockStatus RedLock_AddServerUrl(RedLock *rl,
+                                   const char *host_or_url,
+                                   int port);
 
 /**
  * Connects to the servers now rather than at the first lock. Optional. Returns when a quorum is
@@ -382,6 +402,110 @@ RedLockStatus RedLock_Confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms
  *         REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words.
  */
 RedLockStatus RedLock_IsLocked(RedLock *rl, const char *resource, bool *locked);
+
+/**
+ * Sets the user and the password for servers whose URLs name none. A URL that names both, or a
+ * password alone, is not affected; one that names a user alone gets the password. Connections that
+ * are there stay as they are. Nothing needs to be escaped here, as it does in a URL.
+ *
+ * @param rl       the manager.
+ * @param user     the name of an ACL user, or NULL for the default user. Not empty.
+ * @param password the password, or NULL: with a user, for one that needs no password; with no user
+ *                 either, for no log-in at all, which is the default. Not empty.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetCredentials(RedLock *rl, const char *user, const char *password);
+
+/**
+ * RedLock_SetCredentials with what two variables of the environment hold, so that neither stands in
+ * a program or on a command line. They are read now, and not again.
+ *
+ * @param rl                the manager.
+ * @param user_variable     the name of the variable that holds the user, or NULL for the default
+ *                          user.
+ * @param password_variable the name of the variable that holds the password.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty;
+ *         REDLOCK_FORKED. The message names the variable, and never what it holds.
+ */
+RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
+                                            const char *user_variable,
+                                            const char *password_variable);
+
+/**
+ * Sets a function to be asked for the password of each server whose URL names none: when the server
+ * is first connected to, and again when it did not accept the last answer, so a password may be
+ * changed while the program runs. It is called only within calls to this library, on the thread
+ * that made the call, with no lock held, and never by two threads at once for one server. Calls
+ * that need the server wait for it, so it should be quick. It may call this library, but on this
+ * manager such a call waits for the answer in vain, up to the timeout for connecting. It must not
+ * unwind (longjmp, throw) through the library.
+ *
+ * @param rl        the manager.
+ * @param user      as for RedLock_SetCredentials.
+ * @param callback  the function, or NULL to ask nobody and log in nowhere.
+ * @param user_data handed to the function as it is; may be NULL. Must stay valid as that of
+ *                  RedLock_SetLogger.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
+                                          const char *user,
+                                          RedLockPasswordCallback callback,
+                                          void *user_data);
+
+/**
+ * Sets who is trusted to say who a server is, for rediss:// servers. Connections that are there stay
+ * as they are.
+ *
+ * @param rl      the manager.
+ * @param ca_file the path of a PEM file with certificates, which is read now: those alone are
+ *                trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
+ *                for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the environment. These are read
+ *                by the first lock call.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why), or
+ *         if this build has no TLS; REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetTlsCa(RedLock *rl,
+                               const char *ca_file);
+
+/**
+ * Sets the certificate for rediss:// servers that want to know who we are. Both files are read now;
+ * set them again when they have changed. Connections that are there stay as they are.
+ *
+ * @param rl               the manager.
+ * @param certificate_file the path of a PEM file with our certificate, followed by those that lead
+ *                         up to one that the servers trust. NULL, the default, for none.
+ * @param key_file         the path of a PEM file with its key, not encrypted. NULL if, and only if,
+ *                         the other is.
+ * @return as for RedLock_SetTlsCa.
+ */
+RedLockStatus RedLock_SetTlsCertificate(RedLock *rl,
+                                        const char *certificate_file,
+                                        const char *key_file);
+
+/**
+ * Sets the name that the certificates of rediss:// servers have to be for, where that is not the host
+ * in their URLs: with a tunnel, say, or with one certificate for all. Connections that are there
+ * stay as they are.
+ *
+ * @param rl   the manager.
+ * @param name the name of a host, or an address. NULL, the default: for each server its own host.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if it can be no host's, or this build has no TLS;
+ *         REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetTlsServerName(RedLock *rl,
+                                       const char *name);
+
+/**
+ * Sets whether rediss:// servers are believed to be who they say they are, without any proof. Then
+ * whoever is on the way to them can read all, passwords and tokens, and answer in their place. It is
+ * for trying things out: where the certificates are your own, name them with RedLock_SetTlsCa.
+ *
+ * @param rl   the manager.
+ * @param skip true: nothing is verified. false, the default: everything is.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if this build has no TLS; REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetTlsInsecureSkipVerify(RedLock *rl,
+                                               bool skip);
 
 /**
  * Makes an empty lease.

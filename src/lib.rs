@@ -34,3 +34,4 @@ pub use crate::error::{Error, Status};
 pub use crate::lease::Lease;
 pub use crate::log::{Level, Logger};
 pub use crate::redlock::RedLock;
+pub use crate::transport::login::PasswordSource;

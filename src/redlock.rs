@@ -14,6 +14,7 @@ use crate::quorum::ballot::SERVERS_MAX;
 use crate::settings::Settings;
 use crate::system::entropy::SystemEntropy;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::login::PasswordSource;
 use crate::transport::reactor::Reactor;
 
 /// A lock manager. Any number of threads may lock through one, and they share its connections.
@@ -143,6 +144,44 @@ impl RedLock {
         self.log.set(logger)
     }
 
+    /// Sets who is trusted to say who a server is: those in a PEM file, or those whom the system trusts.
+    pub fn set_tls_ca(&self, file: Option<&[u8]>) -> Result<(), Error> {
+        self.settings.access().tls().set_ca(file)
+    }
+
+    /// Sets the certificate, with its key, for servers that want one.
+    pub fn set_tls_certificate(&self, files: Option<(&[u8], &[u8])>) -> Result<(), Error> {
+        self.settings.access().tls().set_certificate(files)
+    }
+
+    /// Sets the name that all servers' certificates have to be for.
+    pub fn set_tls_server_name(&self, name: Option<&str>) -> Result<(), Error> {
+        self.settings.access().tls().set_server_name(name)
+    }
+
+    /// Sets whether servers are believed without any proof.
+    pub fn set_tls_insecure_skip_verify(&self, skip: bool) -> Result<(), Error> {
+        self.settings.access().tls().set_skip_verify(skip)
+    }
+
+    /// Sets who we are on servers whose URLs do not say.
+    pub fn set_credentials(
+        &self,
+        user: Option<&[u8]>,
+        password: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.settings.set_credentials(user, password)
+    }
+
+    /// Sets who is asked for the passwords of servers whose URLs do not say.
+    pub fn set_password_source(
+        &self,
+        user: Option<&[u8]>,
+        source: Option<PasswordSource>,
+    ) -> Result<(), Error> {
+        self.settings.set_password_source(user, source)
+    }
+
     /// Takes a lock, with the tries of [`Self::set_retry`].
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
         self.locker()?.lock(resource, ttl_ms, lease)
@@ -223,7 +262,12 @@ impl RedLock {
     }
 
     fn new_engine(&self, endpoints: Vec<Endpoint>) -> Result<Box<Engine>, Error> {
-        let reactor = Reactor::new(&endpoints, self.settings.timeouts(), Arc::clone(&self.log));
+        let (timeouts, access) = (self.settings.timeouts(), self.settings.access());
+        if endpoints.iter().any(Endpoint::has_tls) {
+            // Now, and not with the connections' mutex held.
+            access.tls().prepare();
+        }
+        let reactor = Reactor::new(&endpoints, timeouts, access, Arc::clone(&self.log));
         let reactor = reactor.map_err(|error| {
             Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
         })?;

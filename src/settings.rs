@@ -6,18 +6,21 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::error::Error;
 use crate::quorum::validity::Drift;
 use crate::transport::Timeouts;
+use crate::transport::access::Access;
+use crate::transport::login::{Credentials, Login, PasswordSource};
 
 /// The longest that a server may be waited for: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
 
-/// The settings of a manager. Each is a number that may be changed and read at any time, also in a
-/// child that was forked meanwhile.
+/// The settings of a manager. Each may be changed and read at any time, also in a child that was forked
+/// meanwhile.
 #[derive(Debug)]
 pub struct Settings {
     retry_count: AtomicI64,
     retry_delay_ms: AtomicI64,
     drift: AtomicU64,
     timeouts: Arc<Timeouts>,
+    access: Arc<Access>,
 }
 
 impl Settings {
@@ -54,6 +57,37 @@ impl Settings {
         Ok(())
     }
 
+    /// Sets who we are on servers whose URLs do not say.
+    pub fn set_credentials(
+        &self,
+        user: Option<&[u8]>,
+        password: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        check_user(user)?;
+        if password.is_some_and(<[u8]>::is_empty) {
+            return Err(Error::invalid("password is empty"));
+        }
+        let login = match (user, password) {
+            (None, None) => Login::Nobody,
+            (user, password) => {
+                let user = user.map(<[u8]>::to_owned);
+                Login::Known(Credentials { user, password: password.unwrap_or_default().into() })
+            }
+        };
+        self.access.set_login(login)
+    }
+
+    /// Sets who is asked for passwords.
+    pub fn set_password_source(
+        &self,
+        user: Option<&[u8]>,
+        source: Option<PasswordSource>,
+    ) -> Result<(), Error> {
+        check_user(user)?;
+        let user = user.map(<[u8]>::to_owned);
+        self.access.set_login(source.map_or(Login::Nobody, |source| Login::Asked { user, source }))
+    }
+
     pub fn retry_count(&self) -> i64 {
         self.retry_count.load(Ordering::Relaxed)
     }
@@ -69,6 +103,17 @@ impl Settings {
     pub fn timeouts(&self) -> &Arc<Timeouts> {
         &self.timeouts
     }
+
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+}
+
+fn check_user(user: Option<&[u8]>) -> Result<(), Error> {
+    match user {
+        Some([]) => Err(Error::invalid("user is empty: the default user is NULL")),
+        _ => Ok(()),
+    }
 }
 
 /// CRedLock's values.
@@ -79,6 +124,7 @@ impl Default for Settings {
             retry_delay_ms: AtomicI64::new(200),
             drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
             timeouts: Arc::default(),
+            access: Arc::default(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::lease::Lease;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
 
+pub mod access;
 pub mod lease;
 mod message;
 pub mod redlock;
@@ -105,6 +106,11 @@ fn text<'a>(string: *const c_char, name: &str) -> Result<&'a [u8], Error> {
     // SAFETY: the pointer is not NULL, and the header asks for a C string that stays as it is
     // until the call returns; the result is not kept longer than that.
     Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
+}
+
+/// The bytes of a string argument that may be NULL.
+fn text_or_null<'a>(string: *const c_char, name: &str) -> Result<Option<&'a [u8]>, Error> {
+    if string.is_null() { Ok(None) } else { text(string, name).map(Some) }
 }
 
 /// An argument that the call writes its answer to.

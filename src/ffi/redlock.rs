@@ -68,13 +68,14 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 /// @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or a whole URL with
 ///                    port 0: redis://[user][:password@]host[:port][/database],
 ///                    unix:///path or redis+unix:///path, each with ?db=, &user= and &pass= as
-///                    needed. IPv6 addresses in a URL stand in brackets. rediss:// is refused: this
-///                    build has no TLS. A name is looked up by the system's
-///                    resolver, which may block; an address never does.
+///                    needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
+///                    its like are the same. IPv6 addresses in a URL stand in brackets, and users and
+///                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
+///                    looked up by the system's resolver, which may block; an address never does.
 /// @param port        1 to 65535, or 0 with a URL.
 /// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
 ///         added before, 64 servers are there already, or the first lock call was made: from then
-///         on the list is closed. RedLock_ErrorMessage(rl) names what was wrong.
+///         on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_AddServerUrl(
     rl: *mut RedLock,

@@ -4,6 +4,9 @@
 pub(crate) mod cancellation;
 pub(crate) mod clock;
 pub(crate) mod entropy;
+pub(crate) mod environment;
+#[cfg(feature = "tls")]
+pub(crate) mod files;
 pub(crate) mod process;
 pub(crate) mod socket;
 pub(crate) mod sync;

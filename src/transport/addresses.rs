@@ -2,13 +2,9 @@
 
 use std::net::SocketAddr;
 
+use super::asking::Asking;
 use super::endpoint::Place;
 use crate::moment::Moment;
-
-/// How long the system's resolver is left alone after it was asked: ten times as long as it took,
-/// within these bounds.
-const REST_MIN_MS: i64 = 1_000;
-const REST_MAX_MS: i64 = 60_000;
 
 #[derive(Debug)]
 pub(super) struct Addresses {
@@ -16,8 +12,7 @@ pub(super) struct Addresses {
     next: usize,
     /// All were tried in vain: the name may have moved to others.
     stale: bool,
-    look_up_at: Moment,
-    looking_up: bool,
+    look_up: Asking,
 }
 
 impl Addresses {
@@ -26,8 +21,7 @@ impl Addresses {
             Place::Address(address) => vec![*address],
             Place::Name(..) | Place::Path(_) => Vec::new(),
         };
-        let look_up_at = Moment::from_nanos(0);
-        Self { list, next: 0, stale: false, look_up_at, looking_up: false }
+        Self { list, next: 0, stale: false, look_up: Asking::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,14 +50,11 @@ impl Addresses {
 
     /// Whether the name is to be looked up now. If so, the result is expected.
     pub(super) fn begin_look_up(&mut self, now: Moment) -> bool {
-        let wanted = self.list.is_empty() || self.stale;
-        let begins = wanted && !self.looking_up && now >= self.look_up_at;
-        self.looking_up |= begins;
-        begins
+        (self.list.is_empty() || self.stale) && self.look_up.begin(now)
     }
 
     pub(super) fn is_looked_up(&self) -> bool {
-        self.looking_up
+        self.look_up.is_under_way()
     }
 
     /// The result of a look-up. Returns whether there are other addresses now than before.
@@ -73,9 +64,7 @@ impl Addresses {
         began: Moment,
         now: Moment,
     ) -> bool {
-        let rest_ms = (now.ms_since(began) * 10).clamp(REST_MIN_MS, REST_MAX_MS);
-        self.looking_up = false;
-        self.look_up_at = now.plus_ms(rest_ms);
+        self.look_up.end(began, now);
         let Some(list) = found else { return false };
         self.stale = false;
         let are_new = self.list != list;
@@ -89,6 +78,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::asking::REST_MAX_MS;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 

@@ -285,7 +285,7 @@ mod tests {
 
     fn calls_to_three() -> Calls<Enough> {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let server = |it| Server::new(it, endpoint.clone(), Arc::default());
+        let server = |it| Server::new(it, endpoint.clone(), Arc::default(), Arc::default());
         Calls::new((0..3).map(server).collect(), -1)
     }
 

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use url::{ParseError, Url};
 
+use super::tls;
+
 /// A server as the user named it.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -15,6 +17,7 @@ pub struct Endpoint {
     user: Option<String>,
     password: Option<String>,
     database: i64,
+    has_tls: bool,
 }
 
 /// Where it listens.
@@ -47,9 +50,10 @@ impl Endpoint {
     }
 
     fn parse_url(scheme: &str, url: &str, port: i32) -> Result<Self, String> {
-        let is_path = match scheme {
-            "redis" | "valkey" => false,
-            "unix" | "redis+unix" | "valkey+unix" => true,
+        let (is_path, has_tls) = match scheme {
+            "redis" | "valkey" => (false, false),
+            "unix" | "redis+unix" | "valkey+unix" => (true, false),
+            "rediss" | "valkeys" if tls::IS_THERE => (false, true),
             "rediss" | "valkeys" => {
                 return Err(format!("{scheme}:// needs TLS, which this build has not"));
             }
@@ -64,10 +68,17 @@ impl Endpoint {
         if url.chars().any(char::is_control) {
             return Err(fault("it holds a line end or another control character"));
         }
-        let parsed = Url::parse(url).map_err(|error| fault(wrong_part(error)))?;
+        let mut parsed = Url::parse(url).map_err(|error| fault(wrong_part(error)))?;
         check_extras(&parsed, is_path).map_err(fault)?;
+        if has_tls && parsed.set_scheme("redis").is_err() {
+            return Err(fault(wrong_part(ParseError::InvalidDomainCharacter)));
+        }
         let info = parsed.into_connection_info().map_err(|error| fault(wrong_value(&error)))?;
-        Self::from_info(&info).map_err(|what| fault(&what))
+        let endpoint = Self::from_info(&info).map_err(|what| fault(&what))?;
+        if has_tls {
+            tls::check_name(&endpoint.place).map_err(|what| fault(&what))?;
+        }
+        Ok(Self { has_tls, ..endpoint })
     }
 
     fn from_info(info: &ConnectionInfo) -> Result<Self, String> {
@@ -86,6 +97,7 @@ impl Endpoint {
             user: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
+            has_tls: false,
         })
     }
 
@@ -95,7 +107,7 @@ impl Endpoint {
             _ => return Err(format!("port is {port}, not 1 to 65535")),
         };
         let place = Place::of(host, port)?;
-        Ok(Self { place, user: None, password: None, database: 0 })
+        Ok(Self { place, user: None, password: None, database: 0, has_tls: false })
     }
 
     pub(super) fn place(&self) -> &Place {
@@ -112,6 +124,11 @@ impl Endpoint {
 
     pub(super) fn database(&self) -> i64 {
         self.database
+    }
+
+    /// Whether it is to be talked to over TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.has_tls
     }
 }
 
@@ -191,7 +208,7 @@ fn unknown_scheme(scheme: &str) -> String {
     let is_harmless =
         (1..=16).contains(&scheme.len()) && scheme.bytes().all(|it| it.is_ascii_alphabetic());
     let scheme = if is_harmless { scheme } else { "what stands before ://" };
-    format!("{scheme} is not a scheme known here: redis, unix, redis+unix")
+    format!("{scheme} is not a scheme known here: redis, rediss, unix, redis+unix")
 }
 
 /// What follows the place in a URL must have a meaning.
@@ -267,12 +284,29 @@ mod tests {
         assert!(name("a b", 1).contains("neither a name nor an address"));
         assert!(name("h:1", 1).contains("colon"));
         assert!(name("http://h", 0).starts_with("http is not a scheme"));
-        assert!(name("rediss://h", 0).contains("TLS"));
         assert!(name("redis://h:99999", 0).contains("malformed"));
         assert!(name("redis://", 0).contains("malformed"));
         assert!(name("redis://h/x", 0).contains("database is not a number"));
         assert!(name("redis://h/-1", 0).contains("database number is -1"));
         assert!(name("redis://h:0", 0).contains("0"));
+    }
+
+    #[test]
+    #[cfg(feature = "tls")]
+    fn tls_is_asked_for_by_the_scheme() {
+        assert_eq!(name("rediss://u:p@[::1]:7/3", 0), "[::1]:7");
+        let has_tls = |url| Endpoint::parse(url, 0).unwrap().has_tls();
+        assert!(has_tls("rediss://h") && has_tls("VALKEYS://h"));
+        assert!(!has_tls("redis://h") && !has_tls("unix:///h"));
+        assert!(name("rediss://h/#insecure", 0).contains("fragment"));
+        assert!(name("rediss://h-/", 0).contains("no certificate"));
+    }
+
+    #[test]
+    #[cfg(not(feature = "tls"))]
+    fn without_tls_its_scheme_is_refused() {
+        assert!(name("rediss://h", 0).contains("needs TLS"));
+        assert!(name("valkeys://h", 0).contains("needs TLS"));
     }
 
     #[test]

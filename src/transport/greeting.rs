@@ -3,12 +3,13 @@
 use redis::Value;
 
 use super::command::{self, Dialect, PROBES};
-use super::endpoint::Endpoint;
 use super::failure::Failure;
+use super::login::Credentials;
 
 /// The dialogue, sent in one go, and how far it is answered.
 pub(super) struct Greeting {
     bytes: Vec<u8>,
+    logs_in: bool,
     /// How many replies come before those to the probes; each has to be OK.
     oaths: usize,
     answered: usize,
@@ -23,27 +24,33 @@ pub(super) enum Progress {
 }
 
 impl Greeting {
-    pub(super) fn new(endpoint: &Endpoint) -> Self {
+    pub(super) fn new(credentials: Option<&Credentials>, database: i64) -> Self {
         let mut bytes = Vec::new();
         let mut oaths = 0;
-        if let Some(password) = endpoint.password() {
+        if let Some(Credentials { user, password }) = credentials {
             let mut auth = redis::cmd("AUTH");
-            if let Some(user) = endpoint.user() {
+            if let Some(user) = user {
                 auth.arg(user);
             }
             auth.arg(password).write_packed_command(&mut bytes);
             oaths += 1;
         }
-        if endpoint.database() != 0 {
-            redis::cmd("SELECT").arg(endpoint.database()).write_packed_command(&mut bytes);
+        if database != 0 {
+            redis::cmd("SELECT").arg(database).write_packed_command(&mut bytes);
             oaths += 1;
         }
         bytes.extend(command::probe());
-        Self { bytes, oaths, answered: 0, dialect: Dialect::default() }
+        let logs_in = credentials.is_some();
+        Self { bytes, logs_in, oaths, answered: 0, dialect: Dialect::default() }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Whether the next reply is about the user and the password.
+    pub(super) fn is_at_login(&self) -> bool {
+        self.logs_in && self.answered == 0
     }
 
     pub(super) fn handle_reply(&mut self, reply: &Value) -> Progress {

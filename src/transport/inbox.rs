@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::link::KEPT_MAX;
 use super::reply::{Nonsense, Scan};
-use crate::system::socket::Socket;
+use super::wire::Wire;
 
 /// Room for what is received at once. Replies of ours are short; more room is made when one is not.
 const ROOM: usize = 4096;
@@ -44,8 +44,8 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// Receives what the socket has, once. The end of the stream is an error.
-    pub(super) fn receive(&mut self, socket: &Socket) -> io::Result<Received> {
+    /// Receives what the connection has, once. The end of the stream is an error.
+    pub(super) fn receive(&mut self, wire: &mut Wire) -> io::Result<Received> {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -58,7 +58,7 @@ impl Inbox {
             self.bytes.resize(length, 0);
         }
         let room = self.bytes.len() - self.end;
-        match socket.receive(&mut self.bytes[self.end..])? {
+        match wire.receive(&mut self.bytes[self.end..])? {
             None => Ok(Received::Nothing),
             Some(0) => {
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))

@@ -10,11 +10,14 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::Timeouts;
+use super::access::Access;
 use super::addresses::Addresses;
 use super::command::Dialect;
 use super::endpoint::{Endpoint, Place};
 use super::greeting::{Greeting, Progress};
 use super::inbox::{Inbox, Received};
+use super::login::{Account, Question};
+use super::wire::Wire;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::system::entropy::SystemEntropy;
@@ -30,6 +33,8 @@ pub(super) const KEPT_MAX: usize = 8 * 1024;
 pub(super) struct Link {
     endpoint: Endpoint,
     timeouts: Arc<Timeouts>,
+    access: Arc<Access>,
+    account: Account,
     visible: Visible,
     state: State,
     addresses: Addresses,
@@ -45,9 +50,19 @@ pub(super) struct Link {
 
 enum State {
     Down,
-    Connecting { socket: Socket, since: Moment },
-    Greeting { socket: Socket, since: Moment, greeting: Greeting },
-    Up { socket: Socket },
+    Connecting {
+        socket: Socket,
+        since: Moment,
+    },
+    /// Over TLS, the handshake is a part of it.
+    Greeting {
+        wire: Wire,
+        since: Moment,
+        greeting: Greeting,
+    },
+    Up {
+        wire: Wire,
+    },
 }
 
 /// What has become of a connection.
@@ -62,12 +77,15 @@ pub(super) enum Change {
 }
 
 impl Link {
-    pub(super) fn new(endpoint: Endpoint, timeouts: Arc<Timeouts>) -> Self {
+    pub(super) fn new(endpoint: Endpoint, timeouts: Arc<Timeouts>, access: Arc<Access>) -> Self {
         let addresses = Addresses::of(endpoint.place());
+        let account = Account::new(&endpoint, Arc::clone(&access));
         let start = Moment::from_nanos(0);
         Self {
             endpoint,
             timeouts,
+            access,
+            account,
             visible: Visible::new(),
             state: State::Down,
             addresses,
@@ -125,7 +143,7 @@ impl Link {
     /// has no such time of its own.
     pub(super) fn next_due(&self) -> Moment {
         match &self.state {
-            State::Down if self.is_nameless() => Moment::NEVER,
+            State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
             State::Down => self.retry_at,
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
             State::Greeting { since, .. } => since.plus_ms(self.timeouts.connect_ms()),
@@ -141,8 +159,12 @@ impl Link {
                 let why = format!("no answer in {} ms", now.ms_since(*since));
                 self.connect_failed(why, now)
             }
-            State::Greeting { since, .. } => {
-                let why = format!("accepted, but said nothing in {} ms", now.ms_since(*since));
+            State::Greeting { wire, since, .. } => {
+                let what = match wire.is_shaking_hands() {
+                    true => "did not end the TLS handshake",
+                    false => "said nothing",
+                };
+                let why = format!("accepted, but {what} in {} ms", now.ms_since(*since));
                 self.connect_failed(why, now)
             }
             State::Up { .. } => None,
@@ -154,8 +176,8 @@ impl Link {
         match &self.state {
             State::Down => None,
             State::Connecting { socket, .. } => Some((socket.fd(), true)),
-            State::Greeting { socket, .. } | State::Up { socket } => {
-                Some((socket.fd(), !self.outbox.is_empty()))
+            State::Greeting { wire, .. } | State::Up { wire } => {
+                Some((wire.fd(), !self.outbox.is_empty() || wire.has_unsent()))
             }
         }
     }
@@ -175,13 +197,13 @@ impl Link {
 
     /// Sends as much of the outbox as the socket takes.
     pub(super) fn send(&mut self, now: Moment) -> Option<Change> {
-        let (State::Up { socket } | State::Greeting { socket, .. }) = &self.state else {
+        let (State::Up { wire } | State::Greeting { wire, .. }) = &mut self.state else {
             return None;
         };
-        if self.outbox.is_empty() {
+        if self.outbox.is_empty() && !wire.has_unsent() {
             return None;
         }
-        match socket.send(&self.outbox) {
+        match wire.send(&self.outbox) {
             Ok(sent) => {
                 self.outbox.drain(..sent);
                 if self.outbox.is_empty() && self.outbox.capacity() > KEPT_MAX {
@@ -195,10 +217,10 @@ impl Link {
 
     /// Receives into the inbox what is there.
     pub(super) fn receive(&mut self, now: Moment) -> Result<Received, Option<Change>> {
-        let (State::Up { socket } | State::Greeting { socket, .. }) = &self.state else {
+        let (State::Up { wire } | State::Greeting { wire, .. }) = &mut self.state else {
             return Ok(Received::Nothing);
         };
-        match self.inbox.receive(socket) {
+        match self.inbox.receive(wire) {
             Ok(Received::Nothing) => Ok(Received::Nothing),
             Ok(received) => {
                 self.heard_at = now;
@@ -211,6 +233,7 @@ impl Link {
     /// Reads the replies to the greeting, if it is under way.
     pub(super) fn read_greeting(&mut self, now: Moment) -> Option<Change> {
         while let State::Greeting { greeting, .. } = &mut self.state {
+            let is_at_login = greeting.is_at_login();
             let progress = match self.inbox.next() {
                 Ok(Some(value)) => greeting.handle_reply(&value),
                 Ok(None) => return None,
@@ -219,7 +242,12 @@ impl Link {
             match progress {
                 Progress::More => {}
                 Progress::Done(dialect) => return self.come_up(dialect),
-                Progress::Refused(failure) => return self.connect_failed(failure.to_string(), now),
+                Progress::Refused(failure) => {
+                    if is_at_login {
+                        self.account.handle_refusal();
+                    }
+                    return self.connect_failed(failure.to_string(), now);
+                }
             }
         }
         None
@@ -261,15 +289,34 @@ impl Link {
             self.retry_at = now;
         }
         let error = error.filter(|_| self.addresses.is_empty())?;
-        let why = format!("its name is not known: {error}");
-        self.failures = self.failures.saturating_add(1);
-        self.why_down.clone_from(&why);
-        Some(Change::Failed { why, first: self.failures == 1 })
+        Some(self.note_failure(format!("its name is not known: {error}")))
     }
 
-    /// Whether the name is being looked up, by some thread, and nothing is known of it yet.
-    pub(super) fn is_looked_up(&self) -> bool {
-        self.is_nameless() && self.addresses.is_looked_up()
+    /// Whom to ask for the password, if that is due. The caller asks without holding anything, and
+    /// brings the answer to [`Self::handle_password`].
+    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
+        if self.is_up() { None } else { self.account.question(now) }
+    }
+
+    pub(super) fn handle_password(
+        &mut self,
+        password: Option<Vec<u8>>,
+        began: Moment,
+        now: Moment,
+    ) -> Option<Change> {
+        let is_known = password.is_some();
+        self.account.handle_answer(password, began, now);
+        if is_known {
+            self.retry_at = now;
+            return None;
+        }
+        Some(self.note_failure("nobody gave its password when asked".to_owned()))
+    }
+
+    /// Whether somebody is asked, by some thread, for what has to be known before connecting.
+    pub(super) fn is_asked_about(&self) -> bool {
+        let name = self.is_nameless() && self.addresses.is_looked_up();
+        name || (self.is_down() && self.account.is_asking())
     }
 
     /// Whether it is up, or there are addresses that may do.
@@ -281,9 +328,8 @@ impl Link {
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
             State::Down => {}
-            State::Connecting { socket, .. }
-            | State::Greeting { socket, .. }
-            | State::Up { socket } => socket.forget(),
+            State::Connecting { socket, .. } => socket.forget(),
+            State::Greeting { wire, .. } | State::Up { wire } => wire.forget(),
         }
     }
 
@@ -317,17 +363,34 @@ impl Link {
     }
 
     fn greet(&mut self, now: Moment) -> Option<Change> {
-        let greeting = Greeting::new(&self.endpoint);
-        if let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) {
-            self.outbox.extend_from_slice(greeting.bytes());
-            self.state = State::Greeting { socket, since: now, greeting };
+        let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) else {
+            return None;
+        };
+        let begun = self.account.credentials().and_then(|credentials| {
+            let greeting = Greeting::new(credentials.as_ref(), self.endpoint.database());
+            Ok((self.wire(socket)?, greeting))
+        });
+        match begun {
+            Ok((wire, greeting)) => {
+                self.outbox.extend_from_slice(greeting.bytes());
+                self.state = State::Greeting { wire, since: now, greeting };
+                self.send(now)
+            }
+            Err(why) => self.connect_failed(why, now),
         }
-        self.send(now)
+    }
+
+    fn wire(&self, socket: Socket) -> Result<Wire, String> {
+        if !self.endpoint.has_tls() {
+            return Ok(Wire::Plain(socket));
+        }
+        let session = self.access.tls().begin(self.endpoint.place(), socket)?;
+        Ok(Wire::Tls(Box::new(session)))
     }
 
     fn come_up(&mut self, dialect: Dialect) -> Option<Change> {
-        if let State::Greeting { socket, .. } = mem::replace(&mut self.state, State::Down) {
-            self.state = State::Up { socket };
+        if let State::Greeting { wire, .. } = mem::replace(&mut self.state, State::Down) {
+            self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
         Some(Change::Up { dialect, again })
@@ -340,11 +403,16 @@ impl Link {
         if self.addresses.try_next() {
             return self.connect(now);
         }
-        self.failures = self.failures.saturating_add(1);
+        let failed = self.note_failure(why);
         let jitter = random(&SystemEntropy).unwrap_or(0);
         self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
+        Some(failed)
+    }
+
+    fn note_failure(&mut self, why: String) -> Change {
+        self.failures = self.failures.saturating_add(1);
         self.why_down.clone_from(&why);
-        Some(Change::Failed { why, first: self.failures == 1 })
+        Change::Failed { why, first: self.failures == 1 }
     }
 
     fn close(&mut self) {
@@ -371,7 +439,7 @@ mod tests {
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
     fn link() -> Link {
-        Link::new(Endpoint::parse("127.0.0.1", 1).unwrap(), Arc::default())
+        Link::new(Endpoint::parse("127.0.0.1", 1).unwrap(), Arc::default(), Arc::default())
     }
 
     fn fail(link: &mut Link) -> Option<Change> {
@@ -388,7 +456,8 @@ mod tests {
 
     #[test]
     fn the_addresses_of_a_name_share_the_time_for_connecting() {
-        let mut link = Link::new(Endpoint::parse("name", 1).unwrap(), Arc::default());
+        let mut link =
+            Link::new(Endpoint::parse("name", 1).unwrap(), Arc::default(), Arc::default());
         let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         assert!(link.handle_addresses(Ok(addresses.to_vec()), NOW, NOW).is_none());
         assert_eq!(link.connect_share_ms(), link.timeouts.connect_ms() / 3);

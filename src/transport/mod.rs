@@ -4,7 +4,9 @@
 //! answer as it comes and says when it has heard enough. The [`reactor::Reactor`] does that over
 //! sockets; a simulated network can do it over none.
 
+pub mod access;
 mod addresses;
+mod asking;
 mod calls;
 pub mod command;
 pub mod endpoint;
@@ -14,10 +16,14 @@ mod health;
 mod helm;
 mod inbox;
 mod link;
+pub mod login;
 mod queue;
 pub mod reactor;
 mod reply;
 mod server;
+#[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
+pub mod tls;
+mod wire;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -3,11 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use super::access::Access;
 use super::calls::{Call, Calls};
 use super::command::Request;
 use super::endpoint::{self, Endpoint};
 use super::health::Health;
 use super::helm::{Around, Helm};
+use super::login::Question;
 use super::server::{News, Server};
 use super::{Errand, Patience, Servers, Tally, Ticket, Timeouts, Transport};
 use crate::log::{Line, Log};
@@ -51,11 +53,13 @@ impl<T: Tally> Reactor<T> {
     pub(crate) fn new(
         endpoints: &[Endpoint],
         timeouts: &Arc<Timeouts>,
+        access: &Arc<Access>,
         log: Arc<Log>,
     ) -> io::Result<Self> {
         let waker = Waker::new()?;
-        let new =
-            |(index, it): (usize, &Endpoint)| Server::new(index, it.clone(), timeouts.clone());
+        let new = |(index, it): (usize, &Endpoint)| {
+            Server::new(index, it.clone(), timeouts.clone(), access.clone())
+        };
         let servers: Vec<Server> = endpoints.iter().enumerate().map(new).collect();
         let mut visible: Vec<Visible> = servers.iter().map(Server::visible).collect();
         visible.extend(waker.visible());
@@ -91,6 +95,30 @@ impl<T: Tally> Reactor<T> {
         }
         clock::now().ms_since(now)
     }
+
+    /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
+    /// or call the library. Returns how long it took.
+    fn ask_for_passwords(&self, due: Vec<(usize, Question)>) -> i64 {
+        if due.is_empty() {
+            return 0;
+        }
+        let start = clock::now();
+        for (index, question) in due {
+            let began = clock::now();
+            let password = question.ask();
+            let now = clock::now();
+            self.helm.visit(|calls| {
+                calls.servers[index].handle_password(password, began, now, &mut calls.news);
+                calls.deliver(now);
+            });
+        }
+        clock::now().ms_since(start)
+    }
+}
+
+fn questions<T: Tally>(calls: &mut Calls<T>, now: Moment) -> Vec<(usize, Question)> {
+    let due = calls.servers.iter_mut().map(|it| it.question(now)).enumerate();
+    due.filter_map(|(index, it)| Some((index, it?))).collect()
 }
 
 impl<T: Tally> Reactor<T> {
@@ -121,19 +149,24 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         if self.health.is_good(enough, now) {
             return true;
         }
-        self.helm.visit(|calls| {
+        let (up, due) = self.helm.visit(|calls| {
             let mut up = 0;
             calls.for_each_server(|server, news| {
                 up += usize::from(server.is_keeping_up(reply_ms, now, news));
             });
             calls.deliver(now);
             calls.news.health.note(up, now);
-            up >= enough
-        })
+            (up, questions(calls, now))
+        });
+        // Nobody else would: what connects in the background cannot ask.
+        self.ask_for_passwords(due);
+        up >= enough
     }
 
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T {
-        let until = patience.until.plus_ms(self.look_up_names(enough));
+        let due = self.helm.visit(|calls| questions(calls, clock::now()));
+        let asked_ms = self.ask_for_passwords(due) + self.look_up_names(enough);
+        let until = patience.until.plus_ms(asked_ms);
         let now = clock::now();
         let call = self.helm.run(|calls, place| {
             let ticket = calls.open(place, now, until);

@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use super::access::Access;
 use super::command::{Answer, Dialect, Request, Verb};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::health::Health;
 use super::inbox::Received;
 use super::link::{Change, Link};
+use super::login::Question;
 use super::queue::{Queue, Settled};
 use super::reply::Nonsense;
 use super::{Ticket, Timeouts};
@@ -58,10 +60,15 @@ pub(super) struct Delivery {
 }
 
 impl Server {
-    pub(super) fn new(index: usize, endpoint: Endpoint, timeouts: Arc<Timeouts>) -> Self {
+    pub(super) fn new(
+        index: usize,
+        endpoint: Endpoint,
+        timeouts: Arc<Timeouts>,
+        access: Arc<Access>,
+    ) -> Self {
         Self {
             index,
-            link: Link::new(endpoint, timeouts),
+            link: Link::new(endpoint, timeouts, access),
             dialect: Dialect::default(),
             queue: Queue::new(index),
             looked_at: Moment::from_nanos(0),
@@ -113,7 +120,7 @@ impl Server {
         now: Moment,
         news: &mut News,
     ) {
-        if self.link.is_looked_up() {
+        if self.link.is_asked_about() {
             return self.hopeful.push(ticket);
         }
         let answer = match self.obstacle(reply_ms, now, news) {
@@ -241,6 +248,25 @@ impl Server {
     ) {
         news.changed = true;
         let change = self.link.handle_addresses(found, began, now);
+        self.handle_change(change, news);
+        self.hurry(now, news);
+    }
+
+    /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
+    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
+        self.link.question(now)
+    }
+
+    /// The answer to a question that was asked then.
+    pub(super) fn handle_password(
+        &mut self,
+        password: Option<Vec<u8>>,
+        began: Moment,
+        now: Moment,
+        news: &mut News,
+    ) {
+        news.changed = true;
+        let change = self.link.handle_password(password, began, now);
         self.handle_change(change, news);
         self.hurry(now, news);
     }
@@ -412,7 +438,7 @@ mod tests {
     #[test]
     fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let mut server = Server::new(0, endpoint, Arc::default());
+        let mut server = Server::new(0, endpoint, Arc::default(), Arc::default());
         let mut news = News::default();
         let words = "closed".to_owned();
         let lost = Change::Lost { how: words.clone() };

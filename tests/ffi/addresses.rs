@@ -98,10 +98,10 @@ fn a_scheme_is_one_of_few() {
     let manager = Manager::new();
     for scheme in ["http", "https", "tcp", "redi", "redisx", "memcached", "file", "unixx", "a"] {
         let status = manager.add(&format!("{scheme}://h"), 0);
-        refused(&manager, status, &[scheme, "scheme", "redis, unix"]);
+        refused(&manager, status, &[scheme, "scheme", "redis, rediss, unix"]);
     }
     for url in [" redis://h", "redis ://h", "1://h", "redis+tls://h", "u:p@h://x", "\u{fc}://h"] {
-        refused(&manager, manager.add(url, 0), &["scheme", "redis, unix"]);
+        refused(&manager, manager.add(url, 0), &["scheme", "redis, rediss, unix"]);
     }
     let status = manager.add("://h", 0);
     refused(&manager, status, &["scheme"]);
@@ -109,11 +109,17 @@ fn a_scheme_is_one_of_few() {
 }
 
 #[test]
-fn a_url_with_tls_is_refused_as_such() {
+fn a_url_may_ask_for_tls() {
     let manager = Manager::new();
-    for url in ["rediss://h", "rediss://h:6379/1", "rediss://u:p@h", "rediss://", "valkeys://h"] {
-        refused(&manager, manager.add(url, 0), &["TLS", url.split("://").next().expect("one")]);
+    for url in ["rediss://h", "rediss://h:7/1", "rediss://u:p@i", "valkeys://j", "REDISS://[::1]"] {
+        assert_eq!(manager.add(url, 0), REDLOCK_OK, "{url}");
     }
+    // It is the same server, with TLS or without.
+    refused(&manager, manager.add("redis://h", 0), &["h:6379 was added before"]);
+    refused(&manager, manager.add("rediss://", 0), &["rediss", "names no host"]);
+    // What some libraries take for a wish not to verify anything.
+    refused(&manager, manager.add("rediss://k/#insecure", 0), &["fragment"]);
+    refused(&manager, manager.add("rediss://k-", 0), &["no certificate can be for"]);
 }
 
 /// One part of a URL that is wrong, and how it may look.
@@ -245,7 +251,7 @@ fn no_secret_of_a_url_is_told() {
         manager.add(&format!("{scheme}://{rest}?pass=s3cret&user=us3r"), 0);
         heard += &manager.message();
     }
-    for url in ["redis://us3r:s3cret/x@h", "us3r:s3cret@h", "s3cret://h", "rediss://:s3cret@h"] {
+    for url in ["redis://us3r:s3cret/x@h", "us3r:s3cret@h", "s3cret://h", "rediss://:s3cret@h/x"] {
         manager.add(url, 0);
         heard += &manager.message();
         manager.add(url, 1);

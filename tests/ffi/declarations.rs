@@ -31,7 +31,8 @@ fn function(statement: &str) -> Option<Function> {
     if before.contains("typedef") || !name.starts_with("RedLock") {
         return None;
     }
-    let is_pointer = |it: &&str| it.contains('*') || it.contains("RedLockLogger");
+    let is_pointer =
+        |it: &&str| it.contains('*') || it.contains("RedLockLogger") || it.contains("Callback");
     let pointers = parameters.split(',').filter(is_pointer).filter_map(last_word);
     Some(Function { name: name.to_owned(), pointers: pointers.map(str::to_owned).collect() })
 }

@@ -66,7 +66,7 @@ fn play(plan: Plan) {
     world::begin(Wire { plan });
     let timeouts = Arc::new(Timeouts::default());
     let log = Arc::default();
-    let reactor = Reactor::new(&[endpoint], &timeouts, log).expect("a reactor");
+    let reactor = Reactor::new(&[endpoint], &timeouts, &Arc::default(), log).expect("a reactor");
     reactor.connect(Ear::default(), 1, patience(CONNECT_MS));
     judge_connections();
     for (number, asking) in requests.iter().enumerate() {

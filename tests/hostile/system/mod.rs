@@ -5,6 +5,10 @@
 pub(crate) mod cancellation;
 pub(crate) mod clock;
 pub(crate) mod entropy;
+#[path = "../../../src/system/environment.rs"]
+pub(crate) mod environment;
+#[cfg(feature = "tls")]
+pub(crate) mod files;
 #[path = "../../../src/system/process.rs"]
 pub(crate) mod process;
 pub(crate) mod socket;

@@ -2,6 +2,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod entropy;
+#[cfg(feature = "tls")]
+pub(crate) mod files;
 pub(crate) mod process;
 pub(crate) mod socket;
 pub(crate) mod sync;

@@ -1,0 +1,41 @@
+//! How servers are reached, beyond what their URLs say. It may be changed while connections are in
+//! use, and is so for those made later.
+
+use super::login::Login;
+use super::tls::Tls;
+use crate::error::Error;
+use crate::fork::ForkMutex;
+
+/// Who we are there, and whom we trust.
+#[derive(Default)]
+pub struct Access {
+    login: ForkMutex<Login>,
+    tls: Tls,
+}
+
+impl Access {
+    /// Sets who we are where a URL does not say.
+    pub fn set_login(&self, login: Login) -> Result<(), Error> {
+        let mut slot = self.login.lock()?;
+        let old = std::mem::replace(&mut *slot, login);
+        // The source of passwords is somebody else's code: it is dropped with no mutex held.
+        drop(slot);
+        drop(old);
+        Ok(())
+    }
+
+    /// The settings of TLS.
+    pub fn tls(&self) -> &Tls {
+        &self.tls
+    }
+
+    pub(super) fn login(&self) -> Result<Login, Error> {
+        Ok((*self.login.lock()?).clone())
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,38 @@
+//! When somebody outside is asked who may take his time: the system's resolver, or the program that
+//! knows a password.
+
+use crate::moment::Moment;
+
+/// How long he is left alone after he was asked: ten times as long as it took, within these bounds.
+const REST_MIN_MS: i64 = 1_000;
+pub(super) const REST_MAX_MS: i64 = 60_000;
+
+#[derive(Debug)]
+pub(super) struct Asking {
+    is_under_way: bool,
+    next_at: Moment,
+}
+
+impl Asking {
+    pub(super) fn new() -> Self {
+        Self { is_under_way: false, next_at: Moment::from_nanos(0) }
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+
+    /// Whether to ask now. If so, [`Self::end`] is expected.
+    pub(super) fn begin(&mut self, now: Moment) -> bool {
+        let begins = !self.is_under_way && now >= self.next_at;
+        self.is_under_way |= begins;
+        begins
+    }
+
+    /// The answer to what was asked then is there.
+    pub(super) fn end(&mut self, began: Moment, now: Moment) {
+        let rest_ms = (now.ms_since(began) * 10).clamp(REST_MIN_MS, REST_MAX_MS);
+        self.is_under_way = false;
+        self.next_at = now.plus_ms(rest_ms);
+    }
+}

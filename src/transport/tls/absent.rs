@@ -1,0 +1,76 @@
+//! In the place of TLS where the library is built without it.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use super::endpoint::Place;
+use crate::error::Error;
+use crate::system::socket::Socket;
+
+/// Whether there is TLS.
+pub(super) const IS_THERE: bool = false;
+
+/// Settings that nobody can make.
+#[derive(Debug, Default)]
+pub struct Tls;
+
+/// There is none.
+pub(super) enum Session {}
+
+fn refusal<T>() -> Result<T, Error> {
+    Err(Error::invalid("this build of the library has no TLS"))
+}
+
+impl Tls {
+    pub fn set_ca(&self, _file: Option<&[u8]>) -> Result<(), Error> {
+        refusal()
+    }
+
+    pub fn set_certificate(&self, _files: Option<(&[u8], &[u8])>) -> Result<(), Error> {
+        refusal()
+    }
+
+    pub fn set_server_name(&self, _name: Option<&str>) -> Result<(), Error> {
+        refusal()
+    }
+
+    pub fn set_skip_verify(&self, _skips: bool) -> Result<(), Error> {
+        refusal()
+    }
+
+    pub fn prepare(&self) {}
+
+    pub(super) fn begin(&self, _place: &Place, _socket: Socket) -> Result<Session, String> {
+        Err("this build of the library has no TLS".to_owned())
+    }
+}
+
+pub(super) fn check_name(_place: &Place) -> Result<(), String> {
+    Ok(())
+}
+
+impl Session {
+    pub(super) fn send(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+        match *self {}
+    }
+
+    pub(super) fn receive(&mut self, _room: &mut [u8]) -> io::Result<Option<usize>> {
+        match *self {}
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn is_shaking_hands(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        match *self {}
+    }
+
+    pub(super) fn forget(self) {
+        match self {}
+    }
+}

@@ -1,0 +1,53 @@
+//! Who we are, to servers that ask for a certificate.
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use super::words;
+use crate::error::Error;
+use crate::system::files;
+
+/// The certificate with those that lead up to it, and its key.
+pub(super) fn of_files(
+    certificate_file: &[u8],
+    key_file: &[u8],
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, Error> {
+    let chain = chain_of(certificate_file)?;
+    let key = key_of(key_file)?;
+    CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            words::of_file("key_file", key_file, "the key is not that of the certificate")
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            words::of_file("certificate_file", certificate_file, &words::of(&error))
+        }
+        error => words::of_file("key_file", key_file, &words::of(&error)),
+    })
+}
+
+fn chain_of(path: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let fault = |what: &str| words::of_file("certificate_file", path, what);
+    let bytes = files::read(path).map_err(|error| fault(&words::of_reading(&error)))?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match chain {
+        Err(_) => Err(fault("it is not PEM")),
+        Ok(chain) if chain.is_empty() => Err(fault("it holds no certificate in PEM")),
+        Ok(chain) => Ok(chain),
+    }
+}
+
+fn key_of(path: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
+    let fault = |what: &str| words::of_file("key_file", path, what);
+    let bytes = files::read(path).map_err(|error| fault(&words::of_reading(&error)))?;
+    let has = |words: &str| bytes.windows(words.len()).any(|it| it == words.as_bytes());
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
+        if has("BEGIN ENCRYPTED PRIVATE KEY") || has("Proc-Type: 4,ENCRYPTED") {
+            fault("the key is encrypted, which is not understood here")
+        } else {
+            fault("it holds no private key in PEM")
+        }
+    })
+}

@@ -1,0 +1,119 @@
+//! TLS on one socket.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::RawFd;
+
+use rustls::ClientConnection;
+
+use super::words;
+use crate::system::socket::Socket;
+
+/// The socket, and what TLS knows of the connection. What is given to it before the handshake is
+/// over is sent after that.
+pub(in crate::transport) struct Session {
+    connection: ClientConnection,
+    socket: Socket,
+}
+
+impl Session {
+    pub(super) fn new(connection: ClientConnection, socket: Socket) -> Self {
+        Self { connection, socket }
+    }
+
+    /// As [`Socket::send`]. What is taken may be on its way only later: see [`Self::has_unsent`].
+    pub(in crate::transport) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.connection.writer().write(bytes)?;
+        self.flush()?;
+        Ok(taken)
+    }
+
+    /// As [`Socket::receive`], but fills the room with all that has come.
+    pub(in crate::transport) fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        let mut filled = 0;
+        while filled < room.len() {
+            match self.connection.reader().read(&mut room[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                // Nothing but TLS can tell the end of what was said from a connection that was cut.
+                // To us they are the same: half a reply counts for nothing.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.receive_records()? {
+                        return Ok((filled > 0).then_some(filled));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(filled))
+    }
+
+    pub(in crate::transport) fn has_unsent(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    pub(in crate::transport) fn is_shaking_hands(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    pub(in crate::transport) fn fd(&self) -> RawFd {
+        self.socket.fd()
+    }
+
+    pub(in crate::transport) fn forget(self) {
+        self.socket.forget();
+    }
+
+    /// Returns whether anything came, be it the end of the stream.
+    fn receive_records(&mut self) -> io::Result<bool> {
+        match self.connection.read_tls(&mut Plain(&self.socket)) {
+            Ok(0) if self.connection.is_handshaking() => {
+                let words = "it closed the connection in the TLS handshake";
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, words));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.connection.process_new_packets().map_err(|error| {
+            // So that the server hears why, if it still listens.
+            let _ = self.flush();
+            io::Error::new(ErrorKind::InvalidData, words::of(&error))
+        })?;
+        Ok(true)
+    }
+
+    /// Sends what TLS has to say, or as much as the socket takes.
+    fn flush(&mut self) -> io::Result<()> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut Plain(&self.socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The socket as rustls wants it.
+struct Plain<'a>(&'a Socket);
+
+impl Read for Plain<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.receive(room)?.ok_or_else(|| ErrorKind::WouldBlock.into())
+    }
+}
+
+impl Write for Plain<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.send(bytes)? {
+            0 if !bytes.is_empty() => Err(ErrorKind::WouldBlock.into()),
+            sent => Ok(sent),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

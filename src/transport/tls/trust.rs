@@ -1,0 +1,82 @@
+//! Whom we believe to be who they say they are.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::words;
+use crate::error::Error;
+use crate::system::files;
+
+/// Those in a file of certificates.
+pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
+    let fault = |what: &str| words::of_file("ca_file", path, what);
+    let bytes = files::read(path).map_err(|error| fault(&words::of_reading(&error)))?;
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&bytes) {
+        let certificate = certificate.map_err(|_| fault("it is not PEM"))?;
+        store.add(certificate).map_err(|error| fault(&words::of(&error)))?;
+    }
+    match store.is_empty() {
+        true => Err(fault("it holds no certificate in PEM")),
+        false => Ok(store),
+    }
+}
+
+/// Those whom the system trusts.
+pub(super) fn of_system() -> Result<RootCertStore, String> {
+    let mut store = RootCertStore::empty();
+    // Systems carry certificates, too, that nobody can read any more.
+    store.add_parsable_certificates(files::trusted_certificates());
+    match store.is_empty() {
+        true => Err("this system has no certificates of those whom it trusts: name a file with \
+                     RedLock_SetTlsCa"
+            .to_owned()),
+        false => Ok(store),
+    }
+}
+
+/// Everybody. What was agreed upon in the handshake is checked all the same.
+#[derive(Debug)]
+pub(super) struct Anybody(pub(super) Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

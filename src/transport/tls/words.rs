@@ -1,0 +1,72 @@
+//! What is wrong, for a person.
+
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+
+use crate::error::Error;
+
+/// A file that is of no use.
+pub(super) fn of_file(argument: &str, path: &[u8], what: &str) -> Error {
+    Error::invalid(format!("{argument} {}: {what}", String::from_utf8_lossy(path)))
+}
+
+/// Without the number of the error.
+pub(super) fn of_reading(error: &io::Error) -> String {
+    let words = error.to_string();
+    words.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+/// What keeps us from talking to a server, or it from talking to us.
+pub(super) fn of(error: &rustls::Error) -> String {
+    use rustls::Error as E;
+    match error {
+        E::InvalidCertificate(error) => of_certificate(error),
+        E::AlertReceived(alert) => of_alert(*alert),
+        E::InvalidMessage(_) => "it does not speak TLS".to_owned(),
+        E::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
+            "it speaks no version of TLS that is safe: 1.2 or 1.3 is needed".to_owned()
+        }
+        E::DecryptError => "what came over TLS had been changed on the way".to_owned(),
+        other => format!("TLS failed: {other}"),
+    }
+}
+
+fn of_certificate(error: &CertificateError) -> String {
+    use CertificateError as C;
+    let words = match error {
+        C::Expired | C::ExpiredContext { .. } => "its certificate has expired",
+        C::NotValidYet | C::NotValidYetContext { .. } => "its certificate is not valid yet",
+        C::Revoked => "its certificate was revoked",
+        C::UnknownIssuer => "its certificate comes from nobody who is trusted here",
+        C::NotValidForName | C::NotValidForNameContext { .. } => {
+            "its certificate is for another name"
+        }
+        C::BadSignature => "its certificate was not signed by whom it says",
+        C::BadEncoding => "the certificate cannot be read",
+        C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
+            "its certificate is not one for servers"
+        }
+        other => return format!("its certificate is of no use: {other:?}"),
+    };
+    words.to_owned()
+}
+
+fn of_alert(alert: AlertDescription) -> String {
+    use AlertDescription as A;
+    let words = match alert {
+        A::CertificateRequired => "it wants a certificate of ours",
+        A::UnknownCA => "our certificate comes from nobody whom it trusts",
+        A::CertificateExpired => "our certificate has expired",
+        A::BadCertificate | A::CertificateUnknown | A::UnsupportedCertificate => {
+            "it does not accept our certificate"
+        }
+        A::ProtocolVersion => "it speaks no version of TLS that we do",
+        A::HandshakeFailure | A::InsufficientSecurity => {
+            "it refused the TLS handshake: it may want a certificate, or ciphers that we do not speak"
+        }
+        A::UnrecognisedName => "it does not go by this name",
+        other => return format!("it refused the TLS handshake: {other:?}"),
+    };
+    words.to_owned()
+}

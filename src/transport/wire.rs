@@ -1,0 +1,63 @@
+//! What bytes to and from a server go through: its socket as it is, or with TLS on it.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use super::tls::Session;
+use crate::system::socket::Socket;
+
+pub(super) enum Wire {
+    Plain(Socket),
+    Tls(Box<Session>),
+}
+
+impl Wire {
+    /// Sends what fits; `Ok(0)` if nothing does. Without bytes it goes on with what it could not send
+    /// before.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(_) if bytes.is_empty() => Ok(0),
+            Self::Plain(socket) => socket.send(bytes),
+            Self::Tls(session) => session.send(bytes),
+        }
+    }
+
+    /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.
+    pub(super) fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Self::Plain(socket) => socket.receive(room),
+            Self::Tls(session) => session.receive(room),
+        }
+    }
+
+    /// Whether it has something of its own to send, or to send still.
+    pub(super) fn has_unsent(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(session) => session.has_unsent(),
+        }
+    }
+
+    /// Whether it is not known yet who is at the other end.
+    pub(super) fn is_shaking_hands(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(session) => session.is_shaking_hands(),
+        }
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        match self {
+            Self::Plain(socket) => socket.fd(),
+            Self::Tls(session) => session.fd(),
+        }
+    }
+
+    /// Lets go of a descriptor that a forked child has closed.
+    pub(super) fn forget(self) {
+        match self {
+            Self::Plain(socket) => socket.forget(),
+            Self::Tls(session) => session.forget(),
+        }
+    }
+}
