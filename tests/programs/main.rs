@@ -12,6 +12,7 @@ mod go;
 mod library;
 mod readme;
 mod ruby;
+mod secure;
 mod workshop;
 
 use support::{Cluster, Server};

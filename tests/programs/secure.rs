@@ -1,0 +1,113 @@
+//! The example that talks over TLS, and the servers that readers start to try things out on.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::compilers::{self, Compiler};
+use crate::library;
+use crate::support::directory::Directory;
+use crate::support::ports;
+use crate::workshop::{Run, Workshop};
+
+const GCC: Compiler = Compiler { program: "gcc", standard: "c11" };
+
+/// Servers that c-examples/servers.sh has started. It ends them, too.
+struct Showroom {
+    workshop: Workshop,
+    place: Directory,
+    port: u16,
+}
+
+impl Showroom {
+    fn open() -> Self {
+        let mut tries = 0;
+        loop {
+            let port = ports::free();
+            let room = Self { workshop: Workshop::new(), place: Directory::new(), port };
+            let run = room.script("up", &[&port.to_string()]);
+            if run.status.success() {
+                return room;
+            }
+            tries += 1;
+            // Another test may have one of its six ports.
+            assert!(tries < 20, "{}\n{}", run.stdout, run.stderr);
+        }
+    }
+
+    fn script(&self, action: &str, more: &[&str]) -> Run {
+        let mut command = Command::new("sh");
+        command.arg(library::root().join("c-examples/servers.sh")).arg(action);
+        self.workshop.run(command.arg(self.directory()).args(more))
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.place.path().join("servers")
+    }
+
+    fn ca_file(&self) -> PathBuf {
+        self.directory().join("ca.pem")
+    }
+
+    fn urls(&self) -> Vec<String> {
+        (100..103).map(|it| format!("rediss://localhost:{}", self.port + it)).collect()
+    }
+
+    fn plain(&self) -> Vec<String> {
+        (0..3).map(|it| format!("127.0.0.1:{}", self.port + it)).collect()
+    }
+}
+
+impl Drop for Showroom {
+    fn drop(&mut self) {
+        self.script("down", &[]);
+    }
+}
+
+fn build(workshop: &Workshop, compiler: Compiler) -> PathBuf {
+    workshop.build(compiler, &["c-examples/secure.c"])
+}
+
+#[test]
+fn the_example_locks_over_tls_on_the_servers_of_the_script() {
+    let (room, workshop) = (Showroom::open(), Workshop::new());
+    for compiler in compilers::c(&["c11"]) {
+        let program = build(&workshop, compiler);
+        let run = workshop.succeed(Command::new(&program).arg(room.ca_file()).args(room.urls()));
+        assert_eq!(run.stderr, "");
+        assert!(run.stdout.contains("in secret"), "{}", run.stdout);
+    }
+    let plain = workshop.build(GCC, &["c-examples/quick_start.c"]);
+    workshop.succeed(Command::new(&plain).args(room.plain()));
+}
+
+#[test]
+fn the_example_says_what_is_wrong() {
+    let (room, workshop) = (Showroom::open(), Workshop::new());
+    let program = build(&workshop, GCC);
+    let failure = |command: &mut Command| {
+        let run = workshop.run(command);
+        assert_eq!(run.status.code(), Some(1), "{}", run.stderr);
+        run.stderr
+    };
+    let mut with_key = Command::new(&program);
+    with_key.arg(room.directory().join("server.key")).args(room.urls());
+    assert!(failure(&mut with_key).contains("holds no certificate"));
+    let mut with_stranger = Command::new(&program);
+    with_stranger.arg(room.directory().join("server.pem")).args(room.urls());
+    assert!(failure(&mut with_stranger).contains("nobody who is trusted here"));
+    let mut with_password = Command::new(&program);
+    with_password.arg(room.ca_file()).args(room.urls()).env("REDIS_PASSWORD", "s3cret");
+    let said = failure(&mut with_password);
+    assert!(said.contains("password") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
+fn the_script_leaves_nothing_behind() {
+    let room = Showroom::open();
+    assert!(!room.script("up", &[]).status.success(), "the directory is there already");
+    assert!(room.script("down", &[]).status.success());
+    assert!(!room.directory().exists());
+    for port in [room.port, room.port + 102] {
+        assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    }
+}
