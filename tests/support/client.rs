@@ -40,18 +40,24 @@ impl Manager {
 
     /// Of these servers.
     pub(crate) fn of(servers: &[Server]) -> Self {
-        let addresses: Vec<_> = servers.iter().map(Server::address).collect();
-        Self::at(&addresses)
+        let urls: Vec<_> = servers.iter().map(Server::url).collect();
+        Self::of_urls(&urls)
+    }
+
+    /// Of the servers with these URLs.
+    pub(crate) fn of_urls(urls: &[String]) -> Self {
+        let manager = Self::new();
+        for url in urls {
+            let status = manager.add(url, 0);
+            assert_eq!(status, RedLockStatus::REDLOCK_OK, "{url}: {}", manager.message());
+        }
+        manager
     }
 
     /// Of the servers at these addresses ("127.0.0.1:6379").
     pub(crate) fn at(addresses: &[String]) -> Self {
-        let manager = Self::new();
-        for address in addresses {
-            let status = manager.add(&format!("redis://{address}"), 0);
-            assert_eq!(status, RedLockStatus::REDLOCK_OK, "{address}: {}", manager.message());
-        }
-        manager
+        let urls: Vec<_> = addresses.iter().map(|it| format!("redis://{it}")).collect();
+        Self::of_urls(&urls)
     }
 
     pub(crate) fn raw(&self) -> *mut RedLock {

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::ports;
-use super::resp::{Connection, Reply};
+use super::resp::Reply;
 use super::servers::Server;
 use super::wait::wait_until;
 
@@ -122,7 +122,7 @@ fn load_slowly(server: &Server) {
 
 /// Sends a command on a connection of its own that stays open until it is answered.
 pub(crate) fn leave_behind(server: &Server, words: &[&str]) {
-    let mut connection = Connection::open(&server.address()).expect("the server can be reached");
+    let mut connection = server.connect().expect("the server can be reached");
     connection.send(words).expect("it can be sent");
     thread::spawn(move || connection.reply());
 }

@@ -15,6 +15,7 @@ pub(crate) mod proxy;
 pub(crate) mod resp;
 pub(crate) mod servers;
 pub(crate) mod shim;
+pub(crate) mod tls;
 pub(crate) mod usage;
 pub(crate) mod wait;
 
@@ -27,5 +28,6 @@ pub(crate) use self::{
     proxy::{Proxy, Way},
     resp::Reply,
     servers::{Cluster, Server},
+    tls::{Authority, Identity},
     wait::{finishes, wait_until, wait_until_ok},
 };

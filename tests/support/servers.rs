@@ -3,20 +3,23 @@
 use std::fmt::Write;
 use std::ops::Deref;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
-use std::{fs, thread};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::{env, fs, io, thread};
 
 use super::client::Manager;
 use super::directory::Directory;
 use super::ports;
 use super::process::Process;
 use super::resp::{Connection, Reply};
+use super::tls::{Authority, Identity};
 use super::wait::wait_until;
 
 /// A server. It ends with its owner and leaves nothing behind. All of it may be used by any
 /// thread, so a test can break a server in the midst of other threads' calls on it.
 pub(crate) struct Server {
+    /// Where the tests look at it. Clients go there as well, unless it is one with TLS.
     port: u16,
+    tls: Option<Tls>,
     environment: Vec<(&'static str, String)>,
     arguments: Vec<String>,
     process: Mutex<Process>,
@@ -36,32 +39,72 @@ impl Server {
 
     /// As [`Server::start_with`], with these variables in its environment.
     pub(crate) fn start_in(environment: &[(&'static str, String)], arguments: &[&str]) -> Self {
+        Self::start_on(|| None, environment, arguments)
+    }
+
+    /// One that clients reach over TLS, and that shows this identity. If it asks clients for theirs,
+    /// the authority is the one that it trusts. The tests look at it over its plain port, which it has
+    /// all the same.
+    pub(crate) fn start_tls(
+        authority: &Arc<Authority>,
+        identity: &Identity,
+        arguments: &[&str],
+    ) -> Self {
+        let tls = || {
+            let (authority, identity) = (Arc::clone(authority), identity.clone());
+            Some(Tls { port: ports::free(), authority, identity })
+        };
+        Self::start_on(tls, &[], arguments)
+    }
+
+    fn start_on(
+        tls: impl Fn() -> Option<Tls>,
+        environment: &[(&'static str, String)],
+        arguments: &[&str],
+    ) -> Self {
         let environment = environment.to_vec();
         let directory = Directory::new();
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         for _ in 0..20 {
-            let port = ports::free();
-            if let Some(process) = launch(port, &directory, &environment, &arguments) {
+            let (port, tls) = (ports::free(), tls());
+            if let Some(process) = launch(port, tls.as_ref(), &directory, &environment, &arguments)
+            {
                 let (process, connection) = (Mutex::new(process), Mutex::new(None));
-                return Self { port, environment, arguments, process, connection, directory };
+                return Self { port, tls, environment, arguments, process, connection, directory };
             }
         }
         let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
         panic!("redis-server does not start with {arguments:?}:\n{log}");
     }
 
+    /// The port for clients.
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.tls.as_ref().map_or(self.port, |it| it.port)
     }
 
     /// As in "127.0.0.1:6379", which is also how messages name it.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.port())
     }
 
-    /// As in "redis://127.0.0.1:6379".
+    /// As in "redis://127.0.0.1:6379", or "rediss://127.0.0.1:6379".
     pub(crate) fn url(&self) -> String {
-        format!("redis://{}", self.address())
+        format!("{}://{}", self.scheme(), self.address())
+    }
+
+    /// "redis", or "rediss".
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "rediss" } else { "redis" }
+    }
+
+    /// Whom its clients have to trust: the path of a PEM file; none without TLS.
+    pub(crate) fn authority_file(&self) -> Option<String> {
+        self.tls.as_ref().map(|it| it.authority.file())
+    }
+
+    /// A connection of the tests' own, without TLS.
+    pub(crate) fn connect(&self) -> io::Result<Connection> {
+        Connection::open(&format!("127.0.0.1:{}", self.port))
     }
 
     /// The path of the unix socket that every server listens on besides its port.
@@ -95,7 +138,13 @@ impl Server {
     pub(crate) fn restart(&self) {
         self.kill();
         let mut process = self.process();
-        let started = launch(self.port, &self.directory, &self.environment, &self.arguments);
+        let started = launch(
+            self.port,
+            self.tls.as_ref(),
+            &self.directory,
+            &self.environment,
+            &self.arguments,
+        );
         *process = started.expect("the port of a killed server is free");
     }
 
@@ -105,7 +154,7 @@ impl Server {
         let mut kept = self.connection.lock().expect("not poisoned");
         let mut connection = match kept.take() {
             Some(connection) => connection,
-            None => Connection::open(&self.address()).expect("the server can be reached"),
+            None => self.connect().expect("the server can be reached"),
         };
         let reply = connection.command(words).expect("the server answers");
         *kept = Some(connection);
@@ -168,14 +217,50 @@ impl Server {
     }
 }
 
-/// A running server that answers on the port, or none if the port was taken after all.
+/// What makes a server one with TLS.
+struct Tls {
+    port: u16,
+    authority: Arc<Authority>,
+    identity: Identity,
+}
+
+impl Tls {
+    /// Clients need no certificate, unless later arguments say so.
+    fn arguments(&self) -> Vec<String> {
+        let (authority, identity) = (self.authority.file(), &self.identity);
+        let port = self.port.to_string();
+        let options = [
+            ["--tls-port", &port],
+            ["--tls-cert-file", &identity.certificate],
+            ["--tls-key-file", &identity.key],
+            ["--tls-ca-cert-file", &authority],
+            ["--tls-auth-clients", "no"],
+        ];
+        options.as_flattened().iter().map(|&it| it.to_owned()).collect()
+    }
+}
+
+/// What is run as a server with TLS: not every redis-server has it.
+fn tls_program() -> String {
+    env::var("REDLOCK_TLS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
+}
+
+/// A running server that answers on the port, or none if a port was taken after all.
 fn launch(
     port: u16,
+    tls: Option<&Tls>,
     directory: &Directory,
     environment: &[(&'static str, String)],
     arguments: &[String],
 ) -> Option<Process> {
-    let mut command = Command::new("redis-server");
+    let mut command = match tls {
+        Some(tls) => {
+            let mut command = Command::new(tls_program());
+            command.args(tls.arguments());
+            command
+        }
+        None => Command::new("redis-server"),
+    };
     command
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "-::1"])
@@ -222,6 +307,12 @@ impl Cluster {
         Self::start_each(count, Server::start)
     }
 
+    /// Reached over TLS, each with a certificate of its own from the same authority.
+    pub(crate) fn start_tls(count: usize) -> Self {
+        let authority = Arc::new(Authority::new());
+        Self::start_each(count, || Server::start_tls(&authority, &authority.server(), &[]))
+    }
+
     /// Each of them started by this.
     pub(crate) fn start_each(count: usize, start: impl Fn() -> Server + Sync) -> Self {
         let servers = thread::scope(|scope| {
@@ -238,6 +329,17 @@ impl Cluster {
 
     pub(crate) fn urls(&self) -> Vec<String> {
         self.servers.iter().map(Server::url).collect()
+    }
+
+    /// Whom clients of these servers have to trust: the path of a PEM file; none without TLS.
+    pub(crate) fn authority_file(&self) -> Option<String> {
+        self.servers.first().and_then(Server::authority_file)
+    }
+
+    /// What a program is told of servers with TLS: their URLs, and whom it has to trust.
+    pub(crate) fn tls_environment(&self) -> [(&'static str, String); 2] {
+        let authority = self.authority_file().expect("they have TLS");
+        [("REDLOCK_TEST_TLS_SERVERS", self.urls().join(",")), ("REDLOCK_TEST_TLS_CA", authority)]
     }
 
     /// A new manager of these servers.

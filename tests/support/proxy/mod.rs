@@ -44,6 +44,7 @@ pub(crate) struct Traffic {
 
 pub(crate) struct Proxy {
     port: u16,
+    scheme: &'static str,
     shared: Arc<Shared>,
     running: Option<JoinHandle<()>>,
 }
@@ -80,7 +81,7 @@ impl Proxy {
             let shared = Arc::clone(&shared);
             move || shared.run(&listener, rung)
         });
-        Self { port, shared, running: Some(running) }
+        Self { port, scheme: server.scheme(), shared, running: Some(running) }
     }
 
     /// As in "127.0.0.1:6379".
@@ -88,9 +89,9 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// As in "redis://127.0.0.1:6379".
+    /// As in "redis://127.0.0.1:6379", or "rediss://127.0.0.1:6379".
     pub(crate) fn url(&self) -> String {
-        format!("redis://{}", self.address())
+        format!("{}://{}", self.scheme, self.address())
     }
 
     /// Everything is as long on its way as this, or up to `most`: a little of all in between.
