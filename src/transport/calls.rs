@@ -149,6 +149,16 @@ impl<T: Tally> Calls<T> {
         }
     }
 
+    /// What was ready is known from before the clock was read, and this thread may have been kept from
+    /// running in between: before anybody's time is up, all are looked at once more.
+    fn look_again(&mut self, now: Moment) {
+        let is_up = |it: &Call<T>| it.tally.is_some() && now >= it.until;
+        if self.calls.iter().flatten().any(is_up) {
+            self.for_each_server(|server, news| server.handle_ready(now, news));
+            self.deliver(now);
+        }
+    }
+
     /// Those whose time is up hear of no more servers.
     fn expire(&mut self, now: Moment) {
         for place in 0..self.calls.len() {
@@ -239,7 +249,7 @@ impl<T: Tally> Engine for Calls<T> {
         let has_rung = watch.descriptors.last().is_some_and(|it| it.revents != 0);
         self.watched = watch.descriptors;
         self.deliver(now);
-        // After reading: if this thread was kept from running, the answers may all be there.
+        self.look_again(now);
         self.expire(now);
         has_rung
     }
