@@ -62,7 +62,7 @@ pub unsafe extern "C" fn RedLock_SetCredentials(
 ///                          user.
 /// @param password_variable the name of the variable that holds the password.
 /// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty;
-///         REDLOCK_FORKED. The message names the variable, and never what it holds.
+///         REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     rl: *mut RedLock,
@@ -70,8 +70,10 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     password_variable: *const c_char,
 ) -> RedLockStatus {
     manager_call(rl, |handle| {
-        let user = text_or_null(user_variable, "user_variable")?.map(variable).transpose()?;
-        let password = variable(text(password_variable, "password_variable")?)?;
+        let of_variable = |it| variable(it, "user_variable");
+        let user = text_or_null(user_variable, "user_variable")?.map(of_variable).transpose()?;
+        let password = text(password_variable, "password_variable")?;
+        let password = variable(password, "password_variable")?;
         handle.manager.set_credentials(user.as_deref(), Some(&password))
     })
 }
@@ -188,10 +190,10 @@ pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
     manager_call(rl, |handle| handle.manager.set_tls_insecure_skip_verify(skip))
 }
 
-/// What a variable of the environment holds.
-fn variable(name: &[u8]) -> Result<Vec<u8>, Error> {
-    let fault =
-        |what| Error::invalid(format!("the variable {} is {what}", String::from_utf8_lossy(name)));
+/// What a variable of the environment holds. The words do not quote its name: somebody may have passed
+/// what it holds.
+fn variable(name: &[u8], argument: &str) -> Result<Vec<u8>, Error> {
+    let fault = |what| Error::invalid(format!("the variable that {argument} names is {what}"));
     match environment::variable(name) {
         None => Err(fault("not set")),
         Some(value) if value.is_empty() => Err(fault("empty")),

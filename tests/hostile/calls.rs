@@ -7,6 +7,7 @@
 use std::ffi::CString;
 use std::ptr;
 
+use crate::access;
 use crate::choices::Choices;
 use crate::crowd::{self, Crowd};
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
@@ -66,7 +67,11 @@ const NO_SLOT: usize = usize::MAX;
 impl Run<'_> {
     fn step(&mut self) {
         world::with(world::World::begin_call);
-        match self.choices.byte() % 20 {
+        let byte = self.choices.byte();
+        if byte >= 250 {
+            return self.set_access();
+        }
+        match byte % 20 {
             0 => self.new_manager(),
             1 => self.new_lease(),
             2 | 3 => self.add_server(),
@@ -208,6 +213,12 @@ impl Run<'_> {
         };
         // SAFETY: NULL, or a manager that lives; the callback looks at no memory by that pointer.
         let status = unsafe { RedLock_SetLogger(self.manager(slot), callback, user_data.cast()) };
+        self.judge_manager(slot, status);
+    }
+
+    fn set_access(&mut self) {
+        let slot = self.manager_slot();
+        let status = access::set(self.manager(slot), &mut self.choices);
         self.judge_manager(slot, status);
     }
 

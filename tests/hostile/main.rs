@@ -40,6 +40,7 @@ mod token;
 #[path = "../../src/transport/mod.rs"]
 mod transport;
 
+mod access;
 mod arguments;
 pub mod calls;
 mod choices;

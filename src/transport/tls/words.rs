@@ -6,9 +6,16 @@ use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
 use crate::error::Error;
 
-/// A file that is of no use.
+/// Longer ones are few, and no longer fit into the words of a manager. Linux allows 4096 bytes.
+const PATH_MAX: usize = 1024;
+
+/// A file that is of no use. What is no path is not quoted: somebody may have passed the key itself.
 pub(super) fn of_file(argument: &str, path: &[u8], what: &str) -> Error {
-    Error::invalid(format!("{argument} {}: {what}", String::from_utf8_lossy(path)))
+    let is_path = path.len() <= PATH_MAX && !path.iter().any(u8::is_ascii_control);
+    Error::invalid(match is_path {
+        true => format!("{argument} {}: {what}", String::from_utf8_lossy(path)),
+        false => format!("{argument} is not the path of a file"),
+    })
 }
 
 /// Without the number of the error.
