@@ -48,7 +48,7 @@ help:
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
-	@echo 'make header       generate include/redlock.h anew from src/ffi'
+	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
 	@echo 'make lint         format and lints'
 	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR= and INCLUDEDIR='
 	@echo 'make uninstall    with the same variables'
@@ -163,6 +163,7 @@ bench-tools:
 
 header:
 	UPDATE_HEADER=1 $(CARGO) test --test header
+	UPDATE_MANUAL=1 $(CARGO) test --test manual up_to_date
 
 # Examples ---------------------------------------------------------------------------------------
 

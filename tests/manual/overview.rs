@@ -1,0 +1,77 @@
+//! The page of section 7, where a reader begins: the comment at the head of the header, what there
+//! is, and the program of the README.
+
+use std::fs;
+
+use crate::header::{Block, Header, Item, Kind};
+use crate::pages::{blocks, library, list, title};
+use crate::prose::verbatim;
+use crate::root;
+
+const LINKING: &str = "\
+.SH LINKING
+A C or C++ compiler is told where things are by
+.BR pkg\\-config (1):
+.PP
+.RS 4
+.EX
+cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs redlock)
+.EE
+.RE
+.PP
+With the static library,
+.B \\-\\-static
+adds what that needs.
+CMake finds a package with the targets
+.B redlock::redlock
+and
+.BR redlock::static :
+.PP
+.RS 4
+.EX
+find_package(redlock REQUIRED)
+target_link_libraries(program PRIVATE redlock::redlock)
+.EE
+.RE
+.PP
+C++ programs may include
+.B redlock.hpp
+instead, which has guards and durations for all of this.
+It needs nothing else to link with.
+";
+
+pub(crate) fn page(header: &Header) -> String {
+    let mut text = header.overview.iter();
+    let Some(Block::Paragraph(first)) = text.next() else { panic!("it begins with what this is") };
+    let (name, what) = first.trim_end_matches('.').split_once(": ").expect("its name comes first");
+    let mut made = title(name, 7);
+    made.push_str(&format!(".SH NAME\n{name} \\- {what}\n"));
+    made.push_str(library());
+    made.push_str(".SH SYNOPSIS\n.nf\n.B #include <redlock.h>\n.fi\n.SH DESCRIPTION\n");
+    made.push_str(&blocks(header, &header.overview[1..]));
+    made.push_str(LINKING);
+    made.push_str(".SH TYPES\n");
+    made.push_str(&list(header, header.items.iter().filter(|it| is_type(it))));
+    for (heading, of) in [
+        ("FUNCTIONS", "RedLock"),
+        ("FUNCTIONS ON A LEASE", "RedLockLease"),
+        ("STATUS", "RedLockStatus"),
+    ] {
+        let functions = header.items.iter().filter(|it| it.is_function() && it.is_of(of));
+        made.push_str(&format!(".SH {heading}\n{}", list(header, functions)));
+    }
+    made.push_str(&format!(".SH EXAMPLES\n.EX\n{}.EE\n", verbatim(&example())));
+    made + ".SH SEE ALSO\n.BR RedLock_Lock (3),\n.BR RedLockStatus (3),\n.BR pkg\\-config (1)\n"
+}
+
+fn is_type(item: &Item) -> bool {
+    matches!(item.kind, Kind::Handle | Kind::Callback | Kind::Enumeration(_))
+}
+
+/// The C program that the README begins with.
+fn example() -> String {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    let (_, after) = readme.split_once("\n```c\n").expect("the README shows C");
+    let (program, _) = after.split_once("\n```").expect("the block ends");
+    program.to_owned()
+}
