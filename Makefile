@@ -9,6 +9,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Werror
 PREFIX ?= /usr/local
 LIBDIR ?= lib
 INCLUDEDIR ?= include
+MANDIR ?= share/man
 DESTDIR ?=
 
 TARGET = $(or $(CARGO_TARGET_DIR),target)
@@ -21,8 +22,8 @@ USE_HERE = -pthread -Iinclude -L$(RELEASE) -lredlock -Wl,-rpath,"$(abspath $(REL
 COMPILE_C = $(CC) -std=c11 $(WARNINGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++11 $(WARNINGS) $(CXXFLAGS)
 
-INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" DESTDIR="$(DESTDIR)" \
-	sh packaging/install.sh
+INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" MANDIR="$(MANDIR)" \
+	DESTDIR="$(DESTDIR)" sh packaging/install.sh
 TOOLS = CC="$(CC)" sh packaging/tools.sh
 
 .NOTPARALLEL:
@@ -50,7 +51,7 @@ help:
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
 	@echo 'make lint         format and lints'
-	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR= and INCLUDEDIR='
+	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR=, INCLUDEDIR= and MANDIR='
 	@echo 'make uninstall    with the same variables'
 	@echo 'make clean        remove what was built'
 	@echo

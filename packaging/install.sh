@@ -5,11 +5,13 @@
 #
 # link lets programs that were linked in the build directory find the library there.
 #
-# Environment: PREFIX, DESTDIR, LIBDIR, INCLUDEDIR. A LIBDIR or INCLUDEDIR that is not absolute is
-# below PREFIX. DESTDIR is put in front of every path that is written, and in no file's content.
+# Environment: PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, MANDIR. What of the last three is not absolute is
+# below PREFIX. DESTDIR is put in front of every path that is written, and in no file's content. STRIP
+# takes from the static library what no program needs; STRIP=: leaves it as it is.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
+. "$here/packaging/paths.sh"
 action=$1
 build=$2
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -n 1)
@@ -18,8 +20,11 @@ main() {
     prefix=$(absolute "$(pwd)" "${PREFIX:-/usr/local}")
     libdir=$(absolute "$prefix" "${LIBDIR:-lib}")
     includedir=$(absolute "$prefix" "${INCLUDEDIR:-include}")
+    mandir=$(absolute "$prefix" "${MANDIR:-share/man}")
     to_lib=${DESTDIR:-}$libdir
     to_include=${DESTDIR:-}$includedir
+    to_man=${DESTDIR:-}$mandir
+    to_share=${DESTDIR:-}${prefix%/}/share
     name_libraries
     case $action in
     install) lay_down ;;
@@ -29,12 +34,14 @@ main() {
     esac
 }
 
-# Without a slash at the end, as the .pc file wants it.
+# From the root, and the shortest way. What begins with ~ was meant for a shell that left it alone.
 absolute() {
     case $2 in
-    /*) printf '%s' "$2" ;;
-    *) printf '%s/%s' "$1" "$2" ;;
-    esac | sed -e 's|//*|/|g' -e 's|\(.\)/$|\1|'
+    /*) printf '%s/' "$2" ;;
+    '~' | '~/'*) printf '%s%s/' "$HOME" "${2#?}" ;;
+    *) printf '%s/%s/' "$1" "$2" ;;
+    esac | sed -e 's|//*|/|g' -e ':again' -e 's|/\./|/|' -e 't again' \
+        -e ':up' -e 's|/[^/]*[^/.][^/]*/\.\./|/|' -e 't up' -e 's|\(.\)/$|\1|'
 }
 
 # As build.rs: until 1.0 a minor version may change the interface, from then on only a major one.
@@ -58,18 +65,56 @@ name_libraries() {
 }
 
 lay_down() {
-    install -d "$to_lib/pkgconfig" "$to_include/redlock-cpp"
+    for built in "$linked" libredlock.a; do
+        [ -f "$build/$built" ] || give_up "there is no $build/$built: was the build for another target?"
+    done
+    install -d "$to_lib/pkgconfig" "$to_include/redlock-cpp" "$to_man/man3" "$to_man/man7"
     install -m 755 "$build/$linked" "$to_lib/$real"
     ln -sf "$real" "$to_lib/$wanted"
     ln -sf "$wanted" "$to_lib/$linked"
     install -m 644 "$build/libredlock.a" "$to_lib/libredlock.a"
+    strip_static_library
     install -m 644 "$here/include/redlock.h" "$here/include/redlock.hpp" "$to_include/"
     install -m 644 "$here/include/redlock-cpp/redlock.h" "$to_include/redlock-cpp/redlock.h"
+    write_package_files
+    lay_down_manual
+    tell_the_dynamic_linker
+    echo "redlock $version is installed in $to_lib, $to_include and $to_man"
+}
+
+give_up() {
+    echo "install.sh: $*" >&2
+    exit 1
+}
+
+# Three quarters of it are Rust's standard library in a form that only Rust's own compiler reads, and
+# what debuggers would like to know of that.
+strip_static_library() {
+    case $(uname -s) in
+    Darwin) unneeded=-S ;;
+    *) unneeded='-S -R .llvmbc -R .llvmcmd' ;;
+    esac
+    # shellcheck disable=SC2086
+    ${STRIP:-strip} $unneeded "$to_lib/libredlock.a" \
+        || echo "install.sh: libredlock.a is larger than it need be: ${STRIP:-strip} failed" >&2
+}
+
+write_package_files() {
     sh "$here/packaging/pkg-config.sh" "$version" "$prefix" "$libdir" "$includedir" \
         < "$here/packaging/redlock.pc.in" > "$to_lib/pkgconfig/redlock.pc"
     chmod 644 "$to_lib/pkgconfig/redlock.pc"
-    tell_the_dynamic_linker
-    echo "redlock $version is installed in $to_lib and $to_include"
+    DESTDIR=${DESTDIR:-} sh "$here/packaging/cmake.sh" "$prefix" "$libdir" "$includedir"
+}
+
+lay_down_manual() {
+    for page in "$here"/man/*.[37]; do
+        to=$to_man/man${page##*.}
+        if [ -L "$page" ]; then
+            ln -sf "$(readlink "$page")" "$to/${page##*/}"
+        else
+            install -m 644 "$page" "$to/"
+        fi
+    done
 }
 
 # Without this a library in /usr/local/lib is not found by programs before the next boot.
@@ -83,12 +128,32 @@ take_out() {
     rm -f "$to_lib/$linked" "$to_lib/$wanted" "$to_lib/$real" "$to_lib/libredlock.a" \
         "$to_lib/pkgconfig/redlock.pc" \
         "$to_include/redlock.h" "$to_include/redlock.hpp" "$to_include/redlock-cpp/redlock.h"
-    # Directories that others may use stay, unless nobody does.
-    for directory in "$to_include/redlock-cpp" "$to_lib/pkgconfig"; do
+    for page in "$here"/man/*.[37]; do
+        rm -f "$to_man/man${page##*.}/${page##*/}"
+    done
+    for cmake in "$to_lib/cmake" "$to_share/cmake"; do
+        rm -f "$cmake/redlock/redlock-config.cmake" "$cmake/redlock/redlock-config-version.cmake"
+    done
+    take_out_directories
+    tell_the_dynamic_linker
+    echo "redlock $version is removed from $to_lib, $to_include and $to_man"
+}
+
+# Directories that others may use stay, unless nobody does. Those that every system has stay anyway.
+take_out_directories() {
+    for directory in "$to_include/redlock-cpp" "$to_lib/pkgconfig" "$to_lib/cmake/redlock" "$to_lib/cmake" \
+        "$to_share/cmake/redlock" "$to_share/cmake" "$to_man/man3" "$to_man/man7"; do
         rmdir "$directory" 2>/dev/null || true
     done
-    tell_the_dynamic_linker
-    echo "redlock $version is removed from $to_lib and $to_include"
+    case $prefix in
+    / | /usr | /usr/local) return 0 ;;
+    esac
+    for directory in "$to_lib" "$to_include" "$to_man" "$to_share"; do
+        [ "$directory" != "${DESTDIR:-}$prefix" ] || continue
+        while rmdir "$directory" 2>/dev/null && lies_in "${DESTDIR:-}$prefix" "${directory%/*}"; do
+            directory=${directory%/*}
+        done
+    done
 }
 
 main

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Writes the CMake package. Usage: cmake.sh PREFIX LIBDIR INCLUDEDIR, and DESTDIR in the environment.
+#
+# It lies in LIBDIR/cmake/redlock. It finds the headers by a way that goes from there, or, where one of
+# the two lies outside PREFIX, by a full path. Where CMake does not look into LIBDIR when it is told of
+# PREFIX, two files in PREFIX/share/cmake lead there.
+set -eu
+here=$(dirname "$0")
+. "$here/paths.sh"
+prefix=$1 libdir=$2 includedir=$3
+package=${DESTDIR:-}$libdir/cmake/redlock
+leads=${DESTDIR:-}${prefix%/}/share/cmake/redlock
+
+main() {
+    install -d "$package"
+    sed "s|^set(_redlock_headers .*|set(_redlock_headers \"$(for_sed "$(way_to_headers)")\")|" \
+        "$here/cmake/redlock-config.cmake" > "$package/redlock-config.cmake"
+    cat "$here/cmake/redlock-config-version.cmake" > "$package/redlock-config-version.cmake"
+    chmod 644 "$package"/*
+    cmake_looks_there || lead_there
+}
+
+way_to_headers() {
+    if lies_in "$prefix" "$libdir" && lies_in "$prefix" "$includedir"; then
+        printf '../..%s%s' "$(steps_up "$prefix" "$libdir")" "$(rest_of "$prefix" "$includedir")"
+    else
+        for_cmake "$includedir"
+    fi
+}
+
+# Debian has a directory for each architecture in lib, others have lib64 and its like beside it.
+cmake_looks_there() {
+    below=
+    ! lies_in "$prefix" "$libdir" || below=$(rest_of "$prefix" "$libdir")
+    case $below in
+    /lib) ;;
+    /lib/*-*-*) [ -e /etc/debian_version ] ;;
+    /lib64 | /lib32 | /libx32) [ ! -e /etc/debian_version ] ;;
+    *) return 1 ;;
+    esac
+}
+
+# The dollar is for CMake to read.
+# shellcheck disable=SC2016
+lead_there() {
+    if lies_in "$prefix" "$libdir"; then
+        way='${CMAKE_CURRENT_LIST_DIR}/../../..'$(for_cmake "$(rest_of "$prefix" "$libdir")")
+    else
+        way=$(for_cmake "$libdir")
+    fi
+    install -d "$leads"
+    for file in redlock-config.cmake redlock-config-version.cmake; do
+        printf 'include("%s/cmake/redlock/%s")\n' "$way" "$file" > "$leads/$file"
+        chmod 644 "$leads/$file"
+    done
+}
+
+# What is quoted.
+for_cmake() {
+    printf '%s' "$1" | sed 's/["\\$]/\\&/g'
+}
+
+main
