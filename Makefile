@@ -2,6 +2,8 @@
 # what to call and in which order. `make help` lists what there is.
 
 CARGO = cargo
+# Such as --locked --offline, or --no-default-features for a library without TLS.
+CARGOFLAGS =
 CFLAGS = -O2
 CXXFLAGS = -O2
 WARNINGS = -Wall -Wextra -Wpedantic -Werror
@@ -13,7 +15,7 @@ MANDIR ?= share/man
 DESTDIR ?=
 
 TARGET = $(or $(CARGO_TARGET_DIR),target)
-RELEASE = $(TARGET)/release
+RELEASE = $(TARGET)/$(if $(CARGO_BUILD_TARGET),$(CARGO_BUILD_TARGET)/)release
 EXAMPLES = $(TARGET)/examples
 
 # For programs that run from here: the headers, the library, and where it is when they start.
@@ -53,12 +55,13 @@ help:
 	@echo 'make lint         format and lints'
 	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR=, INCLUDEDIR= and MANDIR='
 	@echo 'make uninstall    with the same variables'
+	@echo 'make deb          Debian packages of it, in $(TARGET)/debian'
 	@echo 'make clean        remove what was built'
 	@echo
 	@echo 'demo, test and bench install what they lack; with NO_INSTALL=1 they only name it.'
 
 build:
-	$(CARGO) build --release
+	$(CARGO) build --release $(CARGOFLAGS)
 	@sh packaging/install.sh link $(RELEASE)
 
 # The demo ---------------------------------------------------------------------------------------
@@ -194,6 +197,10 @@ install:
 
 uninstall:
 	@$(INSTALL) uninstall $(RELEASE)
+
+.PHONY: deb
+deb: build
+	@CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/deb.sh $(RELEASE) $(TARGET)/debian
 
 clean:
 	$(CARGO) clean

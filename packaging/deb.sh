@@ -1,0 +1,169 @@
+#!/bin/sh
+# Makes Debian packages of what was built: the shared library, and the rest for development.
+#
+# Usage: deb.sh BUILD_DIRECTORY OUTPUT_DIRECTORY
+#
+# It takes dpkg-deb and what comes with a compiler, and no root. What is Debian's about it is in
+# packaging/debian. Environment: CC, STRIP, CARGO, CARGOFLAGS, SOURCE_DATE_EPOCH (when it was, for
+# packages that are the same byte by byte; otherwise what the changelog says).
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=$1
+mkdir -p "$2"
+output=$(cd "$2" && pwd)
+debian=$here/packaging/debian
+upstream=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -n 1)
+version=$(sed -n '1s/.*(\(.*\)).*/\1/p' "$debian/changelog")
+maintainer=$(sed -n 's/^ -- \(.*>\)  .*/\1/p' "$debian/changelog" | head -n 1)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+umask 022
+
+main() {
+    look
+    case $upstream in
+    0.*) interface=${upstream%.*} ;;
+    *) interface=${upstream%%.*} ;;
+    esac
+    library=libredlock$interface
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(date -d "$(sed -n 's/^ -- .*>  //p' "$debian/changelog" | head -n 1)" +%s)}
+    export SOURCE_DATE_EPOCH
+    stage
+    check_symbols
+    pack_library
+    pack_development
+}
+
+look() {
+    for tool in dpkg-deb readelf nm gzip "${STRIP:-strip}"; do
+        command -v "$tool" > /dev/null 2>&1 || give_up "there is no $tool"
+    done
+    [ "${version%-*}" = "$upstream" ] || give_up "packaging/debian/changelog begins with $version, Cargo.toml has $upstream"
+    arch=$(dpkg --print-architecture)
+    multiarch=$("${CC:-cc}" -print-multiarch 2> /dev/null || true)
+    [ -n "$multiarch" ] || multiarch=$(uname -m)-linux-gnu
+}
+
+give_up() {
+    echo "deb: $*" >&2
+    exit 1
+}
+
+# Everything at its place in one tree, which is then dealt out.
+stage() {
+    dev=$scratch/dev lib=$scratch/lib
+    env -u INCLUDEDIR -u MANDIR PREFIX=/usr LIBDIR="lib/$multiarch" DESTDIR="$dev" \
+        sh "$here/packaging/install.sh" install "$build" > /dev/null
+    from=usr/lib/$multiarch
+    mkdir -p "$lib/$from"
+    mv "$dev/$from/libredlock.so.$interface" "$dev/$from/libredlock.so.$upstream" "$lib/$from/"
+    chmod 644 "$lib/$from/libredlock.so.$upstream"
+    "${STRIP:-strip}" --strip-unneeded -R .comment -R .note "$lib/$from/libredlock.so.$upstream"
+    "${STRIP:-strip}" -S -D -R .comment -R .note "$dev/$from/libredlock.a"
+    # It lies where pkg-config looks anyway: what it says of there goes without saying.
+    sed "s|^prefix=.*|prefix=/usr|" "$dev/$from/pkgconfig/redlock.pc" > "$scratch/redlock.pc"
+    cat "$scratch/redlock.pc" > "$dev/$from/pkgconfig/redlock.pc"
+    press_manual
+}
+
+press_manual() {
+    find "$dev/usr/share/man" -type f -exec gzip -9n {} +
+    for page in $(find "$dev/usr/share/man" -type l); do
+        ln -s "$(readlink "$page").gz" "$page.gz"
+        rm "$page"
+    done
+}
+
+# Others depend on the version that has brought what they use.
+check_symbols() {
+    sed -n 's/^ \(.*\)@Base .*/\1/p' "$debian/symbols" | LC_ALL=C sort > "$scratch/listed"
+    nm -D --defined-only "$lib/$from/libredlock.so.$upstream" | sed 's/.* //' | LC_ALL=C sort > "$scratch/exported"
+    diff "$scratch/listed" "$scratch/exported" >&2 || give_up "packaging/debian/symbols does not list what \
+the library exports: to what is new (>) add the version that brings it, as ' NAME@Base $upstream'"
+}
+
+pack_library() {
+    add_documents "$lib" "$library"
+    licences | gzip -9n > "$lib/usr/share/doc/$library/crates.gz"
+    mkdir "$lib/DEBIAN"
+    fill_in < "$debian/symbols" > "$lib/DEBIAN/symbols"
+    echo "libredlock $interface $library (>= ${version%-*})" > "$lib/DEBIAN/shlibs"
+    echo 'activate-noawait ldconfig' > "$lib/DEBIAN/triggers"
+    pack "$lib" "$debian/control.lib" "$library"
+}
+
+pack_development() {
+    add_documents "$dev" libredlock-dev
+    examples=$dev/usr/share/doc/libredlock-dev/examples
+    install -d "$examples"
+    install -m 644 "$here"/c-examples/*.c "$here"/c-examples/*.cpp "$examples/"
+    mkdir "$dev/DEBIAN"
+    pack "$dev" "$debian/control.dev" libredlock-dev
+}
+
+add_documents() {
+    documents=$1/usr/share/doc/$2
+    install -d "$documents"
+    install -m 644 "$debian/copyright" "$documents/copyright"
+    gzip -9n < "$debian/changelog" > "$documents/changelog.Debian.gz"
+    gzip -9n < "$here/CHANGELOG.md" > "$documents/changelog.gz"
+    install -d "$1/usr/share/lintian/overrides"
+    sed "s/@PACKAGE@/$2/" "$debian/lintian-overrides" > "$1/usr/share/lintian/overrides/$2"
+}
+
+# The licences of the crates that are in the library, as they come with them.
+licences() {
+    cd "$here"
+    echo 'The crates that are in libredlock, each with its licence.'
+    host=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
+    # shellcheck disable=SC2086
+    "${CARGO:-cargo}" metadata --format-version 1 --filter-platform "$host" ${CARGOFLAGS:-} | tr ',' '\n' \
+        | sed -n 's|.*"manifest_path":"\(.*\)/Cargo.toml"|\1|p' | sort > "$scratch/directories"
+    # shellcheck disable=SC2086
+    "${CARGO:-cargo}" tree --edges normal --prefix none --no-dedupe --format '{p}|{l}' ${CARGOFLAGS:-} \
+        | sort -u | while IFS='|' read -r crate licence; do
+        name=${crate%% *} number=${crate#* v}
+        [ "$name" != redlock ] || continue
+        printf '\n\n==== %s %s: %s\n' "$name" "${number%% *}" "$licence"
+        directory=$(grep -e "/$name-${number%% *}\$" -e "/$name\$" "$scratch/directories" | head -n 1)
+        find "$directory" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) \
+            | LC_ALL=C sort | while read -r file; do
+            printf '\n---- %s\n' "${file##*/}"
+            cat "$file"
+        done
+    done
+}
+
+# Usage: pack TREE CONTROL NAME
+pack() {
+    find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    (cd "$1" && find . -path ./DEBIAN -prune -o -type f -print | LC_ALL=C sort | sed 's|^\./||' \
+        | xargs md5sum > "$scratch/md5sums")
+    # As Debian counts: files in whole KiB, and one for whatever else there is.
+    size=$(find "$1" -path "$1/DEBIAN" -prune -o -printf '%y %s\n' \
+        | awk '{ all += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print all }')
+    cp "$scratch/md5sums" "$1/DEBIAN/md5sums"
+    fill_in < "$2" > "$1/DEBIAN/control"
+    package=$output/$3_${version}_$arch.deb
+    dpkg-deb --root-owner-group -Zxz --build "$1" "$package" > /dev/null
+    echo "$package"
+}
+
+fill_in() {
+    sed -e "s/@LIBRARY@/$library/g" -e "s/@INTERFACE@/$interface/g" -e "s/@VERSION@/$version/g" \
+        -e "s/@ARCH@/$arch/" -e "s/@MAINTAINER@/$maintainer/" -e "s/@SIZE@/${size:-0}/" \
+        -e "s/@DEPENDS@/$(depends)/"
+}
+
+# The oldest versions of the C library and of gcc's that have all that the library takes from them.
+depends() {
+    readelf -V --wide "$lib/$from/libredlock.so.$upstream" > "$scratch/versions"
+    newest() {
+        grep -o "Name: $1_[0-9.]*" "$scratch/versions" | sed 's/.*_//' | sort -t . -k 1,1n -k 2,2n -k 3,3n | tail -n 1
+    }
+    printf 'libc6 (>= %s), libgcc-s1 (>= %s)' "$(newest GLIBC)" "$(newest GCC)"
+}
+
+main
