@@ -80,14 +80,22 @@ $(EXAMPLES)/demo: $(DEMO_PARTS) c-examples/demo/demo.h $(HEADERS)
 
 # Tests: what cargo says comes last, so that its verdict stays in sight ---------------------------
 
-test: test-tools build lint test-install test-demo test-memory
+test: test-tools build lint test-install test-packages test-demo test-memory
 	$(CARGO) test
 
 test-tools:
 	@$(TOOLS) test
 
+TEST_INSTALL = MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" CARGO="$(CARGO)" RELEASE="$(RELEASE)" \
+	sh packaging/test-install.sh
+
 test-install: build
-	@MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" sh packaging/test-install.sh
+	@$(TEST_INSTALL)
+
+# Among them the library once more without TLS, for its size: half a minute where it is not there yet.
+.PHONY: test-packages
+test-packages: build
+	@$(TEST_INSTALL) debian cargo-c size
 
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo
@@ -143,6 +151,7 @@ fuzz:
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --no-default-features -- -D warnings
 	@sh packaging/lint.sh
 
 # The bench: BENCH.md tells what it measures ------------------------------------------------------

@@ -1,0 +1,26 @@
+# How large the library is: as it is built here, and without TLS, for which it is built once more.
+
+KIB_WITH_TLS=3072
+KIB_WITHOUT_TLS=1024
+
+check_size() {
+    target=${CARGO_TARGET_DIR:-target}
+    ${CARGO:-cargo} build --quiet --release --no-default-features --target-dir "$target/without-tls"
+    without=$target/without-tls/release/$linked
+    check_bound "$(installed)/lib/$real" $KIB_WITH_TLS
+    check_bound "$without" $KIB_WITHOUT_TLS
+    # The names of types and files in the words of its panics.
+    grep -q rustls "$(installed)/lib/$real" || fail "this cannot tell whether a library has TLS in it"
+    ! grep -q -e rustls -e ring-core "$without" || fail "the library without TLS has TLS in it"
+    [ "$(exports "$without")" = "$(exports "$(installed)/lib/$real")" ] \
+        || fail "the library without TLS has other functions"
+}
+
+check_bound() {
+    bytes=$(wc -c < "$1")
+    [ "$bytes" -le $(($2 * 1024)) ] || fail "${1##*/} has $bytes bytes, more than $2 KiB"
+}
+
+exports() {
+    nm -D --defined-only "$1" | sed 's/.* //'
+}
