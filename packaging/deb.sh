@@ -61,7 +61,6 @@ stage() {
     mv "$dev/$from/libredlock.so.$interface" "$dev/$from/libredlock.so.$upstream" "$lib/$from/"
     chmod 644 "$lib/$from/libredlock.so.$upstream"
     "${STRIP:-strip}" --strip-unneeded -R .comment -R .note "$lib/$from/libredlock.so.$upstream"
-    "${STRIP:-strip}" -S -D -R .comment -R .note "$dev/$from/libredlock.a"
     # It lies where pkg-config looks anyway: what it says of there goes without saying.
     sed "s|^prefix=.*|prefix=/usr|" "$dev/$from/pkgconfig/redlock.pc" > "$scratch/redlock.pc"
     cat "$scratch/redlock.pc" > "$dev/$from/pkgconfig/redlock.pc"

@@ -6,8 +6,8 @@
 # link lets programs that were linked in the build directory find the library there.
 #
 # Environment: PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, MANDIR. What of the last three is not absolute is
-# below PREFIX. DESTDIR is put in front of every path that is written, and in no file's content. STRIP
-# takes from the static library what no program needs; STRIP=: leaves it as it is.
+# below PREFIX. DESTDIR is put in front of every path that is written, and in no file's content.
+# static.sh has more.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -72,8 +72,7 @@ lay_down() {
     install -m 755 "$build/$linked" "$to_lib/$real"
     ln -sf "$real" "$to_lib/$wanted"
     ln -sf "$wanted" "$to_lib/$linked"
-    install -m 644 "$build/libredlock.a" "$to_lib/libredlock.a"
-    strip_static_library
+    sh "$here/packaging/static.sh" "$build/libredlock.a" "$to_lib/libredlock.a"
     install -m 644 "$here/include/redlock.h" "$here/include/redlock.hpp" "$to_include/"
     install -m 644 "$here/include/redlock-cpp/redlock.h" "$to_include/redlock-cpp/redlock.h"
     write_package_files
@@ -85,18 +84,6 @@ lay_down() {
 give_up() {
     echo "install.sh: $*" >&2
     exit 1
-}
-
-# Three quarters of it are Rust's standard library in a form that only Rust's own compiler reads, and
-# what debuggers would like to know of that.
-strip_static_library() {
-    case $(uname -s) in
-    Darwin) unneeded=-S ;;
-    *) unneeded='-S -R .llvmbc -R .llvmcmd' ;;
-    esac
-    # shellcheck disable=SC2086
-    ${STRIP:-strip} $unneeded "$to_lib/libredlock.a" \
-        || echo "install.sh: libredlock.a is larger than it need be: ${STRIP:-strip} failed" >&2
 }
 
 write_package_files() {

@@ -40,7 +40,7 @@ missing_tools() {
     [ "$what_for" != bench-peers ] || return 0
     has redis-server || { [ "$what_for" = demo ] && has_other_server; } || printf ' redis-server'
     [ "$what_for" = test ] || return 0
-    for tool in g++ clang go gofmt ruby valgrind pkg-config ps; do
+    for tool in g++ clang go gofmt ruby valgrind pkg-config cmake groff ps; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
@@ -50,9 +50,15 @@ missing_tools() {
     done
 }
 
-# What the bench compares with: it goes on without.
+# What the bench compares with, and what else can be said of what is installed: they go on without.
 wanted_tools() {
     case $what_for in
+    test)
+        for tool in mandoc dpkg-deb; do
+            has "$tool" || printf ' %s' "$tool"
+        done
+        ! has apt-get || has lintian || printf ' lintian'
+        ;;
     bench)
         has_hiredis || printf ' hiredis'
         ;;
@@ -125,6 +131,8 @@ package_of() {
     apt-get/pkg-config) echo pkg-config ;;
     dnf/pkg-config) echo pkgconf-pkg-config ;;
     */pkg-config) echo pkgconf ;;
+    apt-get/groff) echo groff-base ;;
+    */dpkg-deb) echo dpkg ;;
     apt-get/hiredis) echo libhiredis-dev ;;
     dnf/hiredis) echo hiredis-devel ;;
     apk/hiredis) echo hiredis-dev ;;

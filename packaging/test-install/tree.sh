@@ -42,13 +42,17 @@ check_soname() {
     readelf -d "$scratch/shared" | grep -q "NEEDED.*\[$wanted\]" || fail "the program does not ask for $wanted"
 }
 
-# No names but those for programs, and in the static library nothing that is for Rust's compiler.
+# No names but those for programs, also in the static library, where others would clash with those of
+# any other library that another Rust has built.
 check_stripped() {
     [ "$(uname -s)" = Linux ] || return 0
     sections=$(readelf -S --wide "$scratch/default/lib/$real")
     case $sections in *.symtab* | *.debug*) fail "the shared library is not stripped" ;; esac
-    sections=$(readelf -S --wide "$scratch/default/lib/libredlock.a" 2> /dev/null)
-    case $sections in *.llvmbc* | *.debug_info*) fail "the static library is not stripped" ;; esac
+    sections=$(readelf -S --wide "$scratch/default/lib/libredlock.a")
+    case $sections in *' .llvmbc '* | *' .debug_'*) fail "the static library is not stripped" ;; esac
+    shared=$(nm -D --defined-only "$scratch/default/lib/$real" | sed 's/.* //' | LC_ALL=C sort)
+    static=$(nm -g --defined-only "$scratch/default/lib/libredlock.a" | sed -n 's/.* . //p' | LC_ALL=C sort)
+    [ "$shared" = "$static" ] || fail "the static library has these names: $static"
 }
 
 # Also to where there are spaces.
