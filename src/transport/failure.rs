@@ -67,12 +67,13 @@ const CODES: [(&str, &str); 19] = [
 ];
 
 /// Errors without a code of their own, by what their text says.
-const TEXTS: [(&str, &str); 7] = [
+const TEXTS: [(&str, &str); 8] = [
     ("max number of clients", "ERR: has its greatest number of clients"),
     ("unknown command", "ERR: does not know the command"),
     ("invalid expire", "ERR: does not accept the TTL"),
     ("DB index", "ERR: has no database of this number"),
     ("can't run this command", "ERR: does not permit this user the command"),
+    ("ACL failure in script", "ERR: does not permit this user the command or the key"),
     ("invalid password", "ERR: does not accept the password"),
     ("without any password configured", "ERR: has no password, but was given one"),
 ];
@@ -84,7 +85,7 @@ fn meaning(code: &str, text: &str) -> &'static str {
     let text = text.get(..TEXT_MAX).unwrap_or(text);
     let of_code = |code: &str| CODES.iter().find(|it| it.0 == code);
     // Redis before 7.0 wraps the error of a command in a script into one of the script.
-    let in_text = || text.split([' ', ':']).find_map(of_code);
+    let in_text = || text.split([' ', ':']).map(|it| it.trim_start_matches('-')).find_map(of_code);
     of_code(code)
         .or_else(in_text)
         .or_else(|| TEXTS.iter().find(|it| text.contains(it.0)))
@@ -100,6 +101,10 @@ mod tests {
         assert!(meaning("OOM", "command not allowed").starts_with("OOM"));
         let wrapped = "Error running script (call to f_1): @user_script:1: WRONGTYPE Operation";
         assert!(meaning("ERR", wrapped).starts_with("WRONGTYPE"));
+        let wrapped = "Error running script (call to f_1): @user_script: 1: -READONLY You can't";
+        assert!(meaning("ERR", wrapped).starts_with("READONLY"));
+        let denied = "ACL failure in script: User u has no permissions to run the 'get' command";
+        assert!(meaning("ERR", denied).contains("not permit"));
         assert!(meaning("ERR", "max number of clients reached").contains("clients"));
     }
 
