@@ -7,6 +7,7 @@ use std::time::Duration;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::rivals::{RESOURCE, Rivals};
+use crate::support::product::product;
 use crate::support::resp::Connection;
 use crate::support::usage::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
@@ -58,6 +59,10 @@ fn s18_connections_that_are_closed_for_idleness_do_not_show() {
 /// A name that is too long for what a client may take of the server's memory.
 #[test]
 fn s18_connections_that_are_closed_for_want_of_memory_are_made_again() {
+    if product().is_before_7() {
+        println!("left out: before Redis 7.0 no server closes connections for want of memory");
+        return;
+    }
     let cluster = Cluster::start(3);
     let rivals = Rivals::of(&cluster);
     let long = "x".repeat(65_536);

@@ -8,8 +8,11 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::rivals::{RESOURCE, Rivals};
 use crate::servers_closing::clients;
+use crate::support::product::product;
 use crate::support::usage::{DEADLINE, PATIENT_MS, TTL, addresses, blames, in_time, make_brief};
-use crate::support::{Cluster, Fault, Lease, Manager, Reply, Server, wait_until, wait_until_ok};
+use crate::support::{
+    Cluster, Fault, Lease, Manager, Reply, Server, loading, wait_until, wait_until_ok,
+};
 
 /// What is answered is on the disk.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -166,7 +169,10 @@ fn restart_with_keys(server: &Server) {
 }
 
 fn log_of_writes(server: &Server) -> String {
-    server.file("appendonlydir/appendonly.aof.1.incr.aof")
+    match product().is_before_7() {
+        true => server.file("appendonly.aof"),
+        false => server.file("appendonlydir/appendonly.aof.1.incr.aof"),
+    }
 }
 
 fn length(path: &str) -> u64 {
@@ -175,16 +181,9 @@ fn length(path: &str) -> u64 {
 
 #[test]
 fn s11_servers_that_load_have_no_vote_and_have_the_lock_when_they_are_done() {
-    let slow = [&DURABLE[..], &["--key-load-delay", "10000"]].concat();
+    let slow = [&DURABLE[..], loading::arguments()].concat();
     let cluster = Cluster::start_each(3, || Server::start_with(&slow));
-    for server in &cluster[..2] {
-        server.must(&["DEBUG", "POPULATE", "10000", "filler", "1000"]);
-        server.must(&["BGREWRITEAOF"]);
-        wait_until("what it is to load is written", || {
-            let info = server.must(&["INFO", "persistence"]).text().expect("words");
-            info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
-        });
-    }
+    cluster[..2].iter().for_each(loading::fill);
     let rivals = Rivals::of(&cluster);
     cluster[0].restart();
     rivals.one_holds();

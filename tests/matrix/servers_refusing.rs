@@ -8,6 +8,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNR
 
 use crate::rivals::{RESOURCE, Rivals};
 use crate::servers::error_replies;
+use crate::support::product::product;
 use crate::support::usage::{
     PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time, make_brief,
     nothing_is_left, patient,
@@ -299,11 +300,12 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
     plain[0].kill();
     is_refused(&manager, &empty, "CLUSTERDOWN");
 
-    full.must(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
-    let bus = full.must(&["CONFIG", "GET", "cluster-port"]);
-    let Reply::Array(bus) = bus else { panic!("{bus:?}") };
-    let bus = bus[1].text().expect("a number");
-    empty.must(&["CLUSTER", "MEET", "127.0.0.1", &full.port().to_string(), &bus]);
+    let slots: Vec<_> = (0..16_384).map(|it| it.to_string()).collect();
+    let slots: Vec<_> = slots.iter().map(String::as_str).collect();
+    full.must(&[&["CLUSTER", "ADDSLOTS"], &slots[..]].concat());
+    let ports = ports_of(&full);
+    let ports: Vec<_> = ports.iter().map(String::as_str).collect();
+    empty.must(&[&["CLUSTER", "MEET", "127.0.0.1"], &ports[..]].concat());
     wait_until(
         "it knows who has the slots",
         || matches!(empty.command(&["GET", RESOURCE]), Reply::Error(it) if it.starts_with("MOVED")),
@@ -318,10 +320,24 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
     everything_works(&manager, RESOURCE);
 }
 
-/// A node of a cluster that has no slot yet.
+/// A node of a cluster that has no slot yet. Before Redis 7.0 the port on which they talk to each other
+/// is that of the clients and 10,000.
 fn node() -> Server {
     let bus = ports::free().to_string();
-    Server::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus])
+    let port = ["--cluster-port", &bus];
+    let port = if product().is_before_7() { &[] } else { &port[..] };
+    Server::start_with(&[&["--cluster-enabled", "yes"], port].concat())
+}
+
+/// Its ports, as `CLUSTER MEET` wants to have them.
+fn ports_of(node: &Server) -> Vec<String> {
+    let port = node.port().to_string();
+    if product().is_before_7() {
+        return vec![port];
+    }
+    let bus = node.must(&["CONFIG", "GET", "cluster-port"]);
+    let Reply::Array(bus) = bus else { panic!("{bus:?}") };
+    vec![port, bus[1].text().expect("a number")]
 }
 
 #[track_caller]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::commands::{EXTEND, RELEASE};
 use crate::dice::Dice;
 use crate::store::{Dialect, Refusal, Session, Store};
+use crate::support::product::product;
 use crate::support::{Server, wait_until};
 
 const SEQUENCES: u64 = 60;
@@ -93,7 +94,11 @@ impl Pair {
         match dice.below(24) {
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
             6..=9 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
-            10..=13 => self.compare(&["EVAL", RELEASE, "1", key, token]),
+            10..=13 => match self.store.dialect {
+                Dialect::Delifeq if dice.once_in(2) => self.compare(&["DELIFEQ", key, token]),
+                Dialect::Delex if dice.once_in(2) => self.compare(&["DELEX", key, "IFEQ", token]),
+                _ => self.compare(&["EVAL", RELEASE, "1", key, token]),
+            },
             14 | 15 => self.compare(&["GETRANGE", key, "0", "127"]),
             16 | 17 => self.compare(&["PTTL", key]),
             18 if dice.once_in(2) => self.compare(&["DEL", key]),
@@ -176,7 +181,9 @@ impl Pair {
                 (played - real).abs() <= self.slowest_ms + GRAIN_MS
             }
             // How a refusal is worded is the server's affair: the library goes by its first word.
-            _ if self.refusal.is_some() && real.starts_with(b"-") => code(&real) == code(&played),
+            _ if real.starts_with(b"-") && (self.refusal.is_some() || product().is_before_7()) => {
+                code(&real) == code(&played) || is_wrapped(&real, code(&played))
+            }
             _ => real == played,
         };
         let (real, played) = (String::from_utf8_lossy(&real), String::from_utf8_lossy(&played));
@@ -217,6 +224,14 @@ fn is_whole(reply: &[u8]) -> bool {
 fn number(reply: &[u8]) -> Option<i64> {
     let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Before Redis 7.0 an error in a script is one of the script, and has the other within.
+fn is_wrapped(real: &[u8], code: &[u8]) -> bool {
+    let words = String::from_utf8_lossy(real);
+    product().is_before_7()
+        && words.starts_with("-ERR Error running script")
+        && words.contains(&*format!(" {} ", String::from_utf8_lossy(code)))
 }
 
 /// The first word of an error.

@@ -1,21 +1,29 @@
-//! Commands that only newer servers have, played by a fake: Valkey 9.0 has one that deletes a key if
-//! it has a value, and no script is needed.
+//! Commands that only newer servers have, by which they delete a key if it has a value, and no script is
+//! needed: `DELIFEQ` of Valkey 9.0, and `DELEX` of Redis 8.4. The server that the tests run on may have
+//! one of them or none; fakes play what such a server answers.
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use crate::support::{Fake, Manager};
-use crate::{PATIENT_MS, TTL};
+use crate::support::product::product;
+use crate::support::{Cluster, Fake, Manager, Server, wait_until};
+use crate::{PATIENT_MS, TTL, connected};
 
-/// A server with `DELIFEQ` that answers that, and a script, like this.
-fn valkey(delifeq: &'static str, script: &'static str) -> Fake {
+/// How a release is written in a command, without the token.
+const FAKES: [(&str, &str); 2] = [
+    ("DELIFEQ", "*3\r\n$7\r\nDELIFEQ\r\n$1\r\nr\r\n$40\r\n"),
+    ("DELEX", "*4\r\n$5\r\nDELEX\r\n$1\r\nr\r\n$4\r\nIFEQ\r\n$40\r\n"),
+];
+
+/// A server that has this command, and answers it, and a script, like that.
+fn fake(native: &'static str, reply: &'static str, script: &'static str) -> Fake {
     Fake::start(move |guest| {
         let mut unread = String::new();
         while let Some(bytes) = guest.read()? {
             unread += &String::from_utf8_lossy(&bytes);
             while let Some((words, rest)) = command(&unread) {
                 let reply = match (&*words[0], words.len()) {
-                    ("DELIFEQ", 1) => "-ERR wrong number of arguments for 'delifeq' command",
-                    ("DELIFEQ", _) => delifeq,
+                    (name, 1) if name == native => "-ERR wrong number of arguments for 'x' command",
+                    (name, _) if name == native => reply,
                     ("EVAL", _) => script,
                     ("SET", _) => "+OK",
                     ("PTTL", _) => ":600000",
@@ -52,26 +60,82 @@ fn received(fake: &Fake, words: &str) -> usize {
 
 #[test]
 fn a_server_that_can_delete_by_itself_is_sent_no_script() {
-    let fake = valkey(":1", ":0");
-    let manager = manager_at(&fake);
-    let lease = manager.take("r", TTL);
-    let token = lease.token();
-    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
-    let release = format!("*3\r\n$7\r\nDELIFEQ\r\n$1\r\nr\r\n$40\r\n{token}\r\n");
-    assert_eq!((received(&fake, &release), received(&fake, "EVAL")), (1, 0));
+    for (native, written) in FAKES {
+        let fake = fake(native, ":1", ":0");
+        let manager = manager_at(&fake);
+        let lease = manager.take("r", TTL);
+        let token = lease.token();
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        let release = format!("{written}{token}\r\n");
+        assert_eq!((received(&fake, &release), received(&fake, "EVAL")), (1, 0), "{native}");
+    }
 }
 
 #[test]
 fn who_may_not_use_what_the_server_can_sends_the_script() {
-    let fake = valkey("-NOPERM this user may not", ":1");
-    let manager = manager_at(&fake);
-    let lease = manager.take("r", TTL);
-    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
-    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
-    assert_eq!(received(&fake, "*3\r\n$7\r\nDELIFEQ"), 1);
-    for round in 0..3 {
-        let lease = manager.take(&format!("r{round}"), TTL);
+    for (native, written) in FAKES {
+        let fake = fake(native, "-NOPERM this user may not", ":1");
+        let manager = manager_at(&fake);
+        let lease = manager.take("r", TTL);
+        assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
         assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(received(&fake, written), 1);
+        for _ in 0..3 {
+            let lease = manager.take("r", TTL);
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        }
+        assert_eq!(received(&fake, written), 1);
     }
-    assert_eq!(received(&fake, "*3\r\n$7\r\nDELIFEQ"), 1);
+}
+
+/// A real one.
+#[test]
+fn the_server_is_asked_by_the_best_command_that_it_has() {
+    const ROUNDS: u64 = 5;
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    for _ in 0..ROUNDS {
+        let lease = manager.take("r", TTL);
+        cluster.wait_until_everywhere("r");
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        cluster.wait_until_gone("r");
+    }
+    let released = product().deletes_by();
+    for server in cluster.iter() {
+        for command in ["delifeq", "delex", "eval"] {
+            let expected = if command == released { ROUNDS } else { 0 };
+            assert_eq!(server.calls(command), expected, "{command}, of {:?}", product());
+        }
+    }
+}
+
+/// A real one, where it has such a command.
+#[test]
+fn who_may_not_use_what_a_real_server_can_sends_the_script() {
+    let native = product().deletes_by();
+    if native == "eval" {
+        println!("left out: {:?} has no command to forbid", product());
+        return;
+    }
+    let cluster = Cluster::start(3);
+    let permit = |rule: &str| {
+        let tell = |it: &Server| _ = it.must(&["ACL", "SETUSER", "default", rule]);
+        cluster.iter().for_each(tell);
+    };
+    let manager = connected(&cluster);
+    permit(&format!("-{native}"));
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+    assert!(lease.message().contains("NOPERM"), "{}", lease.message());
+    // It is told again, by the manager itself, or by whoever asks first.
+    wait_until("nothing is left", || {
+        manager.unlock(&lease) != REDLOCK_UNREACHABLE && cluster.having("r") == 0
+    });
+    let lease = manager.take("r", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    for server in cluster.iter() {
+        assert_eq!(server.calls(native), 0);
+        assert!(server.calls("eval") >= 2);
+    }
 }

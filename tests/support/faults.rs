@@ -2,7 +2,9 @@
 
 use std::thread;
 
+use super::loading;
 use super::ports;
+use super::product::product;
 use super::resp::Reply;
 use super::servers::Server;
 use super::wait::wait_until;
@@ -74,11 +76,8 @@ impl Fault {
 
     /// It reads its keys from the disk, slowly.
     pub(crate) const LOADING: Self = Self {
-        strike: load_slowly,
-        mend: |server| {
-            server.must(&["CONFIG", "SET", "key-load-delay", "0"]);
-            wait_until("it has loaded", || !is_error(&server.command(&["GET", "x"])));
-        },
+        strike: loading::load_slowly,
+        mend: loading::let_it_load,
         words: &["LOADING"],
         ..Self::TOTAL
     };
@@ -101,23 +100,14 @@ impl Fault {
     /// The user that we are may not do what it takes.
     pub(crate) const FORBIDDEN: Self = Self {
         strike: |server| {
-            server.must(&["ACL", "SETUSER", "default", "-@scripting", "-set"]);
+            let rules = [&["ACL", "SETUSER", "default", "-set"], product().without_releases()];
+            server.must(&rules.concat());
         },
         mend: |server| _ = server.must(&["ACL", "SETUSER", "default", "+@all"]),
         words: &["NOPERM"],
         answers_questions: true,
         ..Self::TOTAL
     };
-}
-
-/// The server saves its keys, drops them and reads them again, with a pause at each; in between it
-/// answers everybody that it is loading. That takes longer than any test waits, unless it is mended.
-fn load_slowly(server: &Server) {
-    server.must(&["DEBUG", "POPULATE", "10000", "filler", "1000"]);
-    server.must(&["CONFIG", "SET", "loading-process-events-interval-bytes", "1024"]);
-    server.must(&["CONFIG", "SET", "key-load-delay", "10000"]);
-    leave_behind(server, &["DEBUG", "RELOAD"]);
-    wait_until("it loads", || is_error(&server.command(&["GET", "x"])));
 }
 
 /// Sends a command on a connection of its own that stays open until it is answered.
@@ -127,6 +117,6 @@ pub(crate) fn leave_behind(server: &Server, words: &[&str]) {
     thread::spawn(move || connection.reply());
 }
 
-fn is_error(reply: &Reply) -> bool {
+pub(super) fn is_error(reply: &Reply) -> bool {
     matches!(reply, Reply::Error(_))
 }

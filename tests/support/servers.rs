@@ -1,15 +1,16 @@
-//! Real servers: each a redis-server process with a port and a directory of its own.
+//! Real servers: each a process of the chosen program with a port and a directory of its own.
 
 use std::fmt::Write;
 use std::ops::Deref;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::{env, fs, io, thread};
+use std::{fs, io, thread};
 
 use super::client::Manager;
 use super::directory::Directory;
 use super::ports;
 use super::process::Process;
+use super::product::{self, Product};
 use super::resp::{Connection, Reply};
 use super::tls::{Authority, Identity};
 use super::wait::wait_until;
@@ -32,7 +33,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// With more arguments for redis-server, such as `["--maxmemory", "1"]`.
+    /// With more arguments for the server, such as `["--maxmemory", "1"]`.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
         Self::start_in(&[], arguments)
     }
@@ -74,7 +75,7 @@ impl Server {
             }
         }
         let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
-        panic!("redis-server does not start with {arguments:?}:\n{log}");
+        panic!("{} does not start with {arguments:?}:\n{log}", product::program());
     }
 
     /// The port for clients.
@@ -240,11 +241,6 @@ impl Tls {
     }
 }
 
-/// What is run as a server with TLS: not every redis-server has it.
-fn tls_program() -> String {
-    env::var("REDLOCK_TLS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
-}
-
 /// A running server that answers on the port, or none if a port was taken after all.
 fn launch(
     port: u16,
@@ -253,14 +249,14 @@ fn launch(
     environment: &[(&'static str, String)],
     arguments: &[String],
 ) -> Option<Process> {
-    let mut command = match tls {
-        Some(tls) => {
-            let mut command = Command::new(tls_program());
-            command.args(tls.arguments());
-            command
+    let program = if tls.is_some() { product::tls_program() } else { product::program() };
+    let settings: &[_] = match Product::of(&program).is_before_7() {
+        true => &[],
+        false => {
+            &["--enable-debug-command", "local", "--loading-process-events-interval-bytes", "1024"]
         }
-        None => Command::new("redis-server"),
     };
+    let mut command = Command::new(program);
     command
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "-::1"])
@@ -268,14 +264,15 @@ fn launch(
         .args(["--dir", &directory.join("."), "--logfile", &directory.join("log")])
         .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
         // So that a test may make it load slowly, and be asked things meanwhile.
-        .args(["--enable-debug-command", "local", "--rdbcompression", "no"])
-        .args(["--loading-process-events-interval-bytes", "1024"])
+        .args(["--rdbcompression", "no"])
+        .args(settings)
+        .args(tls.map(Tls::arguments).unwrap_or_default())
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let process = Process::start(&mut command).expect("redis-server is installed");
+    let process = Process::start(&mut command).expect("the program was run before");
     let mut up = false;
-    wait_until("redis-server starts", || {
+    wait_until("the server starts", || {
         up = answers(port, process.id());
         up || process.has_ended()
     });
