@@ -28,6 +28,13 @@ INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" MANDI
 	DESTDIR="$(DESTDIR)" sh packaging/install.sh
 TOOLS = CC="$(CC)" sh packaging/tools.sh
 
+# What the tests, the demo and the soak run as a server, where SERVER chooses: see packaging/servers.sh.
+ifneq ($(SERVER),)
+REDIS_SERVER := $(shell sh packaging/servers.sh "$(SERVER)" "$(TARGET)")
+$(if $(REDIS_SERVER),,$(error there is no server: $(SERVER)))
+export REDIS_SERVER
+endif
+
 .NOTPARALLEL:
 .PHONY: all build help demo test bench bench-short bench-report bench-peers header examples lint \
 	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example
@@ -38,6 +45,8 @@ help:
 	@echo 'make              build the shared and the static library in $(RELEASE)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make test         check everything'
+	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
+	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
@@ -103,6 +112,13 @@ test-demo: build $(EXAMPLES)/demo
 # The part that takes a minute.
 test-memory:
 	@CARGO="$(CARGO)" sh packaging/check-memory.sh short
+
+# With every server that can be had.
+SERVERS = redis valkey redis-6.2
+.PHONY: test-servers
+test-servers: test-tools build $(EXAMPLES)/demo
+	@$(TOOLS) servers
+	@CARGO="$(CARGO)" sh packaging/test-servers.sh "$(TARGET)" $(EXAMPLES)/demo $(SERVERS)
 
 # Not a part of the tests: they take long, and not every Rust toolchain has what it takes. They say what
 # is missing.

@@ -64,7 +64,7 @@ main() {
 }
 
 look() {
-    for tool in "$CARGO" gcc g++ valgrind redis-server; do
+    for tool in "$CARGO" gcc g++ valgrind "${REDIS_SERVER:-redis-server}"; do
         command -v "$tool" > /dev/null 2>&1 || give_up "there is no $tool"
     done
     echo 'int main(void) { return 0; }' > "$scratch/none.c"

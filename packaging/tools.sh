@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that the programs are there that a target of the Makefile runs.
 #
-# Usage: tools.sh demo|test|soak|bench|bench-peers
+# Usage: tools.sh demo|test|servers|soak|bench|bench-peers
 # What is missing is installed through the system's package manager where that can be done without
 # asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
 # NO_INSTALL=1, this says what is missing and how to get it, and fails; of what is only wanted and
@@ -39,6 +39,10 @@ missing_tools() {
     has "${CC:-cc}" || printf ' cc'
     [ "$what_for" != bench-peers ] || return 0
     has redis-server || { [ "$what_for" = demo ] && has_other_server; } || printf ' redis-server'
+    if [ "$what_for" = servers ]; then
+        has python3 || printf ' python3'
+        python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
+    fi
     [ "$what_for" = test ] || return 0
     for tool in g++ clang go gofmt ruby valgrind pkg-config cmake groff ps; do
         has "$tool" || printf ' %s' "$tool"
@@ -86,7 +90,7 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# The demo takes these as well; the tests ask for redis-server by that name.
+# The demo takes these as well; the tests of TLS ask for redis-server by that name.
 has_other_server() {
     has "${REDIS_SERVER:-valkey-server}"
 }
@@ -140,6 +144,10 @@ package_of() {
     dnf/npm) echo nodejs-npm ;;
     brew/npm) echo node ;;
     pacman/python3 | pacman/python3-venv) echo python ;;
+    pacman/pip) echo python-pip ;;
+    apk/pip) echo py3-pip ;;
+    brew/pip) echo python3 ;;
+    */pip) echo python3-pip ;;
     apt-get/python3-venv) echo python3-venv ;;
     */python3-venv) echo python3 ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
