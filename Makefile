@@ -54,6 +54,7 @@ help:
 	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
 	@echo '                  (ONLY=M05,M16: these; 8 minutes)'
 	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
+	@echo 'make abi-record   record the interface that programs are built against in abi/'
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
 	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=$(MINUTES) each, or RUNS=)'
 	@echo 'make bench        measure (up to 10 minutes; make bench-short: 1 minute)'
@@ -163,6 +164,11 @@ soak:
 .PHONY: fuzz
 fuzz:
 	@CARGO="$(CARGO)" MINUTES="$(MINUTES)" RUNS="$(RUNS)" sh packaging/fuzz.sh
+
+# What programs are built against, for tests/abi to compare with. It wants abidw.
+.PHONY: abi-record
+abi-record:
+	ABI_RECORD=1 $(CARGO) test --test abi the_interface_is_the_one_that_is_recorded
 
 lint:
 	$(CARGO) fmt --check

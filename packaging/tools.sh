@@ -58,7 +58,7 @@ missing_tools() {
 wanted_tools() {
     case $what_for in
     test)
-        for tool in mandoc dpkg-deb; do
+        for tool in abidiff mandoc dpkg-deb; do
             has "$tool" || printf ' %s' "$tool"
         done
         ! has apt-get || has lintian || printf ' lintian'
@@ -137,6 +137,9 @@ package_of() {
     */pkg-config) echo pkgconf ;;
     apt-get/groff) echo groff-base ;;
     */dpkg-deb) echo dpkg ;;
+    apt-get/abidiff) echo abigail-tools ;;
+    dnf/abidiff) echo libabigail ;;
+    */abidiff) ;;
     apt-get/hiredis) echo libhiredis-dev ;;
     dnf/hiredis) echo hiredis-devel ;;
     apk/hiredis) echo hiredis-dev ;;

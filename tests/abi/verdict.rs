@@ -1,0 +1,159 @@
+//! What a change of the interface means, and what is to be done about it.
+
+use std::fmt;
+
+use crate::library;
+use crate::record::Record;
+
+/// What the interface is beside the recorded one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Same,
+    Unrecorded,
+    /// Under another name of the library: programs that want the old one do not get the new one.
+    Renamed,
+    /// More than was recorded.
+    More {
+        added: Vec<String>,
+    },
+    /// Something that programs may use is not as it was.
+    Broken {
+        gone: Vec<String>,
+        added: Vec<String>,
+    },
+}
+
+impl Verdict {
+    pub(crate) fn on(recorded: Option<&Record>, now: &[String]) -> Self {
+        let Some(Record { lines }) = recorded else { return Self::Unrecorded };
+        let without = |these: &[String], others: &[String]| -> Vec<String> {
+            these.iter().filter(|it| !others.contains(it)).cloned().collect()
+        };
+        let (gone, added) = (without(lines, now), without(now, lines));
+        if gone.is_empty() && added.is_empty() {
+            Self::Same
+        } else if gone.iter().any(|it| it.starts_with("library ")) {
+            Self::Renamed
+        } else if gone.is_empty() {
+            Self::More { added }
+        } else {
+            Self::Broken { gone, added }
+        }
+    }
+
+    pub(crate) fn is_good(&self) -> bool {
+        *self == Self::Same
+    }
+
+    pub(crate) fn forbids_recording(&self) -> bool {
+        matches!(self, Self::Broken { .. })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Same => write!(f, "the interface is the recorded one"),
+            Self::Unrecorded => write!(f, "no interface is recorded: run `make abi-record`"),
+            Self::Renamed => write!(
+                f,
+                "The library is {} now, so it may have another interface: run `make abi-record`, look at \
+                 what changes in abi/, and commit that.",
+                library::SONAME
+            ),
+            Self::More { added } => write!(
+                f,
+                "There is more in the interface than is recorded:\n{}That breaks no program. Run `make \
+                 abi-record` and commit abi/: from then on it is to stay.",
+                listed('+', added)
+            ),
+            Self::Broken { gone, added } => write!(
+                f,
+                "This breaks programs that were built with {}:\n{}{}{}",
+                library::SONAME,
+                listed('-', gone),
+                listed('+', added),
+                what_to_do()
+            ),
+        }
+    }
+}
+
+/// What is to be done about a break.
+pub(crate) fn what_to_do() -> String {
+    format!(
+        "Best leave it as it was, and add what is new under a name of its own. If it has to be, raise the \
+         minor version (below 1.0; from then on the major one) in Cargo.toml and in src/ffi/version.rs, so \
+         that the library gets another name than {}; then run `make header` and `make abi-record`, and \
+         commit abi/. What was never released may be recorded anew under its old name: remove abi/ first.",
+        library::SONAME
+    )
+}
+
+fn listed(mark: char, lines: &[String]) -> String {
+    lines.iter().map(|it| format!("  {mark} {it}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDED: [&str; 4] = [
+        "library libredlock.so.0.1",
+        "type S: a struct that only the library knows",
+        "constant E A = 0",
+        "function F: E (S *, int)",
+    ];
+
+    fn lines(these: &[&str]) -> Vec<String> {
+        these.iter().map(|&it| it.to_owned()).collect()
+    }
+
+    fn verdict(now: &[&str]) -> Verdict {
+        Verdict::on(Some(&Record { lines: lines(&RECORDED) }), &lines(now))
+    }
+
+    #[test]
+    fn what_is_more_is_no_break_and_has_to_be_recorded() {
+        assert!(verdict(&RECORDED).is_good());
+        for more in ["function G: void (S *)", "constant E B = 1", "macro REDLOCK_X 1"] {
+            let verdict = verdict(&[&RECORDED[..], &[more]].concat());
+            assert_eq!(verdict, Verdict::More { added: lines(&[more]) });
+            assert!(!verdict.is_good() && !verdict.forbids_recording());
+            assert!(verdict.to_string().contains("make abi-record"), "{verdict}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_or_different_is_a_break_and_is_not_recorded() {
+        let changes = [
+            ("type S: a struct that only the library knows", "type S: struct S { int a; }"),
+            ("constant E A = 0", "constant E A = 2"),
+            ("function F: E (S *, int)", "function F: E (S *, int64_t)"),
+            ("function F: E (S *, int)", "function F: void (S *, int)"),
+            ("function F: E (S *, int)", ""),
+        ];
+        for (before, after) in changes {
+            let now = RECORDED.map(|it| if it == before { after } else { it });
+            let now: Vec<_> = now.into_iter().filter(|it| !it.is_empty()).collect();
+            let verdict = verdict(&now);
+            assert!(verdict.forbids_recording(), "{verdict}");
+            for words in ["minor version", "make abi-record", before, after] {
+                assert!(verdict.to_string().contains(words), "{verdict}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_name_of_the_library_allows_every_change() {
+        let verdict = verdict(&["library libredlock.so.0.2", "constant E A = 2"]);
+        assert_eq!(verdict, Verdict::Renamed);
+        assert!(!verdict.is_good() && !verdict.forbids_recording());
+    }
+
+    #[test]
+    fn without_a_record_there_is_something_to_do() {
+        let verdict = Verdict::on(None, &lines(&RECORDED));
+        assert!(!verdict.is_good() && !verdict.forbids_recording());
+    }
+}
