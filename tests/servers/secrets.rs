@@ -49,7 +49,7 @@ fn an_address_that_is_refused_is_told_without_its_password() {
         "redis://user:sesame@127.0.0.1:6379/many",
         "redis://user:sesame@",
         "redis://user:sesame@[::1:6379",
-        "rediss://user:sesame@127.0.0.1:6379",
+        "rediss://user:sesame@",
         "gopher://user:sesame@127.0.0.1:6379",
         "unix://?pass=sesame",
         "unix:///socket?pass=sesame&db=many",
