@@ -24,6 +24,81 @@ fn whatever_talks_to_a_server_is_tested_with_every_server() {
     assert_eq!(tested, talking);
 }
 
+#[test]
+fn every_make_that_is_spoken_of_can_be_made() {
+    let makefile = read("Makefile");
+    let rules = makefile.lines().filter(|it| !it.starts_with(['\t', '#', ' ']) && it.contains(':'));
+    let rules = rules.filter_map(|it| it.split(':').next());
+    let targets: BTreeSet<_> = rules.flat_map(str::split_whitespace).collect();
+    let help = makefile.lines().filter_map(|it| it.trim().strip_prefix("@echo '"));
+    let help: Vec<_> = help.filter_map(|it| it.strip_prefix("make ")?.split(' ').next()).collect();
+    assert!(help.len() > 10, "make help is not what this reads");
+    for target in help.into_iter().filter(|it| !it.is_empty()) {
+        assert!(targets.contains(target), "make help tells of {target}");
+    }
+    let mut made = 0;
+    for (name, text) in workflows() {
+        for command in text.lines().filter_map(made_in) {
+            let words = command.split(' ').filter(|it| !it.contains('=') && !it.starts_with('-'));
+            for target in words {
+                assert!(targets.contains(target), "{name}: make {target}");
+                made += 1;
+            }
+        }
+    }
+    assert!(made >= 10, "the workflows make only {made} things");
+}
+
+/// What follows `make` in a line of a workflow.
+fn made_in(line: &str) -> Option<&str> {
+    let line = line.trim().trim_start_matches("- ");
+    let line = ["run: ", "command: "].iter().find_map(|it| line.strip_prefix(it)).unwrap_or(line);
+    line.strip_prefix("make ")
+}
+
+#[test]
+fn workflows_use_what_is_pinned_with_few_rights_and_an_end() {
+    let is_pinned = |it: &str| {
+        let version = it.rsplit_once("@v").map(|it| it.1);
+        it.starts_with("./") || version.is_some_and(|it| it.parse::<u32>().is_ok())
+    };
+    for (name, text) in workflows() {
+        let lines = || text.lines().map(|it| it.trim().trim_start_matches("- "));
+        for used in lines().filter_map(|it| it.strip_prefix("uses: ")) {
+            assert!(is_pinned(used), "{name} uses {used}");
+        }
+        let count = |word: &str| lines().filter(|it| it.starts_with(word)).count();
+        assert_eq!(count("runs-on: "), count("timeout-minutes: "), "{name}: a job without an end");
+        if count("jobs:") > 0 {
+            assert!(text.contains("\npermissions:\n  contents: read\n"), "{name} has more rights");
+            assert!(!text.contains("secrets."), "{name} wants a secret");
+        }
+    }
+}
+
+/// The oldest Rust is tried in a workflow, and is the one that Cargo.toml promises.
+#[test]
+fn the_oldest_rust_is_the_same_everywhere() {
+    let manifest = read("Cargo.toml");
+    let oldest = manifest.lines().find_map(|it| it.strip_prefix("rust-version = "));
+    let oldest = oldest.expect("Cargo.toml names it").trim_matches('"');
+    assert!(
+        read("README.md").contains(&format!("Rust toolchain ({oldest} or later)")),
+        "README.md"
+    );
+    let tried = format!("toolchain: '{oldest}'");
+    assert!(workflows().iter().any(|it| it.1.contains(&tried)), "no workflow tries {oldest}");
+}
+
+/// By their names: the workflows, and the actions that they share.
+fn workflows() -> Vec<(String, String)> {
+    let actions = entries(".github/actions").map(|it| it.join("action.yml"));
+    let files: Vec<_> = entries(".github/workflows").chain(actions).collect();
+    assert!(files.len() >= 3, "the workflows are not there");
+    let text = |it: &PathBuf| fs::read_to_string(it).expect("a workflow");
+    files.iter().map(|it| (it.display().to_string(), text(it))).collect()
+}
+
 /// Simulated servers have these names, too; but nobody who simulates them has the others at hand.
 fn starts_servers(program: &Path) -> bool {
     let main = fs::read_to_string(program.join("main.rs")).expect("a source file");
