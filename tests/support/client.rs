@@ -38,10 +38,15 @@ impl Manager {
         Self { raw }
     }
 
-    /// Of these servers.
+    /// Of these servers, which it trusts where they have TLS.
     pub(crate) fn of(servers: &[Server]) -> Self {
         let urls: Vec<_> = servers.iter().map(Server::url).collect();
-        Self::of_urls(&urls)
+        let manager = Self::of_urls(&urls);
+        if let Some(file) = servers.iter().find_map(Server::authority_file) {
+            let status = manager.set_tls_ca(Some(&file));
+            assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", manager.message());
+        }
+        manager
     }
 
     /// Of the servers with these URLs.

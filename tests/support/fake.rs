@@ -132,6 +132,11 @@ impl Guest {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
+
+    /// The connection itself; what is read from it is not recorded.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
 }
 
 /// A port whose connections never come to be: the first packet is not even answered, as with a

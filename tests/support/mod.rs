@@ -15,6 +15,7 @@ pub(crate) mod product;
 pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod resp;
+pub(crate) mod secure;
 pub(crate) mod servers;
 pub(crate) mod shim;
 pub(crate) mod tls;

@@ -32,10 +32,15 @@ pub(crate) struct Program {
 impl Program {
     /// Compiles `tests/c/{name}.c`.
     pub(crate) fn compile(name: &str) -> Self {
+        Self::compile_with(name, &library::path())
+    }
+
+    /// The same, for another library than the one that is tested.
+    pub(crate) fn compile_with(name: &str, library: &Path) -> Self {
         let directory = Arc::new(Directory::new());
         let path = directory.path();
         for link in ["libredlock.so", library::SONAME] {
-            symlink(library::path(), path.join(link)).expect("a link can be made");
+            symlink(library, path.join(link)).expect("a link can be made");
         }
         let linking = [path_option("-L", path), path_option("-Wl,-rpath,", path)];
         compile(

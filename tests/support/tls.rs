@@ -23,6 +23,7 @@ const RSA_KEY: &str = include_str!("tls/rsa.pem");
 
 /// Signs certificates, and keeps them in files that go away with it.
 pub(crate) struct Authority {
+    name: String,
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: Directory,
     number: AtomicU32,
@@ -37,11 +38,22 @@ pub(crate) struct Identity {
 
 impl Authority {
     pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self::of_name(format!("Authority {number} of the tests"))
+    }
+
+    /// Another one, that goes by the same name.
+    pub(crate) fn impostor(&self) -> Self {
+        Self::of_name(self.name.clone())
+    }
+
+    fn of_name(name: String) -> Self {
         let key = KeyPair::generate().expect("a key can be made");
-        let issuer = CertifiedIssuer::self_signed(authority("An authority of the tests"), key);
+        let issuer = CertifiedIssuer::self_signed(authority(&name), key);
         let issuer = issuer.expect("a certificate can be signed");
-        let this = Self { issuer, directory: Directory::new(), number: AtomicU32::new(0) };
-        this.write("ca.pem", &this.issuer.pem());
+        let this = Self { name, issuer, directory: Directory::new(), number: AtomicU32::new(0) };
+        this.write("ca.pem", this.issuer.pem());
         this
     }
 
@@ -53,6 +65,11 @@ impl Authority {
     /// Its own certificate.
     pub(crate) fn pem(&self) -> String {
         self.issuer.pem()
+    }
+
+    /// The same, as bytes.
+    pub(crate) fn der(&self) -> Vec<u8> {
+        self.issuer.der().to_vec()
     }
 
     /// A good server here.
@@ -84,22 +101,20 @@ impl Authority {
 
     /// A server with an RSA key.
     pub(crate) fn rsa(&self) -> Identity {
-        let key = KeyPair::from_pkcs8_pem_and_sign_algo(RSA_KEY, &PKCS_RSA_SHA256);
-        let key = key.expect("the key is a good one");
-        let certificate = server(&HERE).signed_by(&key, &self.issuer);
-        self.keep(&certificate.expect("a certificate can be signed").pem(), RSA_KEY)
+        self.sign_rsa(server(&HERE))
     }
 
     /// A server whose certificate is signed by an authority that this one has signed. Its file has
     /// both.
     pub(crate) fn chained(&self) -> Identity {
-        let key = KeyPair::generate().expect("a key can be made");
-        let between = CertifiedIssuer::signed_by(authority("One in between"), key, &self.issuer);
-        let between = between.expect("a certificate can be signed");
-        let key = KeyPair::generate().expect("a key can be made");
-        let certificate = server(&HERE).signed_by(&key, &between);
-        let certificate = certificate.expect("a certificate can be signed");
-        self.keep(&(certificate.pem() + &between.pem()), &key.serialize_pem())
+        let (certificate, between, key) = self.two_steps(server(&HERE));
+        self.keep(&(certificate + &between), &key)
+    }
+
+    /// The same, but its file lacks the one in between.
+    pub(crate) fn chained_with_a_gap(&self) -> Identity {
+        let (certificate, _, key) = self.two_steps(server(&HERE));
+        self.keep(&certificate, &key)
     }
 
     /// A client.
@@ -112,8 +127,26 @@ impl Authority {
         self.sign(valid(client(), -DAYS, -1))
     }
 
-    /// A file of its own with this text.
-    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+    /// A client with an RSA key.
+    pub(crate) fn rsa_client(&self) -> Identity {
+        self.sign_rsa(client())
+    }
+
+    /// A client whose certificate is signed by an authority that this one has signed.
+    pub(crate) fn chained_client(&self) -> Identity {
+        let (certificate, between, key) = self.two_steps(client());
+        self.keep(&(certificate + &between), &key)
+    }
+
+    /// The certificate of a client with this key.
+    pub(crate) fn client_of_key(&self, key: &str) -> String {
+        let pair = KeyPair::from_pem(key).expect("the key is a good one");
+        let certificate = client().signed_by(&pair, &self.issuer);
+        self.keep(&certificate.expect("a certificate can be signed").pem(), key).certificate
+    }
+
+    /// A file with this content.
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.directory.join(name);
         fs::write(&path, text).expect("it can be written");
         // A server refuses keys that others may read.
@@ -126,6 +159,24 @@ impl Authority {
         let certificate = parameters.signed_by(&key, &self.issuer);
         let certificate = certificate.expect("a certificate can be signed");
         self.keep(&certificate.pem(), &key.serialize_pem())
+    }
+
+    fn sign_rsa(&self, parameters: CertificateParams) -> Identity {
+        let key = KeyPair::from_pkcs8_pem_and_sign_algo(RSA_KEY, &PKCS_RSA_SHA256);
+        let key = key.expect("the key is a good one");
+        let certificate = parameters.signed_by(&key, &self.issuer);
+        self.keep(&certificate.expect("a certificate can be signed").pem(), RSA_KEY)
+    }
+
+    /// A certificate, that of an authority in between, and the key of the first.
+    fn two_steps(&self, parameters: CertificateParams) -> (String, String, String) {
+        let key = KeyPair::generate().expect("a key can be made");
+        let between = CertifiedIssuer::signed_by(authority("One in between"), key, &self.issuer);
+        let between = between.expect("a certificate can be signed");
+        let key = KeyPair::generate().expect("a key can be made");
+        let certificate = parameters.signed_by(&key, &between);
+        let certificate = certificate.expect("a certificate can be signed");
+        (certificate.pem(), between.pem(), key.serialize_pem())
     }
 
     fn keep(&self, certificate: &str, key: &str) -> Identity {

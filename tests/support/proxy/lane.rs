@@ -16,7 +16,11 @@ pub(super) struct Rules {
     pub(super) piece: usize,
     pub(super) pause: Duration,
     pub(super) gather: Duration,
+    /// After how many bytes the connection ends, and whether that is all that the receiver is told.
     pub(super) reset_after: Option<u64>,
+    pub(super) ends_gently: bool,
+    /// How many bytes each connection may carry before it is reset.
+    pub(super) reset_each_after: Option<u64>,
     pub(super) alter: Option<Alter>,
 }
 
@@ -29,6 +33,8 @@ impl Default for Rules {
             pause: Duration::ZERO,
             gather: Duration::ZERO,
             reset_after: None,
+            ends_gently: false,
+            reset_each_after: None,
             alter: None,
         }
     }
@@ -48,8 +54,9 @@ pub(super) struct Lane {
     paused_until: Option<Instant>,
     /// How many pieces came so far: a small source of variety.
     count: u32,
-    /// How many bytes were read.
+    /// How many bytes were read, and handed on.
     pub(super) read: u64,
+    handed_on: u64,
     /// Whether no more comes from the sender, and whether that is because it reset the connection.
     pub(super) has_ended: bool,
     was_reset: bool,
@@ -89,7 +96,9 @@ impl Lane {
         while self.next_due(rules).is_some_and(|it| it <= now) {
             let Some((_, bytes)) = self.waiting.front_mut() else { break };
             let left = rules.reset_after.map_or(usize::MAX, |it| it as usize);
-            let wanted = bytes.len().min(rules.piece).min(left);
+            let share =
+                rules.reset_each_after.map_or(u64::MAX, |it| it.saturating_sub(self.handed_on));
+            let wanted = bytes.len().min(rules.piece).min(left).min(share as usize);
             let written = if self.is_shut { Ok(wanted) } else { to.write(&bytes[..wanted]) };
             match written {
                 Ok(written) => {
@@ -98,8 +107,16 @@ impl Lane {
                         self.waiting.pop_front();
                     }
                     self.paused_until = Some(now + rules.pause);
-                    if carried_enough(rules, written) {
+                    self.handed_on += written as u64;
+                    if rules.reset_each_after.is_some_and(|it| it <= self.handed_on) {
                         return Step::Broken;
+                    }
+                    if carried_enough(rules, written) {
+                        if !rules.ends_gently {
+                            return Step::Broken;
+                        }
+                        self.is_shut = true;
+                        let _ = to.shutdown(Shutdown::Write);
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

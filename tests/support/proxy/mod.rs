@@ -122,7 +122,17 @@ impl Proxy {
     /// Resets the connection that is the one to carry byte `count`, counted from now on and over all
     /// connections, as soon as it has carried it; with 0, before it carries anything.
     pub(crate) fn reset_after(&self, way: Way, count: u64) {
-        self.rule(way, |it| it.reset_after = Some(count));
+        self.rule(way, |it| (it.reset_after, it.ends_gently) = (Some(count), false));
+    }
+
+    /// Resets each connection as soon as it has carried so many bytes that way.
+    pub(crate) fn reset_each_after(&self, way: Way, count: u64) {
+        self.rule(way, |it| it.reset_each_after = Some(count));
+    }
+
+    /// As [`Self::reset_after`], but the receiver is told that nothing more comes, as if all had been said.
+    pub(crate) fn end_after(&self, way: Way, count: u64) {
+        self.rule(way, |it| (it.reset_after, it.ends_gently) = (Some(count), true));
     }
 
     /// Hands on what this makes of each piece that comes.

@@ -1,0 +1,237 @@
+//! Connections that somebody cuts or changes on the way, at any byte.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::rig::{contains, manager_of};
+use crate::support::proxy::BOTH;
+use crate::support::usage::TTL;
+use crate::support::{Authority, Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
+
+/// The places are shared out among so many threads, each with servers of its own.
+const THREADS: usize = 4;
+/// How long the one who is changed waits: a length that was changed makes him wait for more.
+const BRIEF_MS: i64 = 250;
+
+/// What is done to a connection once it has carried so many bytes.
+type Strike = fn(&Proxy, Way, u64);
+
+#[test]
+fn a_reset_at_any_byte_of_the_only_server_leaves_nothing_behind() {
+    BOTH.into_iter().for_each(|way| at_every_byte(1, way, 1, Proxy::reset_after));
+}
+
+#[test]
+fn a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
+    BOTH.into_iter().for_each(|way| at_every_byte(3, way, 5, Proxy::reset_after));
+}
+
+/// A stream that ends at an arbitrary place, as if the other side had closed it, and without the words
+/// with which TLS ends: what was cut off must not have been said.
+#[test]
+fn a_stream_cut_short_at_any_byte_of_the_only_server_leaves_nothing_behind() {
+    BOTH.into_iter().for_each(|way| at_every_byte(1, way, 1, Proxy::end_after));
+}
+
+#[test]
+fn a_byte_changed_at_any_place_of_the_only_server_leaves_nothing_behind() {
+    BOTH.into_iter().for_each(|way| at_every_byte(1, way, 1, change_a_byte));
+}
+
+#[test]
+fn a_byte_changed_at_any_place_of_one_server_of_three_does_not_show() {
+    BOTH.into_iter().for_each(|way| at_every_byte(3, way, 7, change_a_byte));
+}
+
+/// Once more, in the name of who said it: of a whole record.
+#[test]
+fn a_reply_that_is_played_again_grants_nothing() {
+    let (authority, server, proxy) = behind_a_proxy();
+    let manager = manager_of(&authority, &[proxy.url()]);
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let lease = manager.take("warm up", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    proxy.alter(Way::Replies, {
+        let recorded = Arc::clone(&recorded);
+        move |bytes| {
+            recorded.lock().expect("not poisoned").extend_from_slice(&bytes);
+            bytes
+        }
+    });
+    let lease = manager.take("r", TTL);
+    let played = recorded.lock().expect("not poisoned").clone();
+    assert!(!played.is_empty());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+
+    server.must(&["SET", "theirs", "somebody"]);
+    proxy.stall(Way::Requests);
+    proxy.inject(Way::Replies, &played);
+    assert_eq!(manager.set_timeouts(BRIEF_MS, BRIEF_MS), REDLOCK_OK);
+    assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+    assert_eq!(manager.try_lock("theirs", TTL, 0, &Lease::new()), REDLOCK_UNREACHABLE);
+    proxy.heal();
+    wait_until("it is connected to anew", || {
+        manager.try_lock("r", TTL, 0, &Lease::new()) == REDLOCK_OK
+    });
+}
+
+#[test]
+fn nothing_that_is_said_can_be_read_on_the_way() {
+    let (authority, server, proxy) = behind_a_proxy();
+    server.must(&["ACL", "SETUSER", "locker", "on", ">s3same-0pen", "~*", "+@all"]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    for way in BOTH {
+        let seen = Arc::clone(&seen);
+        proxy.alter(way, move |bytes| {
+            seen.lock().expect("not poisoned").extend_from_slice(&bytes);
+            bytes
+        });
+    }
+    let url = proxy.url().replace("://", "://locker:s3same-0pen@");
+    let manager = manager_of(&authority, &[url]);
+    let lease = manager.take("a-resource", TTL);
+    let token = lease.token();
+    assert_eq!(server.get("a-resource"), Some(token.clone()));
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    let seen = seen.lock().expect("not poisoned");
+    assert!(seen.len() > 500, "it did not go through the proxy");
+    for word in ["locker", "s3same", "a-resource", &token, "SET", "PX"] {
+        assert!(!contains(&seen, word), "{word} was readable");
+    }
+}
+
+fn behind_a_proxy() -> (Arc<Authority>, Server, Proxy) {
+    let authority = Arc::new(Authority::new());
+    let server = Server::start_tls(&authority, &authority.server(), &[]);
+    let proxy = Proxy::to(&server);
+    (authority, server, proxy)
+}
+
+/// Changes the byte that comes after so many.
+fn change_a_byte(proxy: &Proxy, way: Way, count: u64) {
+    let mut left = Some(usize::try_from(count).expect("not that many"));
+    proxy.alter(way, move |mut bytes| {
+        let Some(place) = left else { return bytes };
+        match bytes.get_mut(place) {
+            Some(byte) => (*byte, left) = (*byte ^ 1, None),
+            None => left = Some(place - bytes.len()),
+        }
+        bytes
+    });
+}
+
+/// Has a conversation with so many servers again and again, and strikes the first of them some bytes
+/// later each time.
+fn at_every_byte(servers: usize, way: Way, step: usize, strike: Strike) {
+    let authority = Arc::new(Authority::new());
+    let cut = |first: usize| {
+        let start = || Server::start_tls(&authority, &authority.server(), &[]);
+        let servers = Cluster::start_each(servers, start);
+        let proxies: Vec<_> = servers.iter().map(Proxy::to).collect();
+        let place = Place { authority: &authority, servers: &servers, proxies: &proxies };
+        let length = place.length(way);
+        assert!(length > 500, "{length} bytes are no conversation");
+        for count in (0..length).skip(first * step).step_by(THREADS * step) {
+            place.struck_at(way, count, strike);
+        }
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..THREADS).map(|first| scope.spawn(move || cut(first))).collect();
+        running.into_iter().for_each(|it| it.join().expect("all is as it should be"));
+    });
+}
+
+struct Place<'a> {
+    authority: &'a Authority,
+    servers: &'a Cluster,
+    proxies: &'a [Proxy],
+}
+
+impl Place<'_> {
+    fn manager(&self) -> Manager {
+        let urls: Vec<_> = self.proxies.iter().map(Proxy::url).collect();
+        let manager = manager_of(self.authority, &urls);
+        assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+        manager
+    }
+
+    /// How many bytes the first server sends or gets in the conversation.
+    fn length(&self, way: Way) -> u64 {
+        let manager = self.manager();
+        manager.connect_to_all();
+        self.converse(&manager);
+        self.servers.wait_until_gone("r");
+        drop(manager);
+        self.is_closed();
+        self.proxies[0].sent(way)
+    }
+
+    fn struck_at(&self, way: Way, count: u64, strike: Strike) {
+        let (manager, proxy, server) = (self.manager(), &self.proxies[0], &self.servers[0]);
+        if self.servers.len() == 1 {
+            assert_eq!(manager.set_timeouts(BRIEF_MS, BRIEF_MS), REDLOCK_OK);
+        }
+        let sets = server.calls("set");
+        strike(proxy, way, count);
+        self.converse(&manager);
+        assert!(server.calls("set") <= sets + 1, "a request to take a lock was sent twice");
+        proxy.heal();
+        proxy.reset();
+        wait_until("what was granted is released", || {
+            manager.is_locked("another") == Ok(false) && self.servers.having("r") == 0
+        });
+        let lease = Lease::new();
+        wait_until("it is had again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
+        wait_until("it is released", || manager.unlock(&lease) == REDLOCK_OK);
+        drop(manager);
+        self.servers.wait_until_gone("r");
+        self.is_closed();
+        proxy.forget_ended();
+    }
+
+    /// A lock, an extension and an unlock.
+    #[track_caller]
+    fn converse(&self, manager: &Manager) {
+        let lease = Lease::new();
+        if self.servers.len() > 1 {
+            let quorum = manager.connect(0);
+            assert_eq!(quorum, REDLOCK_OK, "{}", manager.message());
+            assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            return;
+        }
+        let statuses = [
+            manager.lock("r", TTL, &lease),
+            manager.extend(&lease, 2 * TTL),
+            manager.unlock(&lease),
+        ];
+        let allowed: [&[RedLockStatus]; 3] = [
+            &[REDLOCK_OK, REDLOCK_UNREACHABLE],
+            match statuses[0] {
+                REDLOCK_OK => &[REDLOCK_OK, REDLOCK_UNREACHABLE],
+                _ => &[REDLOCK_LOST],
+            },
+            // The release may have been carried out, and its reply lost.
+            &[REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_LOST],
+        ];
+        for (status, allowed) in statuses.iter().zip(allowed) {
+            assert!(allowed.contains(status), "{statuses:?}: {}", lease.message());
+        }
+        // Nobody else can have said so.
+        if statuses[0] == REDLOCK_OK {
+            assert!(self.servers[0].calls("set") > 0);
+        }
+        assert!(!lease.is_held());
+    }
+
+    /// No connection is left open by a manager that was freed, and what came over them was heard.
+    #[track_caller]
+    fn is_closed(&self) {
+        let ended = || self.proxies[0].connections().iter().all(|it| it.has_ended);
+        wait_until("all connections are closed", ended);
+        wait_until("the server knows", || self.servers[0].clients().is_empty());
+    }
+}

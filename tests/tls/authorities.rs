@@ -1,0 +1,174 @@
+//! Whom we trust: files of certificates, good and bad, and those of the system.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_OK, REDLOCK_UNREACHABLE,
+};
+
+use crate::rig::tells_no_secret;
+use crate::support::usage::{TTL, blames, everything_works};
+use crate::support::{
+    Authority, Cluster, Lease, Manager, Program, Server, wait_until, wait_until_ok,
+};
+
+/// Files of no use, and what is said of them.
+pub(crate) fn files_of_no_use(authority: &Authority) -> Vec<(String, &'static str)> {
+    let cut = authority.pem().lines().take(4).collect::<Vec<_>>().join("\n");
+    let garbled = authority.pem().replace('A', "!");
+    let wrong = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    vec![
+        ("/nowhere/to/be/found.pem".to_owned(), "no such file"),
+        ("relative-and-not-there.pem".to_owned(), "no such file"),
+        ("/".to_owned(), "directory"),
+        ("/etc/hostname/ca.pem".to_owned(), "not a directory"),
+        (authority.write("empty.pem", ""), "no certificate"),
+        (authority.write("text.pem", "These are words.\n"), "no certificate"),
+        (authority.write("zeros.pem", "\0".repeat(5000)), "no certificate"),
+        (authority.write("ca.der", authority.der()), "PEM"),
+        (authority.write("cut.pem", cut), "PEM"),
+        (authority.write("garbled.pem", garbled), "PEM"),
+        (authority.write("wrong.pem", wrong), "certificate"),
+        (authority.server().key, "no certificate"),
+    ]
+}
+
+#[test]
+fn a_file_that_is_of_no_use_is_refused_at_once_and_changes_nothing() {
+    let cluster = Cluster::start_tls(3);
+    let (manager, authority) = (cluster.manager(), Authority::new());
+    for (file, words) in files_of_no_use(&authority) {
+        assert_eq!(manager.set_tls_ca(Some(&file)), REDLOCK_INVALID_ARGUMENT, "{file}");
+        is_named(&manager.message(), &file, words);
+    }
+    assert_eq!(manager.set_tls_ca(Some("")), REDLOCK_INVALID_ARGUMENT);
+    assert!(manager.message().contains("empty"), "{}", manager.message());
+    manager.connect_to_all();
+    everything_works(&manager, "r");
+}
+
+/// Root may read everything, so a child that is nobody looks.
+#[test]
+fn a_file_that_may_not_be_read_is_refused() {
+    let authority = Authority::new();
+    let file = authority.write("secret.pem", authority.pem());
+    fs::set_permissions(&file, Permissions::from_mode(0o0)).expect("it is ours");
+    let mut program = Program::compile("tls_unreadable").start(&[file.as_str()]);
+    let said = program.hears_a_word();
+    assert!(said.contains(&file) && said.contains("permission denied"), "{said}");
+    program.ends_well();
+}
+
+#[test]
+fn a_file_may_have_many_and_words_in_between() {
+    let authority = Arc::new(Authority::new());
+    let others: String = (0..20).map(|_| Authority::new().pem() + "# one more\n\n").collect();
+    let file = authority.write("many.pem", format!("Ours:\r\n{others}{}", authority.pem()));
+    let windows = authority.write("windows.pem", authority.pem().replace('\n', "\r\n"));
+    for file in [file, windows] {
+        let cluster: Cluster =
+            (0..3).map(|_| Server::start_tls(&authority, &authority.server(), &[])).collect();
+        let manager = cluster.manager();
+        assert_eq!(manager.set_tls_ca(Some(&file)), REDLOCK_OK, "{}", manager.message());
+        manager.connect_to_all();
+        everything_works(&manager, "r");
+    }
+}
+
+/// It was read, and may go.
+#[test]
+fn a_file_is_read_at_the_call_and_not_again() {
+    let authority = Arc::new(Authority::new());
+    let server = Server::start_tls(&authority, &authority.server(), &[]);
+    let copy = authority.write("copy.pem", authority.pem());
+    let manager = Manager::new();
+    assert_eq!(manager.set_tls_ca(Some(&copy)), REDLOCK_OK, "{}", manager.message());
+    fs::remove_file(copy).expect("it is ours");
+    assert_eq!(manager.add(&server.url(), 0), REDLOCK_OK);
+    everything_works(&manager, "r");
+    server.hang_up();
+    wait_until("it is connected to anew", || {
+        manager.try_lock("r", TTL, 0, &Lease::new()) == REDLOCK_OK
+    });
+}
+
+#[test]
+fn whom_to_trust_may_be_changed_and_holds_for_new_connections() {
+    let (first, second) = (Arc::new(Authority::new()), Arc::new(Authority::new()));
+    let server = Server::start_tls(&first, &first.server(), &[]);
+    let manager = Manager::of_urls(&[server.url()]);
+    assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+    let lease = Lease::new();
+    let is_refused = || {
+        wait_until_ok("the message tells what is wrong", || {
+            assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+            blames(&lease.message(), &[server.address()], &["nobody who is trusted"])
+        });
+    };
+    assert_eq!(manager.set_tls_ca(Some(&second.file())), REDLOCK_OK);
+    is_refused();
+    assert_eq!(manager.set_tls_ca(Some(&first.file())), REDLOCK_OK);
+    manager.connect_to_all();
+    everything_works(&manager, "r");
+    assert_eq!(manager.set_tls_ca(Some(&second.file())), REDLOCK_OK);
+    everything_works(&manager, "r");
+    server.kill();
+    server.restart();
+    wait_until("the old connection is given up", || {
+        manager.try_lock("r", TTL, 0, &lease) == REDLOCK_UNREACHABLE
+    });
+    is_refused();
+}
+
+#[test]
+fn the_systems_own_are_trusted_where_no_file_is_named() {
+    let cluster = Cluster::start_tls(3);
+    let (ours, others) = (cluster.authority_file().expect("one"), Authority::new());
+    let program = Program::compile("tls_status");
+    let says = |file: &str| {
+        let variable = [("SSL_CERT_FILE", file.to_owned())];
+        let mut running = program.start_in(&variable, &cluster.urls());
+        let said = running.hears_a_word();
+        running.ends_well();
+        said
+    };
+    assert_eq!(says(&ours), "REDLOCK_OK:");
+    for file in [others.file(), "/etc/ssl/certs/ca-certificates.crt".to_owned()] {
+        let said = says(&file);
+        assert!(said.starts_with("REDLOCK_UNREACHABLE"), "{file}: {said}");
+        assert!(said.contains("trust"), "{file}: {said}");
+    }
+    for file in ["/nowhere/to/be/found.pem", "/", &others.write("empty.pem", "")] {
+        let said = says(file);
+        assert!(said.starts_with("REDLOCK_UNREACHABLE"), "{file}: {said}");
+        assert!(said.contains("RedLock_SetTlsCa"), "{file}: {said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_named_counts_alone() {
+    let cluster = Cluster::start_tls(3);
+    let (ours, others) = (cluster.authority_file().expect("one"), Authority::new());
+    let (program, others) = (Program::compile("tls_status"), &others.file());
+    for (named, of_the_system, status) in
+        [(&ours, others, "REDLOCK_OK"), (others, &ours, "REDLOCK_UNREACHABLE")]
+    {
+        let variables = [("SSL_CERT_FILE", of_the_system), ("REDLOCK_TEST_TLS_CA", named)];
+        let variables = variables.map(|(name, value)| (name, value.clone()));
+        let mut running = program.start_in(&variables, &cluster.urls());
+        let said = running.hears_a_word();
+        assert!(said.starts_with(status), "{said}");
+        running.ends_well();
+    }
+}
+
+#[track_caller]
+pub(crate) fn is_named(message: &str, file: &str, words: &str) {
+    assert!(message.contains(file), "{file} is not in {message:?}");
+    let told = message.to_lowercase().contains(&words.to_lowercase());
+    assert!(told, "{words:?} is not in {message:?}");
+    assert!(!message.contains('\n'), "more than one line: {message:?}");
+    tells_no_secret(&[message.to_owned()]);
+}

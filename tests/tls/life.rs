@@ -1,0 +1,176 @@
+//! What may befall servers with TLS while locks are held.
+
+use std::sync::Barrier;
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::support::usage::{
+    DEADLINE, TOO_LONG, TTL, addresses, blames, connected, every_way_to_lock_is_unreachable,
+    everything_works, in_time, make_brief, nothing_is_left, patient,
+};
+use crate::support::{Cluster, Fault, Lease, Server, wait_until, wait_until_ok};
+
+/// Whatever is wrong with a server besides.
+const FAULTS: [Fault; 4] = [Fault::KILLED, Fault::FROZEN, Fault::PASSWORD, Fault::BUSY];
+
+#[test]
+fn a_faulty_minority_does_not_show() {
+    for fault in FAULTS {
+        let cluster = Cluster::start_tls(5);
+        let manager = connected(&cluster);
+        cluster[..2].iter().for_each(fault.strike);
+        in_time(TOO_LONG, || (0..5).for_each(|_| everything_works(&manager, "r")));
+        cluster[..2].iter().for_each(fault.mend);
+        nothing_is_left(&manager, &cluster, "r");
+    }
+}
+
+#[test]
+fn a_minority_that_was_faulty_from_the_start_does_not_show() {
+    for fault in FAULTS {
+        let cluster = Cluster::start_tls(5);
+        cluster[..2].iter().for_each(fault.strike);
+        let manager = patient(&cluster);
+        in_time(TOO_LONG, || (0..5).for_each(|_| everything_works(&manager, "r")));
+        cluster[..2].iter().for_each(fault.mend);
+        nothing_is_left(&manager, &cluster, "r");
+    }
+}
+
+#[test]
+fn a_faulty_majority_is_unreachable_in_time_and_mended_used_again() {
+    for fault in FAULTS {
+        let cluster = Cluster::start_tls(3);
+        let manager = connected(&cluster);
+        make_brief(&manager);
+        cluster[..2].iter().for_each(fault.strike);
+        every_way_to_lock_is_unreachable(&manager, "r");
+        let lease = Lease::new();
+        wait_until_ok("the message tells what is wrong", || {
+            assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+            blames(&lease.message(), &addresses(&cluster[..2]), fault.words)
+        });
+        cluster[..2].iter().for_each(fault.mend);
+        nothing_is_left(&manager, &cluster, "r");
+        wait_until("the manager locks again", || {
+            manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK
+        });
+    }
+}
+
+/// What was granted late is undone by the release that was queued behind the request.
+#[test]
+fn a_late_grant_is_released_over_the_same_connection() {
+    let cluster = Cluster::start_tls(3);
+    let manager = connected(&cluster);
+    make_brief(&manager);
+    let before: Vec<_> = cluster.iter().map(Server::clients).collect();
+    for _ in 0..5 {
+        cluster[..2].iter().for_each(Server::freeze);
+        in_time(DEADLINE, || {
+            assert_eq!(manager.lock("r", TTL, &Lease::new()), REDLOCK_UNREACHABLE);
+        });
+        cluster[..2].iter().for_each(Server::resume);
+        cluster.wait_until_gone("r");
+        wait_until("they are asked again", || {
+            manager.try_lock("r", TTL, 0, &Lease::new()) == REDLOCK_OK
+        });
+        cluster.iter().for_each(|it| _ = it.must(&["DEL", "r"]));
+    }
+    let after: Vec<_> = cluster.iter().map(Server::clients).collect();
+    assert_eq!(before, after, "connections were given up");
+}
+
+#[test]
+fn a_server_that_is_started_again_is_used_again() {
+    let cluster = Cluster::start_tls(3);
+    let manager = connected(&cluster);
+    for server in cluster.iter().cycle().take(6) {
+        server.restart();
+        everything_works(&manager, "r");
+        manager.connect_to_all();
+    }
+    cluster.iter().for_each(Server::restart);
+    let lease = Lease::new();
+    wait_until("the manager locks again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    manager.connect_to_all();
+    everything_works(&manager, "r");
+}
+
+/// They close as TLS has it, with a word of farewell.
+#[test]
+fn connections_that_servers_close_are_made_again() {
+    let cluster = Cluster::start_tls(3);
+    let manager = connected(&cluster);
+    for _ in 0..10 {
+        cluster.iter().for_each(Server::hang_up);
+        wait_until("the manager locks again", || {
+            let lease = Lease::new();
+            match manager.try_lock("r", TTL, 0, &lease) {
+                REDLOCK_OK => manager.unlock(&lease) == REDLOCK_OK,
+                status => {
+                    assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+                    false
+                }
+            }
+        });
+    }
+    nothing_is_left(&manager, &cluster, "r");
+}
+
+/// Through one manager, whose sessions they share, and each through its own besides.
+#[test]
+fn many_threads_lock_at_once() {
+    const THREADS: usize = 16;
+    let cluster = Cluster::start_tls(3);
+    let manager = patient(&cluster);
+    let (start, place) = (Barrier::new(THREADS), std::sync::Mutex::new(()));
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (cluster, manager, start, place) = (&cluster, &manager, &start, &place);
+            scope.spawn(move || {
+                let (own, lease) = (patient(cluster), Lease::new());
+                start.wait();
+                for round in 0..25 {
+                    let manager = if round % 5 == 0 { &own } else { manager };
+                    let status = manager.try_lock("shared", TTL, -1, &lease);
+                    assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+                    drop(place.try_lock().expect("two hold the lock at once"));
+                    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+                    everything_works(manager, &format!("of-{thread}"));
+                }
+            });
+        }
+    });
+    nothing_is_left(&manager, &cluster, "shared");
+}
+
+#[test]
+fn servers_break_while_many_threads_lock() {
+    const THREADS: usize = 8;
+    let cluster = Cluster::start_tls(5);
+    let manager = patient(&cluster);
+    manager.connect_to_all();
+    thread::scope(|scope| {
+        let working: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let manager = &manager;
+                scope.spawn(move || {
+                    (0..60).for_each(|_| everything_works(manager, &format!("of-{thread}")));
+                })
+            })
+            .collect();
+        for server in cluster[..2].iter().cycle() {
+            if working.iter().all(|it| it.is_finished()) {
+                break;
+            }
+            server.hang_up();
+            server.freeze();
+            server.resume();
+            server.restart();
+        }
+    });
+    (0..THREADS).for_each(|it| nothing_is_left(&manager, &cluster, &format!("of-{it}")));
+}

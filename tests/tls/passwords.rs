@@ -1,0 +1,304 @@
+//! Passwords that are asked for.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::support::secure::answer_with;
+use crate::support::usage::{
+    DEADLINE, PATIENT_MS, TTL, addresses, blames, everything_works, in_time, nothing_is_left,
+};
+use crate::support::{Cluster, Lease, Manager, Program, Server, wait_until, wait_until_ok};
+
+const PASSWORD: &str = "s3same-0pen";
+
+/// Three servers that a user with this password may use.
+fn guarded(password: &str) -> Cluster {
+    let cluster = if cfg!(feature = "tls") { Cluster::start_tls(3) } else { Cluster::start(3) };
+    change(&cluster, password);
+    cluster
+}
+
+fn change(cluster: &Cluster, password: &str) {
+    for server in cluster.iter() {
+        let password = format!(">{password}");
+        server.must(&["ACL", "SETUSER", "locker", "reset", "on", &password, "~*", "+@all"]);
+    }
+}
+
+fn patient(cluster: &Cluster) -> Manager {
+    let manager = cluster.manager();
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    manager
+}
+
+#[test]
+fn it_is_asked_for_each_server_once_on_the_callers_thread() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let (asked, caller) = (Mutex::new(Vec::new()), thread::current().id());
+    let _asked = manager.asks(Some("locker"), |server, room| {
+        assert_eq!(thread::current().id(), caller, "another thread asks");
+        assert!(room.len() > 512 && room.iter().all(|&it| it == 0));
+        asked.lock().expect("not poisoned").push(server.to_owned());
+        answer_with(PASSWORD, room)
+    });
+    manager.connect_to_all();
+    (0..5).for_each(|_| everything_works(&manager, "r"));
+    cluster.iter().for_each(Server::hang_up);
+    manager.connect_to_all();
+    everything_works(&manager, "r");
+    let mut asked = asked.lock().expect("not poisoned").clone();
+    let mut all = addresses(&cluster);
+    asked.sort();
+    all.sort();
+    assert_eq!(asked, all);
+}
+
+#[test]
+fn it_is_asked_again_when_a_server_refused_the_last_one() {
+    let cluster = guarded("the-old");
+    let manager = patient(&cluster);
+    let (current, asked) = (Mutex::new("the-old"), AtomicU32::new(0));
+    let _asked = manager.asks(Some("locker"), |_, room| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        answer_with(*current.lock().expect("not poisoned"), room)
+    });
+    manager.connect_to_all();
+    let lease = manager.take("r", TTL);
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    for password in ["the-new", "the-newest"] {
+        let before = asked.load(Ordering::SeqCst);
+        change(&cluster, password);
+        *current.lock().expect("not poisoned") = password;
+        // The connections that are there stay.
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(asked.load(Ordering::SeqCst), before);
+        cluster.iter().for_each(Server::hang_up);
+        wait_until("it is let in again", || manager.extend(&lease, 2 * TTL) == REDLOCK_OK);
+        manager.connect_to_all();
+        assert_eq!(asked.load(Ordering::SeqCst), before + 3);
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    nothing_is_left(&manager, &cluster, "r");
+}
+
+#[test]
+fn whoever_has_no_password_is_left_alone_for_a_while_and_asked_again() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    assert_eq!(manager.set_timeouts(300, PATIENT_MS), REDLOCK_OK);
+    assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+    cluster.iter().for_each(|it| _ = it.must(&["CONFIG", "SET", "requirepass", "somebody-elses"]));
+    let (knows, asked, lease) = (AtomicBool::new(false), AtomicU32::new(0), Lease::new());
+    let _asked = manager.asks(Some("locker"), |_, room| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        knows.load(Ordering::SeqCst) && answer_with(PASSWORD, room)
+    });
+    in_time(DEADLINE, || assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE));
+    let words = ["password"];
+    assert_eq!(blames(&lease.message(), &addresses(&cluster[..2]), &words), Ok(()));
+    let so_far = asked.load(Ordering::SeqCst);
+    assert!((2..=6).contains(&so_far), "{so_far}");
+    knows.store(true, Ordering::SeqCst);
+    wait_until("it is asked again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+}
+
+#[test]
+fn a_minority_without_a_password_does_not_show() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let lacking = cluster[0].address();
+    let _asked = manager
+        .asks(Some("locker"), |server, room| server != lacking && answer_with(PASSWORD, room));
+    in_time(DEADLINE, || (0..5).for_each(|_| everything_works(&manager, "r")));
+    assert_eq!(manager.connect(0), REDLOCK_OK);
+    assert!(manager.message().contains(&lacking), "{}", manager.message());
+}
+
+/// All of the room is used, or no NUL is written, or none at all.
+#[test]
+fn answers_that_are_no_strings_are_refused_and_harm_nothing() {
+    let answers: [fn(&mut [u8]); 3] = [|room| room.fill(b'x'), |room| room.fill(0xff), |_| ()];
+    for answer in answers {
+        let cluster = guarded(PASSWORD);
+        cluster.iter().for_each(|it| _ = it.must(&["CONFIG", "SET", "requirepass", "of-others"]));
+        let manager = cluster.manager();
+        assert_eq!(manager.set_timeouts(300, 300), REDLOCK_OK);
+        assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+        let (log, lease) = (manager.log(), Lease::new());
+        let _asked = manager.asks(Some("locker"), |_, room| {
+            answer(room);
+            true
+        });
+        for _ in 0..3 {
+            assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
+            assert!(!lease.message().contains("xxx"), "{}", lease.message());
+        }
+        assert!(!log.text().contains("xxx"));
+    }
+}
+
+#[test]
+fn the_longest_password_there_is_room_for_is_good() {
+    let longest = Mutex::new(0);
+    let probe = Server::start();
+    let manager = Manager::of_urls(&[probe.url()]);
+    {
+        let _asked = manager.asks(None, |_, room| {
+            *longest.lock().expect("not poisoned") = room.len() - 1;
+            false
+        });
+        assert_eq!(manager.connect(100), REDLOCK_UNREACHABLE);
+    }
+    let password = "p".repeat(*longest.lock().expect("not poisoned"));
+    assert!(password.len() >= 512, "{}", password.len());
+    let cluster = guarded(&password);
+    let manager = patient(&cluster);
+    let _asked = manager.asks(Some("locker"), |_, room| answer_with(&password, room));
+    everything_works(&manager, "r");
+}
+
+#[test]
+fn bytes_behind_the_end_and_odd_ones_in_it_are_as_in_any_string() {
+    let odd = "a:b@c/d?e#f%25 \"'\\\u{1f512}\r\n*1\r\n";
+    let cluster = guarded(odd);
+    let manager = patient(&cluster);
+    let _asked = manager.asks(Some("locker"), |_, room| {
+        room.fill(b'x');
+        answer_with(odd, room)
+    });
+    everything_works(&manager, "r");
+}
+
+/// On another manager, and on the one that asks, where it must not wait for ever.
+#[test]
+fn whoever_is_asked_may_call_the_library() {
+    let (cluster, other) = (guarded(PASSWORD), Cluster::start(3));
+    let (manager, others) = (patient(&cluster), patient(&other));
+    assert_eq!(manager.set_timeouts(1_000, PATIENT_MS), REDLOCK_OK);
+    let is_within = AtomicBool::new(false);
+    let asked = manager.asks(Some("locker"), |_, room| {
+        everything_works(&others, "another");
+        if !is_within.swap(true, Ordering::SeqCst) {
+            let lease = Lease::new();
+            let _ = manager.try_lock("within", TTL, 0, &lease);
+            let _ = manager.is_locked("within");
+            manager.message();
+            if lease.is_held() {
+                manager.unlock(&lease);
+            }
+            assert_eq!(manager.set_retry(3, 200), REDLOCK_OK);
+            is_within.store(false, Ordering::SeqCst);
+        }
+        answer_with(PASSWORD, room)
+    });
+    let lease = Lease::new();
+    wait_until_ok("the lock is had", || match manager.try_lock("r", TTL, 0, &lease) {
+        REDLOCK_OK => Ok(()),
+        _ => Err(lease.message()),
+    });
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    drop(asked);
+    nothing_is_left(&manager, &cluster, "r");
+    nothing_is_left(&manager, &cluster, "within");
+}
+
+/// It may even set who is asked next.
+#[test]
+fn whoever_is_asked_may_put_another_in_its_place() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let asked = manager.asks(Some("locker"), |_, room| {
+        assert_eq!(manager.set_credentials(Some("locker"), Some(PASSWORD)), REDLOCK_OK);
+        answer_with("wr0ng", room)
+    });
+    let lease = Lease::new();
+    wait_until_ok("the lock is had", || match manager.try_lock("r", TTL, 0, &lease) {
+        REDLOCK_OK => Ok(()),
+        _ => Err(lease.message()),
+    });
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    drop(asked);
+}
+
+#[test]
+fn many_threads_ask_one_at_a_time_for_each_server() {
+    const THREADS: usize = 16;
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let (start, asked) = (Barrier::new(THREADS), Mutex::new(Vec::new()));
+    let under_way = cluster.iter().map(|it| (it.address(), AtomicBool::new(false)));
+    let under_way: Vec<_> = under_way.collect();
+    let _asked = manager.asks(Some("locker"), |server, room| {
+        let (_, flag) = under_way.iter().find(|(it, _)| it == server).expect("one of ours");
+        assert!(!flag.swap(true, Ordering::SeqCst), "two ask for one server at once");
+        asked.lock().expect("not poisoned").push(server.to_owned());
+        for _ in 0..1000 {
+            thread::yield_now();
+        }
+        flag.store(false, Ordering::SeqCst);
+        answer_with(PASSWORD, room)
+    });
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (manager, start) = (&manager, &start);
+            scope.spawn(move || {
+                start.wait();
+                everything_works(manager, &format!("of-{thread}"));
+            });
+        }
+    });
+    let asked = asked.lock().expect("not poisoned");
+    assert!(asked.len() <= 3, "{asked:?}");
+}
+
+#[test]
+fn a_url_with_a_password_asks_nobody() {
+    let server = Server::start();
+    server.must(&["CONFIG", "SET", "requirepass", PASSWORD]);
+    let manager = Manager::of_urls(&[format!("redis://:{PASSWORD}@{}", server.address())]);
+    let _asked = manager.asks(Some("locker"), |_, _| panic!("nobody asks"));
+    everything_works(&manager, "r");
+}
+
+#[test]
+fn a_url_with_a_user_alone_has_its_password_asked_for() {
+    let cluster = Cluster::start(3);
+    change(&cluster, PASSWORD);
+    let urls: Vec<_> =
+        cluster.iter().map(|it| format!("redis://locker@{}", it.address())).collect();
+    let manager = Manager::of_urls(&urls);
+    let _asked = manager.asks(Some("somebody-else"), |_, room| answer_with(PASSWORD, room));
+    everything_works(&manager, "r");
+}
+
+#[test]
+fn no_password_that_was_asked_for_is_told() {
+    let cluster = guarded("something-else");
+    cluster.iter().for_each(|it| _ = it.must(&["CONFIG", "SET", "requirepass", "of-others"]));
+    let manager = cluster.manager();
+    assert_eq!(manager.set_retry(1, 0), REDLOCK_OK);
+    let (log, lease) = (manager.log(), Lease::new());
+    let _asked = manager.asks(Some("locker"), |_, room| answer_with(PASSWORD, room));
+    wait_until_ok("the message tells what is wrong", || {
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_UNREACHABLE);
+        blames(&lease.message(), &addresses(&cluster[..2]), &["WRONGPASS"])
+    });
+    for text in [log.text(), lease.message(), manager.message()] {
+        assert!(!text.contains(PASSWORD), "{text}");
+    }
+}
+
+#[test]
+fn a_child_asks_for_itself() {
+    let cluster = guarded(PASSWORD);
+    let variables: Vec<_> =
+        cluster.authority_file().map(|it| ("REDLOCK_TEST_TLS_CA", it)).into_iter().collect();
+    let arguments = [vec![PASSWORD.to_owned()], cluster.urls()].concat();
+    let program = Program::compile("password_fork");
+    program.start_in(&variables, &arguments).ends_well();
+}
