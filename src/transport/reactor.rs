@@ -96,29 +96,34 @@ impl<T: Tally> Reactor<T> {
         clock::now().ms_since(now)
     }
 
-    /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
-    /// or call the library. Returns how long it took.
-    fn ask_for_passwords(&self, due: Vec<(usize, Question)>) -> i64 {
-        if due.is_empty() {
-            return 0;
-        }
+    /// Asks for the password for which that is due, and then for those of the servers that come after
+    /// it, with nothing held: who is asked may take his time, or call the library. Each question is
+    /// taken when its turn comes, so that meanwhile other threads ask the next. Returns how long it took.
+    fn ask_for_passwords(&self, first: Option<(usize, Question)>) -> i64 {
         let start = clock::now();
-        for (index, question) in due {
+        let (mut due, mut end) = (first, start);
+        while let Some((index, question)) = due {
             let began = clock::now();
             let password = question.ask();
-            let now = clock::now();
-            self.helm.visit(|calls| {
-                calls.servers[index].handle_password(password, began, now, &mut calls.news);
-                calls.deliver(now);
+            end = clock::now();
+            due = self.helm.visit(|calls| {
+                calls.servers[index].handle_password(password, began, end, &mut calls.news);
+                calls.deliver(end);
+                next_question(calls, index + 1, end)
             });
         }
-        clock::now().ms_since(start)
+        end.ms_since(start)
     }
 }
 
-fn questions<T: Tally>(calls: &mut Calls<T>, now: Moment) -> Vec<(usize, Question)> {
-    let due = calls.servers.iter_mut().map(|it| it.question(now)).enumerate();
-    due.filter_map(|(index, it)| Some((index, it?))).collect()
+/// The first password that is to be asked for, of this server or one that comes after it.
+fn next_question<T: Tally>(
+    calls: &mut Calls<T>,
+    first: usize,
+    now: Moment,
+) -> Option<(usize, Question)> {
+    let mut servers = calls.servers.iter_mut().enumerate().skip(first);
+    servers.find_map(|(index, it)| Some((index, it.question(now)?)))
 }
 
 impl<T: Tally> Reactor<T> {
@@ -156,7 +161,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
             });
             calls.deliver(now);
             calls.news.health.note(up, now);
-            (up, questions(calls, now))
+            (up, next_question(calls, 0, now))
         });
         // Nobody else would: what connects in the background cannot ask.
         self.ask_for_passwords(due);
@@ -164,7 +169,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     }
 
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T {
-        let due = self.helm.visit(|calls| questions(calls, clock::now()));
+        let due = self.helm.visit(|calls| next_question(calls, 0, clock::now()));
         let asked_ms = self.ask_for_passwords(due) + self.look_up_names(enough);
         let until = patience.until.plus_ms(asked_ms);
         let now = clock::now();

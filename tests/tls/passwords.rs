@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
@@ -254,6 +255,36 @@ fn many_threads_ask_one_at_a_time_for_each_server() {
     });
     let asked = asked.lock().expect("not poisoned");
     assert!(asked.len() <= 3, "{asked:?}");
+}
+
+/// The others do not wait for an answer that they can do without.
+#[test]
+fn whoever_takes_long_to_answer_for_one_server_is_in_nobodys_way() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let slow = cluster[0].address();
+    let [is_asked, may_answer] = [false; 2].map(AtomicBool::new);
+    let _asked = manager.asks(Some("locker"), |server, room| {
+        if server == slow {
+            is_asked.store(true, Ordering::SeqCst);
+            let start = Instant::now();
+            while !may_answer.load(Ordering::SeqCst) && start.elapsed() < DEADLINE {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        answer_with(PASSWORD, room)
+    });
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| manager.connect_to_all());
+        wait_until("it is asked", || is_asked.load(Ordering::SeqCst));
+        let lease = Lease::new();
+        let status = manager.lock("r", TTL, &lease);
+        assert!(!may_answer.load(Ordering::SeqCst) && !waiting.is_finished());
+        may_answer.store(true, Ordering::SeqCst);
+        assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    });
+    nothing_is_left(&manager, &cluster, "r");
 }
 
 #[test]
