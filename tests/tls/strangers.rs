@@ -9,7 +9,9 @@ use crate::rig::{Peer, are_refused, contains, manager_of};
 use crate::support::usage::{
     DEADLINE, PATIENT_MS, TTL, addresses, blames, everything_works, in_time,
 };
-use crate::support::{Authority, Cluster, Fake, Lease, Manager, Proxy, Server, Way, wait_until_ok};
+use crate::support::{
+    Authority, Cluster, Fake, Lease, Manager, Proxy, Server, Way, wait_until, wait_until_ok,
+};
 
 /// What is said of those who say nothing.
 const SILENT: [&str; 2] = ["said nothing", "no connection within"];
@@ -120,6 +122,18 @@ fn whoever_stalls_in_the_handshake_is_refused() {
         };
         refuses(stalling, &SILENT);
     }
+}
+
+#[test]
+fn whoever_stalls_in_the_handshake_is_connected_to_anew() {
+    let silent = Fake::silent();
+    let url = format!("rediss://{}", silent.address());
+    let manager = manager_of(&Authority::new(), &[url]);
+    assert_eq!(manager.set_timeouts(100, 100), REDLOCK_OK);
+    wait_until("it is given up, and tried again", || {
+        assert_eq!(manager.try_lock("r", TTL, 0, &Lease::new()), REDLOCK_UNREACHABLE);
+        silent.connections() > 1
+    });
 }
 
 #[test]
