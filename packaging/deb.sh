@@ -69,7 +69,7 @@ stage() {
 
 press_manual() {
     find "$dev/usr/share/man" -type f -exec gzip -9n {} +
-    for page in $(find "$dev/usr/share/man" -type l); do
+    find "$dev/usr/share/man" -type l | while read -r page; do
         ln -s "$(readlink "$page").gz" "$page.gz"
         rm "$page"
     done
@@ -137,7 +137,6 @@ licences() {
 
 # Usage: pack TREE CONTROL NAME
 pack() {
-    find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
     (cd "$1" && find . -path ./DEBIAN -prune -o -type f -print | LC_ALL=C sort | sed 's|^\./||' \
         | xargs md5sum > "$scratch/md5sums")
     # As Debian counts: files in whole KiB, and one for whatever else there is.

@@ -36,6 +36,7 @@ main() {
 
 # From the root, and the shortest way. What begins with ~ was meant for a shell that left it alone.
 absolute() {
+    # shellcheck disable=SC2088
     case $2 in
     /*) printf '%s/' "$2" ;;
     '~' | '~/'*) printf '%s%s/' "$HOME" "${2#?}" ;;
@@ -126,13 +127,14 @@ take_out() {
     echo "redlock $version is removed from $to_lib, $to_include and $to_man"
 }
 
-# Directories that others may use stay, unless nobody does. Those that every system has stay anyway.
+# Directories that others may use stay, unless nobody does. Those that a system has from the first day
+# stay anyway.
 take_out_directories() {
     for directory in "$to_include/redlock-cpp" "$to_lib/pkgconfig" "$to_lib/cmake/redlock" "$to_lib/cmake" \
         "$to_share/cmake/redlock" "$to_share/cmake" "$to_man/man3" "$to_man/man7"; do
         rmdir "$directory" 2>/dev/null || true
     done
-    case $prefix in
+    case ${DESTDIR:-}$prefix in
     / | /usr | /usr/local) return 0 ;;
     esac
     for directory in "$to_lib" "$to_include" "$to_man" "$to_share"; do

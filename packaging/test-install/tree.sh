@@ -91,7 +91,7 @@ check_staged_multiarch() {
     ! grep -rq "$scratch" "$scratch/stage" || fail "something names DESTDIR"
     check_shared_program "$tree/lib/x86_64-linux-gnu"
     uninstall_from DESTDIR="$scratch/stage" PREFIX=/opt/redlock LIBDIR=lib/x86_64-linux-gnu
-    left=$(listing "$scratch/stage")
+    left=$(find "$tree" -mindepth 1)
     [ -z "$left" ] || fail "uninstall leaves: $left"
 }
 
