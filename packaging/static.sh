@@ -6,7 +6,8 @@
 # another Rust. Here it becomes one object with what can be reached from the functions of redlock.h, and
 # with no names but theirs. Where the tools for that are missing it stays larger, and says so.
 #
-# Environment: LD, OBJCOPY, AR, NM and STRIP, for another target than this machine.
+# Environment: LD, OBJCOPY, AR, NM and STRIP, for another target than this machine. Each may have options.
+# shellcheck disable=SC2086
 set -eu
 
 from=$1 to=$2
@@ -21,7 +22,7 @@ main() {
     if ! make_one_object 2> "$scratch/said"; then
         echo "static.sh: libredlock.a is larger than it need be: $(head -n 1 "$scratch/said")" >&2
         cp "$from" "$to"
-        "$STRIP" -S "$to" 2> /dev/null || true
+        $STRIP -S "$to" 2> /dev/null || true
     fi
     chmod 644 "$to"
 }
@@ -31,13 +32,13 @@ make_one_object() {
     [ "$(uname -s)" != Darwin ] || { echo 'only GNU tools can do it' >&2; return 1; }
     sed -n 's/^[a-zA-Z].*[ *]\(RedLock[A-Za-z]*_[A-Za-z]*\)(.*/\1/p' "$here/../include/redlock.h" > "$scratch/names"
     # shellcheck disable=SC2046
-    "$LD" -r --gc-sections --force-group-allocation $(sed 's/^/-u /' "$scratch/names") \
+    $LD -r --gc-sections --force-group-allocation $(sed 's/^/-u /' "$scratch/names") \
         -o "$scratch/redlock.o" "$from" \
-        && "$OBJCOPY" --strip-debug -R .llvmbc -R .llvmcmd -R .comment \
+        && $OBJCOPY --strip-debug -R .llvmbc -R .llvmcmd -R .comment \
             --keep-global-symbols="$scratch/names" "$scratch/redlock.o" \
-        && "$STRIP" --strip-unneeded "$scratch/redlock.o" \
-        && [ "$("$NM" -g --defined-only "$scratch/redlock.o" | wc -l)" = "$(wc -l < "$scratch/names")" ] \
-        && "$AR" rcsD "$to" "$scratch/redlock.o"
+        && $STRIP --strip-unneeded "$scratch/redlock.o" \
+        && [ "$($NM -g --defined-only "$scratch/redlock.o" | wc -l)" = "$(wc -l < "$scratch/names")" ] \
+        && $AR rcsD "$to" "$scratch/redlock.o"
 }
 
 main
