@@ -425,7 +425,7 @@ RedLockStatus RedLock_SetCredentials(RedLock *rl, const char *user, const char *
  *                          user.
  * @param password_variable the name of the variable that holds the password.
  * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty;
- *         REDLOCK_FORKED. The message names the variable, and never what it holds.
+ *         REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
  */
 RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
                                             const char *user_variable,
