@@ -128,8 +128,9 @@ fn the_systems_own_are_trusted_where_no_file_is_named() {
     let (ours, others) = (cluster.authority_file().expect("one"), Authority::new());
     let program = Program::compile("tls_status");
     let says = |file: &str| {
-        let variable = [("SSL_CERT_FILE", file.to_owned())];
-        let mut running = program.start_in(&variable, &cluster.urls());
+        let nowhere = others.file() + ".d";
+        let variables = [("SSL_CERT_FILE", file.to_owned()), ("SSL_CERT_DIR", nowhere)];
+        let mut running = program.start_in(&variables, &cluster.urls());
         let said = running.hears_a_word();
         running.ends_well();
         said

@@ -13,6 +13,7 @@ const PATH_MAX: usize = 1024;
 pub(super) fn of_file(argument: &str, path: &[u8], what: &str) -> Error {
     let is_path = path.len() <= PATH_MAX && !path.iter().any(u8::is_ascii_control);
     Error::invalid(match is_path {
+        true if path.is_empty() => format!("{argument} is empty"),
         true => format!("{argument} {}: {what}", String::from_utf8_lossy(path)),
         false => format!("{argument} is not the path of a file"),
     })
