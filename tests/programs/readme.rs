@@ -84,13 +84,30 @@ fn the_ruby_lines_run() {
     took_locks_and_gave_them_back(&cluster);
 }
 
-/// The first block of the README in a language, with the ports of these servers.
-fn shown(language: &str, cluster: &Cluster) -> String {
+#[test]
+fn the_lines_about_tls_compile() {
+    let workshop = Workshop::new();
+    let lines = blocks("c").swap_remove(1);
+    let text = format!(
+        "#include <redlock.h>\nvoid configure(RedLock *rl);\nvoid configure(RedLock *rl) {{\n{lines}}}\n"
+    );
+    let source = workshop.write("tls.c", &text);
+    for compiler in compilers::c(&["c99"]) {
+        assert_eq!(workshop.check(compiler, &source, &[]), Ok(()));
+    }
+}
+
+/// The blocks of the README in a language.
+fn blocks(language: &str) -> Vec<String> {
     let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");
     let fence = format!("\n```{language}\n");
-    let (_, after) = readme.split_once(&fence).expect("the README shows the language");
-    let (block, _) = after.split_once("\n```").expect("the block ends");
-    let mut block = format!("{block}\n");
+    let block = |after: &str| format!("{}\n", after.split_once("\n```").expect("the block ends").0);
+    readme.split(&fence).skip(1).map(block).collect()
+}
+
+/// The first block in a language, with the ports of these servers.
+fn shown(language: &str, cluster: &Cluster) -> String {
+    let mut block = blocks(language).swap_remove(0);
     for (port, server) in PORTS.iter().zip(cluster.iter()) {
         assert_eq!(block.matches(port).count(), 1, "port {port} in:\n{block}");
         block = block.replace(port, &server.port().to_string());

@@ -55,6 +55,12 @@ fn admit(server: &Server, user: &str, password: &str, rights: &[&str]) {
 }
 
 #[test]
+fn the_readme_names_the_rights_that_it_takes() {
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains(&format!("`{}`", RIGHTS.join(" "))));
+}
+
+#[test]
 fn a_user_with_no_more_rights_than_it_takes_can_do_everything() {
     for cluster in clusters() {
         cluster.iter().for_each(|it| admit(it, "locker", PASSWORD, RIGHTS));
