@@ -80,6 +80,17 @@ lay_down() {
     lay_down_manual
     tell_the_dynamic_linker
     echo "redlock $version is installed in $to_lib, $to_include and $to_man"
+    say_what_is_to_be_told
+}
+
+# Where pkg-config does not look by itself, the dynamic linker may not do so either.
+say_what_is_to_be_told() {
+    [ -z "${DESTDIR:-}" ] || return 0
+    looks=$(pkg-config --variable pc_path pkg-config 2>/dev/null) || return 0
+    case :$looks:${PKG_CONFIG_PATH:-}: in
+    *":$libdir/pkgconfig:"*) ;;
+    *) echo "for pkg-config: PKG_CONFIG_PATH=$libdir/pkgconfig, and for programs: LD_LIBRARY_PATH=$libdir" ;;
+    esac
 }
 
 give_up() {
