@@ -51,6 +51,11 @@ fn of_certificate(error: &CertificateError) -> String {
             "its certificate is for another name"
         }
         C::BadSignature => "its certificate was not signed by whom it says",
+        C::UnsupportedSignatureAlgorithmContext { .. }
+        | C::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its certificate was signed in a way that is not understood here, or by an authority that \
+             only has the name of one that is trusted"
+        }
         C::BadEncoding => "the certificate cannot be read",
         C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
             "its certificate is not one for servers"
