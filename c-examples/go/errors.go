@@ -10,6 +10,7 @@ import "errors"
 // Status says in one word why a call did not succeed. Compare with errors.Is(err, ErrTaken).
 type Status int32
 
+// What the servers, or the library, may say instead of granting a lock.
 const (
 	ErrTaken           Status = C.REDLOCK_TAKEN            // somebody else holds it
 	ErrUnreachable     Status = C.REDLOCK_UNREACHABLE      // too few servers answered in time
@@ -29,20 +30,25 @@ func (s Status) Error() string {
 	return C.GoString(C.RedLockStatus_Name(C.int32_t(s)))
 }
 
-// Retriable tells whether the same call may succeed a little later.
+// Retriable tells whether the same call may succeed a little later without anything being changed.
 func (s Status) Retriable() bool {
 	return bool(C.RedLockStatus_IsRetriable(C.int32_t(s)))
 }
 
-// Error is a call that did not succeed.
+// Error is a call that did not succeed. Every error of this package is one, but for ErrClosed and
+// what a context says that ended before anything was heard of the lock.
 type Error struct {
 	Status  Status
 	Message string // for a person: what each server answered, with the votes counted
 	cause   error  // ctx.Err(), where that ended the waiting
 }
 
+// Error is the message. It names servers, and holds no token and no password.
 func (e *Error) Error() string {
 	text := "redlock: " + e.Message
+	if e.Message == "" {
+		text += e.Status.Error()
+	}
 	if e.cause != nil {
 		text += ": " + e.cause.Error()
 	}
@@ -54,7 +60,20 @@ func (e *Error) Is(target error) bool {
 	return target == e.Status
 }
 
+// As makes errors.As work with a Status.
+func (e *Error) As(target any) bool {
+	status, ok := target.(*Status)
+	if ok {
+		*status = e.Status
+	}
+	return ok
+}
+
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) work.
 func (e *Error) Unwrap() error {
 	return e.cause
+}
+
+func invalid(message string) error {
+	return &Error{Status: ErrInvalidArgument, Message: message}
 }

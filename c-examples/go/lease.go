@@ -6,100 +6,179 @@ package redlock
 import "C"
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Lease is one lock. It ends by itself when its time is over, so look at Remaining, or Confirm,
-// before a step that must not happen without it. Goroutines may share it.
+// Lease is one lock, which Manager.Lock and Manager.TryLock return. It ends by itself when its time
+// is over, so look at Remaining, or Confirm, before a step that must not happen without it.
+// Goroutines may share it.
 //
-// A Lease that is forgotten while it holds stays locked on the servers until it expires.
+// A Lease that is forgotten while it holds stays locked on the servers until it expires: freeing
+// its memory, which the collector does, releases nothing.
 type Lease struct {
-	manager *Manager
-	mu      sync.Mutex // a call and the reading of its words belong together
-	handle  *C.RedLockLease
+	manager  *Manager
+	resource string
+	hold     *hold
+	calls    sync.Mutex // one call at a time, which may take as long as the servers do
+	mu       sync.Mutex // guards the handle, for moments
+	handle   *C.RedLockLease
+	counts   bool // the Manager is kept for it
 }
 
-// handover makes what was written before an Unlock visible after the Lock that follows it. The
+// order makes what was written before an Unlock visible after the Lock that follows it. The
 // servers order the two, but Go's memory model, and its race detector, know nothing of servers.
-var handover atomic.Int64
+var order atomic.Int64
 
-// Extend gives the lock a new TTL, counted from now. ErrLost: it had ended. ErrUnreachable: too
-// few servers answered, and what was valid stays valid until its old end.
+// Extend gives the lock a new TTL, counted from now; one that is shorter than what is left shortens
+// nothing. ErrLost: it had ended. ErrUnreachable: too few servers answered, and what was valid
+// stays valid until its old end.
 func (l *Lease) Extend(ttl time.Duration) error {
-	return l.call(func(rl *C.RedLock) C.RedLockStatus { return C.RedLock_Extend(rl, l.handle, ms(ttl)) })
+	err := l.call(func() C.RedLockStatus {
+		return C.RedLock_Extend(l.manager.handle, l.handle, ms(ttl))
+	})
+	switch status(err) {
+	case 0:
+		l.manager.lines.extended(l.hold, l.Remaining())
+	case ErrLost:
+		l.letGo()
+	}
+	return err
 }
 
-// Confirm asks the servers whether the lock is still ours, for at least so long.
+// Confirm asks the servers whether the lock is still ours, for at least so long. ErrLost: it is
+// not. ErrUnreachable: too few servers answered. It changes nothing.
 func (l *Lease) Confirm(least time.Duration) error {
-	return l.call(func(rl *C.RedLock) C.RedLockStatus { return C.RedLock_Confirm(rl, l.handle, ms(least)) })
+	return l.call(func() C.RedLockStatus {
+		return C.RedLock_Confirm(l.manager.handle, l.handle, ms(least))
+	})
 }
 
-// Unlock releases the lock. ErrLost: it had already ended, and nothing of anybody else's was
-// touched. ErrUnreachable: some servers could not be told; the lock expires there.
+// Unlock releases the lock. ErrLost: it had already ended, or was released before; nothing of
+// anybody else's was touched. ErrUnreachable: some servers could not be told; the lock expires
+// there, and calling again is allowed.
+//
+// It takes no context: a lock has to be released most of all when the work was cancelled. It takes
+// one round trip, and no longer than the reply timeout where servers do not answer. To call it
+// again after it succeeded does no harm, so it can be deferred as well.
 func (l *Lease) Unlock() error {
-	return l.call(l.unlock)
+	err := l.call(func() C.RedLockStatus {
+		l.letGo()
+		order.Add(1)
+		return C.RedLock_Unlock(l.manager.handle, l.handle)
+	})
+	l.letGo() // once more: who was woken may have come too early
+	if status(err) != ErrUnreachable {
+		l.finish()
+	}
+	return err
 }
 
 // Remaining is how long the lock is valid from now on, 0 when it is not. No I/O.
 func (l *Lease) Remaining() time.Duration {
-	defer runtime.KeepAlive(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return time.Duration(C.RedLockLease_RemainingMs(l.handle)) * time.Millisecond
 }
 
 // Held tells whether the lock is held and valid now, by this machine's clock. No I/O.
 func (l *Lease) Held() bool {
-	defer runtime.KeepAlive(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return bool(C.RedLockLease_IsHeld(l.handle))
 }
 
-func newLease(m *Manager) *Lease {
-	l := &Lease{manager: m, handle: C.RedLockLease_New()}
-	runtime.SetFinalizer(l, (*Lease).free)
-	return l
+// Resource is what was locked.
+func (l *Lease) Resource() string {
+	return l.resource
 }
 
-func (l *Lease) attempt(rl *C.RedLock, name *C.char, ttl time.Duration) error {
-	err := l.check(rl, func(rl *C.RedLock) C.RedLockStatus {
-		return C.RedLock_TryLock(rl, name, ms(ttl), 0, l.handle)
-	})
-	handover.Add(1)
-	if err != nil {
-		l.free() // now rather than when the collector comes: there may be many attempts
+// newLease makes a Lease that holds nothing yet, and nothing of the Manager either.
+func (m *Manager) newLease(resource string) (*Lease, error) {
+	l := &Lease{manager: m, resource: resource, hold: &hold{}, handle: C.RedLockLease_New()}
+	if l.handle == nil {
+		return nil, &Error{Status: ErrInternal, Message: "no lease could be made"}
 	}
-	return err
+	runtime.SetFinalizer(l, (*Lease).finish)
+	return l, nil
 }
 
-func (l *Lease) unlock(rl *C.RedLock) C.RedLockStatus {
-	handover.Add(1)
-	return C.RedLock_Unlock(rl, l.handle)
-}
-
-func (l *Lease) call(f func(*C.RedLock) C.RedLockStatus) error {
-	rl, err := l.manager.begin()
-	if err != nil {
+// acquire is called once, by a goroutine that has begun a call on the Manager.
+func (l *Lease) acquire(ttl, patience time.Duration) error {
+	name := C.CString(l.resource)
+	defer freeText(name)
+	status := C.RedLock_TryLock(l.manager.handle, name, ms(ttl), ms(patience), l.handle)
+	if err := l.check(status); err != nil {
+		l.finish() // now rather than when the collector comes: there may be many attempts
 		return err
 	}
-	defer l.manager.end()
-	return l.check(rl, f)
+	order.Add(1)
+	l.manager.keep()
+	l.counts = true
+	l.manager.lines.granted(l.resource, l.hold, l.Remaining())
+	return nil
 }
 
-// check makes a call and reads its words. That the goroutine may be on another thread by then
-// does no harm: the words are kept in the lease.
-func (l *Lease) check(rl *C.RedLock, f func(*C.RedLock) C.RedLockStatus) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	status := f(rl)
+// undo releases what was taken for a caller that is gone, in the slot in which it was taken.
+func (l *Lease) undo() {
+	C.RedLock_Unlock(l.manager.handle, l.handle)
+	l.letGo()
+	l.finish()
+}
+
+// call makes a call for the holder. Those on one lease wait for each other before they take a slot.
+func (l *Lease) call(f func() C.RedLockStatus) error {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	if l.handle == nil {
+		return &Error{Status: ErrLost, Message: "the lock was released before"}
+	}
+	// Neither of the two can end the waiting.
+	_ = l.manager.holding.take(context.Background(), nil, allHolding)
+	defer l.manager.holding.give(allHolding)
+	return l.check(f())
+}
+
+// letGo has the next in line ask. The zero Lease has none.
+func (l *Lease) letGo() {
+	if l.manager != nil {
+		l.manager.lines.letGo(l.resource, l.hold)
+	}
+}
+
+// check reads the words of a call. That the goroutine may be on another thread by now does no harm:
+// they are kept in the lease.
+func (l *Lease) check(status C.RedLockStatus) error {
 	if status == C.REDLOCK_OK {
 		return nil
 	}
 	return &Error{Status: Status(status), Message: C.GoString(C.RedLockLease_ErrorMessage(l.handle))}
 }
 
-// free is also the finalizer: RedLockLease_Free does no I/O.
-func (l *Lease) free() {
+// finish gives back what a Lease has. It is also the finalizer, and does no I/O.
+func (l *Lease) finish() {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	if l.handle == nil {
+		return
+	}
+	runtime.SetFinalizer(l, nil)
+	l.mu.Lock()
 	C.RedLockLease_Free(l.handle)
 	l.handle = nil
+	l.mu.Unlock()
+	if l.counts {
+		l.manager.drop()
+	}
+}
+
+// status is that of an error of this package, and 0 of none.
+func status(err error) Status {
+	if e, ok := err.(*Error); ok {
+		return e.Status
+	}
+	return 0
 }

@@ -1,7 +1,10 @@
 package tests
 
 import (
+	"context"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -12,15 +15,56 @@ import (
 func TestClosedManager(t *testing.T) {
 	m, other, name := impatient(t), impatient(t), resource(t)
 	lease := mustLock(t, m, name, 30*time.Second)
+	forgotten := mustLock(t, m, resource(t), 30*time.Second)
 	m.Close()
 	m.Close()
 	_, err := m.Lock(within(t, time.Second), name, time.Second)
 	mustBe(t, err, redlock.ErrClosed)
-	_, err = m.IsLocked(name)
+	_, err = m.TryLock(context.Background(), name, time.Second)
 	mustBe(t, err, redlock.ErrClosed)
-	mustBe(t, lease.Unlock(), redlock.ErrClosed)
+	_, err = m.IsLocked(context.Background(), name)
+	mustBe(t, err, redlock.ErrClosed)
+	mustBe(t, m.Connect(context.Background()), redlock.ErrClosed)
 	if !lease.Held() || !isLocked(t, other, name) {
 		t.Fatal("Close released a lock")
+	}
+
+	// Its holder may go on, and ends it.
+	must(t, lease.Extend(time.Minute))
+	must(t, lease.Confirm(40*time.Second))
+	mustUnlock(t, lease)
+	mustBe(t, lease.Unlock(), redlock.ErrLost)
+	if isLocked(t, other, name) || !forgotten.Held() {
+		t.Fatal("not the lock that was to be released")
+	}
+	mustUnlock(t, forgotten)
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(entries)
+}
+
+// The connections go with the Manager, or with the last lock if that is released later; neither
+// waits for the collector.
+func TestConnectionsAreClosed(t *testing.T) {
+	must(t, tryOnce(impatient(t), resource(t))) // what Go itself keeps open is there
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	before := descriptors(t)
+	for round := 0; round < 10; round++ {
+		m := impatient(t)
+		must(t, m.Connect(context.Background()))
+		mustUnlock(t, mustLock(t, m, resource(t), time.Minute))
+		late := mustLock(t, m, resource(t), time.Minute)
+		_, err := m.TryLock(context.Background(), late.Resource(), time.Minute)
+		mustBe(t, err, redlock.ErrTaken)
+		m.Close()
+		mustUnlock(t, late)
+		if n := descriptors(t); n > before {
+			t.Fatalf("%d descriptors, and %d before", n, before)
+		}
 	}
 }
 

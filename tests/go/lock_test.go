@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -132,29 +131,24 @@ func TestOneLeaseManyGoroutines(t *testing.T) {
 	mustUnlock(t, lease)
 }
 
-func TestInvalidArguments(t *testing.T) {
+// What is looked at without a lock on the lease's calls may go at any moment.
+func TestLookingOnWhileItIsUnlocked(t *testing.T) {
 	m := impatient(t)
-	for _, bad := range []struct {
-		name string
-		ttl  time.Duration
-	}{
-		{"", time.Second}, {strings.Repeat("x", 65537), time.Second}, {"go:ttl", 0},
-		{"go:ttl", -time.Second}, {"go:ttl", time.Millisecond}, {"go\x00nul", time.Second},
-	} {
-		_, err := m.Lock(within(t, 20*time.Second), bad.name, bad.ttl)
-		mustBe(t, err, redlock.ErrInvalidArgument)
-		if e := err.(*redlock.Error); e.Message == "" || e.Status != redlock.ErrInvalidArgument {
-			t.Fatalf("poor error: %#v", e)
+	for round := 0; round < 50; round++ {
+		lease := mustLock(t, m, resource(t), time.Minute)
+		var all, started sync.WaitGroup
+		for i := 0; i < 4; i++ {
+			all.Add(1)
+			started.Add(1)
+			go func() {
+				defer all.Done()
+				started.Done()
+				for lease.Held() && lease.Remaining() > 0 {
+				}
+			}()
 		}
+		started.Wait()
+		mustUnlock(t, lease)
+		all.Wait()
 	}
-	for _, bad := range []string{"", "host:0", "host:65536", "http://host", "a\x00b:1"} {
-		_, err := redlock.New(bad)
-		mustBe(t, err, redlock.ErrInvalidArgument)
-	}
-	_, err := redlock.New()
-	mustBe(t, err, redlock.ErrNoServers)
-	_, err = redlock.NewWithOptions(redlock.Options{ClockDriftFactor: 1}, servers...)
-	mustBe(t, err, redlock.ErrInvalidArgument)
-	_, err = redlock.NewWithOptions(redlock.Options{RetryDelay: -1}, servers...)
-	mustBe(t, err, redlock.ErrInvalidArgument)
 }

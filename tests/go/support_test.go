@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -70,20 +71,35 @@ func mustLock(t *testing.T, m *redlock.Manager, name string, ttl time.Duration) 
 	return lease
 }
 
-func mustUnlock(t *testing.T, lease *redlock.Lease) {
+func must(t *testing.T, err error) {
 	t.Helper()
-	if err := lease.Unlock(); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
+func mustUnlock(t *testing.T, lease *redlock.Lease) {
+	t.Helper()
+	must(t, lease.Unlock())
+}
+
 func mustBe(t *testing.T, err error, wanted ...error) {
+	t.Helper()
+	if !mustFailWith(t, err, wanted...) {
+		t.FailNow()
+	}
+}
+
+// mustFailWith is for goroutines other than that of the test.
+func mustFailWith(t *testing.T, err error, wanted ...error) bool {
 	t.Helper()
 	for _, w := range wanted {
 		if !errors.Is(err, w) {
-			t.Fatalf("wanted %v, got %v", w, err)
+			t.Errorf("wanted %v, got %v", w, err)
+			return false
 		}
 	}
+	return true
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -97,11 +113,36 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 func isLocked(t *testing.T, m *redlock.Manager, name string) bool {
 	t.Helper()
-	locked, err := m.IsLocked(name)
+	locked, err := m.IsLocked(context.Background(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return locked
+}
+
+// ask sends a server one line and returns the first of its answer.
+func ask(t *testing.T, server, line string) string {
+	t.Helper()
+	connection, err := net.Dial("tcp", server)
+	must(t, err)
+	defer connection.Close()
+	must(t, connection.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = fmt.Fprintf(connection, "%s\r\n", line)
+	must(t, err)
+	answer, err := bufio.NewReader(connection).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(answer)
+}
+
+// answering are those of the servers that do: a minority may be named to be frozen or killed.
+func answering(t *testing.T) (up []string) {
+	t.Helper()
+	for _, server := range servers {
+		if server != os.Getenv("REDLOCK_TEST_DOWN") {
+			up = append(up, server)
+		}
+	}
+	return up
 }
 
 // gate stands between a client and a server, and keeps the replies back while it is shut.
@@ -124,6 +165,22 @@ func newGate(t *testing.T, server string) *gate {
 	t.Cleanup(func() { listener.Close(); g.set(false) })
 	go g.serve()
 	return g
+}
+
+// newGates has one before each server.
+func newGates(t *testing.T) (gates []*gate, addresses []string) {
+	t.Helper()
+	for _, server := range servers {
+		g := newGate(t, server)
+		gates, addresses = append(gates, g), append(addresses, g.address())
+	}
+	return gates, addresses
+}
+
+func setAll(gates []*gate, shut bool) {
+	for _, g := range gates {
+		g.set(shut)
+	}
 }
 
 func (g *gate) address() string { return g.listener.Addr().String() }

@@ -21,23 +21,35 @@ func TestDeadlineEndsTheWaiting(t *testing.T) {
 	mustUnlock(t, lease)
 }
 
+// One in the midst of a line is told by nothing but its context.
 func TestCancelEndsTheWaiting(t *testing.T) {
-	// A pause of a day: what ends the waiting is the context alone.
 	m, name := newManager(t, redlock.Options{RetryDelay: 24 * time.Hour}, servers...), resource(t)
 	lease := mustLock(t, m, name, 60*time.Second)
-	ctx, cancel := context.WithCancel(context.Background())
-	result := make(chan error)
-	go func() {
-		_, err := m.Lock(ctx, name, time.Second)
-		result <- err
-	}()
-	select {
-	case err := <-result:
-		t.Fatal("did not wait: ", err)
-	case <-time.After(200 * time.Millisecond):
+	var cancels []context.CancelFunc
+	var results []chan error
+	for i := 0; i < 3; i++ {
+		ctx, cancel := context.WithCancel(context.Background())
+		result := make(chan error, 1)
+		go func() {
+			_, err := m.Lock(ctx, name, time.Second)
+			result <- err
+		}()
+		cancels, results = append(cancels, cancel), append(results, result)
 	}
-	cancel()
-	mustBe(t, <-result, context.Canceled)
+	for _, i := range []int{1, 2, 0} {
+		select {
+		case err := <-results[i]:
+			t.Fatal("did not wait: ", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		cancels[i]()
+		select {
+		case err := <-results[i]:
+			mustBe(t, err, context.Canceled)
+		case <-time.After(20 * time.Second):
+			t.Fatal("waits although it was cancelled")
+		}
+	}
 	mustUnlock(t, lease)
 }
 
@@ -73,18 +85,11 @@ func TestContextThatIsOver(t *testing.T) {
 
 // The servers grant, their replies are kept back, and the caller gives up in between.
 func TestCancelledAttemptLeavesNothingLocked(t *testing.T) {
-	var gates []*gate
-	var addresses []string
-	for _, server := range servers {
-		g := newGate(t, server)
-		gates, addresses = append(gates, g), append(addresses, g.address())
-	}
+	gates, addresses := newGates(t)
 	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
 	m, direct, name := newManager(t, patient, addresses...), impatient(t), resource(t)
 	mustUnlock(t, mustLock(t, m, resource(t), time.Second)) // the connections are up
-	for _, g := range gates {
-		g.set(true)
-	}
+	setAll(gates, true)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error)
@@ -95,10 +100,15 @@ func TestCancelledAttemptLeavesNothingLocked(t *testing.T) {
 	eventually(t, "the servers grant", func() bool { return isLocked(t, direct, name) })
 	cancel()
 	mustBe(t, <-result, context.Canceled)
-	m.Close() // must not take the connections from the attempt that is still under way
-	for _, g := range gates {
-		g.set(false)
+	closed := make(chan struct{})
+	go func() { m.Close(); close(closed) }()
+	select {
+	case <-closed:
+		t.Fatal("Close took the connections from an attempt that is still under way")
+	case <-time.After(100 * time.Millisecond):
 	}
+	setAll(gates, false)
+	<-closed
 	eventually(t, "what was granted is released", func() bool { return !isLocked(t, direct, name) })
 }
 
@@ -116,12 +126,13 @@ func listeners(t *testing.T, n int) (addresses []string) {
 }
 
 func TestContextEndsAnAttemptOnSilentServers(t *testing.T) {
-	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
+	const patience = 10 * time.Second
+	patient := redlock.Options{ConnectTimeout: patience, ReplyTimeout: patience}
 	m := newManager(t, patient, listeners(t, 3)...)
 	start := time.Now()
 	_, err := m.Lock(within(t, 100*time.Millisecond), resource(t), time.Second)
 	mustBe(t, err, context.DeadlineExceeded)
-	if waited := time.Since(start); waited > 20*time.Second {
+	if waited := time.Since(start); waited > patience*3/4 {
 		t.Fatalf("the context had to wait %v for the servers", waited)
 	}
 }
@@ -131,7 +142,7 @@ func TestTooFewServersAreUnreachable(t *testing.T) {
 	m := newManager(t, brief, listeners(t, 3)...)
 	_, err := m.TryLock(context.Background(), resource(t), 10*time.Second)
 	mustBe(t, err, redlock.ErrUnreachable)
-	_, err = m.IsLocked(resource(t))
+	_, err = m.IsLocked(context.Background(), resource(t))
 	mustBe(t, err, redlock.ErrUnreachable)
 	_, err = m.Lock(within(t, 500*time.Millisecond), resource(t), 10*time.Second)
 	mustBe(t, err, redlock.ErrUnreachable, context.DeadlineExceeded)

@@ -1,34 +1,175 @@
 //! Go.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use crate::support::Cluster;
-use crate::workshop::Workshop;
+use crate::support::tls::Authority;
+use crate::support::{Cluster, Server};
+use crate::workshop::{Run, Workshop};
 use crate::{address_list, addresses, library};
 
+/// What has to go as well while one of the servers is silent or gone.
+const WITH_TWO_OF_THREE: &str =
+    "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel";
+
+/// Servers over TLS that want certificates of their clients.
+struct Secure {
+    authority: Arc<Authority>,
+    servers: Vec<Server>,
+}
+
+impl Secure {
+    fn start() -> Self {
+        let authority = Arc::new(Authority::new());
+        let start = |_| {
+            let demanding = ["--tls-auth-clients", "yes"];
+            Server::start_tls(&authority, &authority.server(), &demanding)
+        };
+        let servers = (0..3).map(start).collect();
+        Self { authority, servers }
+    }
+
+    /// As the tests take them: files, and then servers.
+    fn list(&self) -> String {
+        let client = self.authority.client();
+        let mut list = vec![self.authority.file(), client.certificate, client.key];
+        list.extend(self.servers.iter().map(Server::address));
+        list.join(",")
+    }
+}
+
 #[test]
-fn the_tests_pass() {
+fn the_tests_pass_under_the_race_detector() {
+    let (cluster, secure, workshop) = (Cluster::start(3), Secure::start(), Workshop::new());
+    workshop.succeed(go(&tests()).args(["vet", "./..."]));
+    let mut command = test(&cluster);
+    workshop.succeed(command.arg("-race").env("REDLOCK_TEST_TLS", secure.list()));
+}
+
+#[test]
+fn the_tests_pass_on_one_processor() {
+    let (cluster, secure, workshop) = (Cluster::start(3), Secure::start(), Workshop::new());
+    let mut command = test(&cluster);
+    command.env("GOMAXPROCS", "1").env("REDLOCK_TEST_TLS", secure.list());
+    workshop.succeed(&mut command);
+}
+
+#[test]
+fn a_frozen_server_does_not_matter() {
+    with_a_server_down(Server::freeze);
+}
+
+#[test]
+fn a_killed_server_does_not_matter() {
+    with_a_server_down(Server::kill);
+}
+
+fn with_a_server_down(harm: impl FnOnce(&Server)) {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let tests = library::root().join("tests/go");
-    workshop.succeed(go(&tests).args(["vet", "./..."]));
-    let mut command = go(&tests);
-    command.args(["test", "-count=1", "-timeout=240s", "./..."]);
-    workshop.succeed(command.env("REDLOCK_TEST_SERVERS", address_list(&cluster)));
+    harm(&cluster[2]);
+    let mut command = test(&cluster);
+    command.args(["-run", WITH_TWO_OF_THREE]).env("REDLOCK_TEST_DOWN", cluster[2].address());
+    workshop.succeed(&mut command);
+}
+
+#[test]
+fn the_package_is_sound_in_itself() {
+    let workshop = Workshop::new();
+    workshop.succeed(go(&module()).args(["vet", "./..."]));
+    workshop.succeed(go(&module()).args(["test", "-race", "-count=1", "./..."]));
+}
+
+#[test]
+fn what_is_exported_is_documented() {
+    let workshop = Workshop::new();
+    let run = workshop.succeed(go(&module()).args(["doc", "-all", "."]));
+    let lines: Vec<_> = run.stdout.lines().collect();
+    let functions = lines.iter().enumerate().filter(|it| it.1.starts_with("func "));
+    let mut count = 0;
+    for (at, line) in functions {
+        let is_documented = lines.get(at + 1).is_some_and(|it| it.starts_with("    "));
+        assert!(is_documented, "without words: {line}");
+        count += 1;
+    }
+    assert!(count >= 18, "{}", run.stdout);
 }
 
 #[test]
 fn the_example_runs() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let module = library::root().join("c-examples/go");
-    workshop.succeed(go(&module).args(["vet", "./..."]));
-    let program = workshop.fresh("demo");
-    workshop.succeed(go(&module).arg("build").arg("-o").arg(&program).arg("./cmd/demo"));
-    let run = workshop.succeed(Command::new(&program).args(addresses(&cluster)));
+    let run = example(&workshop, "demo", &addresses(&cluster));
+    assert!(run.status.success(), "{}", run.stderr);
     assert_eq!(run.stderr, "");
     for person in ["Ada", "Ben", "Cleo"] {
         assert!(run.stdout.contains(person), "{}", run.stdout);
     }
+}
+
+#[test]
+fn the_example_over_tls_runs() {
+    let (authority, workshop) = (Arc::new(Authority::new()), Workshop::new());
+    let start = |_| Server::start_tls(&authority, &authority.server(), &[]);
+    let servers: Vec<_> = (0..3).map(start).collect();
+    let with = |file: String| {
+        let mut arguments = vec![file];
+        arguments.extend(servers.iter().map(Server::address));
+        example(&workshop, "secure", &arguments)
+    };
+    let run = with(authority.file());
+    assert!(run.status.success() && run.stdout.contains("in secret"), "{}", run.stderr);
+    let run = with(Authority::new().file());
+    assert!(run.status.code() == Some(1) && run.stderr.starts_with("redlock: "), "{}", run.stderr);
+}
+
+/// As it is built where the library is not installed in a usual place.
+#[test]
+fn pkg_config_tells_where_the_library_is() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let (include, lib) = (library::root().join("include"), library::directory());
+    let text = format!(
+        "Name: redlock\nDescription: as installed\nVersion: 0\n\
+         Cflags: -I{}\nLibs: -L{} -lredlock\n",
+        include.display(),
+        lib.display()
+    );
+    let file = workshop.write("pkgconfig/redlock.pc", &text);
+    let program = workshop.fresh("demo");
+    let mut command = go(&module());
+    command
+        .env_remove("CGO_CFLAGS")
+        .env_remove("CGO_LDFLAGS")
+        .env("PKG_CONFIG_PATH", parent(&file));
+    command.args(["build", "-tags", "redlock_pkgconfig", "-o"]).arg(&program).arg("./cmd/demo");
+    workshop.succeed(&mut command);
+    let mut run = Command::new(&program);
+    workshop.succeed(run.args(addresses(&cluster)).env("LD_LIBRARY_PATH", lib));
+}
+
+fn example(workshop: &Workshop, name: &str, arguments: &[String]) -> Run {
+    let program = workshop.fresh(name);
+    let mut command = go(&module());
+    workshop.succeed(command.arg("build").arg("-o").arg(&program).arg(format!("./cmd/{name}")));
+    workshop.run(Command::new(&program).args(arguments))
+}
+
+fn test(cluster: &Cluster) -> Command {
+    let mut command = go(&tests());
+    command.args(["test", "-count=1", "-timeout=280s", "."]);
+    command.env("REDLOCK_TEST_SERVERS", address_list(cluster));
+    command
+}
+
+fn module() -> PathBuf {
+    library::root().join("c-examples/go")
+}
+
+fn tests() -> PathBuf {
+    library::root().join("tests/go")
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().expect("it is in a directory")
 }
 
 /// The go command in a module, with the library, and with no need of the network or of a home.

@@ -1,0 +1,300 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock.example/redlock"
+)
+
+const (
+	callsMax   = 48               // attempts that one Manager may have under way, and as many calls of holders
+	threadsMax = 2*callsMax + 100 // with what Go has for itself
+)
+
+func threads(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	for _, line := range strings.Split(string(status), "\n") {
+		if count := strings.TrimPrefix(line, "Threads:"); count != line {
+			n, err := strconv.Atoi(strings.TrimSpace(count))
+			must(t, err)
+			return n
+		}
+	}
+	t.Fatal("no number of threads in /proc/self/status")
+	return 0
+}
+
+// fewThreads tells whether there were too many at any time: threads of Go do not end.
+func fewThreads(t *testing.T) {
+	t.Helper()
+	if n := threads(t); n > threadsMax {
+		t.Errorf("%d threads", n)
+	}
+}
+
+// noneLeft waits until there are no more goroutines than there were.
+func noneLeft(t *testing.T, before int) {
+	t.Helper()
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// each runs a function on so many goroutines and waits for all.
+func each(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := 0; i < n; i++ {
+		all.Add(1)
+		go func(i int) {
+			defer all.Done()
+			f(i)
+		}(i)
+	}
+	all.Wait()
+}
+
+func resourcesOf(t *testing.T, n int) (names []string) {
+	t.Helper()
+	for i := 0; i < n; i++ {
+		names = append(names, resource(t))
+	}
+	return names
+}
+
+// noKeys waits until none of the names is on any of the servers that answer. A call returns when a
+// majority has answered; the others follow in a moment.
+func noKeys(t *testing.T, names []string) {
+	t.Helper()
+	const atOnce = 100
+	for ; len(names) > atOnce; names = names[atOnce:] {
+		noKeys(t, names[:atOnce])
+	}
+	for _, server := range answering(t) {
+		eventually(t, "no key is left on "+server, func() bool {
+			return ask(t, server, "EXISTS "+strings.Join(names, " ")) == ":0"
+		})
+	}
+}
+
+// Plain counters: two holders at once would lose a count, and the race detector would see them.
+func TestThousandsOfGoroutines(t *testing.T) {
+	const goroutines = 5000
+	for _, count := range []int{1, 10, 1000} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			before := runtime.NumGoroutine()
+			m, names, counters := impatient(t), resourcesOf(t, count), make([]int, count)
+			ctx := within(t, 4*time.Minute)
+			each(goroutines, func(i int) {
+				lease, err := m.Lock(ctx, names[i%count], time.Minute)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				counters[i%count]++
+				if err := lease.Unlock(); err != nil {
+					t.Error(err)
+				}
+			})
+			for i, counted := range counters {
+				if counted != goroutines/count {
+					t.Fatalf("counted %d of %d under %s", counted, goroutines/count, names[i])
+				}
+			}
+			fewThreads(t)
+			noKeys(t, names)
+			m.Close()
+			noneLeft(t, before)
+		})
+	}
+}
+
+// Half of the callers lose patience, at any moment: in line, while they are being asked for, with
+// the lock as good as theirs.
+func TestCancelledAtRandom(t *testing.T) {
+	const goroutines, count = 2000, 20
+	before := runtime.NumGoroutine()
+	m, names, counters := impatient(t), resourcesOf(t, count), make([]int, count)
+	var had, ended atomic.Int64
+	each(goroutines, func(i int) {
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+		defer cancel()
+		if i%2 == 0 {
+			patience := time.Duration(rand.Int63n(1 << (10 + rand.Intn(19)))) // up to 268 ms
+			defer time.AfterFunc(patience, cancel).Stop()
+		}
+		lease, err := m.Lock(ctx, names[i%count], time.Minute)
+		switch {
+		case err == nil:
+			had.Add(1)
+			counters[i%count]++
+			if err := lease.Unlock(); err != nil {
+				t.Error(err)
+			}
+		case i%2 == 0 && errors.Is(err, context.Canceled):
+			ended.Add(1)
+		default:
+			t.Error(err)
+		}
+	})
+	sum := 0
+	for _, counted := range counters {
+		sum += counted
+	}
+	if int64(sum) != had.Load() || had.Load() < goroutines/2 {
+		t.Fatalf("counted %d, had %d", sum, had.Load())
+	}
+	t.Logf("%d had it, %d were cancelled", had.Load(), ended.Load())
+	fewThreads(t)
+	noKeys(t, names)
+	m.Close()
+	noneLeft(t, before)
+}
+
+// One try each, cut off while it is under way: whatever was granted goes again.
+func TestAttemptsCutOff(t *testing.T) {
+	const goroutines = 1000
+	before := runtime.NumGoroutine()
+	m, names := impatient(t), resourcesOf(t, goroutines)
+	must(t, m.Connect(context.Background()))
+	var ended atomic.Int64
+	each(goroutines, func(i int) {
+		patience := time.Duration(rand.Int63n(int64(20 * time.Millisecond)))
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		lease, err := m.TryLock(ctx, names[i], time.Minute)
+		switch {
+		case err == nil:
+			if err := lease.Unlock(); err != nil {
+				t.Error(err)
+			}
+		case errors.Is(err, context.DeadlineExceeded):
+			ended.Add(1)
+		default:
+			t.Error(err)
+		}
+	})
+	if ended.Load() == 0 {
+		t.Error("none was cut off")
+	}
+	noKeys(t, names)
+	m.Close()
+	noneLeft(t, before)
+}
+
+// A crowd in line, behind a holder that does not go: all give up as soon as they are told to, and
+// the holder is none the worse for it.
+func TestCrowdInLineIsCancelledAtOnce(t *testing.T) {
+	const goroutines = 5000
+	before := runtime.NumGoroutine()
+	m, name := newManager(t, redlock.Options{RetryDelay: 24 * time.Hour}, servers...), resource(t)
+	lease := mustLock(t, m, name, 10*time.Minute)
+	ctx, cancel := context.WithCancel(context.Background())
+	outcomes := make(chan error, goroutines)
+	for i := 0; i < goroutines; i++ {
+		go func() {
+			_, err := m.Lock(ctx, name, time.Minute)
+			outcomes <- err
+		}()
+	}
+	eventually(t, "the crowd is in line", func() bool { return runtime.NumGoroutine() >= before+goroutines })
+	cancel()
+	deadline := time.After(30 * time.Second)
+	for i := 0; i < goroutines; i++ {
+		select {
+		case err := <-outcomes:
+			mustBe(t, err, context.Canceled)
+		case <-deadline:
+			t.Fatalf("%d of %d still wait", goroutines-i, goroutines)
+		}
+	}
+	fewThreads(t)
+	must(t, lease.Extend(10*time.Minute))
+	mustUnlock(t, lease)
+	noKeys(t, []string{name})
+	m.Close()
+	noneLeft(t, before)
+}
+
+func TestCloseEndsTheWaitingOfACrowd(t *testing.T) {
+	const goroutines, count = 2000, 10
+	before := runtime.NumGoroutine()
+	m, names := newManager(t, redlock.Options{RetryDelay: 24 * time.Hour}, servers...), resourcesOf(t, count)
+	var leases []*redlock.Lease
+	for _, name := range names {
+		leases = append(leases, mustLock(t, m, name, 10*time.Minute))
+	}
+	outcomes := make(chan error, goroutines)
+	for i := 0; i < goroutines; i++ {
+		go func(i int) {
+			_, err := m.Lock(context.Background(), names[i%count], time.Minute)
+			outcomes <- err
+		}(i)
+	}
+	eventually(t, "the crowd is in line", func() bool { return runtime.NumGoroutine() >= before+goroutines })
+	m.Close()
+	for i := 0; i < goroutines; i++ {
+		mustBe(t, <-outcomes, redlock.ErrClosed)
+	}
+	noneLeft(t, before)
+	for _, lease := range leases {
+		mustUnlock(t, lease)
+	}
+	noKeys(t, names)
+}
+
+// Attempts whose replies do not come have all the calls that a Manager allows, and more wait. One
+// who has a lock gets rid of it all the same.
+func TestNobodyWhoWaitsHoldsUpAnUnlock(t *testing.T) {
+	const goroutines = 500
+	gates, addresses := newGates(t)
+	patient := redlock.Options{ConnectTimeout: time.Minute, ReplyTimeout: time.Minute}
+	m, held := newManager(t, patient, addresses...), resource(t)
+	lease := mustLock(t, m, held, 10*time.Minute)
+	names := resourcesOf(t, goroutines)
+	setAll(gates, true)
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Add(1)
+		go func(name string) {
+			defer all.Done()
+			_, err := m.Lock(ctx, name, 10*time.Minute)
+			mustFailWith(t, err, context.Canceled)
+		}(name)
+	}
+	taken := func() (n int) {
+		for _, name := range names {
+			if ask(t, servers[0], "EXISTS "+name) == ":1" {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "all calls are under way", func() bool { return taken() >= callsMax })
+	unlocked := make(chan error)
+	go func() { unlocked <- lease.Unlock() }()
+	noKeys(t, []string{held})
+	fewThreads(t)
+	if n := taken(); n >= goroutines {
+		t.Errorf("%d calls were under way", n)
+	}
+	cancel()
+	all.Wait()
+	noneLeft(t, before+callsMax+1) // attempts that are under way, and the Unlock
+	setAll(gates, false)
+	must(t, <-unlocked)
+	noKeys(t, names)
+}

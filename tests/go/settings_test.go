@@ -1,0 +1,134 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock.example/redlock"
+)
+
+// newUser makes a user on every server, and removes it in the end.
+func newUser(t *testing.T, password string) (name string) {
+	t.Helper()
+	name = fmt.Sprintf("go%d", time.Now().UnixNano())
+	for _, server := range answering(t) {
+		answer := ask(t, server, "ACL SETUSER "+name+" on >"+password+" ~* &* +@all")
+		if answer != "+OK" {
+			t.Fatal(answer)
+		}
+		t.Cleanup(func() { ask(t, server, "ACL DELUSER "+name) })
+	}
+	return name
+}
+
+func tryOnce(m *redlock.Manager, name string) error {
+	lease, err := m.TryLock(context.Background(), name, 10*time.Second)
+	if err == nil {
+		err = lease.Unlock()
+	}
+	return err
+}
+
+func TestCredentials(t *testing.T) {
+	user := newUser(t, "sesame")
+	good := newManager(t, redlock.Options{Username: user, Password: "sesame"}, servers...)
+	must(t, tryOnce(good, resource(t)))
+	bad := newManager(t, redlock.Options{Username: user, Password: "simsim"}, servers...)
+	err := tryOnce(bad, resource(t))
+	mustBe(t, err, redlock.ErrUnreachable)
+	if strings.Contains(err.Error(), "simsim") {
+		t.Fatal("the password is in ", err)
+	}
+}
+
+func TestPasswordFunc(t *testing.T) {
+	user := newUser(t, "sesame")
+	var mu sync.Mutex
+	asked := map[string]int{}
+	options := redlock.Options{Username: user, PasswordFunc: func(server string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[server]++
+		return "sesame", nil
+	}}
+	m := newManager(t, options, servers...)
+	each(64, func(int) {
+		if err := tryOnce(m, resource(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, server := range answering(t) {
+		count := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return asked[server]
+		}
+		// A majority is enough for a lock: the last may come later.
+		eventually(t, "all are asked about", func() bool {
+			must(t, tryOnce(m, resource(t)))
+			return count() > 0
+		})
+		if n := count(); n != 1 {
+			t.Errorf("asked for the password of %s %d times", server, n)
+		}
+	}
+}
+
+// What a function of the user's does must not tear down the frames of C below it: the same Manager
+// goes on, and gets in when there is a password.
+func TestPasswordFuncThatFails(t *testing.T) {
+	user := newUser(t, "sesame")
+	for what, fail := range map[string]func() string{
+		"panic":    func() string { panic("no password today") },
+		"exit":     func() string { runtime.Goexit(); return "" },
+		"nul":      func() string { return "sesame\x00street" },
+		"too long": func() string { return strings.Repeat("x", 1<<20) },
+		"empty":    func() string { return "" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			var willing atomic.Bool
+			options := redlock.Options{Username: user, PasswordFunc: func(string) (string, error) {
+				if willing.Load() {
+					return "sesame", nil
+				}
+				return fail(), nil
+			}}
+			m := newManager(t, options, servers...)
+			mustBe(t, tryOnce(m, resource(t)), redlock.ErrUnreachable)
+			willing.Store(true)
+			eventually(t, "it is asked again", func() bool { return tryOnce(m, resource(t)) == nil })
+		})
+	}
+	none := errors.New("none")
+	options := redlock.Options{Username: user, PasswordFunc: func(string) (string, error) { return "", none }}
+	mustBe(t, tryOnce(newManager(t, options, servers...), resource(t)), redlock.ErrUnreachable)
+}
+
+func TestLogger(t *testing.T) {
+	var mu sync.Mutex
+	var said []string
+	options := redlock.Options{Logger: func(level int, message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, fmt.Sprint(level, " ", message))
+		panic("dropped")
+	}}
+	closed := "127.0.0.1:1"
+	m := newManager(t, options, servers[0], servers[1], closed)
+	eventually(t, "the one that is not there is told of", func() bool {
+		must(t, tryOnce(m, resource(t)))
+		mu.Lock()
+		defer mu.Unlock()
+		return len(said) > 0
+	})
+	if !strings.Contains(said[0], closed) || said[0][0] != '1' {
+		t.Fatal(said)
+	}
+}
