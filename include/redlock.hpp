@@ -37,6 +37,7 @@
 #include <chrono>
 #include <climits>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -100,6 +101,11 @@ private:
  * only, and one line of words. See Manager::set_logger. */
 using Logger = std::function<void(int level, const char *message)>;
 
+/** What a Manager may be told to ask for the password to a server, which it is given as messages name
+ * it, such as "10.0.0.7:6379". An empty answer, or an exception, says that there is none now. See
+ * Manager::set_password_callback. */
+using PasswordCallback = std::function<std::string(const std::string &server)>;
+
 namespace detail {
 
 using Milliseconds = std::chrono::milliseconds;
@@ -114,6 +120,11 @@ inline const std::string &without_nul(const std::string &text, const char *what)
         throw Error(Status::InvalidArgument, std::string(what) + " holds a NUL");
     }
     return text;
+}
+
+// What is not given is NULL for C.
+inline const char *or_null(const std::string &text) noexcept {
+    return text.empty() ? nullptr : text.c_str();
 }
 
 // A time to wait, in whole milliseconds: rounded up, never negative (which would mean for ever),
@@ -157,6 +168,16 @@ public:
         return status_of(RedLock_SetLogger(rl_, &Engine::tell, &loggers_.back()));
     }
 
+    // Callbacks set before are kept, too.
+    Status set_password_callback(const char *user, PasswordCallback callback) {
+        if (!callback) {
+            return status_of(RedLock_SetPasswordCallback(rl_, user, nullptr, nullptr));
+        }
+        callbacks_.push_back(std::move(callback));
+        return status_of(
+            RedLock_SetPasswordCallback(rl_, user, &Engine::ask, &callbacks_.back()));
+    }
+
 private:
     static void tell(std::int32_t level, const char *message, void *logger) {
         try {
@@ -166,8 +187,22 @@ private:
         }
     }
 
+    static bool ask(const char *server, char *password, std::size_t size, void *callback) {
+        try {
+            const std::string answer = (*static_cast<PasswordCallback *>(callback))(server);
+            if (answer.empty() || answer.size() >= size || answer.find('\0') != std::string::npos) {
+                return false;
+            }
+            password[answer.copy(password, size - 1)] = '\0';
+            return true;
+        } catch (...) {
+            return false;
+        }
+    }
+
     RedLock *rl_;
     std::list<Logger> loggers_;
+    std::list<PasswordCallback> callbacks_;
 };
 
 using EnginePtr = std::shared_ptr<Engine>;
@@ -395,6 +430,77 @@ public:
     Manager &set_logger(Logger logger) {
         return settle(engine_ ? engine_->set_logger(std::move(logger))
                               : Status::InvalidArgument);
+    }
+
+    /** The user and the password for servers whose URLs name none; no user is the default user, no
+     * password is for a user that needs none, and neither is no log-in, the default. Nothing needs to
+     * be escaped here. Throws Error if one of them is of no use. */
+    Manager &set_credentials(const std::string &user, const std::string &password) {
+        detail::without_nul(user, "the user");
+        detail::without_nul(password, "the password");
+        return settle(RedLock_SetCredentials(native(), detail::or_null(user),
+                                             detail::or_null(password)));
+    }
+
+    /** As set_credentials, with what these variables of the environment hold now; no name for the
+     * user's is the default user. Throws Error if one is not set, or empty. */
+    Manager &set_credentials_from_env(const std::string &user_variable,
+                                      const std::string &password_variable) {
+        detail::without_nul(user_variable, "the name of a variable");
+        detail::without_nul(password_variable, "the name of a variable");
+        return settle(RedLock_SetCredentialsFromEnv(native(), detail::or_null(user_variable),
+                                                    detail::or_null(password_variable)));
+    }
+
+    /** A function to be asked for the password of each server whose URL names none: when it is first
+     * connected to, and again when it did not accept the last answer. It is called on the thread
+     * whose call connects, from several threads at once for several servers, so it should be quick;
+     * and it must not use this Manager. What it throws says that there is no password now, and it is
+     * asked again a second later at the earliest. An empty one: nobody is asked.
+     *
+     * It lives as long as the Manager and what was made with it. Set it before other threads use
+     * the Manager. Throws Error if the user is of no use; none is the default user. */
+    Manager &set_password_callback(const std::string &user, PasswordCallback callback) {
+        detail::without_nul(user, "the user");
+        return settle(engine_ ? engine_->set_password_callback(detail::or_null(user),
+                                                               std::move(callback))
+                              : Status::InvalidArgument);
+    }
+    Manager &set_password_callback(PasswordCallback callback) {
+        return set_password_callback(std::string(), std::move(callback));
+    }
+
+    /** Whom rediss:// servers have to be signed by: the authorities in this PEM file alone, which is
+     * read now; no name: those whom the system trusts, the default. This and the other settings for
+     * TLS are for connections made later. They throw Error if a file is of no use, or if the library
+     * was built without TLS. */
+    Manager &set_tls_ca(const std::string &ca_file) {
+        detail::without_nul(ca_file, "the name of a file");
+        return settle(RedLock_SetTlsCa(native(), detail::or_null(ca_file)));
+    }
+
+    /** What to show to rediss:// servers that want to know who we are: a PEM file with our
+     * certificate, followed by those that lead up to one that they trust, and one with its key, not
+     * encrypted. Both are read now. No names: nothing, the default. */
+    Manager &set_tls_certificate(const std::string &certificate_file, const std::string &key_file) {
+        detail::without_nul(certificate_file, "the name of a file");
+        detail::without_nul(key_file, "the name of a file");
+        return settle(RedLock_SetTlsCertificate(native(), detail::or_null(certificate_file),
+                                                detail::or_null(key_file)));
+    }
+
+    /** The name that the certificates of rediss:// servers have to be for, where that is not the host
+     * in their URLs; empty: it is, the default. */
+    Manager &set_tls_server_name(const std::string &name) {
+        detail::without_nul(name, "the name of the servers");
+        return settle(RedLock_SetTlsServerName(native(), detail::or_null(name)));
+    }
+
+    /** Whether rediss:// servers are believed to be who they say they are, without any proof. Then
+     * whoever is on the way to them can read all, and answer in their place: for trying things out
+     * only. */
+    Manager &set_tls_insecure_skip_verify(bool skip) {
+        return settle(RedLock_SetTlsInsecureSkipVerify(native(), skip));
     }
 
     /** Connects now rather than at the first lock. Optional. Waits at most `timeout`, or, at zero,

@@ -154,7 +154,7 @@ static inline const struct outcome *strike(enum call_number call, void *caller) 
         return NULL;
     }
     int strikes = atomic_fetch_add(&fault->strikes, 1);
-    const struct outcome *it = &calls[call].outcomes[fault->outcome % ways_of(call)];
+    const struct outcome *it = &calls[call].outcomes[fault->outcome % ways_of((int)call)];
     /* No signal interrupts every call: whoever repeats one gets through some time. */
     return it->error == EINTR && strikes % 2 ? NULL : it;
 }

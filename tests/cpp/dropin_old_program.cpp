@@ -56,7 +56,7 @@ int main (int argc, char **argv) {
     Job once(dlm, "old:once");
     Job on(dlm, "old:on");
     bool flag = once.RunOnce() && on.RunOn(3) && once.RunOnce();
-    sleep(rand() % 1);
+    sleep((unsigned)rand() % 1);
     cout << on.Rounds() << " rounds" << endl;
     delete dlm;
 

@@ -37,7 +37,9 @@ public:
     size_t having(const std::string &key, const std::string &value) const {
         size_t found = 0;
         for (size_t i = 0; i < count(); i++) {
-            found += ask(i, "GET " + key) == value ? 1 : 0;
+            if (ask(i, "GET " + key) == value) {
+                found++;
+            }
         }
         return found;
     }

@@ -7,11 +7,12 @@ use std::{fs, iter};
 use crate::compilers::{self, Compiler};
 use crate::support::Cluster;
 use crate::workshop::Workshop;
-use crate::{addresses, library};
+use crate::{Secure, addresses, library};
 
 /// The standards of redlock.hpp. The drop-in is for older programs too.
 const MODERN: &[&str] = &["c++11", "c++14", "c++17", "c++20"];
 const ALL: &[&str] = &["c++98", "c++11", "c++14", "c++17", "c++20"];
+const WITHOUT: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 const OLDEST_AND_NEWEST: &[&str] = &["c++11", "c++20"];
 
 #[test]
@@ -34,6 +35,56 @@ fn the_mutex_does_what_it_promises() {
 }
 
 #[test]
+fn an_exception_through_a_guard_releases_the_lock() {
+    passes("tests/cpp/exceptions.cpp", compilers::cxx(&["c++11", "c++17"]));
+}
+
+#[test]
+fn users_and_passwords_are_taken() {
+    passes("tests/cpp/credentials.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+}
+
+#[test]
+fn tls_is_spoken_as_it_is_set() {
+    let (secure, workshop) = (Secure::start(), Workshop::new());
+    for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
+        let program = workshop.build(compiler, &["tests/cpp/tls.cpp"]);
+        workshop.succeed(Command::new(&program).args(secure.list()));
+    }
+}
+
+#[test]
+fn a_program_without_exceptions_has_the_c_header() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
+        let source = ["tests/cpp/no_exceptions.cpp"];
+        let program = workshop.build_with(compiler, &WITHOUT, &source);
+        workshop.succeed(Command::new(&program).args(addresses(&cluster)));
+    }
+}
+
+/// It says what to do instead; but type information is not needed.
+#[test]
+fn the_cpp_header_wants_exceptions() {
+    let workshop = Workshop::new();
+    for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
+        let words = workshop.check(compiler, "tests/cpp/mutex.cpp", &WITHOUT[..1]);
+        let words = words.expect_err("there are no exceptions");
+        assert!(words.contains("redlock.hpp needs exceptions; redlock.h does not"), "{words}");
+        assert_eq!(workshop.check(compiler, "tests/cpp/tls.cpp", &WITHOUT[1..]), Ok(()));
+    }
+}
+
+#[test]
+fn the_drop_in_needs_no_exceptions() {
+    let workshop = Workshop::new();
+    for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
+        let checked = workshop.check(compiler, "tests/cpp/dropin_old_program.cpp", &WITHOUT);
+        assert_eq!(checked, Ok(()), "{compiler:?}");
+    }
+}
+
+#[test]
 fn the_drop_in_does_what_it_promises() {
     let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
     passes("tests/cpp/dropin.cpp", oldest.chain(compilers::cxx(OLDEST_AND_NEWEST)));
@@ -52,9 +103,10 @@ fn the_mutex_bears_a_lack_of_memory() {
 #[test]
 fn the_drop_in_is_found_by_its_directory_too() {
     let workshop = Workshop::new();
+    let directory = format!("-I{}", library::root().join("include/redlock-cpp").display());
     for compiler in compilers::cxx(ALL) {
         let source = ["tests/cpp/dropin_by_directory.cpp"];
-        let program = workshop.build_with(compiler, &["include/redlock-cpp"], &source);
+        let program = workshop.build_with(compiler, &[&directory], &source);
         workshop.succeed(&mut Command::new(&program));
     }
 }
@@ -110,13 +162,17 @@ fn what_must_not_be_copied_cannot_be() {
 #[test]
 fn no_test_program_is_forgotten() {
     let known = [
+        "credentials.cpp",
         "dropin.cpp",
         "dropin_by_directory.cpp",
         "dropin_no_memory.cpp",
         "dropin_old_program.cpp",
+        "exceptions.cpp",
         "mutex.cpp",
         "no_copy.cpp",
+        "no_exceptions.cpp",
         "no_memory.cpp",
+        "tls.cpp",
         "two_units_a.cpp",
         "two_units_b.cpp",
     ];

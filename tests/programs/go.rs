@@ -7,51 +7,25 @@ use std::sync::Arc;
 use crate::support::tls::Authority;
 use crate::support::{Cluster, Server};
 use crate::workshop::{Run, Workshop};
-use crate::{address_list, addresses, library};
+use crate::{Secure, address_list, addresses, library};
 
 /// What has to go as well while one of the servers is silent or gone.
 const WITH_TWO_OF_THREE: &str =
     "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel";
-
-/// Servers over TLS that want certificates of their clients.
-struct Secure {
-    authority: Arc<Authority>,
-    servers: Vec<Server>,
-}
-
-impl Secure {
-    fn start() -> Self {
-        let authority = Arc::new(Authority::new());
-        let start = |_| {
-            let demanding = ["--tls-auth-clients", "yes"];
-            Server::start_tls(&authority, &authority.server(), &demanding)
-        };
-        let servers = (0..3).map(start).collect();
-        Self { authority, servers }
-    }
-
-    /// As the tests take them: files, and then servers.
-    fn list(&self) -> String {
-        let client = self.authority.client();
-        let mut list = vec![self.authority.file(), client.certificate, client.key];
-        list.extend(self.servers.iter().map(Server::address));
-        list.join(",")
-    }
-}
 
 #[test]
 fn the_tests_pass_under_the_race_detector() {
     let (cluster, secure, workshop) = (Cluster::start(3), Secure::start(), Workshop::new());
     workshop.succeed(go(&tests()).args(["vet", "./..."]));
     let mut command = test(&cluster);
-    workshop.succeed(command.arg("-race").env("REDLOCK_TEST_TLS", secure.list()));
+    workshop.succeed(command.arg("-race").env("REDLOCK_TEST_TLS", secure.list().join(",")));
 }
 
 #[test]
 fn the_tests_pass_on_one_processor() {
     let (cluster, secure, workshop) = (Cluster::start(3), Secure::start(), Workshop::new());
     let mut command = test(&cluster);
-    command.env("GOMAXPROCS", "1").env("REDLOCK_TEST_TLS", secure.list());
+    command.env("GOMAXPROCS", "1").env("REDLOCK_TEST_TLS", secure.list().join(","));
     workshop.succeed(&mut command);
 }
 

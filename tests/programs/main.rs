@@ -15,6 +15,9 @@ mod ruby;
 mod secure;
 mod workshop;
 
+use std::sync::Arc;
+
+use support::tls::Authority;
 use support::{Cluster, Server};
 
 /// As programs take them: host:port each.
@@ -25,4 +28,31 @@ fn addresses(cluster: &Cluster) -> Vec<String> {
 /// As test programs in Go and Ruby take them.
 fn address_list(cluster: &Cluster) -> String {
     addresses(cluster).join(",")
+}
+
+/// Servers over TLS that want certificates of their clients.
+struct Secure {
+    authority: Arc<Authority>,
+    servers: Vec<Server>,
+}
+
+impl Secure {
+    fn start() -> Self {
+        let authority = Arc::new(Authority::new());
+        let start = |_| {
+            let demanding = ["--tls-auth-clients", "yes"];
+            Server::start_tls(&authority, &authority.server(), &demanding)
+        };
+        let servers = (0..3).map(start).collect();
+        Self { authority, servers }
+    }
+
+    /// As test programs take them: the authority's file, a client's certificate and its key, and then
+    /// the servers as host:port.
+    fn list(&self) -> Vec<String> {
+        let client = self.authority.client();
+        let mut list = vec![self.authority.file(), client.certificate, client.key];
+        list.extend(self.servers.iter().map(Server::address));
+        list
+    }
 }

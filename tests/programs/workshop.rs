@@ -18,7 +18,7 @@ use crate::support::program::words_of;
 /// Nothing here takes so long, also with the compilers of all tests at work at once.
 const LIMIT: Duration = Duration::from_secs(300);
 
-const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
 
 /// A directory for what is built, gone with its owner. CFLAGS are minded.
 pub(crate) struct Workshop {
@@ -53,16 +53,16 @@ impl Workshop {
         self.build_with(compiler, &[], sources)
     }
 
-    /// As [`Workshop::build`], with include directories of the project that come first.
+    /// As [`Workshop::build`], with more options, which come first.
     #[track_caller]
     pub(crate) fn build_with(
         &self,
         compiler: Compiler,
-        include: &[&str],
+        options: &[&str],
         sources: &[impl AsRef<Path>],
     ) -> PathBuf {
         let (program, library) = (self.fresh("program"), library::directory());
-        let mut command = self.compile(compiler, include, sources);
+        let mut command = self.compile(compiler, options, sources);
         command.arg("-o").arg(&program).arg("-L").arg(library).args(["-lredlock", "-pthread"]);
         let run = self.run(command.arg(format!("-Wl,-rpath,{}", library.display())));
         assert!(run.status.success(), "{compiler:?}:\n{}", run.stderr);
@@ -91,24 +91,21 @@ impl Workshop {
         source: impl AsRef<Path>,
         options: &[&str],
     ) -> Result<(), String> {
-        let mut command = self.compile(compiler, &[], &[source]);
-        let run = self.run(command.arg("-fsyntax-only").args(options));
+        let mut command = self.compile(compiler, options, &[source]);
+        let run = self.run(command.arg("-fsyntax-only"));
         if run.status.success() { Ok(()) } else { Err(run.stderr) }
     }
 
     fn compile(
         &self,
         compiler: Compiler,
-        include: &[&str],
+        options: &[&str],
         sources: &[impl AsRef<Path>],
     ) -> Command {
         let root = library::root();
         let mut command = Command::new(compiler.program);
         command.arg(format!("-std={}", compiler.standard)).args(STRICT).args(["-O1", "-g"]);
-        command.args(words_of("CFLAGS"));
-        for directory in include.iter().chain(&["include"]) {
-            command.arg("-I").arg(root.join(directory));
-        }
+        command.args(options).args(words_of("CFLAGS")).arg("-I").arg(root.join("include"));
         command.args(sources.iter().map(|source| root.join(source)));
         command
     }
