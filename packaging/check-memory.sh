@@ -34,11 +34,14 @@ THREADS_THAT_FORK='a_child_may_free_what_other_threads_were_using
 # Tests of programs that take the time of compilers above all, for little that runs.
 SMALL='--skip found_by_its_directory --skip several_units --skip builds_and_runs_unchanged'
 
+# valgrind does not follow the assembler code of ring, and takes what that computes for uninitialised.
+TLS='--skip tls_is_spoken'
+
 # Tests of programs that only compile, or that run valgrind themselves.
 NOT_RUN='--skip every_compiler --skip every_standard --skip cannot_be --skip is_one_of_cpp_too
-    --skip leak_nothing'
+    --skip leak_nothing --skip needs_no_exceptions --skip wants_exceptions'
 
-unset REDLOCK_TEST_UNDER REDLOCK_TEST_LIBRARY CFLAGS
+unset REDLOCK_TEST_UNDER REDLOCK_TEST_LIBRARY REDLOCK_TEST_CC REDLOCK_TEST_CFLAGS CFLAGS
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -88,9 +91,9 @@ look_further() {
 # shellcheck disable=SC2046,SC2086
 sanitize_programs() {
     flags="$sanitizers -fno-sanitize-recover=all"
-    CC=gcc CFLAGS=$flags guests --skip failing
-    CC=gcc CFLAGS=$flags rows $ROWS $(each --skip $THREADS_THAT_FORK)
-    REDLOCK_TEST_COMPILERS='gcc g++' CFLAGS=$flags programs "$@"
+    REDLOCK_TEST_CC=gcc REDLOCK_TEST_CFLAGS=$flags guests --skip failing
+    REDLOCK_TEST_CC=gcc REDLOCK_TEST_CFLAGS=$flags rows $ROWS $(each --skip $THREADS_THAT_FORK)
+    REDLOCK_TEST_COMPILERS='gcc g++' REDLOCK_TEST_CFLAGS=$flags programs "$@"
 }
 
 # The demo forks, and has no threads.
@@ -121,7 +124,7 @@ valgrind_all() {
     REDLOCK_TEST_UNDER='valgrind --quiet --vgdb=no --error-exitcode=99 --leak-check=no' rows \
         $THREADS_THAT_FORK
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) \
-        REDLOCK_TEST_COMPILERS='gcc g++' programs
+        REDLOCK_TEST_COMPILERS='gcc g++' programs $TLS
 }
 
 valgrind_for() {
@@ -139,10 +142,10 @@ sanitize_library() {
     flags="$sanitizers -fsanitize-trap=undefined -fno-sanitize-link-runtime
         -Wno-unused-command-line-argument -Wl,--whole-archive,$runtime,--no-whole-archive
         -Wl,--export-dynamic -ldl -lrt -lm"
-    REDLOCK_TEST_LIBRARY=$library CC=clang CFLAGS=$flags guests
+    REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_CC=clang REDLOCK_TEST_CFLAGS=$flags guests
     # shellcheck disable=SC2086
-    REDLOCK_TEST_LIBRARY=$library CC=clang CFLAGS=$flags rows $ROWS
-    REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_COMPILERS='clang clang++' CFLAGS=$flags programs
+    REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_CC=clang REDLOCK_TEST_CFLAGS=$flags rows $ROWS
+    REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_COMPILERS='clang clang++' REDLOCK_TEST_CFLAGS=$flags programs
 }
 
 guests() {

@@ -20,7 +20,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
 
-/// A directory for what is built, gone with its owner. CFLAGS are minded.
+/// A directory for what is built, gone with its owner. REDLOCK_TEST_CFLAGS may
+/// hold more options. (CFLAGS would go into the C code of the crates as well.)
 pub(crate) struct Workshop {
     directory: Directory,
     number: AtomicU32,
@@ -105,7 +106,11 @@ impl Workshop {
         let root = library::root();
         let mut command = Command::new(compiler.program);
         command.arg(format!("-std={}", compiler.standard)).args(STRICT).args(["-O1", "-g"]);
-        command.args(options).args(words_of("CFLAGS")).arg("-I").arg(root.join("include"));
+        command
+            .args(options)
+            .args(words_of("REDLOCK_TEST_CFLAGS"))
+            .arg("-I")
+            .arg(root.join("include"));
         command.args(sources.iter().map(|source| root.join(source)));
         command
     }

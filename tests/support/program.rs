@@ -23,8 +23,9 @@ use super::{library, process};
 /// More than any program takes, also under a tool that makes it slow.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A program, compiled. CC and CFLAGS are minded; REDLOCK_TEST_UNDER may name a tool to run it
-/// under, such as "valgrind -q --error-exitcode=9".
+/// A program, compiled by REDLOCK_TEST_CC, or CC, with the options of REDLOCK_TEST_CFLAGS (CFLAGS would
+/// go into the C code of the crates as well). REDLOCK_TEST_UNDER may name a tool to run it under, such
+/// as "valgrind -q --error-exitcode=9".
 pub(crate) struct Program {
     directory: Arc<Directory>,
 }
@@ -205,10 +206,11 @@ impl Drop for Running {
 /// Compiles `tests/c/{name}.c`.
 pub(crate) fn compile<'a>(name: &str, options: impl IntoIterator<Item = &'a str>, output: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut compiler = Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
+    let named = env::var("REDLOCK_TEST_CC").or_else(|_| env::var("CC"));
+    let mut compiler = Command::new(named.unwrap_or_else(|_| "cc".to_owned()));
     compiler
         .args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
-        .args(words_of("CFLAGS"))
+        .args(words_of("REDLOCK_TEST_CFLAGS"))
         .arg("-I")
         .arg(root.join("include"))
         .arg(root.join("tests/c").join(name).with_extension("c"))
