@@ -110,7 +110,8 @@ sanitize_demo() {
 
 valgrind_some() {
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) guests \
-        bad_calls threads_signals_and_descriptors
+        threads_signals_and_descriptors
+    REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) rows bad_calls
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect) rows a_lease_and_its_connections
 }
 
