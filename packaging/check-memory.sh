@@ -35,7 +35,7 @@ THREADS_THAT_FORK='a_child_may_free_what_other_threads_were_using
 SMALL='--skip found_by_its_directory --skip several_units --skip builds_and_runs_unchanged'
 
 # valgrind does not follow the assembler code of ring, and takes what that computes for uninitialised.
-TLS='--skip tls_is_spoken'
+TLS='--skip tls'
 
 # Tests of programs that only compile, or that run valgrind themselves.
 NOT_RUN='--skip every_compiler --skip every_standard --skip cannot_be --skip is_one_of_cpp_too

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::Arc;
 use std::{fs, iter};
 
 use crate::compilers::{self, Compiler};
-use crate::support::Cluster;
+use crate::support::tls::Authority;
+use crate::support::{Cluster, Server};
 use crate::workshop::Workshop;
 use crate::{Secure, addresses, library};
 
@@ -18,14 +20,44 @@ const OLDEST_AND_NEWEST: &[&str] = &["c++11", "c++20"];
 #[test]
 fn the_examples_run() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let examples: Vec<_> = sources("c-examples").into_iter().collect();
-    assert!(examples.len() >= 2, "{examples:?}");
+    let mut examples = sources("c-examples");
+    assert!(examples.remove("secure_raii.cpp") && examples.len() >= 2, "{examples:?}");
     for source in examples {
         for compiler in compilers::cxx(&["c++11"]) {
             let program = workshop.build(compiler, &[&format!("c-examples/{source}")]);
             let run = workshop.succeed(Command::new(&program).args(addresses(&cluster)));
             assert_ne!(run.stdout, "", "{source}");
         }
+    }
+}
+
+#[test]
+fn the_example_over_tls_runs() {
+    let (authority, workshop) = (Arc::new(Authority::new()), Workshop::new());
+    let start = |_| {
+        let identity = authority.server();
+        Server::start_tls(
+            &authority,
+            &identity,
+            &["--user", "ada", "on", ">s3same", "~*", "&*", "+@all"],
+        )
+    };
+    let servers: Vec<_> = (0..3).map(start).collect();
+    for compiler in compilers::cxx(&["c++11"]) {
+        let program = workshop.build(compiler, &["c-examples/secure_raii.cpp"]);
+        let command = |file: String| {
+            let mut command = Command::new(&program);
+            command.arg(file).args(servers.iter().map(Server::url));
+            command
+        };
+        let run = workshop.succeed(&mut command(authority.file()));
+        assert!(run.stdout.contains("in secret") && run.stderr.is_empty(), "{}", run.stderr);
+        let mut as_ada = command(authority.file());
+        let run = workshop.succeed(as_ada.env("REDIS_USER", "ada").env("REDIS_PASSWORD", "s3same"));
+        assert!(run.stdout.contains("is told the password"), "{}", run.stdout);
+        let run = workshop.run(&mut command(Authority::new().file()));
+        assert_eq!(run.status.code(), Some(1), "{}", run.stdout);
+        assert!(run.stderr.starts_with("REDLOCK_UNREACHABLE: "), "{}", run.stderr);
     }
 }
 
