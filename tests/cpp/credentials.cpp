@@ -44,6 +44,7 @@ private:
 
 Manager manager_of(const Servers &servers) {
     Manager manager;
+    manager.set_timeouts(seconds(20), milliseconds(500)); // the machine may be busy
     for (size_t i = 0; i < servers.count(); i++) {
         manager.add_server(servers.host(i), servers.port(i));
     }

@@ -9,6 +9,7 @@ using redlock::Lease;
 using redlock::Manager;
 using redlock::Mutex;
 using redlock::Status;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 namespace {
@@ -21,6 +22,7 @@ struct Given {
 
     Manager manager() const {
         Manager made;
+        made.set_timeouts(seconds(20), milliseconds(500)); // the machine may be busy
         for (const std::string &server : servers) {
             made.add_server("rediss://" + server);
         }

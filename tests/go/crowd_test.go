@@ -201,13 +201,16 @@ func TestCrowdInLineIsCancelledAtOnce(t *testing.T) {
 	lease := mustLock(t, m, name, 10*time.Minute)
 	ctx, cancel := context.WithCancel(context.Background())
 	outcomes := make(chan error, goroutines)
+	var started sync.WaitGroup
+	started.Add(goroutines)
 	for i := 0; i < goroutines; i++ {
 		go func() {
+			started.Done()
 			_, err := m.Lock(ctx, name, time.Minute)
 			outcomes <- err
 		}()
 	}
-	eventually(t, "the crowd is in line", func() bool { return runtime.NumGoroutine() >= before+goroutines })
+	started.Wait()
 	cancel()
 	deadline := time.After(30 * time.Second)
 	for i := 0; i < goroutines; i++ {
@@ -235,13 +238,16 @@ func TestCloseEndsTheWaitingOfACrowd(t *testing.T) {
 		leases = append(leases, mustLock(t, m, name, 10*time.Minute))
 	}
 	outcomes := make(chan error, goroutines)
+	var started sync.WaitGroup
+	started.Add(goroutines)
 	for i := 0; i < goroutines; i++ {
 		go func(i int) {
+			started.Done()
 			_, err := m.Lock(context.Background(), names[i%count], time.Minute)
 			outcomes <- err
 		}(i)
 	}
-	eventually(t, "the crowd is in line", func() bool { return runtime.NumGoroutine() >= before+goroutines })
+	started.Wait()
 	m.Close()
 	for i := 0; i < goroutines; i++ {
 		mustBe(t, <-outcomes, redlock.ErrClosed)

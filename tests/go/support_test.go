@@ -30,8 +30,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// newManager has the patience that a busy machine may need for connecting, unless it is told otherwise.
 func newManager(t *testing.T, options redlock.Options, servers ...string) *redlock.Manager {
 	t.Helper()
+	if options.ConnectTimeout == 0 {
+		options.ConnectTimeout = 20 * time.Second
+	}
 	m, err := redlock.NewWithOptions(options, servers...)
 	if err != nil {
 		t.Fatal(err)
