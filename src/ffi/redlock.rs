@@ -43,7 +43,9 @@ pub extern "C" fn RedLock_New() -> *mut RedLock {
 
 /// Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
 /// they expire, and their leases stay valid handles. Calls of other threads that have begun are
-/// finished first, by those threads.
+/// finished first, by those threads. The connections are closed, as at the end of the process: a
+/// server that had fallen behind the others may not carry out the last releases, and keeps those keys
+/// until their TTL is over.
 ///
 /// @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
 #[unsafe(no_mangle)]
