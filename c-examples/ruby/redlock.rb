@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "fiddle/import"
+require "fiddle"
 
 # Locks that are held on a majority of independent Redis or Valkey servers, through the C library
 # of that name:
@@ -9,10 +9,23 @@ require "fiddle/import"
 #   locker.lock("report", ttl: 10) { |lease| ... }
 #
 # All times are seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names,
-# or the one that the system's loader finds.
+# or the one that the system's loader finds. Ruby 2.7 or later, and no gem: from 4.0 on Fiddle is one
+# that comes with Ruby, so a Gemfile has to name it.
+#
+# Threads::   A thread that waits for a lock lets the others run. Timeout, Thread#raise, Thread#kill
+#             and the exceptions of signal handlers end the waiting within a quarter of a second,
+#             or when the attempt under way is over: servers that do not answer are waited for as
+#             long as the timeouts allow. With the block form they never leave a lock behind.
+# Processes:: A manager that was made before a fork serves the parent and its children, as under
+#             Puma or Unicorn with an application that is loaded first. A lock belongs to the
+#             process that took it: in a child, its calls raise Redlock::Forked, and neither an
+#             exit nor the garbage collector releases it. Process.daemon is a fork, too.
+# Fibers::    Where a Fiber scheduler runs, the pauses between two attempts let other fibers run.
+# Ractors::   The main one only. Manager.new raises Redlock::Error in any other, and a manager cannot be
+#             sent there.
 module Redlock
   # A call that did not succeed. The message is for a person: what each server answered, with the
-  # votes counted. The status is the number that the C library gave.
+  # votes counted. The status is the number that the C library gave, or nil if it was not asked.
   class Error < StandardError
     attr_reader :status
 
@@ -23,6 +36,7 @@ module Redlock
   end
 
   class Taken < Error; end           # somebody else holds it
+  class Nested < Taken; end          # the block around this call holds it: locks are not reentrant
   class Unreachable < Error; end     # too few servers answered in time
   class TooSlow < Error; end         # granted, but too late to be of use
   class Lost < Error; end            # it is not held, or no longer
@@ -30,201 +44,512 @@ module Redlock
   class NoServers < Error; end       # no server was given
   class Forked < Error; end          # the lease belongs to the parent process
   class Internal < Error; end        # the message says what happened
+  class Closed < Error; end          # the manager was closed
 
   ERRORS = {
     1 => Taken, 2 => Unreachable, 3 => TooSlow, 4 => Lost,
     -1 => InvalidArgument, -2 => NoServers, -3 => Forked, -4 => Internal
   }.freeze
 
-  # The C functions. Fiddle lets other Ruby threads run while one of them does.
+  # The C functions.
   module C
-    extend Fiddle::Importer
-
-    def self.library
-      names = ENV["REDLOCK_LIBRARY"] || %w[libredlock.so libredlock.so.0.1 libredlock.dylib]
-      failures = Array(names).map do |name|
-        return Fiddle.dlopen(name)
-      rescue Fiddle::DLError => e
-        e.message
-      end
-      raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
-    end
-
-    dlload library
-    typealias "address", "uintptr_t"
-    typealias "ms", "long long"
-    typealias "status", "int"
-    extern "void *RedLock_New(void)"
-    extern "void RedLock_Free(address)"
-    extern "status RedLock_AddServerUrl(address, address, int)"
-    extern "status RedLock_SetTimeouts(address, ms, ms)"
-    extern "status RedLock_SetClockDriftFactor(address, double)"
-    extern "const char *RedLock_ErrorMessage(address)"
-    extern "status RedLock_TryLock(address, address, ms, ms, address)"
-    extern "status RedLock_Extend(address, address, ms)"
-    extern "status RedLock_Confirm(address, address, ms)"
-    extern "status RedLock_Unlock(address, address)"
-    extern "status RedLock_IsLocked(address, address, address)"
-    extern "void *RedLockLease_New(void)"
-    extern "void RedLockLease_Free(address)"
-    extern "unsigned char RedLockLease_IsHeld(address)"
-    extern "ms RedLockLease_RemainingMs(address)"
-    extern "const char *RedLockLease_ErrorMessage(address)"
+    # The interface that this file is written for. Below 1.0 it may change with the second number.
+    INTERFACE = "0.1"
+    NAMES = %w[libredlock.so.0.1 libredlock.so libredlock.dylib].freeze
 
     # Pointers are passed as integers. Where Fiddle takes the address of a pointer itself, it
     # swallows an exception that Timeout or Thread#raise sends just then.
-    def self.call(function, *arguments)
-      self[function].call(*arguments.map { |a| a.is_a?(Fiddle::Pointer) ? a.to_i : a })
+    ADDRESS = Fiddle::TYPE_UINTPTR_T
+    POINTER = Fiddle::TYPE_VOIDP
+    MS = Fiddle::TYPE_LONG_LONG
+    INT = Fiddle::TYPE_INT
+    BOOL = -Fiddle::TYPE_CHAR
+
+    # These answer with a status. Other Ruby threads run while one of them does.
+    CALLS = {
+      "RedLock_AddServerUrl" => [ADDRESS, ADDRESS, INT],
+      "RedLock_Connect" => [ADDRESS, MS],
+      "RedLock_SetRetry" => [ADDRESS, INT, INT],
+      "RedLock_SetTimeouts" => [ADDRESS, MS, MS],
+      "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
+      "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
+      "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
+      "RedLock_SetTlsInsecureSkipVerify" => [ADDRESS, BOOL],
+      "RedLock_SetCredentials" => [ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_TryLock" => [ADDRESS, ADDRESS, MS, MS, ADDRESS],
+      "RedLock_Extend" => [ADDRESS, ADDRESS, MS],
+      "RedLock_Confirm" => [ADDRESS, ADDRESS, MS],
+      "RedLock_Unlock" => [ADDRESS, ADDRESS],
+      "RedLock_IsLocked" => [ADDRESS, ADDRESS, ADDRESS]
+    }.freeze
+
+    # These neither wait nor ask anybody: giving way to other threads would take longer than they do.
+    LOOKS = {
+      "RedLock_Version" => [POINTER],
+      "RedLock_New" => [POINTER],
+      "RedLock_Free" => [Fiddle::TYPE_VOID, ADDRESS],
+      "RedLock_ErrorMessage" => [POINTER, ADDRESS],
+      "RedLockLease_New" => [POINTER],
+      "RedLockLease_Free" => [Fiddle::TYPE_VOID, ADDRESS],
+      "RedLockLease_IsHeld" => [BOOL, ADDRESS],
+      "RedLockLease_RemainingMs" => [MS, ADDRESS],
+      "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
+    }.freeze
+
+    class << self
+      def load_functions
+        library, name = open_library
+        functions = {}
+        LOOKS.each { |it, (result, *types)| functions[it] = bind(library, name, it, types, result, true) }
+        CALLS.each { |it, types| functions[it] = bind(library, name, it, types, INT, false) }
+        functions.freeze
+      end
+
+      def call(function, *arguments)
+        FUNCTIONS.fetch(function).call(*arguments)
+      end
+
+      # Calls a function that answers with a status; the block knows where its words are.
+      def check(function, *arguments)
+        status = call(function, *arguments)
+        return true if status.zero?
+
+        raise ERRORS.fetch(status, Error).new(words(yield), status)
+      end
+
+      def words(pointer)
+        pointer.to_s.dup.force_encoding(Encoding::UTF_8).scrub
+      end
+
+      # A handle that the garbage collector frees: the C functions for that do no I/O, and in a
+      # forked child they touch nothing of the parent's.
+      def handle(type)
+        handle = call("#{type}_New")
+        raise NoMemoryError, "#{type}_New" if handle.null?
+
+        handle.free = FUNCTIONS.fetch("#{type}_Free").to_i
+        handle
+      end
+
+      # A string for C, in memory that does not move. Refuses what C would cut short: "a\0b" must
+      # not lock "a".
+      def string(text, what)
+        bytes = String(text).b
+        raise InvalidArgument.new("#{what} holds a NUL byte", -1) if bytes.include?("\0")
+
+        copy = Fiddle::Pointer.malloc(bytes.bytesize + 1, Fiddle::RUBY_FREE)
+        copy[0, bytes.bytesize + 1] = bytes << "\0"
+        copy
+      end
+
+      # Milliseconds; a little never becomes 0, which means something else.
+      def ms(value, what)
+        seconds = seconds(value, what)
+        ms = (seconds * 1000).clamp(-(2**62), 2**62).round
+        ms.zero? && !seconds.zero? ? (seconds <=> 0) : ms
+      end
+
+      def seconds(value, what)
+        is_time = value.respond_to?(:to_f) && !value.nil? && !value.is_a?(String)
+        raise TypeError, "#{what} is a number of seconds, not #{value.inspect}" unless is_time
+
+        seconds = value.to_f
+        raise InvalidArgument.new("#{what} is not a number", -1) if seconds.nan?
+
+        seconds
+      end
+
+      private
+
+      def open_library
+        named = ENV["REDLOCK_LIBRARY"]
+        failures = (named ? [named] : NAMES).map do |name|
+          library = Fiddle.dlopen(name)
+          check_version(library, name)
+          return [library, name]
+        rescue Fiddle::DLError => e
+          e.message
+        end
+        raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
+      end
+
+      def check_version(library, name)
+        version = bind(library, name, "RedLock_Version", [], POINTER, true).call.to_s
+        return if version.start_with?("#{INTERFACE}.")
+
+        raise LoadError, "#{name} is redlock #{version}, and this file is for #{INTERFACE}"
+      end
+
+      def bind(library, name, function, types, result, is_look)
+        address = library[function]
+      rescue Fiddle::DLError
+        raise LoadError, "#{name} has no #{function}: it is older than this file, or not redlock"
+      else
+        function_at(address, types, result, is_look)
+      end
+
+      def function_at(address, types, result, is_look)
+        Fiddle::Function.new(address, types, result, need_gvl: is_look)
+      rescue ArgumentError
+        Fiddle::Function.new(address, types, result) # Ruby 2.7 gives way in every call
+      end
     end
 
-    # Calls a function that answers with a status; the block knows where its words are.
-    def self.check(function, *arguments)
-      status = call(function, *arguments)
-      return true if status.zero?
-
-      raise ERRORS.fetch(status, Error).new(yield.to_s.force_encoding("UTF-8"), status)
-    end
-
-    # A handle that the garbage collector frees: the C functions for that do no I/O, and in a
-    # forked child they touch nothing of the parent's.
-    def self.handle(type)
-      handle = call("#{type}_New")
-      raise NoMemoryError, "#{type}_New" if handle.null?
-
-      handle.free = self["#{type}_Free"].to_i
-      handle
-    end
-
-    # Refuses what C would cut short: "a\0b" must not lock "a".
-    def self.string(text)
-      bytes = String(text).b
-      raise InvalidArgument.new("a name holds a NUL byte", -1) if bytes.include?("\0")
-
-      Fiddle::Pointer[bytes << "\0"]
-    end
-
-    def self.ms(seconds)
-      (Float(seconds) * 1000).clamp(-1, 2**63 - 1).round
-    end
+    FUNCTIONS = load_functions
   end
   private_constant :C
 
+  # The C manager with what it was told. It is freed when it was closed and the last call on it is
+  # over, or with its owner.
+  class Servers # :nodoc:
+    attr_reader :retry_delay
+
+    def initialize(retry_delay, user, password)
+      @handle = C.handle("RedLock")
+      @retry_delay = retry_delay
+      @user = user
+      @password = password
+      @asking = Mutex.new # the words of a call are kept in the C manager: one call at a time
+      @counting = Mutex.new
+      @calls = 0
+      @open = true
+    end
+
+    # Yields the C manager. Who is +leaving+ may do so as long as it is there. An exception from
+    # outside may leave a call counted that is over; then it is the garbage collector that frees.
+    def use(leaving: false)
+      counted = false
+      @counting.synchronize do
+        raise Closed, "the manager was closed" unless @open || (leaving && !@freed)
+
+        @calls += 1
+        counted = true
+      end
+      yield @handle.to_i
+    ensure
+      @counting.synchronize { free_if_done(@calls -= 1) } if counted
+    end
+
+    def call(function, *arguments)
+      use do |address|
+        @asking.synchronize do
+          C.check(function, address, *arguments) { C.call("RedLock_ErrorMessage", address) }
+        end
+      end
+    end
+
+    def close
+      @counting.synchronize do
+        @open = false
+        free_if_done(@calls)
+      end
+    end
+
+    def closed?
+      !@open
+    end
+
+    # Tells the library the password that it is to log in with from now on.
+    def log_in
+      @renewal = nil
+      @told_in = Process.pid
+      password = @password.respond_to?(:call) ? @password.call : @password
+      user = @user && C.string(@user, "the user")
+      password &&= C.string(password, "the password")
+      call("RedLock_SetCredentials", user.to_i, password.to_i)
+    end
+
+    # A password that is asked for is asked for again in a new process, and after a call in which a
+    # server could not take part: it may want another one by now. If that cannot be had, the old
+    # one stays.
+    def renew_log_in
+      return unless @password.respond_to?(:call)
+
+      log_in if @told_in != Process.pid || (@renewal && @renewal <= now)
+    rescue StandardError
+      false
+    end
+
+    def some_server_failed
+      @renewal ||= now + 1
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+
+    private
+
+    def free_if_done(calls)
+      return if @open || calls.positive? || @freed
+
+      @freed = true
+      @handle.free = nil
+      C.call("RedLock_Free", @handle.to_i)
+    end
+  end
+  private_constant :Servers
+
   # Takes locks on one set of servers. Threads may share it, and processes forked later may use it.
   class Manager
-    # Servers are host:port, or URLs such as redis://user:password@host:6379/0 or
-    # unix:///run/redis.sock. All programs that are to exclude each other must name the same ones.
+    # Servers are host:port, or URLs such as redis://user:password@host:6379/0,
+    # rediss://host:6379 or unix:///run/redis.sock. All programs that are to exclude each other
+    # must name the same ones.
     #
-    # retry_delay::     mean pause between two attempts; each is random, half of it more or less
-    # connect_timeout:: for connecting to a server
-    # reply_timeout::   for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5
-    # drift_factor::    how much faster a server's clock may run than ours
-    def initialize(*servers, retry_delay: 0.2, connect_timeout: 1.5, reply_timeout: 0, drift_factor: 0.01)
+    # user::, password:: log-in for servers whose URL has none. A password may be anything that
+    #                    responds to +call+: it is asked when the manager is made, in a forked
+    #                    child, and a second after a server failed; so it may change.
+    #                    What it raises comes out of the first of these calls only.
+    # tls::              true, or a Hash, has servers that are given as host:port spoken to by TLS
+    #                    as those of rediss:// are. Its keys, all optional: +ca+, +certificate+ and
+    #                    +key+ name PEM files (without +ca+ the system's roots are trusted);
+    #                    +server_name+ is the name that certificates have to have, if not the host;
+    #                    +insecure_skip_verify+ true believes any certificate.
+    # retry_delay::      mean pause between two attempts, each of them random. While locks change
+    #                    hands, attempts are closer to each other.
+    # connect_timeout::  for connecting to a server
+    # reply_timeout::    for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5
+    # drift_factor::     how much faster a server's clock may run than ours
+    def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
+                   reply_timeout: 0, drift_factor: 0.01)
+      refuse_ractors
+      servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
 
-      @retry_delay = Float(retry_delay)
-      @asking = Mutex.new # the words of a call are kept in the C manager: one call at a time
-      @handle = C.handle("RedLock")
-      call("RedLock_SetTimeouts", C.ms(connect_timeout), C.ms(reply_timeout))
-      call("RedLock_SetClockDriftFactor", drift_factor)
-      servers.each do |server|
-        url = String(server).include?("://") ? server : "redis://#{server}"
-        call("RedLock_AddServerUrl", C.string(url), 0)
-      end
+      @count = servers.size
+      @servers = Servers.new(C.seconds(retry_delay, "retry_delay"), user, password)
+      set("RedLock_SetRetry", 3, C.ms(retry_delay, "retry_delay").clamp(-1, 2**31 - 1))
+      timeouts = [C.ms(connect_timeout, "connect_timeout"), C.ms(reply_timeout, "reply_timeout")]
+      set("RedLock_SetTimeouts", *timeouts)
+      set("RedLock_SetClockDriftFactor", Float(drift_factor))
+      use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
+      @servers.log_in if user || password
+      servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
     end
 
     # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block
     # ends. Where the block came to its end but the lock had run out before, Lost is raised.
-    # Without a block it returns the lease, which is then the caller's to unlock.
+    # Without a block it returns the lease, which is then the caller's to unlock; an exception from
+    # outside (Timeout, Thread#raise) that comes before the caller has it loses it until the ttl is over.
     #
     # +wait+ is how many seconds to wait at most for a lock that cannot be had: 0 is one attempt,
     # nil is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
+    #
+    # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
     def lock(resource, ttl:, wait: 5, &block)
-      Lease.new(@handle, resource, ttl).take(wait, @retry_delay, &block)
+      Lease.new(@servers, resource, ttl).take(wait, &block)
+    end
+
+    # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
+    def try_lock(resource, ttl:, &block)
+      lease = Lease.new(@servers, resource, ttl)
+      lease.take(0, &block)
+    rescue Taken => e
+      raise unless lease.refused_by?(e) # then it comes out of the block
     end
 
     # Asks the servers whether anybody holds the resource. To take a lock, take it: the answer may
     # be out of date when it arrives.
     def locked?(resource)
       answer = Fiddle::Pointer.malloc(1, Fiddle::RUBY_FREE)
-      call("RedLock_IsLocked", C.string(resource), answer)
+      name = C.string(resource, "the resource")
+      @servers.renew_log_in
+      set("RedLock_IsLocked", name.to_i, answer.to_i)
       answer[0] != 0
+    end
+
+    # Connects now rather than at the first lock; returns when a quorum of the servers is up.
+    def connect(timeout: 0)
+      @servers.renew_log_in
+      set("RedLock_Connect", C.ms(timeout, "timeout"))
+    end
+
+    # Closes the connections, after the calls and blocks that have begun; what is called later raises
+    # Closed. Locks that were taken without a block stay held until they expire: unlock them first.
+    # A manager that nobody refers to any more is closed as well.
+    def close
+      @servers.close
+    end
+
+    def closed?
+      @servers.closed?
+    end
+
+    def inspect # :nodoc:
+      "#<#{self.class} of #{@count} servers#{', closed' if closed?}>"
     end
 
     private
 
-    def call(function, *arguments)
-      @asking.synchronize do
-        C.check(function, @handle, *arguments) { C.call("RedLock_ErrorMessage", @handle) }
+    # Fiddle, and the words of errors, are no use there: better to say so at once.
+    def refuse_ractors
+      return if !defined?(Ractor) || Ractor.current == Ractor.main
+
+      raise Error, "redlock works in the main Ractor only"
+    end
+
+    def set(function, *arguments)
+      @servers.call(function, *arguments)
+    end
+
+    def add(server, scheme)
+      url = C.string(server.include?("://") ? server : "#{scheme}://#{server}", "a server")
+      set("RedLock_AddServerUrl", url.to_i, 0)
+    end
+
+    def use_tls(ca: nil, certificate: nil, key: nil, server_name: nil, insecure_skip_verify: false)
+      files = [ca, certificate, key].map { |file| file && C.string(File.path(file), "a file") }
+      set("RedLock_SetTlsCa", files[0].to_i) if ca
+      set("RedLock_SetTlsCertificate", files[1].to_i, files[2].to_i) if certificate || key
+      if server_name
+        name = C.string(server_name, "server_name")
+        set("RedLock_SetTlsServerName", name.to_i)
       end
+      set("RedLock_SetTlsInsecureSkipVerify", 1) if insecure_skip_verify
     end
   end
 
   # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
   # step that must not happen without it. Threads may share it.
   class Lease
-    def initialize(manager, resource, ttl)
-      @manager = manager
-      @name = C.string(resource)
+    # How long C waits in one go: what comes from outside (Timeout, signals, Thread#kill) has to
+    # wait for its end.
+    SLICE = 0.25
+    # As many signals, one after the other, do not keep a lock from being released.
+    TRIES = 20
+    private_constant :SLICE, :TRIES
+
+    # The name that is locked, as it was given.
+    attr_reader :resource
+
+    def initialize(servers, resource, ttl) # :nodoc:
+      @servers = servers
+      @resource = String(resource).dup.freeze
+      @name = C.string(resource, "the resource")
       @ttl = ttl
+      @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
       @calling = Mutex.new # a call and the reading of its words belong together
       @unlocked = false
     end
 
     # The body of Manager#lock.
-    def take(wait, delay) # :nodoc:
-      acquire(wait, delay)
-      return (kept = self) unless block_given?
+    def take(wait, &block) # :nodoc:
+      refuse_nested
+      @servers.use do # so a manager that is closed meanwhile is not freed before the release
+        acquire(wait)
+        return (@kept = self) unless block
 
-      result = yield self
-      finish
-      result
-    ensure
-      release unless kept
+        result = as_innermost(&block)
+        finish
+        result
+      ensure
+        release unless @kept
+      end
+    end
+
+    # Whether this is what was said when it was asked for, rather than something from the block.
+    def refused_by?(error) # :nodoc:
+      error.equal?(@refusal)
     end
 
     # Gives the lock a new ttl, counted from now. Lost: it had ended. Unreachable: too few servers
     # answered, and what was valid stays valid until its old end.
     def extend(ttl: @ttl)
-      call("RedLock_Extend", @handle, C.ms(ttl))
+      call("RedLock_Extend", @handle.to_i, C.ms(ttl, "ttl"))
     end
 
     # Asks the servers whether the lock is still ours, for at least so many seconds.
     def confirm(least: 0)
-      call("RedLock_Confirm", @handle, C.ms(least))
+      call("RedLock_Confirm", @handle.to_i, C.ms(least, "least"))
     end
 
     # Releases the lock. Lost: it had already ended, and nothing of anybody else's was touched.
     # Unreachable: some servers could not be told; the lock expires there.
     def unlock
       @unlocked = true
-      call("RedLock_Unlock", @handle)
+      call("RedLock_Unlock", @handle.to_i, leaving: true)
     end
 
     # How many seconds the lock is valid from now on; 0 when it is not.
     def remaining
-      C.call("RedLockLease_RemainingMs", @handle) / 1000.0
+      C.call("RedLockLease_RemainingMs", @handle.to_i) / 1000.0
     end
 
     # Whether the lock is held and valid now, by this machine's clock.
     def held?
-      C.call("RedLockLease_IsHeld", @handle) != 0
+      C.call("RedLockLease_IsHeld", @handle.to_i) != 0
+    end
+
+    def inspect # :nodoc:
+      "#<#{self.class} of #{@resource.inspect}, valid for #{remaining} s>"
+    end
+
+    # Whether this is a held lock of that very resource.
+    def holds?(servers, name) # :nodoc:
+      servers.equal?(@servers) && name == @name.to_s && held?
     end
 
     private
 
-    # Single attempts with a sleep in Ruby: that is where Timeout and Thread#kill get in.
-    def acquire(wait, delay)
-      deadline = now + wait if wait
+    # C waits a slice at a time. Longer pauses, and all of them where a Fiber scheduler runs (it may
+    # be another fiber of this thread that holds the lock), are spent in Ruby.
+    def acquire(wait)
+      deadline = wait && @servers.now + waiting_time(wait)
       begin
-        call("RedLock_TryLock", @name, C.ms(@ttl), 0, @handle)
-      rescue Taken, Unreachable, TooSlow
-        left = deadline ? deadline - now : Float::INFINITY
+        slice = scheduled? ? 0 : SLICE
+        left = deadline ? [deadline - @servers.now, 0].max : Float::INFINITY
+        attempt([left, slice].min)
+      rescue Taken, Unreachable, TooSlow => e
+        @refusal = e
+        left = deadline - @servers.now if deadline
         raise if left <= 0
 
-        sleep [delay * rand(0.5...1.5), left].min
+        pause = [@servers.retry_delay * rand(0.5...1.5) - slice, left].min
+        sleep([pause, 0].max) if pause.positive? || slice.zero?
         retry
       end
+    end
+
+    def waiting_time(wait)
+      seconds = C.seconds(wait, "wait")
+      raise InvalidArgument.new("wait is negative", -1) if seconds.negative?
+
+      seconds
+    end
+
+    def scheduled?
+      Fiber.respond_to?(:current_scheduler) && !Fiber.current_scheduler.nil?
+    end
+
+    def attempt(seconds)
+      @servers.renew_log_in
+      call("RedLock_TryLock", @name.to_i, @ttl_ms, C.ms(seconds, "wait"), @handle.to_i)
+      @servers.some_server_failed unless C.call("RedLockLease_ErrorMessage", @handle.to_i).to_s.empty?
+    rescue Unreachable
+      @servers.some_server_failed
+      raise
+    end
+
+    # The leases of the blocks that this fiber is in.
+    def innermost
+      Thread.current[:redlock_leases] ||= []
+    end
+
+    def as_innermost
+      leases = innermost
+      leases.push(self)
+      yield self
+    ensure
+      leases&.delete_if { |lease| lease.equal?(self) }
+    end
+
+    def refuse_nested
+      return if innermost.none? { |lease| lease.holds?(@servers, @name.to_s) }
+
+      words = "the block around this call holds #{@resource.inspect}: locks are not reentrant"
+      raise @refusal = Nested.new(words, 1)
     end
 
     # The end of a block that ran through: it has a right to know if it ran without the lock.
@@ -234,29 +559,26 @@ module Redlock
       false # the block had the lock to its end
     end
 
-    # Thread#kill, Thread#raise and Timeout wait for the end of this. The exception of a signal
-    # handler does not: the second go is for the case that it came before the first was sent.
+    # Thread#kill, Thread#raise and Timeout wait for the end of this. The exceptions of signal
+    # handlers do not; they are raised when it is done.
     def release
+      interruptions = []
       Thread.handle_interrupt(Object => :never) do
-        release_if_held
-      ensure
-        release_if_held
+        unlock if held?
+      rescue Error
+        false # it ends by itself
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        interruptions.push(e)
+        retry if interruptions.size < TRIES
       end
+      raise interruptions.first unless interruptions.empty?
     end
 
-    def release_if_held
-      unlock if held?
-    rescue Error
-      false # it ends by itself
-    end
-
-    def now
-      Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    end
-
-    def call(function, *arguments)
-      @calling.synchronize do
-        C.check(function, @manager, *arguments) { C.call("RedLockLease_ErrorMessage", @handle) }
+    def call(function, *arguments, leaving: false)
+      @servers.use(leaving: leaving) do |address|
+        @calling.synchronize do
+          C.check(function, address, *arguments) { C.call("RedLockLease_ErrorMessage", @handle.to_i) }
+        end
       end
     end
   end

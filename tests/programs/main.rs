@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bindings;
 mod c;
 mod compilers;
 mod cpp;

@@ -3,15 +3,21 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::Cluster;
+use crate::bindings::{nothing_is_left, strangers};
+use crate::support::{Cluster, Server};
 use crate::workshop::Workshop;
 use crate::{address_list, addresses, library};
 
 #[test]
 fn the_tests_pass() {
-    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let mut command = ruby(&library::root().join("tests/ruby/redlock_test.rb"));
-    workshop.succeed(command.env("REDLOCK_TEST_SERVERS", address_list(&cluster)));
+    run_the_tests(&Cluster::start(3));
+}
+
+#[test]
+fn the_tests_pass_while_one_server_is_down() {
+    let cluster = Cluster::start(3);
+    cluster[1].kill();
+    run_the_tests(&cluster);
 }
 
 #[test]
@@ -23,6 +29,26 @@ fn the_example_runs() {
     for person in ["Ada", "Ben", "Cleo"] {
         assert!(run.stdout.contains(person), "{}", run.stdout);
     }
+    nothing_is_left(&cluster);
+}
+
+#[test]
+fn the_example_says_why_it_cannot() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    cluster[..2].iter().for_each(Server::kill);
+    let mut command = ruby(&library::root().join("c-examples/ruby/example.rb"));
+    let run = workshop.run(command.args(addresses(&cluster)));
+    assert_eq!(run.status.code(), Some(1));
+    assert!(run.stderr.contains(&cluster[0].address()), "{}", run.stderr);
+}
+
+fn run_the_tests(cluster: &Cluster) {
+    let workshop = Workshop::new();
+    let mut command = ruby(&library::root().join("tests/ruby/all.rb"));
+    command.env("REDLOCK_TEST_SERVERS", address_list(cluster));
+    command.env("REDLOCK_TEST_STRANGERS", strangers(&workshop));
+    workshop.succeed(&mut command);
+    nothing_is_left(cluster);
 }
 
 /// The ruby command with a script and the library.

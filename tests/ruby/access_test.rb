@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Log-in: users are made on the servers for these tests.
+class LoginTest < RedlockTest
+  def setup
+    super
+    @user = "user-#{SecureRandom.hex(6)}"
+    let_in("first")
+  end
+
+  def teardown
+    ask_all("ACL", "DELUSER", @user)
+  end
+
+  def let_in(password)
+    ask_all("ACL", "SETUSER", @user, "reset", "on", ">#{password}", "~ruby:*", "+@all")
+  end
+
+  def test_a_user_and_a_password
+    manager(user: @user, password: "first").lock(@name, ttl: 600) { assert @locker.locked?(@name) }
+    error = assert_raises(Redlock::Unreachable) do
+      manager(user: @user, password: "wrong-secret").lock(@name, ttl: 600, wait: 0) { flunk }
+    end
+    refute_match(/secret/, error.message)
+    assert_raises(Redlock::Unreachable) { manager(user: @user, password: "wrong").connect }
+    assert_raises(Redlock::InvalidArgument) { manager(user: @user, password: "a\0b") }
+    assert_raises(Redlock::InvalidArgument) { manager(password: "") }
+    assert_free
+  end
+
+  def test_a_password_that_changes_while_nobody_looks
+    password = "first"
+    asked = 0
+    locker = manager(user: @user, password: -> { asked += 1; password })
+    locker.lock(@name, ttl: 600) { nil }
+    assert_equal 1, asked
+    let_in(password = "second")
+    ask_all("CLIENT", "KILL", "USER", @user)
+    # It finds out that it is refused, and asks again.
+    assert_equal :in, locker.lock(@name, ttl: 600, wait: PATIENCE) { :in }
+    assert_operator asked, :>, 1
+    assert_free
+  end
+
+  def test_a_child_asks_for_itself
+    parent = Process.pid
+    locker = manager(user: @user, password: -> { Process.pid == parent ? "first" : "second" })
+    locker.lock(@name, ttl: 600) { nil }
+    let_in("second")
+    child = in_child { locker.lock(@name, ttl: 600, wait: 0) { :in } }
+    assert_equal :in, child
+    assert_free
+  end
+
+  def test_who_cannot_say_the_password
+    assert_raises(IOError) { manager(user: @user, password: -> { raise IOError, "no vault" }) }
+    answers = ["first"]
+    locker = manager(user: @user, password: -> { answers.pop or raise IOError, "no vault" })
+    assert_equal :in, locker.lock(@name, ttl: 600) { :in }
+    assert_equal :in, (in_child { locker.lock(@name, ttl: 600) { :in } }), "the old one is still good"
+    assert_free
+  end
+end

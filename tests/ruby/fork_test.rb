@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+class ForkTest < RedlockTest
+  def test_a_child_locks_alone
+    @locker.lock(@name, ttl: 600) { nil } # the parent is connected before it forks
+    other = "#{@name}:other"
+    assert_equal :had_it, in_child { @locker.lock(other, ttl: 600) { :had_it } }
+    assert_free(other)
+    @locker.lock(@name, ttl: 600) do
+      assert_equal Redlock::Taken, in_child { @locker.lock(@name, ttl: 600, wait: 0) }.class
+    end
+  end
+
+  def test_children_exclude_each_other
+    reader, writer = IO.pipe
+    children = Array.new(4) do
+      fork do
+        3.times do
+          @locker.lock(@name, ttl: 30, wait: 60) do
+            writer.syswrite("(")
+            sleep 0.002 # the others have their chance to come in between
+            writer.syswrite(")")
+          end
+        end
+        exit!(0)
+      end
+    end
+    writer.close
+    assert_equal "()" * 12, reader.read
+    children.each { |child| assert Process.wait2(child).last.success? }
+    assert_free
+  ensure
+    reader&.close
+  end
+
+  def test_a_child_cannot_touch_the_lock_of_its_parent
+    lease = @locker.lock(@name, ttl: 600)
+    assert_equal [false, 0.0], in_child { [lease.held?, lease.remaining] }
+    %i[unlock extend confirm].each do |call|
+      assert_equal Redlock::Forked, in_child { error_of(lease, call) }, call
+    end
+    assert lease.confirm
+    lease.unlock
+  end
+
+  def error_of(lease, call)
+    lease.__send__(call)
+  rescue Redlock::Error => e
+    e.class
+  end
+
+  # The child leaves the block of its parent: by an exception, by exit, or as if nothing were. What
+  # it collects, and what it does at its end, leaves the lock alone as well.
+  def test_a_child_that_leaves_the_block_of_its_parent_does_not_release
+    ["raise 'out'", "exit", "exit!", "nil", "lease = nil; GC.start", "LOCKER.close"].each do |leave|
+      out, = ruby_with_manager(<<~SCRIPT)
+        LOCKER.lock(NAME, ttl: 600) do |lease|
+          if fork
+            Process.wait
+            puts "still the parent's" if lease.confirm
+          else
+            at_exit { GC.start }
+            #{leave}
+          end
+        end
+      SCRIPT
+      assert_equal "still the parent's\n", out, leave
+    end
+    assert_free
+  end
+
+  # As a server does that forks its workers: the application is there before, and locks in all of them.
+  def test_workers_of_a_parent_that_holds_locks
+    lease = @locker.lock(@name, ttl: 600)
+    forgotten = "#{@name}:forgotten"
+    @locker.lock(forgotten, ttl: 600)
+    workers = Array.new(4) do |i|
+      fork do
+        mine = "#{@name}:#{i}"
+        5.times { @locker.lock(mine, ttl: 600) { GC.start } }
+        at_exit { exit!(@locker.locked?(mine) ? 1 : 0) }
+        exit
+      end
+    end
+    5.times { @locker.lock("#{@name}:parent", ttl: 600) { nil } }
+    workers.each { |worker| assert Process.wait2(worker).last.success? }
+    assert lease.confirm
+    assert @locker.locked?(forgotten), "a worker released it"
+    lease.unlock
+    ask_all("DEL", forgotten)
+  end
+
+  # Children that are made while threads lock, and end in all ways.
+  def test_a_storm_of_forks
+    going = true
+    threads = Array.new(4) { |i| Thread.new { @locker.lock("#{@name}:#{i}", ttl: 600) { nil } while going } }
+    children = Array.new(24) do |i|
+      fork do
+        @locker.lock("#{@name}:#{i % 4}", ttl: 600, wait: nil) { nil }
+        exit!(0) if i.even?
+        GC.start
+        exit
+      end
+    end
+    statuses = children.map { |child| Process.wait2(child).last }
+    going = false
+    threads.each(&:join)
+    assert statuses.all?(&:success?), statuses.inspect
+    4.times { |i| assert_free("#{@name}:#{i}") }
+  ensure
+    going = false
+  end
+end

@@ -1,0 +1,148 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# What comes from outside at any moment, and leaves nothing locked.
+class InterruptionTest < RedlockTest
+  def test_timeout_in_the_block_releases
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.1) { @locker.lock(@name, ttl: 600) { sleep } }
+    end
+    assert_free
+  end
+
+  def test_timeout_ends_the_waiting
+    holder = manager.lock(@name, ttl: 600)
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.1) { @locker.lock(@name, ttl: 600, wait: nil) { flunk } }
+    end
+    holder.unlock
+    assert_free
+  end
+
+  def test_a_killed_thread_releases
+    holding = Queue.new
+    thread = Thread.new { @locker.lock(@name, ttl: 600) { holding.push(true); sleep } }
+    holding.pop
+    thread.kill.join
+    assert_free
+  end
+
+  def test_a_killed_thread_stops_waiting
+    [@locker, manager].each do |locker|
+      locker.lock(@name, ttl: 600) do
+        thread = Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { flunk } }
+        eventually("it waits") { thread.status == "sleep" }
+        thread.kill
+        assert thread.join(PATIENCE), "it went on waiting"
+      end
+      assert_free
+    end
+  end
+
+  # Timeouts of all lengths, within each other, in threads that are in each other's way.
+  def test_a_storm_of_timeouts
+    names = Array.new(3) { |i| "#{@name}:#{i}" }
+    threads = Array.new(6) do |i|
+      Thread.new do
+        80.times { impatient(rand(0.0005..0.006), names[i % 3]) }
+      end
+    end
+    threads.each(&:join)
+    names.each { |name| assert_free(name) }
+  end
+
+  def impatient(time, name)
+    Timeout.timeout(time) do
+      Timeout.timeout(time * rand(0.8..1.2)) do
+        @locker.lock(name, ttl: 600, wait: nil) { sleep rand(0.0..0.002) }
+      end
+    end
+  rescue Timeout::Error
+    nil
+  end
+
+  # Wherever a thread is stopped, and be it between the grant and the block, it stops, and nothing
+  # stays locked.
+  def test_a_thread_stopped_at_any_moment_leaves_nothing_locked
+    200.times { |i| stop_a_thread(i.even?, rand(0.0..0.004)) }
+    assert_free
+  end
+
+  # Then threads take turns in the midst of what is not a call.
+  def test_a_thread_stopped_beside_busy_ones_leaves_nothing_locked
+    busy = Thread.new { loop { 100.times { nil } } }
+    6.times { |i| stop_a_thread(i.even?, rand(0.0..0.2)) }
+    assert_free
+  ensure
+    busy.kill
+  end
+
+  def stop_a_thread(by_kill, after)
+    running = Queue.new
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      running.push(true)
+      loop { @locker.lock(@name, ttl: 600) { Thread.pass } }
+    end
+    running.pop
+    sleep after
+    by_kill ? thread.kill : thread.raise(IOError, "from outside")
+    assert stopped?(thread), "it went on"
+  end
+
+  def stopped?(thread)
+    thread.join(PATIENCE)
+  rescue IOError
+    true
+  end
+
+  # The exceptions of signal handlers heed no mask, and more than one may come: Ctrl-C must release
+  # as well.
+  def test_signals_at_any_moment_leave_nothing_locked
+    old = trap("USR1") { raise Interrupt, "from a signal" }
+    40.times do |i|
+      sender = nil
+      assert_raises(Interrupt) do
+        sender = Thread.new { send_signals(1 + i % 3) }
+        eventually("the signal ends this") { @locker.lock(@name, ttl: 600) { false } }
+      end
+      swallow { sender.join }
+    end
+    assert_free
+  ensure
+    swallow { trap("USR1", old || "DEFAULT") }
+  end
+
+  def send_signals(count)
+    sleep rand(0.0..0.004)
+    count.times do
+      Process.kill("USR1", Process.pid)
+      sleep rand(0.0..0.0005)
+    end
+  end
+
+  def swallow
+    yield
+  rescue Interrupt
+    retry
+  end
+
+  def test_an_interrupt_that_is_masked_outside_stays_masked
+    ended = false
+    holding = Queue.new
+    go_on = Queue.new
+    thread = Thread.new do
+      Thread.handle_interrupt(IOError => :never) do
+        @locker.lock(@name, ttl: 600) { holding.push(true); go_on.pop; ended = true }
+      end
+    end
+    thread.report_on_exception = false
+    holding.pop
+    thread.raise(IOError, "later")
+    go_on.push(true)
+    assert_raises(IOError) { thread.join }
+    assert ended
+    assert_free
+  end
+end

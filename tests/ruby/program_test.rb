@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+class LoadingTest < RedlockTest
+  def test_there_are_no_warnings
+    assert_equal ["fine\n", ""], ruby_with_manager("puts LOCKER.lock(NAME, ttl: 60) { :fine }")
+  end
+
+  def test_a_library_that_is_not_there
+    _, words = ruby("", "REDLOCK_LIBRARY" => "/nowhere/libredlock.so")
+    assert_match(/LoadError/, words)
+    assert_match(%r{/nowhere/libredlock.so}, words)
+  end
+
+  # REDLOCK_TEST_STRANGERS has libraries that are not what they should be, and words of each error.
+  def test_a_library_that_does_not_fit
+    ENV.fetch("REDLOCK_TEST_STRANGERS").split(",").each do |stranger|
+      library, expected = stranger.split("=")
+      _, words = ruby("", "REDLOCK_LIBRARY" => library)
+      assert_match(/LoadError/, words)
+      assert_includes words, library
+      assert_includes words, expected
+    end
+  end
+
+  def test_other_ractors_are_refused
+    skip "there are no Ractors before Ruby 3.0" unless defined?(Ractor)
+    out, = ruby(<<~SCRIPT)
+      ractor = Ractor.new do
+        Redlock::Manager.new("127.0.0.1:1")
+      rescue Redlock::Error => e
+        e.message
+      end
+      puts ractor.respond_to?(:value) ? ractor.value : ractor.take
+      begin
+        Ractor.make_shareable(Redlock::Manager.new("127.0.0.1:1"))
+      rescue Ractor::Error, TypeError
+        puts "not shareable"
+      end
+    SCRIPT
+    assert_equal "redlock works in the main Ractor only\nnot shareable\n", out
+  end
+end
+
+class CollectorTest < RedlockTest
+  def test_the_collector_only_frees
+    names = Array.new(30) { |i| "#{@name}:#{i}" }
+    forget(names)
+    3.times { GC.start }
+    names.each { |name| assert @locker.locked?(name), "the collector released #{name}" }
+    ask_all("DEL", *names)
+  end
+
+  def forget(names)
+    names.each { |name| manager.lock(name, ttl: 60) }
+  end
+
+  def test_a_collector_that_always_runs
+    script = <<~SCRIPT
+      GC.auto_compact = true if MODE == "auto" && GC.respond_to?(:auto_compact=)
+      GC.stress = MODE != "auto"
+      LOCKER.lock(NAME, ttl: 600) do |lease|
+        lease.extend(ttl: 300)
+        lease.confirm(least: 1)
+        abort "not locked" unless LOCKER.locked?(NAME)
+        LOCKER.lock(NAME + ":" + "long" * 300, ttl: 600, wait: 0) { GC.compact if GC.respond_to?(:compact) }
+      end
+      2.times { Redlock::Manager.new("127.0.0.1:1").close }
+      GC.stress = false
+      puts LOCKER.locked?(NAME)
+    SCRIPT
+    %w[auto stress].each do |mode|
+      assert_equal ["false\n", ""], ruby_with_manager("MODE = #{mode.dump}\n#{script}"), mode
+    end
+    assert_free
+  end
+end

@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+class ThreadsTest < RedlockTest
+  def test_threads_exclude_each_other
+    lockers = [@locker, manager]
+    counter = 0
+    threads = Array.new(16) do |i|
+      Thread.new do
+        8.times do
+          lockers[i % 2].lock(@name, ttl: 60, wait: nil) do
+            seen = counter
+            Thread.pass
+            counter = seen + 1
+          end
+        end
+      end
+    end
+    threads.each(&:join)
+    assert_equal 128, counter
+    assert_free
+  end
+
+  def test_a_waiter_gets_the_lock_when_it_is_free
+    lease = @locker.lock(@name, ttl: 600)
+    waiter = Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { :got_it } }
+    eventually("it waits") { waiter.status == "sleep" }
+    lease.unlock
+    assert_equal :got_it, waiter.value
+  end
+
+  def test_other_threads_run_while_one_waits_for_a_lock
+    manager.lock(@name, ttl: 600) do
+      waiter = Thread.new { @locker.lock(@name, ttl: 600, wait: nil) }
+      eventually("it waits") { waiter.status == "sleep" }
+      # Each of these would have to wait for the end of a wait that has none.
+      1000.times { Thread.pass }
+      assert waiter.alive?
+      waiter.kill.join
+    end
+  end
+
+  def test_other_threads_run_while_one_waits_for_silent_servers
+    silent = Array.new(3) { TCPServer.new("127.0.0.1", 0) }
+    addresses = silent.map { |server| "127.0.0.1:#{server.addr[1]}" }
+    locker = manager(*addresses, connect_timeout: 0.5, reply_timeout: 0.5)
+    turns = 0
+    counter = Thread.new { loop { turns += 1; sleep 0.001 } }
+    error = assert_raises(Redlock::Unreachable) { locker.lock(@name, ttl: 60, wait: 0) { flunk } }
+    assert_equal 2, error.status
+    assert_operator turns, :>, 10
+    assert_raises(Redlock::Unreachable) { locker.locked?(@name) }
+    assert_raises(Redlock::Unreachable) { locker.connect(timeout: 0.05) }
+  ensure
+    counter&.kill
+    silent&.each(&:close)
+  end
+
+  def test_hundreds_of_threads
+    counter = 0
+    threads = Array.new(300) { Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { counter += 1 } } }
+    threads.each(&:join)
+    assert_equal 300, counter
+    assert_free
+  end
+
+  def test_the_end_of_the_program_does_not_wait_for_those_who_wait
+    holder = manager.lock(@name, ttl: 600)
+    out, words = ruby_with_manager(<<~SCRIPT)
+      thread = Thread.new { LOCKER.lock(NAME, ttl: 600, wait: nil) }
+      Thread.pass until thread.status == "sleep"
+      puts "the end"
+    SCRIPT
+    assert_equal ["the end\n", ""], [out, words]
+    holder.unlock
+    assert_free
+  end
+end
+
+# Just enough of a Fiber scheduler: fibers that sleep, and fibers that wait for a Mutex.
+class Turns
+  def initialize
+    @ready = Queue.new
+    @sleeping = {}
+  end
+
+  def fiber(&block)
+    Fiber.new(blocking: false, &block).tap(&:resume)
+  end
+
+  def kernel_sleep(time = nil)
+    @sleeping[Fiber.current] = now + time if time
+    Fiber.yield
+    true
+  end
+
+  def block(_blocker, timeout = nil)
+    kernel_sleep(timeout)
+  end
+
+  def unblock(_blocker, fiber)
+    @ready.push(fiber)
+  end
+
+  def io_wait(*)
+    raise NotImplementedError
+  end
+
+  def close
+    until @sleeping.empty? && @ready.empty?
+      fiber = @ready.empty? ? next_to_wake : @ready.pop
+      @sleeping.delete(fiber)
+      fiber.resume
+    end
+  end
+
+  def next_to_wake
+    fiber, time = @sleeping.min_by(&:last)
+    sleep [time - now, 0].max # not in a fiber of ours: this one sleeps
+    fiber
+  end
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+end
+
+class FibersTest < RedlockTest
+  # The one who waits must give way to the one who holds: they share a thread.
+  def test_fibers_of_one_thread_exclude_each_other
+    skip "there are no schedulers before Ruby 3.1" unless Fiber.respond_to?(:current_scheduler)
+    seen = []
+    Thread.new do
+      Fiber.set_scheduler(Turns.new)
+      %w[a b c].each do |who|
+        Fiber.schedule do
+          @locker.lock(@name, ttl: 600, wait: nil) { seen.push(who); sleep 0.02; seen.push(who) }
+        end
+      end
+    end.join
+    assert_equal %w[a b c], seen.each_slice(2).map { |first, last| first if first == last }.sort
+    assert_free
+  end
+end
