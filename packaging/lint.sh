@@ -1,5 +1,5 @@
 #!/bin/sh
-# The programs that are not Rust: formatted Go, Ruby without warnings. What is not there is left out;
+# The programs that are not Rust: formatted Go, Ruby and Python without warnings. What is not there is left out;
 # `make test` sees to it that it is there.
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,6 +20,11 @@ if command -v ruby >/dev/null 2>&1; then
         printf 'lint: ruby -wc:\n%s\n' "$said" >&2
         failed=1
     fi
+fi
+
+if command -v python3 >/dev/null 2>&1; then
+    compile='import pathlib, sys; [compile(pathlib.Path(it).read_bytes(), it, "exec") for it in sys.argv[1:]]'
+    find c-examples tests benches -name '*.py' -exec python3 -B -W error -c "$compile" {} + || failed=1
 fi
 
 exit $failed

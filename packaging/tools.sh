@@ -44,7 +44,7 @@ missing_tools() {
         python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
     fi
     [ "$what_for" = test ] || return 0
-    for tool in g++ clang go gofmt ruby valgrind pkg-config cmake groff ps; do
+    for tool in g++ clang go gofmt ruby python3 valgrind pkg-config cmake groff ps; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'

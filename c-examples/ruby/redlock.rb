@@ -216,19 +216,27 @@ module Redlock
       @open = true
     end
 
-    # Yields the C manager. Who is +leaving+ may do so as long as it is there. An exception from
-    # outside may leave a call counted that is over; then it is the garbage collector that frees.
-    def use(leaving: false)
-      counted = false
+    # Keeps the C manager from being freed before #leave. Who is +leaving+ may ask as long as it is
+    # there. An exception from outside may leave a call counted that is over; then it is the garbage
+    # collector that frees.
+    def enter(leaving: false)
       @counting.synchronize do
         raise Closed, "the manager was closed" unless @open || (leaving && !@freed)
 
         @calls += 1
-        counted = true
       end
+    end
+
+    def leave
+      @counting.synchronize { free_if_done(@calls -= 1) }
+    end
+
+    # Yields the C manager.
+    def use(leaving: false)
+      entered = enter(leaving: leaving)
       yield @handle.to_i
     ensure
-      @counting.synchronize { free_if_done(@calls -= 1) } if counted
+      leave if entered
     end
 
     def call(function, *arguments)
@@ -365,9 +373,8 @@ module Redlock
       set("RedLock_Connect", C.ms(timeout, "timeout"))
     end
 
-    # Closes the connections, after the calls and blocks that have begun; what is called later raises
-    # Closed. Locks that were taken without a block stay held until they expire: unlock them first.
-    # A manager that nobody refers to any more is closed as well.
+    # Closes the connections when the last lease is unlocked; a new call raises Closed. A manager that
+    # nobody refers to any more is closed as well.
     def close
       @servers.close
     end
@@ -432,21 +439,21 @@ module Redlock
       @handle = C.handle("RedLockLease")
       @calling = Mutex.new # a call and the reading of its words belong together
       @unlocked = false
+      @holds = []
     end
 
     # The body of Manager#lock.
     def take(wait, &block) # :nodoc:
       refuse_nested
-      @servers.use do # so a manager that is closed meanwhile is not freed before the release
-        acquire(wait)
-        return (@kept = self) unless block
+      hold_on
+      acquire(wait)
+      return (@kept = self) unless block
 
-        result = as_innermost(&block)
-        finish
-        result
-      ensure
-        release unless @kept
-      end
+      result = as_innermost(&block)
+      finish
+      result
+    ensure
+      release unless @kept
     end
 
     # Whether this is what was said when it was asked for, rather than something from the block.
@@ -470,6 +477,8 @@ module Redlock
     def unlock
       @unlocked = true
       call("RedLock_Unlock", @handle.to_i, leaving: true)
+    ensure
+      let_go unless held?
     end
 
     # How many seconds the lock is valid from now on; 0 when it is not.
@@ -510,6 +519,16 @@ module Redlock
         sleep([pause, 0].max) if pause.positive? || slice.zero?
         retry
       end
+    end
+
+    # A manager that is closed meanwhile is not freed before #let_go.
+    def hold_on
+      @servers.enter
+      @holds.push(true)
+    end
+
+    def let_go
+      @servers.leave if @holds.pop
     end
 
     def waiting_time(wait)
@@ -571,6 +590,7 @@ module Redlock
         interruptions.push(e)
         retry if interruptions.size < TRIES
       end
+      let_go
       raise interruptions.first unless interruptions.empty?
     end
 

@@ -1,15 +1,54 @@
 //! What the tests in Ruby and Python have in common.
 
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
-use crate::support::{Cluster, Reply, Server, wait_until_ok};
+use crate::address_list;
+use crate::support::{Authority, Cluster, Identity, Reply, Server, wait_until_ok};
 use crate::workshop::Workshop;
+
+/// What these tests need.
+pub(crate) struct Ground {
+    /// Three servers, of which a minority may be made to fail before the tests run.
+    pub(crate) cluster: Cluster,
+    secure: Option<(Cluster, Identity)>,
+    workshop: Workshop,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Self {
+        let secure = cfg!(feature = "tls").then(start_secure);
+        Self { cluster: Cluster::start(3), secure, workshop: Workshop::new() }
+    }
+
+    /// Runs tests that have to pass, and to leave nothing locked.
+    #[track_caller]
+    pub(crate) fn run(&self, command: &mut Command) {
+        command.env("REDLOCK_TEST_SERVERS", address_list(&self.cluster));
+        command.env("REDLOCK_TEST_STRANGERS", strangers(&self.workshop));
+        if let Some((servers, client)) = &self.secure {
+            command.envs(servers.tls_environment());
+            command.env("REDLOCK_TEST_TLS_CERTIFICATE", &client.certificate);
+            command.env("REDLOCK_TEST_TLS_KEY", &client.key);
+        }
+        self.workshop.succeed(command);
+        nothing_is_left(&self.cluster);
+        self.secure.iter().for_each(|(servers, _)| nothing_is_left(servers));
+    }
+}
+
+/// Servers that are reached over TLS by clients with a certificate, and one for a client.
+fn start_secure() -> (Cluster, Identity) {
+    let authority = Arc::new(Authority::new());
+    let start =
+        || Server::start_tls(&authority, &authority.server(), &["--tls-auth-clients", "yes"]);
+    (Cluster::start_each(3, start), authority.client())
+}
 
 /// Libraries that are no match, each with words that have to be said of it: `path=words,path=words`.
 /// One is of another version, one is too old to have all functions, one is something else.
-pub(crate) fn strangers(workshop: &Workshop) -> String {
+fn strangers(workshop: &Workshop) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let strangers = [
         ("newer", "const char *RedLock_Version(void) { return \"99.7.0\"; }", "99.7.0"),
@@ -38,7 +77,7 @@ fn build(workshop: &Workshop, source: &Path, library: &Path) {
 /// was late has to undo after that, it undoes for nobody's sake.
 #[track_caller]
 pub(crate) fn nothing_is_left(cluster: &Cluster) {
-    let up: Vec<_> = cluster.iter().filter(|it| TcpStream::connect(it.address()).is_ok()).collect();
+    let up: Vec<_> = cluster.iter().filter(|it| it.connect().is_ok()).collect();
     assert!(up.len() >= cluster.quorum(), "too few servers are up");
     wait_until_ok("no key is left", || {
         let keys: Vec<String> = up.iter().flat_map(|server| keys(server)).collect();

@@ -3,21 +3,21 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::bindings::{nothing_is_left, strangers};
+use crate::bindings::{Ground, nothing_is_left};
 use crate::support::{Cluster, Server};
 use crate::workshop::Workshop;
-use crate::{address_list, addresses, library};
+use crate::{addresses, library};
 
 #[test]
 fn the_tests_pass() {
-    run_the_tests(&Cluster::start(3));
+    run_the_tests(&Ground::new());
 }
 
 #[test]
 fn the_tests_pass_while_one_server_is_down() {
-    let cluster = Cluster::start(3);
-    cluster[1].kill();
-    run_the_tests(&cluster);
+    let ground = Ground::new();
+    ground.cluster[1].kill();
+    run_the_tests(&ground);
 }
 
 #[test]
@@ -42,13 +42,8 @@ fn the_example_says_why_it_cannot() {
     assert!(run.stderr.contains(&cluster[0].address()), "{}", run.stderr);
 }
 
-fn run_the_tests(cluster: &Cluster) {
-    let workshop = Workshop::new();
-    let mut command = ruby(&library::root().join("tests/ruby/all.rb"));
-    command.env("REDLOCK_TEST_SERVERS", address_list(cluster));
-    command.env("REDLOCK_TEST_STRANGERS", strangers(&workshop));
-    workshop.succeed(&mut command);
-    nothing_is_left(cluster);
+fn run_the_tests(ground: &Ground) {
+    ground.run(&mut ruby(&library::root().join("tests/ruby/all.rb")));
 }
 
 /// The ruby command with a script and the library.

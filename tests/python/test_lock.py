@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import gc
+import unittest
+from typing import Iterator
+
+from support import SERVERS, RedlockTest, ask_all, keys, manager, program, redlock
+
+
+class Block(RedlockTest):
+    def test_the_block_has_the_lock(self) -> None:
+        with self.manager.lock(self.name, ttl=30) as lease:
+            self.assertTrue(lease.held)
+            self.assertTrue(0 < lease.remaining < 30)
+            self.assertEqual(self.name, lease.resource)
+            self.assertTrue(manager().is_locked(self.name))
+        self.assertFalse(lease.held)
+        self.assertFalse(self.manager.is_locked(self.name))
+
+    def test_an_exception_releases(self) -> None:
+        for kind in (
+            ZeroDivisionError,
+            KeyboardInterrupt,
+            SystemExit,
+            GeneratorExit,
+            redlock.Taken,
+        ):
+            with self.assertRaises(kind), self.manager.lock(self.name, ttl=600):
+                raise kind
+            self.assert_free()
+
+    def test_break_and_continue_and_return_release(self) -> None:
+        for _ in range(2):
+            with self.manager.lock(self.name, ttl=600):
+                continue
+        for _ in range(2):
+            with self.manager.lock(self.name, ttl=600):
+                break
+        self.assertEqual(5, self.returning())
+        self.assert_free()
+
+    def returning(self) -> int:
+        with self.manager.lock(self.name, ttl=600):
+            return 5
+
+    def test_a_stack_that_overflows_releases(self) -> None:
+        def overflow() -> int:
+            return overflow() + 1
+
+        with self.assertRaises(RecursionError), self.manager.lock(self.name, ttl=600):
+            overflow()
+        self.assert_free()
+
+    def test_generators(self) -> None:
+        def holding() -> Iterator[bool]:
+            with self.manager.lock(self.name, ttl=600) as lease:
+                yield lease.held
+                yield lease.held
+
+        self.assertEqual([True, True], list(holding()))
+        self.assert_free()
+        generator = holding()
+        next(generator)
+        generator.close()
+        self.assert_free()
+        generator = holding()
+        next(generator)
+        self.assertTrue(self.manager.is_locked(self.name))
+        del generator
+        gc.collect()
+        self.assert_free()
+
+    def test_a_block_may_release_early(self) -> None:
+        with self.manager.lock(self.name, ttl=600) as lease:
+            lease.unlock()
+            self.assert_free()
+            with self.manager.lock(self.name, ttl=600):
+                pass  # not nested: the outer one is over
+
+    def test_a_lock_that_ran_out_before_the_block_ended_is_lost(self) -> None:
+        with self.assertRaises(redlock.Lost):
+            with self.manager.lock(self.name, ttl=0.1):
+                self.eventually("it expires", lambda: not self.manager.is_locked(self.name))
+        with self.assertRaisesRegex(ValueError, "the block's own"):
+            with self.manager.lock(self.name, ttl=0.1) as lease:
+                self.eventually("it expires", lambda: not lease.held)
+                raise ValueError("the block's own")
+
+    def test_locks_are_not_reentrant(self) -> None:
+        with self.manager.lock(self.name, ttl=600) as outer:
+            for wait in (0, 30, None):
+                error = self.assert_fails(
+                    redlock.Nested, self.manager.lock, self.name, ttl=600, wait=wait
+                )
+                self.assertIsInstance(error, redlock.Taken)
+                self.assertIn("not reentrant", str(error))
+            self.assertIsNone(self.manager.try_lock(self.name, ttl=600))
+            with self.manager.lock(self.name + ":other", ttl=600):
+                outer.confirm()
+            lock = self.manager.lock
+            self.run_threads(
+                lambda: self.assert_fails(redlock.Taken, lock, self.name, ttl=600, wait=0)
+            )
+        with self.manager.lock(self.name, ttl=600):
+            pass  # one after the other is another matter
+        self.assert_free()
+
+    def test_one_block_for_one_lease(self) -> None:
+        lease = self.manager.lock(self.name, ttl=600)
+        with lease as same:
+            self.assertIs(lease, same)
+            with self.assertRaises((RuntimeError, IndexError)), lease:
+                self.fail("it was entered twice")
+        with self.assertRaises(RuntimeError), lease:
+            self.fail("it was entered after its end")
+        self.assert_free()
+
+
+class Explicit(RedlockTest):
+    def test_the_lease_is_the_callers(self) -> None:
+        lease = self.manager.lock(self.name, ttl=600)
+        self.assertTrue(manager().is_locked(self.name))
+        lease.unlock()
+        for _ in range(2):
+            self.assert_fails(redlock.Lost, lease.unlock)
+        self.assertFalse(lease.held)
+        self.assertEqual(0, lease.remaining)
+        self.assert_free()
+
+    def test_try_lock(self) -> None:
+        lease = self.manager.try_lock(self.name, ttl=600)
+        assert lease is not None
+        self.assertIsNone(manager().try_lock(self.name, ttl=600))
+        lease.unlock()
+        with self.manager.try_lock(self.name, ttl=600) as lease:
+            self.assertTrue(lease.held)
+        self.assert_free()
+
+    def test_names_are_text_or_any_bytes_but_nul(self) -> None:
+        for odd in (f"{self.name}:Grüße, 東京 🎉", self.name.encode() + b"\xff\n\x80"):
+            with self.manager.lock(odd, ttl=600) as lease:
+                self.assertTrue(manager().is_locked(odd))
+                self.assertGreater(keys(odd), len(SERVERS) // 2)
+                self.assertEqual(odd, lease.resource)
+            self.assert_free(odd)
+        for bad in (self.name + "\0x", b"\0", "", "x" * 65537, "\ud800"):
+            self.assert_fails(redlock.InvalidArgument, self.manager.lock, bad, ttl=600)
+            self.assert_fails(redlock.InvalidArgument, self.manager.is_locked, bad)
+        for bad in (None, 5, ["x"], bytearray(b"x")):
+            self.assert_fails(TypeError, self.manager.lock, bad, ttl=600)
+
+    def test_extend_and_confirm(self) -> None:
+        with self.manager.lock(self.name, ttl=5) as lease:
+            lease.extend(ttl=60)
+            self.assertGreater(lease.remaining, 30)
+            lease.confirm(least=30)
+            self.assert_fails(redlock.Lost, lease.confirm, least=90)
+            lease.extend()
+
+    def test_what_has_ended_is_lost_and_the_next_holder_is_left_alone(self) -> None:
+        lease = self.manager.lock(self.name, ttl=0.1)
+        self.eventually("it expires", lambda: not self.manager.is_locked(self.name))
+        with self.manager.lock(self.name, ttl=600) as theirs:
+            self.assertEqual(4, self.assert_fails(redlock.Lost, lease.extend).status)
+            self.assert_fails(redlock.Lost, lease.confirm)
+            self.assert_fails(redlock.Lost, lease.unlock)
+            theirs.confirm()
+
+    def test_the_collector_only_frees(self) -> None:
+        names = [f"{self.name}:{i}" for i in range(30)]
+        for name in names:
+            manager().lock(name, ttl=60)
+        gc.collect()
+        for name in names:
+            self.assertTrue(self.manager.is_locked(name), f"the collector released {name}")
+        ask_all("DEL", *names)
+
+    def test_the_end_of_the_interpreter_only_frees(self) -> None:
+        run = program(
+            f"kept = redlock.Manager(*SERVERS)\nlease = kept.lock({self.name!r}, ttl=60)\nlease.cycle = lease"
+        )
+        self.assertEqual((0, "", ""), (run.returncode, run.stdout, run.stderr))
+        self.assertTrue(self.manager.is_locked(self.name))
+        ask_all("DEL", self.name)
+
+
+if __name__ == "__main__":
+    unittest.main()

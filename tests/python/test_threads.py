@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import unittest
+from types import FrameType
+from typing import Callable, Iterator
+
+from support import PATIENCE, RedlockTest, manager, program, redlock
+
+
+class Threads(RedlockTest):
+    def test_threads_exclude_each_other(self) -> None:
+        managers = [self.manager, manager()]
+        counter = 0
+
+        def count(own: redlock.Manager) -> None:
+            nonlocal counter
+            for _ in range(8):
+                with own.lock(self.name, ttl=60, wait=None):
+                    seen = counter
+                    time.sleep(0)
+                    counter = seen + 1
+
+        self.run_threads(*[lambda own=managers[i % 2]: count(own) for i in range(16)])
+        self.assertEqual(128, counter)
+        self.assert_free()
+
+    def test_hundreds_of_threads(self) -> None:
+        counter = 0
+
+        def count() -> None:
+            nonlocal counter
+            with self.manager.lock(self.name, ttl=600, wait=None):
+                counter += 1
+
+        self.run_threads(*[count] * 300)
+        self.assertEqual(300, counter)
+        self.assert_free()
+
+    def test_many_threads_on_one_lease(self) -> None:
+        with self.manager.lock(self.name, ttl=60) as lease:
+            self.run_threads(*[lease.extend] * 8)
+            self.assertTrue(lease.held)
+
+    def test_a_waiter_gets_the_lock_when_it_is_free(self) -> None:
+        lease = self.manager.lock(self.name, ttl=600)
+        got = threading.Event()
+
+        def wait() -> None:
+            with self.manager.lock(self.name, ttl=600, wait=None):
+                got.set()
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        self.assertFalse(got.wait(0.3))
+        lease.unlock()
+        self.assertTrue(got.wait(PATIENCE))
+        waiter.join()
+
+    def test_other_threads_run_while_one_waits(self) -> None:
+        silent = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in silent]
+        waiting = manager(*addresses, connect_timeout=0.5)
+        turns = 0
+        going = True
+
+        def count() -> None:
+            nonlocal turns
+            while going:
+                turns += 1
+                time.sleep(0.001)
+
+        counter = threading.Thread(target=count)
+        counter.start()
+        try:
+            error = self.assert_fails(redlock.Unreachable, waiting.lock, self.name, ttl=60, wait=0)
+            self.assertEqual(2, error.status)
+            self.assertGreater(turns, 10)
+            self.assert_fails(redlock.Unreachable, waiting.is_locked, self.name)
+            self.assert_fails(redlock.Unreachable, waiting.connect, timeout=0.05)
+        finally:
+            going = False
+            counter.join()
+            for server in silent:
+                server.close()
+
+    def test_daemon_threads_that_wait_when_the_interpreter_ends(self) -> None:
+        with self.manager.lock(self.name, ttl=600):
+            run = program(f"""
+import threading, time
+waiting = redlock.Manager(*SERVERS)
+wait = lambda: waiting.lock({self.name!r}, ttl=600, wait=None)
+threads = [threading.Thread(target=wait, daemon=True) for _ in range(4)]
+[thread.start() for thread in threads]
+time.sleep(0.1)
+print("the end")
+""")
+            self.assertEqual((0, "the end\n", ""), (run.returncode, run.stdout, run.stderr))
+        self.assert_free()
+
+    def test_tasks_that_are_cancelled(self) -> None:
+        if not hasattr(asyncio, "to_thread"):
+            self.skipTest("asyncio.to_thread is there from Python 3.9 on")
+
+        def work() -> None:
+            with self.manager.lock(self.name, ttl=600, wait=None):
+                time.sleep(0.001)
+
+        async def cancel_some() -> None:
+            tasks = [asyncio.create_task(asyncio.to_thread(work)) for _ in range(30)]
+            await asyncio.sleep(0.01)
+            for task in tasks[::2]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        asyncio.run(cancel_some())
+        self.assert_free()
+
+
+class Alarm(Exception):
+    """Raised by a signal handler."""
+
+
+def ring(_number: int, _frame: FrameType | None) -> None:
+    raise Alarm
+
+
+@contextlib.contextmanager
+def alarms() -> Iterator[None]:
+    old = signal.signal(signal.SIGALRM, ring)
+    try:
+        yield
+    finally:
+        stop_alarms()
+        signal.signal(signal.SIGALRM, old)
+
+
+class Signals(RedlockTest):
+    """Exceptions of signal handlers at any moment, and nothing is left locked."""
+
+    def test_an_alarm_ends_the_waiting(self) -> None:
+        with alarms():
+            for holder in (manager(), self.manager):
+                lease = holder.lock(self.name, ttl=600)
+                with self.assertRaises(Alarm):
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    self.manager.lock(self.name, ttl=600, wait=None)
+                lease.unlock()
+                self.assert_free()
+
+    def test_an_interrupt_from_the_keyboard(self) -> None:
+        with manager().lock(self.name, ttl=600):
+            run = program(f"""
+import signal, threading
+waiting = redlock.Manager(*SERVERS)
+try:
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    waiting.lock({self.name!r}, ttl=600, wait=None)
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+            self.assertEqual((0, "interrupted\n", ""), (run.returncode, run.stdout, run.stderr))
+        self.assert_free()
+
+    def test_a_storm_of_alarms_on_blocks(self) -> None:
+        def lock() -> None:
+            while True:
+                with self.manager.lock(self.name, ttl=600):
+                    pass
+
+        self.storm(lock)
+
+    def test_a_storm_of_alarms_on_waiting(self) -> None:
+        """One that has the lock now and then, so that the other waits, and is handed it."""
+        other = threading.Event()
+
+        def lock_now_and_then() -> None:
+            while not other.is_set():
+                with self.manager.lock(self.name, ttl=600, wait=None):
+                    time.sleep(0.0005)
+
+        def lock() -> None:
+            while True:
+                with self.manager.lock(self.name, ttl=600, wait=None):
+                    pass
+
+        thread = threading.Thread(target=lock_now_and_then)
+        thread.start()
+        try:
+            self.storm(lock, check=False)
+        finally:
+            other.set()
+            thread.join()
+        self.assert_free()
+
+    def test_a_storm_of_alarms_on_leases(self) -> None:
+        """The caller has the lease, or nobody has."""
+        lease = None
+
+        def lock() -> None:
+            nonlocal lease
+            while True:
+                lease = self.manager.lock(self.name, ttl=600)
+                lease.unlock()
+
+        def unlock() -> None:
+            if lease is not None and lease.held:
+                lease.unlock()
+
+        if sys.version_info < (3, 11):
+            self.skipTest("before Python 3.11 an exception may come in between")
+        self.storm(lock, unlock)
+
+    def storm(
+        self, lock: Callable[[], None], undo: Callable[[], None] = gc.collect, check: bool = True
+    ) -> None:
+        with alarms():
+            for i in range(200):
+                interval = random.uniform(0.0002, 0.001) if i % 3 == 0 else 0
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.003), interval)
+                    lock()
+                except Alarm:
+                    stop_alarms()
+                undo()
+                if check:
+                    self.assert_free()
+
+
+def stop_alarms() -> None:
+    """One may come in the midst of this, and none after it."""
+    stopped = False
+    while not stopped:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            stopped = True
+        except Alarm:
+            continue
+
+
+if __name__ == "__main__":
+    unittest.main()
