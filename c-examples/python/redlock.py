@@ -13,7 +13,7 @@ package.
 Threads: one that waits for a lock lets the others run. Exceptions of signal handlers, such as
 KeyboardInterrupt, end the waiting within a quarter of a second, or when the attempt under way is
 over: servers that do not answer are waited for as long as the timeouts allow. They leave no lock
-behind.
+behind (before Python 3.11 there are instants in which they can, until its ttl is over).
 
 Processes: a manager that was made before a fork (os.fork, multiprocessing) serves the parent and
 its children. A lock belongs to the process that took it: in a child, its calls raise Forked, and
@@ -415,11 +415,11 @@ class Manager:
         try:
             lease._hold_on()
             lease._acquire(wait)
+            lease._entry = [lease]  # no call may come after this: see __enter__
+            return lease
         except BaseException:
             lease._release()
             raise
-        lease._entry = [lease]  # no call may come after this: see __enter__
-        return lease
 
     def try_lock(self, resource: Name, ttl: Seconds) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
