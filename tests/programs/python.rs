@@ -55,6 +55,7 @@ pub(crate) fn python(script: &Path) -> Command {
     command
         .args(["-W", "error", "-B"])
         .arg(script)
+        .env("PYTHONPATH", library::root().join("c-examples/python"))
         .env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));
     command
 }

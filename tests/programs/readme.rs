@@ -7,7 +7,10 @@ use std::process::Command;
 use crate::compilers;
 use crate::go::go;
 use crate::library;
+use crate::python::python;
 use crate::ruby::ruby;
+#[cfg(feature = "tls")]
+use crate::support::Authority;
 use crate::support::{Cluster, Server, wait_until};
 use crate::workshop::Workshop;
 
@@ -82,6 +85,38 @@ fn the_ruby_lines_run() {
     let run = workshop.succeed(&mut ruby(&script));
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("sent\n", ""));
     took_locks_and_gave_them_back(&cluster);
+}
+
+#[test]
+fn the_python_lines_run() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let lines = shown("python", &cluster);
+    let before = "import redlock\ndef send_invoice(): print('sent')\n";
+    let script = workshop.write("readme.py", &(before.to_owned() + &lines));
+    let run = workshop.succeed(&mut python(&script));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("sent\n", ""));
+    took_locks_and_gave_them_back(&cluster);
+}
+
+/// They connect to nobody: it is enough that the settings are taken.
+#[cfg(feature = "tls")]
+#[test]
+fn the_ruby_and_python_lines_about_tls_run() {
+    let (authority, workshop) = (Authority::new(), Workshop::new());
+    let line = |language: &str| {
+        let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");
+        let row = readme.lines().find_map(|it| it.strip_prefix(&format!("| {language} | `")));
+        let row = row.expect("the README has a row for it").replace("ca.pem", &authority.file());
+        let (row, _) = row.split_once('`').expect("it is code");
+        let row = row.replace("\", …", "\"").replace('…', "'somebody'");
+        assert!(row.contains("rediss://") && row.contains("somebody"), "{row}");
+        row
+    };
+    let ours = library::root().join("c-examples/ruby/redlock");
+    let script = workshop.write("tls.rb", &format!("require {ours:?}\n{}\n", line("Ruby")));
+    assert_eq!(workshop.succeed(&mut ruby(&script)).stderr, "");
+    let script = workshop.write("tls.py", &format!("import redlock\n{}\n", line("Python")));
+    assert_eq!(workshop.succeed(&mut python(&script)).stderr, "");
 }
 
 #[test]
