@@ -69,6 +69,51 @@ class InterruptionTest < RedlockTest
     assert_free
   end
 
+  # The second one comes while the first is dealt with.
+  def test_a_thread_stopped_twice_leaves_nothing_locked
+    200.times do
+      thread = start_a_thread
+      sleep rand(0.0..0.002)
+      thread.raise(IOError, "from outside")
+      sleep rand(0.0..0.0002)
+      thread.kill
+      assert stopped?(thread), "it went on"
+    end
+    assert_free
+  end
+
+  # The same at the one moment that matters: right before the release.
+  def test_a_thread_stopped_while_it_releases
+    thread = Thread.new do
+      @locker.lock(@name, ttl: 600) do |lease|
+        before_unlock(lease) { Thread.new(Thread.current, &:kill).join }
+        break
+      end
+      flunk "it went on"
+    end
+    assert thread.join(PATIENCE)
+    assert_free
+  end
+
+  def test_signals_while_it_releases
+    error = assert_raises(Interrupt) do
+      @locker.lock(@name, ttl: 600) do |lease|
+        signals = %w[first second third]
+        before_unlock(lease) { raise Interrupt, signals.shift unless signals.empty? }
+        raise IOError, "from the block"
+      end
+    end
+    assert_equal "first", error.message
+    assert_free
+  end
+
+  def before_unlock(lease, &block)
+    lease.define_singleton_method(:unlock) do
+      block.call
+      super()
+    end
+  end
+
   # Then threads take turns in the midst of what is not a call.
   def test_a_thread_stopped_beside_busy_ones_leaves_nothing_locked
     busy = Thread.new { loop { 100.times { nil } } }
@@ -79,6 +124,13 @@ class InterruptionTest < RedlockTest
   end
 
   def stop_a_thread(by_kill, after)
+    thread = start_a_thread
+    sleep after
+    by_kill ? thread.kill : thread.raise(IOError, "from outside")
+    assert stopped?(thread), "it went on"
+  end
+
+  def start_a_thread
     running = Queue.new
     thread = Thread.new do
       Thread.current.report_on_exception = false
@@ -86,9 +138,7 @@ class InterruptionTest < RedlockTest
       loop { @locker.lock(@name, ttl: 600) { Thread.pass } }
     end
     running.pop
-    sleep after
-    by_kill ? thread.kill : thread.raise(IOError, "from outside")
-    assert stopped?(thread), "it went on"
+    thread
   end
 
   def stopped?(thread)
