@@ -40,6 +40,26 @@ class Fork(RedlockTest):
         lease.confirm()
         lease.unlock()
 
+    def test_a_child_does_not_wait_for_a_thread_that_is_not_there(self) -> None:
+        lease = self.manager.lock(self.name, ttl=600)
+        calling, ended = threading.Event(), threading.Event()
+
+        def call() -> None:
+            with lease._calling, self.manager._asking, self.manager._counting:
+                calling.set()
+                ended.wait()
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        calling.wait()
+        try:
+            self.assertIs(redlock.Forked, type(in_child(lease.confirm)))
+            self.assertIs(True, in_child(lambda: self.manager.is_locked(self.name)))
+        finally:
+            ended.set()
+            thread.join()
+        lease.unlock()
+
     def test_a_child_that_leaves_the_block_of_its_parent_does_not_release(self) -> None:
         for leave in (
             "raise ValueError",

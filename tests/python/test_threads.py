@@ -185,6 +185,20 @@ except KeyboardInterrupt:
             self.assertEqual((0, "interrupted\n", ""), (run.returncode, run.stdout, run.stderr))
         self.assert_free()
 
+    def test_alarms_while_it_releases(self) -> None:
+        alarms = ["first", "second", "third"]
+        with self.assertRaises(Alarm) as caught, self.manager.lock(self.name, ttl=600) as lease:
+            unlock = lease.unlock
+
+            def ring_first() -> None:
+                if alarms:
+                    raise Alarm(alarms.pop(0))
+                unlock()
+
+            lease.unlock = ring_first
+        self.assertEqual("second", str(caught.exception))  # the first one had __exit__ release
+        self.assert_free()
+
     def test_a_storm_of_alarms_on_blocks(self) -> None:
         def lock() -> None:
             while True:
