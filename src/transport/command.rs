@@ -163,6 +163,11 @@ impl Request {
         })
     }
 
+    /// Whether that is a command that only some servers have, for what a script does on all.
+    pub(super) fn is_native(&self, dialect: Dialect) -> bool {
+        self.form(dialect) != 0
+    }
+
     /// How many replies they bring.
     pub(super) fn replies(&self) -> usize {
         match self.verb {
@@ -303,6 +308,12 @@ pub(super) fn probe() -> Vec<u8> {
 pub(super) const PROBES: usize = 3;
 
 impl Dialect {
+    /// That of a server with a command of its own.
+    #[cfg(test)]
+    pub(super) const fn native() -> Self {
+        Self { delete: Delete::Delifeq }
+    }
+
     /// Learns from the reply to one of the probes.
     pub(super) fn learn(&mut self, probe: usize, reply: &Value) {
         match (probe, reply) {
@@ -328,7 +339,7 @@ impl fmt::Debug for Request {
 mod tests {
     use super::*;
 
-    const NATIVE: Dialect = Dialect { delete: Delete::Delifeq };
+    const NATIVE: Dialect = Dialect::native();
 
     fn request(verb: Verb) -> Request {
         Request::new(verb, Arc::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)

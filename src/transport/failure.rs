@@ -27,6 +27,11 @@ impl Failure {
     pub(super) fn of_reply(error: &redis::ServerError) -> Self {
         Self::Refused(meaning(error.code(), error.details().unwrap_or_default()))
     }
+
+    /// Whether it is the command that was wrong: this user may not use it, or there is none.
+    pub(super) fn is_of_the_command(&self) -> bool {
+        matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)
+    }
 }
 
 impl fmt::Display for Failure {
@@ -69,7 +74,7 @@ const CODES: [(&str, &str); 19] = [
 /// Errors without a code of their own, by what their text says.
 const TEXTS: [(&str, &str); 8] = [
     ("max number of clients", "ERR: has its greatest number of clients"),
-    ("unknown command", "ERR: does not know the command"),
+    ("unknown command", UNKNOWN_COMMAND),
     ("invalid expire", "ERR: does not accept the TTL"),
     ("DB index", "ERR: has no database of this number"),
     ("can't run this command", "ERR: does not permit this user the command"),
@@ -77,6 +82,8 @@ const TEXTS: [(&str, &str); 8] = [
     ("invalid password", "ERR: does not accept the password"),
     ("without any password configured", "ERR: has no password, but was given one"),
 ];
+
+const UNKNOWN_COMMAND: &str = "ERR: does not know the command";
 
 /// How much of a text is looked at: what comes later is what somebody named a key.
 const TEXT_MAX: usize = 512;

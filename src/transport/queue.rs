@@ -47,6 +47,8 @@ struct Entry {
     ticket: Option<Ticket>,
     /// When it was queued, and later when it was sent.
     since: Moment,
+    /// Whether it was sent as a command that only some servers have, and could be sent as a script.
+    is_native: bool,
     /// A release that is needed is worth sending until then, over another connection if need be:
     /// after that, the key has expired. Nothing else is ever sent twice.
     keep_until: Option<Moment>,
@@ -79,7 +81,8 @@ impl Queue {
         if has_room {
             let keep_until = is_needed.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
-            self.unsent.push_back(Entry { request, ticket, since: now, keep_until });
+            let entry = Entry { request, ticket, since: now, is_native: false, keep_until };
+            self.unsent.push_back(entry);
         }
     }
 
@@ -112,6 +115,7 @@ impl Queue {
             }
             outbox.extend_from_slice(entry.request.bytes(dialect, &mut self.pen));
             entry.since = now;
+            entry.is_native = entry.request.is_native(dialect);
             let enough = now.plus_ms(entry.request.ttl_ms().max(SILENCE_MIN_MS));
             self.silent_until = self.silent_until.max(Some(enough));
             self.awaiting.push_back(entry);
@@ -159,12 +163,13 @@ impl Queue {
         self.awaiting.front().map(|it| it.request.replies())
     }
 
-    /// The oldest request has got its replies.
+    /// The oldest request has got its replies. Nothing is settled if it is to be sent once more, as a
+    /// script: a release that was sent as a command which this user may not use after all.
     pub(super) fn settle(
         &mut self,
         replies: &mut Vec<Value>,
         now: Moment,
-    ) -> Result<Settled, Nonsense> {
+    ) -> Result<Option<Settled>, Nonsense> {
         let mut entry = self.awaiting.pop_front().ok_or(Nonsense::Unwanted)?;
         let Some(answer) = entry.request.answer(replies) else {
             self.awaiting.push_front(entry);
@@ -173,6 +178,10 @@ impl Queue {
         entry.request.note(self.server, &answer);
         if self.awaiting.is_empty() {
             self.silent_until = None;
+        }
+        if entry.is_native && matches!(&answer, Answer::Failed(it) if it.is_of_the_command()) {
+            self.unsent.push_back(entry);
+            return Ok(None);
         }
         let (verb, ticket) = (entry.request.verb(), entry.ticket.take());
         if verb == Verb::Release {
@@ -184,7 +193,7 @@ impl Queue {
             }
             self.plan_probe(now);
         }
-        Ok(Settled { verb, ticket, answer })
+        Ok(Some(Settled { verb, ticket, answer }))
     }
 
     fn plan_probe(&mut self, now: Moment) {
@@ -247,7 +256,7 @@ mod tests {
     }
 
     fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Nonsense> {
-        queue.settle(&mut replies.to_vec(), NOW)
+        queue.settle(&mut replies.to_vec(), NOW).map(|it| it.expect("it is not sent once more"))
     }
 
     fn send(queue: &mut Queue, now: Moment) -> usize {
@@ -301,6 +310,24 @@ mod tests {
         settle(&mut queue, &[Value::Int(1)]).unwrap();
         assert_eq!(send(&mut queue, later), 2 * one);
         assert_eq!(queue.probe_at(), Moment::NEVER);
+    }
+
+    #[test]
+    fn a_release_by_a_command_that_is_not_permitted_is_sent_once_more_as_a_script() {
+        let mut queue = Queue::new(SERVER);
+        queue.push(&request(Verb::Release), Some(TICKET), NOW);
+        let (mut command, mut script) = (Vec::new(), Vec::new());
+        queue.send(&mut command, Dialect::native(), NOW);
+        let error = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
+        assert_eq!(queue.settle(&mut vec![error.clone()], NOW), Ok(None));
+        assert!(queue.has_unsent());
+        queue.send(&mut script, Dialect::default(), NOW);
+        assert!(command.starts_with(b"*3") && script.starts_with(b"*5"));
+        // Whoever waits for it hears of the script, and it ends there.
+        let settled = settle(&mut queue, std::slice::from_ref(&error)).unwrap();
+        assert_eq!(settled.ticket, Some(TICKET));
+        assert!(matches!(settled.answer, Answer::Failed(_)));
+        assert!(!queue.has_unsent());
     }
 
     #[test]

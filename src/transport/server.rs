@@ -349,12 +349,12 @@ impl Server {
                 return Err(Nonsense::Unwanted);
             }
             let replies = self.link.inbox.replies();
-            let Settled { verb, ticket, answer } = self.queue.settle(replies, now)?;
-            self.note_refusal(verb, &answer, news);
-            if verb == Verb::Release && matches!(answer, Answer::Failed(_)) {
-                // The server may know a command of its own that this user may not use.
+            let Some(Settled { verb, ticket, answer }) = self.queue.settle(replies, now)? else {
+                // The server knows a command of its own that this user may not use.
                 self.dialect = Dialect::default();
-            }
+                continue;
+            };
+            self.note_refusal(verb, &answer, news);
             if let Some(ticket) = ticket {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
             }

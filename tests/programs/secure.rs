@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::compilers::{self, Compiler};
 use crate::library;
 use crate::support::directory::Directory;
-use crate::support::ports;
+use crate::support::{ports, product};
 use crate::workshop::{Run, Workshop};
 
 const GCC: Compiler = Compiler { program: "gcc", standard: "c11" };
@@ -37,6 +37,7 @@ impl Showroom {
     fn script(&self, action: &str, more: &[&str]) -> Run {
         let mut command = Command::new("sh");
         command.arg(library::root().join("c-examples/servers.sh")).arg(action);
+        command.env("REDIS_SERVER", product::tls_program());
         self.workshop.run(command.arg(self.directory()).args(more))
     }
 
