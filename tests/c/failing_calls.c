@@ -189,13 +189,19 @@ static void recover(struct talk *talk) {
 }
 
 /* Even that may fail, for URLs are parsed by way of a hash map, which wants randomness. There is no
- * conversation without servers, so the fault is over then. */
+ * conversation without servers, nor without those whom we trust, so the fault is over then. */
 static RedLock *new_manager(void) {
     RedLock *rl = RedLock_New();
     CHECK(rl && RedLock_SetRetry(rl, 2, 2) == REDLOCK_OK);
     int64_t timeout = fault->extent == THIS_ONE ? 20000 : 40;
     CHECK(RedLock_SetTimeouts(rl, timeout, timeout) == REDLOCK_OK);
     CHECK(RedLock_SetLogger(rl, hear, NULL) == REDLOCK_OK);
+    const char *authority = getenv("REDLOCK_TEST_TLS_CA");
+    if (authority && RedLock_SetTlsCa(rl, authority) != REDLOCK_OK) {
+        CHECK(RedLock_ErrorMessage(rl)[0]);
+        atomic_store(&fault->on, false);
+        CHECK(RedLock_SetTlsCa(rl, authority) == REDLOCK_OK);
+    }
     for (int i = 0; i < SERVERS; i++) {
         if (RedLock_AddServerUrl(rl, urls[i], 0) != REDLOCK_OK) {
             CHECK(RedLock_ErrorMessage(rl)[0]);

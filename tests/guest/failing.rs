@@ -52,12 +52,29 @@ fn no_function_is_called_that_is_not_made_to_fail() {
     assert!(missed.is_empty(), "tests/c/failing_shim.h does not know {missed:?}");
 }
 
+#[cfg(feature = "tls")]
+#[test]
+fn whichever_call_fails_once_over_tls_there_is_a_status_and_all_goes_on() {
+    let failed = fails_with(&Cluster::start_tls(3), "once", 1);
+    assert!(failed.contains("getrandom") && failed.contains("read"), "{failed:?}");
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn whatever_is_called_fails_over_tls_from_some_call_on_and_there_is_a_status() {
+    fails_with(&Cluster::start_tls(3), "all", 1);
+}
+
 /// Lets all calls of a conversation fail, and returns the functions that were struck.
 fn fails(how: &str, threads: usize) -> BTreeSet<String> {
-    let cluster = Cluster::start(3);
+    fails_with(&Cluster::start(3), how, threads)
+}
+
+/// The same, with these servers.
+fn fails_with(cluster: &Cluster, how: &str, threads: usize) -> BTreeSet<String> {
     let program = Program::compile("failing_calls");
     // Names are looked up only where a quorum cannot be had without.
-    let by_name = |server: &Server| format!("redis://localhost:{}", server.port());
+    let by_name = |server: &Server| format!("{}://localhost:{}", server.scheme(), server.port());
     let places = [
         by_name(&cluster[0]),
         by_name(&cluster[1]),
@@ -70,15 +87,17 @@ fn fails(how: &str, threads: usize) -> BTreeSet<String> {
             .map(|first| {
                 let numbers = [threads, first, AT_ONCE].map(|it| it.to_string());
                 let arguments: Vec<_> = [&[how.to_owned()], &numbers[..], &places].concat();
-                scope.spawn(|| struck(&program, arguments))
+                scope.spawn(|| struck(&program, cluster, arguments))
             })
             .collect();
         running.into_iter().flat_map(|it| it.join().expect("all is as it should be")).collect()
     })
 }
 
-fn struck(program: &Program, arguments: Vec<String>) -> Vec<String> {
-    let mut running = program.start(&arguments);
+fn struck(program: &Program, cluster: &Cluster, arguments: Vec<String>) -> Vec<String> {
+    let trust = cluster.authority_file().map(|it| ("REDLOCK_TEST_TLS_CA", it));
+    let trust: Vec<_> = trust.into_iter().collect();
+    let mut running = program.start_in(&trust, &arguments);
     let mut names = Vec::new();
     loop {
         match running.hears_a_word() {
