@@ -13,11 +13,14 @@ mod forks;
 mod interface;
 mod network;
 mod obedient;
+mod passwords;
 mod place;
 mod processes;
 mod resets;
 mod rig;
 mod rivals;
+#[cfg(feature = "tls")]
+mod secure;
 mod servers;
 mod servers_closing;
 mod servers_counted;

@@ -15,14 +15,26 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn start(count: usize) -> Self {
-        let servers = Cluster::start(count);
+        Self::of(Cluster::start(count))
+    }
+
+    /// Servers with TLS.
+    pub(crate) fn start_tls(count: usize) -> Self {
+        Self::of(Cluster::start_tls(count))
+    }
+
+    fn of(servers: Cluster) -> Self {
         let proxies = servers.iter().map(Proxy::to).collect();
         Self { servers, proxies }
     }
 
     /// A patient manager, whose way to every server leads through its proxy.
     pub(crate) fn manager(&self) -> Manager {
-        manager_through(&self.proxies)
+        let manager = manager_through(&self.proxies);
+        if let Some(file) = self.servers.authority_file() {
+            assert_eq!(manager.set_tls_ca(Some(&file)), REDLOCK_OK, "{}", manager.message());
+        }
+        manager
     }
 
     /// The same, connected to all.
@@ -51,8 +63,8 @@ impl Rig {
 }
 
 pub(crate) fn manager_through(proxies: &[Proxy]) -> Manager {
-    let addresses: Vec<_> = proxies.iter().map(Proxy::address).collect();
-    let manager = Manager::at(&addresses);
+    let urls: Vec<_> = proxies.iter().map(Proxy::url).collect();
+    let manager = Manager::of_urls(&urls);
     assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
     manager
 }
