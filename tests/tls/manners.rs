@@ -121,7 +121,7 @@ fn a_lease_and_its_connections_are_of_the_process_that_took_it() {
 }
 
 #[test]
-fn children_of_threads_that_lock_lock_on_their_own() {
+fn a_child_of_many_threads_that_are_locking_locks_on_its_own() {
     let cluster = Cluster::start_tls(3);
     let program = Program::compile("fork_threads");
     let mut program = program.start_in(&trust(&cluster), &cluster.urls());
