@@ -34,9 +34,6 @@ THREADS_THAT_FORK='a_child_may_free_what_other_threads_were_using
 # Tests of programs that take the time of compilers above all, for little that runs.
 SMALL='--skip found_by_its_directory --skip several_units --skip builds_and_runs_unchanged'
 
-# valgrind does not follow the assembler code of ring, and takes what that computes for uninitialised.
-TLS='--skip tls'
-
 # Tests of programs that only compile, or that run valgrind themselves.
 NOT_RUN='--skip every_compiler --skip every_standard --skip cannot_be --skip is_one_of_cpp_too
     --skip leak_nothing --skip needs_no_exceptions --skip wants_exceptions'
@@ -93,6 +90,7 @@ sanitize_programs() {
     flags="$sanitizers -fno-sanitize-recover=all"
     REDLOCK_TEST_CC=gcc REDLOCK_TEST_CFLAGS=$flags guests --skip failing
     REDLOCK_TEST_CC=gcc REDLOCK_TEST_CFLAGS=$flags rows $ROWS $(each --skip $THREADS_THAT_FORK)
+    REDLOCK_TEST_CC=gcc REDLOCK_TEST_CFLAGS=$flags tls manners:: $(each --skip $THREADS_THAT_FORK)
     REDLOCK_TEST_COMPILERS='gcc g++' REDLOCK_TEST_CFLAGS=$flags programs "$@"
 }
 
@@ -113,6 +111,8 @@ valgrind_some() {
         threads_signals_and_descriptors
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) rows bad_calls
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect) rows a_lease_and_its_connections
+    REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) tls \
+        manners::threads_signals_and_descriptors manners::descriptors_and_memory
 }
 
 # Children that end with a manager still there: its handle points past the counts in front of it, which
@@ -124,8 +124,10 @@ valgrind_all() {
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect) rows $ROWS $(each --skip $THREADS_THAT_FORK)
     REDLOCK_TEST_UNDER='valgrind --quiet --vgdb=no --error-exitcode=99 --leak-check=no' rows \
         $THREADS_THAT_FORK
+    REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect) tls manners:: \
+        $(each --skip $THREADS_THAT_FORK)
     REDLOCK_TEST_UNDER=$(valgrind_for definite,indirect,possible) \
-        REDLOCK_TEST_COMPILERS='gcc g++' programs $TLS
+        REDLOCK_TEST_COMPILERS='gcc g++' programs
 }
 
 valgrind_for() {
@@ -146,6 +148,7 @@ sanitize_library() {
     REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_CC=clang REDLOCK_TEST_CFLAGS=$flags guests
     # shellcheck disable=SC2086
     REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_CC=clang REDLOCK_TEST_CFLAGS=$flags rows $ROWS
+    REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_CC=clang REDLOCK_TEST_CFLAGS=$flags tls manners::
     REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_COMPILERS='clang clang++' REDLOCK_TEST_CFLAGS=$flags programs
 }
 
@@ -155,6 +158,11 @@ guests() {
 
 rows() {
     "$CARGO" test --quiet --test matrix -- "$@"
+}
+
+# Programs over TLS.
+tls() {
+    "$CARGO" test --quiet --test tls -- "$@"
 }
 
 programs() {
