@@ -15,8 +15,9 @@ fn a_manager_is_freed_at_once_at_any_moment() {
     program.says("go on");
     program.ends_well();
     cluster.iter().for_each(Server::resume);
-    // What was queued behind the requests is carried out although nobody waits for it.
-    for key in ["kept", "fought for", "other", "outstanding"] {
+    // What was queued behind the requests is carried out although nobody waits for it. (What was fought
+    // for was released through another manager, which may be faster than the acquire on one server.)
+    for key in ["kept", "other", "outstanding"] {
         cluster.wait_until_gone(key);
     }
 }

@@ -5,6 +5,7 @@
 use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
 use crate::support::product::product;
+use crate::support::resp::Reply;
 use crate::support::{Cluster, Fake, Manager, Server};
 use crate::{PATIENT_MS, TTL, connected};
 
@@ -103,6 +104,21 @@ fn the_server_is_asked_by_the_best_command_that_it_has() {
             assert_eq!(server.calls(command), expected, "{command}, of {:?}", product());
         }
     }
+}
+
+/// What Valkey has for it gives a key the TTL asked for, be it shorter than what is left: an extension
+/// that comes late would take away what a later one has promised. So scripts extend.
+#[test]
+fn what_a_real_server_has_to_extend_with_shortens_what_is_left() {
+    let server = Server::start();
+    server.must(&["SET", "r", "token", "PX", "600000"]);
+    let reply = server.command(&["SET", "r", "token", "IFEQ", "token", "PX", "1000"]);
+    if matches!(reply, Reply::Error(_)) {
+        println!("left out: {:?} has no SET … IFEQ", product());
+        assert!((599_000..=600_000).contains(&server.pttl("r")));
+        return;
+    }
+    assert!(server.pttl("r") <= 1000, "{reply:?}");
 }
 
 /// A real one, where it has such a command.
