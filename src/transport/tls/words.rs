@@ -32,6 +32,9 @@ pub(super) fn of(error: &rustls::Error) -> String {
         E::InvalidCertificate(error) => of_certificate(error),
         E::AlertReceived(alert) => of_alert(*alert),
         E::InvalidMessage(_) => "it does not speak TLS".to_owned(),
+        E::InappropriateMessage { .. } | E::InappropriateHandshakeMessage { .. } => {
+            "it does not speak TLS as a server does".to_owned()
+        }
         E::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
             "it speaks no version of TLS that is safe: 1.2 or 1.3 is needed".to_owned()
         }
