@@ -61,11 +61,15 @@ start() {
         --tls-cert-file "$directory/server.pem" --tls-key-file "$directory/server.key" \
         --tls-ca-cert-file "$directory/ca.pem" --tls-auth-clients no \
         --daemonize yes --pidfile "$directory/$1.pid" --logfile "$directory/$1.log" > /dev/null || return 1
-    # It says that it is ready, or ends and says why.
+    # It says that it is ready, or why it is not.
     tries=0
     until grep -q 'Ready to accept connections' "$directory/$1.log" 2> /dev/null; do
         tries=$((tries + 1))
-        if [ $tries -gt 100 ]; then
+        if grep -q 'Address already in use' "$directory/$1.log" 2> /dev/null; then
+            echo "servers.sh: port $1 or $2 is in use (Debian's redis-server runs as a service on 6379);" \
+                "take others: sh $0 up servers 7000" >&2
+            return 1
+        elif [ $tries -gt 100 ] || grep -q 'Failed' "$directory/$1.log" 2> /dev/null; then
             tail -n 3 "$directory/$1.log" >&2
             return 1
         fi

@@ -97,7 +97,10 @@ pack_development() {
     add_documents "$dev" libredlock-dev
     examples=$dev/usr/share/doc/libredlock-dev/examples
     install -d "$examples"
-    install -m 644 "$here"/c-examples/*.c "$here"/c-examples/*.cpp "$examples/"
+    (cd "$here/c-examples" && find . -type f \( -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.sh' \
+        -o -name '*.go' -o -name go.mod -o -name '*.rb' -o -name '*.py' \)) | while read -r example; do
+        install -D -m 644 "$here/c-examples/$example" "$examples/$example"
+    done
     mkdir "$dev/DEBIAN"
     pack "$dev" "$debian/control.dev" libredlock-dev
 }

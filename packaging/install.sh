@@ -66,6 +66,7 @@ name_libraries() {
 }
 
 lay_down() {
+    check_place
     for built in "$linked" libredlock.a; do
         [ -f "$build/$built" ] || give_up "there is no $build/$built: was the build for another target?"
     done
@@ -91,6 +92,16 @@ say_what_is_to_be_told() {
     *":$libdir/pkgconfig:"*) ;;
     *) echo "for pkg-config: PKG_CONFIG_PATH=$libdir/pkgconfig, and for programs: LD_LIBRARY_PATH=$libdir" ;;
     esac
+}
+
+# The first directory on the way there that exists has to be ours to write to.
+check_place() {
+    place=$to_lib
+    while [ ! -e "$place" ]; do
+        place=$(dirname "$place")
+    done
+    [ -d "$place" ] && [ -w "$place" ] \
+        || give_up "cannot write to $place: be root, or name a PREFIX of your own, such as PREFIX=\$HOME/.local"
 }
 
 give_up() {
@@ -154,6 +165,7 @@ take_out_directories() {
             directory=${directory%/*}
         done
     done
+    [ "${DESTDIR:-}$prefix" = "${HOME:-/}" ] || rmdir "${DESTDIR:-}$prefix" 2>/dev/null || true
 }
 
 main

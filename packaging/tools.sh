@@ -211,7 +211,9 @@ add_rust_components() {
 }
 
 give_up() {
-    echo "tools: these are needed for \`make $what_for\` and could not be installed here:" >&2
+    could_not='could not be installed here'
+    [ -z "${NO_INSTALL:-}" ] || could_not='are to be installed by you, since NO_INSTALL is set'
+    echo "tools: these are needed for \`make $what_for\` and $could_not:" >&2
     for tool in $missing; do
         echo "  $tool: $(how_to_get "$tool")" >&2
     done
@@ -219,7 +221,7 @@ give_up() {
 }
 
 how_to_get() {
-    package=$(package_of "$1" | tr '\n' ' ')
+    package=$(package_of "$1" | tr '\n' ' ' | sed 's/ $//')
     case $1 in
     cargo) echo "the Rust toolchain, from https://rustup.rs" ;;
     rustfmt | clippy) echo "rustup component add $1" ;;

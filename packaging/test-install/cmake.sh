@@ -36,7 +36,7 @@ check_projects() {
     install_into PREFIX="$scratch/far" LIBDIR="$scratch/else where/lib" INCLUDEDIR=include/deep
     build_project C -DCMAKE_PREFIX_PATH="$scratch/far" -DVERSION="$interface"
     uninstall_from PREFIX="$scratch/far" LIBDIR="$scratch/else where/lib" INCLUDEDIR=include/deep
-    left=$(find "$scratch/far" "$scratch/else where" -mindepth 1)
+    left=$(find "$scratch/else where" -mindepth 1; ls -d "$scratch/far" 2>/dev/null || true)
     [ -z "$left" ] || fail "uninstall leaves: $left"
 }
 

@@ -19,9 +19,10 @@ cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs redlock)
 .EE
 .RE
 .PP
-With the static library,
-.B \\-\\-static
-adds what that needs.
+A static program is made by
+.B cc \\-static
+with what pkg\\-config says with
+.BR \\-\\-static .
 CMake finds a package with the targets
 .B redlock::redlock
 and
@@ -40,6 +41,24 @@ instead, which has guards and durations for all of this.
 It needs nothing else to link with.
 ";
 
+const SECURITY: &str = "\
+.SH TLS AND PASSWORDS
+Servers whose URLs begin with rediss:// are talked to over TLS.
+Their certificates have to come from those whom the system trusts, or from those in the file that
+.BR RedLock_SetTlsCa (3)
+names, and have to be for the host in the URL or the name in
+.BR RedLock_SetTlsServerName (3).
+Servers that want a certificate of ours are shown that of
+.BR RedLock_SetTlsCertificate (3).
+.PP
+Users and passwords stand in the URLs, or for all servers in
+.BR RedLock_SetCredentials (3),
+in variables of the environment that
+.BR RedLock_SetCredentialsFromEnv (3)
+names, or are asked for by
+.BR RedLock_SetPasswordCallback (3).
+";
+
 pub(crate) fn page(header: &Header) -> String {
     let mut text = header.overview.iter();
     let Some(Block::Paragraph(first)) = text.next() else { panic!("it begins with what this is") };
@@ -49,6 +68,7 @@ pub(crate) fn page(header: &Header) -> String {
     made.push_str(library());
     made.push_str(".SH SYNOPSIS\n.nf\n.B #include <redlock.h>\n.fi\n.SH DESCRIPTION\n");
     made.push_str(&blocks(header, &header.overview[1..]));
+    made.push_str(SECURITY);
     made.push_str(LINKING);
     made.push_str(".SH TYPES\n");
     made.push_str(&list(header, header.items.iter().filter(|it| is_type(it))));

@@ -134,10 +134,11 @@ fn see_also(header: &Header, item: &Item) -> String {
     format!(".SH SEE ALSO\n{}.BR redlock (7)\n", lines.collect::<String>())
 }
 
-/// As it goes on after a dash, unless it begins with an abbreviation.
+/// As it goes on after a dash, unless it begins with an abbreviation or the name of something.
 fn lower_case(text: &str) -> String {
     let mut letters = text.chars();
-    if !text[1..].starts_with(|it: char| it.is_lowercase() || it == ' ') {
+    let first = text.split(' ').next().unwrap_or_default();
+    if first.contains('_') || !text[1..].starts_with(|it: char| it.is_lowercase() || it == ' ') {
         return text.to_owned();
     }
     letters.next().map_or_else(String::new, |it| it.to_lowercase().chain(letters).collect())

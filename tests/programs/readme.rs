@@ -57,7 +57,7 @@ fn the_cpp_lines_run() {
 #[test]
 fn the_go_lines_run() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let lines = shown("go", &cluster).replace("\n", "\n\tif err != nil { panic(err) }\n");
+    let lines = shown("go", &cluster);
     let ours = library::root().join("c-examples/go");
     let module = format!(
         "module readme\ngo 1.19\nrequire redlock.example/redlock v0.0.0\n\
@@ -66,7 +66,8 @@ fn the_go_lines_run() {
     );
     let source = format!(
         "package main\nimport (\n\"context\"\n\"time\"\n\"redlock.example/redlock\"\n)\n\
-         func main() {{\nctx := context.Background()\n{lines}}}\n"
+         func main() {{\nif err := run(context.Background()); err != nil {{\npanic(err)\n}}\n}}\n\
+         func run(ctx context.Context) error {{\n{lines}return nil\n}}\n"
     );
     let module = workshop.write("go/go.mod", &module);
     workshop.write("go/main.go", &source);
@@ -124,7 +125,7 @@ fn the_lines_about_tls_compile() {
     let workshop = Workshop::new();
     let lines = blocks("c").swap_remove(1);
     let text = format!(
-        "#include <redlock.h>\nvoid configure(RedLock *rl);\nvoid configure(RedLock *rl) {{\n{lines}}}\n"
+        "#include <redlock.h>\n#include <stdio.h>\nvoid configure(RedLock *rl);\nvoid configure(RedLock *rl) {{\n{lines}}}\n"
     );
     let source = workshop.write("tls.c", &text);
     for compiler in compilers::c(&["c99"]) {
