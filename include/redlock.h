@@ -14,6 +14,7 @@
  *    ended, unless the system gives no memory: then it is aborted, with a line on the standard
  *    error. Signals do not show: a call interrupted by one goes on. A thread that is cancelled
  *    (pthread_cancel) ends after the call it is in.
+ *  - Threads that call need a stack of 64 KiB: more than PTHREAD_STACK_MIN, where TLS is used.
  *  - After fork, a child may go on using the manager (it connects anew) but not a lease that the
  *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's.
  *  - No message and no log line ever holds a token or a password.
@@ -437,10 +438,11 @@ RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
  * Sets a function to be asked for the password of each server whose URL names none: when the server
  * is first connected to, and again when it did not accept the last answer, so a password may be
  * changed while the program runs. It is called only within calls to this library, on the thread
- * that made the call, with no lock held, and never by two threads at once for one server. Calls
- * that need the server wait for it, so it should be quick. It may call this library, but on this
- * manager such a call waits for the answer in vain, up to the timeout for connecting. It must not
- * unwind (longjmp, throw) through the library.
+ * that made the call, with no lock held, and never by two threads at once for one server.
+ * RedLock_Lock and its like, and RedLock_Connect, ask before they begin; a call on a lock that is
+ * held asks only if too few servers are connected. They wait for it, so it should be quick. It may
+ * call this library, but on this manager such a call waits for the answer in vain, up to the timeout
+ * for connecting. It must not unwind (longjmp, throw) through the library, nor return twice (fork).
  *
  * @param rl        the manager.
  * @param user      as for RedLock_SetCredentials.
@@ -498,7 +500,8 @@ RedLockStatus RedLock_SetTlsServerName(RedLock *rl,
                                        const char *name);
 
 /**
- * Sets whether rediss:// servers are believed to be who they say they are, without any proof. Then
+ * Sets whether rediss:// servers are believed to be who they say they are, without any proof (a
+ * certificate that cannot be read, or is not of version 3, is refused all the same). Then
  * whoever is on the way to them can read all, passwords and tokens, and answer in their place. It is
  * for trying things out: where the certificates are your own, name them with RedLock_SetTlsCa.
  *

@@ -12,8 +12,8 @@ use crate::transport::login::{Credentials, Login, PasswordSource};
 /// The longest that a server may be waited for: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
 
-/// The settings of a manager. Each may be changed and read at any time, also in a child that was forked
-/// meanwhile.
+/// The settings of a manager. Each may be changed and read at any time, also in a child; but who we are and
+/// whom we trust not in one that was forked in the midst of a change.
 #[derive(Debug)]
 pub struct Settings {
     retry_count: AtomicI64,

@@ -64,6 +64,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     ) -> Result<(), Error> {
         check::resource(resource)?;
         check::ttl(ttl_ms, self.settings.drift())?;
+        self.transport.ask_for_passwords();
         let now = self.transport.now();
         if self.hold_of(lease)?.is_some_and(|it| it.is_held(now)) {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));

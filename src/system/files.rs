@@ -1,14 +1,23 @@
 //! What TLS reads of the disk: certificates and keys, and whom the system trusts.
 
 use std::ffi::OsStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 
 use rustls::pki_types::CertificateDer;
 
+/// Far more than all authorities of a system take.
+const FILE_MAX: u64 = 16 * 1024 * 1024;
+
 /// All that is in a file.
 pub(crate) fn read(path: &[u8]) -> io::Result<Vec<u8>> {
-    std::fs::read(OsStr::from_bytes(path))
+    let mut bytes = Vec::new();
+    let read = File::open(OsStr::from_bytes(path))?.take(FILE_MAX).read_to_end(&mut bytes)?;
+    match read as u64 {
+        FILE_MAX => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(bytes),
+    }
 }
 
 /// The certificates of those whom the system trusts: where its OpenSSL looks for them, or in the

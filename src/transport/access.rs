@@ -1,6 +1,8 @@
 //! How servers are reached, beyond what their URLs say. It may be changed while connections are in
 //! use, and is so for those made later.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::login::Login;
 use super::tls::Tls;
 use crate::error::Error;
@@ -10,6 +12,8 @@ use crate::fork::ForkMutex;
 #[derive(Default)]
 pub struct Access {
     login: ForkMutex<Login>,
+    /// Whether somebody is asked for passwords.
+    asks: AtomicBool,
     tls: Tls,
 }
 
@@ -17,6 +21,7 @@ impl Access {
     /// Sets who we are where a URL does not say.
     pub fn set_login(&self, login: Login) -> Result<(), Error> {
         let mut slot = self.login.lock()?;
+        self.asks.store(matches!(login, Login::Asked { .. }), Ordering::Relaxed);
         let old = std::mem::replace(&mut *slot, login);
         // The source of passwords is somebody else's code: it is dropped with no mutex held.
         drop(slot);
@@ -27,6 +32,10 @@ impl Access {
     /// The settings of TLS.
     pub fn tls(&self) -> &Tls {
         &self.tls
+    }
+
+    pub(super) fn asks(&self) -> bool {
+        self.asks.load(Ordering::Relaxed)
     }
 
     pub(super) fn login(&self) -> Result<Login, Error> {

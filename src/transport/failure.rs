@@ -28,6 +28,13 @@ impl Failure {
         Self::Refused(meaning(error.code(), error.details().unwrap_or_default()))
     }
 
+    /// Whether it is the user or the password that was wrong, in the reply to a log-in.
+    pub(super) fn is_of_the_password(&self) -> bool {
+        const CODES: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
+        let is_one = |it: &str| CODES.iter().any(|code| it.starts_with(code));
+        matches!(self, Self::Refused(it) if is_one(it) || it.contains("password"))
+    }
+
     /// Whether it is the command that was wrong: this user may not use it, or there is none.
     pub(super) fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)

@@ -177,7 +177,9 @@ impl Link {
             State::Down => None,
             State::Connecting { socket, .. } => Some((socket.fd(), true)),
             State::Greeting { wire, .. } | State::Up { wire } => {
-                Some((wire.fd(), !self.outbox.is_empty() || wire.has_unsent()))
+                // TLS takes little before the handshake is over: then there is nothing to wait for.
+                let is_waiting = !self.outbox.is_empty() && !wire.is_shaking_hands();
+                Some((wire.fd(), is_waiting || wire.has_unsent()))
             }
         }
     }
@@ -243,7 +245,7 @@ impl Link {
                 Progress::More => {}
                 Progress::Done(dialect) => return self.come_up(dialect),
                 Progress::Refused(failure) => {
-                    if is_at_login {
+                    if is_at_login && failure.is_of_the_password() {
                         self.account.handle_refusal();
                     }
                     return self.connect_failed(failure.to_string(), now);
@@ -306,6 +308,11 @@ impl Link {
     ) -> Option<Change> {
         let is_known = password.is_some();
         self.account.handle_answer(password, began, now);
+        // Who we are may have been said otherwise meanwhile: then there may be a connection, with answers
+        // owed on it, that knows nothing of this question.
+        if !self.is_down() {
+            return None;
+        }
         if is_known {
             self.retry_at = now;
             return None;
@@ -400,7 +407,8 @@ impl Link {
     /// had for now.
     fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
         self.close();
-        if self.addresses.try_next() {
+        // Without a password another address is of no use.
+        if !self.account.is_lacking() && self.addresses.try_next() {
             return self.connect(now);
         }
         let failed = self.note_failure(why);

@@ -44,7 +44,9 @@ pub(super) struct Account {
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
     access: Arc<Access>,
-    /// The last answer of the source, until the server refuses it.
+    /// Who is asked, or was asked last.
+    asked: Option<PasswordSource>,
+    /// The last answer, until the server refuses it. It counts as long as the same is to be asked.
     answer: Option<Vec<u8>>,
     asking: Asking,
 }
@@ -70,6 +72,7 @@ impl Account {
             user: endpoint.user().map(bytes),
             password: endpoint.password().map(bytes),
             access,
+            asked: None,
             answer: None,
             asking: Asking::new(),
         }
@@ -84,8 +87,9 @@ impl Account {
         let told = match self.access.login().map_err(|error| error.to_string())? {
             Login::Nobody => None,
             Login::Known(credentials) => Some(credentials),
-            Login::Asked { user, .. } => {
-                let password = self.answer.clone().ok_or("its password is not known yet")?;
+            Login::Asked { user, source } => {
+                let answer = self.answer_of(&source).cloned();
+                let password = answer.ok_or("its password is not known yet")?;
                 Some(Credentials { user, password })
             }
         };
@@ -102,8 +106,13 @@ impl Account {
     /// Whether the password has to be asked for before there can be a connection.
     pub(super) fn is_lacking(&self) -> bool {
         self.password.is_none()
-            && self.answer.is_none()
-            && matches!(self.access.login(), Ok(Login::Asked { .. }))
+            && self.access.asks()
+            && matches!(self.access.login(), Ok(Login::Asked { source, .. }) if self.answer_of(&source).is_none())
+    }
+
+    fn answer_of(&self, source: &PasswordSource) -> Option<&Vec<u8>> {
+        let is_same = self.asked.as_ref().is_some_and(|it| Arc::ptr_eq(it, source));
+        self.answer.as_ref().filter(|_| is_same)
     }
 
     /// Whether some thread asks at this moment.
@@ -113,15 +122,16 @@ impl Account {
 
     /// Whom to ask, if that is due; see [`Self::handle_answer`].
     pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
-        if self.password.is_some() || self.answer.is_some() {
+        if self.password.is_some() {
             return None;
         }
-        match self.access.login() {
-            Ok(Login::Asked { source, .. }) if self.asking.begin(now) => {
-                Some(Question { source, server: self.server.clone() })
-            }
-            _ => None,
+        let Ok(Login::Asked { source, .. }) = self.access.login() else { return None };
+        if self.answer_of(&source).is_some() || !self.asking.begin(now) {
+            return None;
         }
+        self.asked = Some(Arc::clone(&source));
+        self.answer = None;
+        Some(Question { source, server: self.server.clone() })
     }
 
     pub(super) fn handle_answer(&mut self, answer: Option<Vec<u8>>, began: Moment, now: Moment) {

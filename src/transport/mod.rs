@@ -66,6 +66,10 @@ pub trait Transport<T: Tally> {
     /// Whether so many such connections are there already, as far as can be told without waiting.
     fn is_connected(&self, enough: usize, reply_ms: i64, now: Moment) -> bool;
 
+    /// Asks for passwords without which servers cannot be connected to, which may take its time: for
+    /// calls that can wait, since they have no lock yet that ends meanwhile.
+    fn ask_for_passwords(&self) {}
+
     /// Asks all servers, and waits until the tally has heard enough. Requests that were sent go on
     /// after that, with nobody waiting for them; those that were not sent yet never will be, but for
     /// releases to servers that need them. Also tells to which servers a byte of the request may

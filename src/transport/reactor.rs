@@ -22,6 +22,7 @@ use crate::system::socket::{Visible, Waker};
 pub struct Reactor<T: Tally> {
     helm: Helm<Calls<T>, Surroundings>,
     health: Arc<Health>,
+    access: Arc<Access>,
     /// The descriptors, for a forked child.
     visible: Vec<Visible>,
     process: u32,
@@ -66,7 +67,8 @@ impl<T: Tally> Reactor<T> {
         let calls = Calls::new(servers, waker.fd());
         let health = Arc::clone(&calls.news.health);
         let helm = Helm::new(calls, Surroundings { waker: Some(waker), log });
-        Ok(Self { helm, health, visible, process: this_process() })
+        let access = Arc::clone(access);
+        Ok(Self { helm, health, access, visible, process: this_process() })
     }
 
     /// Looks up the names for which that is due, with nothing held: the resolver may be slow. But not
@@ -96,12 +98,16 @@ impl<T: Tally> Reactor<T> {
         clock::now().ms_since(now)
     }
 
-    /// Asks for the password for which that is due, and then for those of the servers that come after
-    /// it, with nothing held: who is asked may take his time, or call the library. Each question is
-    /// taken when its turn comes, so that meanwhile other threads ask the next. Returns how long it took.
-    fn ask_for_passwords(&self, first: Option<(usize, Question)>) -> i64 {
+    /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
+    /// or call the library. Each question is taken when its turn comes, so that meanwhile other threads
+    /// ask the next. Returns how long it took.
+    fn ask_who_is_asked(&self) -> i64 {
+        if !self.access.asks() {
+            return 0;
+        }
         let start = clock::now();
-        let (mut due, mut end) = (first, start);
+        let mut due = self.helm.visit(|calls| next_question(calls, 0, start));
+        let mut end = start;
         while let Some((index, question)) = due {
             let began = clock::now();
             let password = question.ask();
@@ -154,23 +160,23 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         if self.health.is_good(enough, now) {
             return true;
         }
-        let (up, due) = self.helm.visit(|calls| {
+        self.helm.visit(|calls| {
             let mut up = 0;
             calls.for_each_server(|server, news| {
                 up += usize::from(server.is_keeping_up(reply_ms, now, news));
             });
             calls.deliver(now);
             calls.news.health.note(up, now);
-            (up, next_question(calls, 0, now))
-        });
-        // Nobody else would: what connects in the background cannot ask.
-        self.ask_for_passwords(due);
-        up >= enough
+            up >= enough
+        })
+    }
+
+    fn ask_for_passwords(&self) {
+        self.ask_who_is_asked();
     }
 
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T {
-        let due = self.helm.visit(|calls| next_question(calls, 0, clock::now()));
-        let asked_ms = self.ask_for_passwords(due) + self.look_up_names(enough);
+        let asked_ms = self.ask_who_is_asked() + self.look_up_names(enough);
         let until = patience.until.plus_ms(asked_ms);
         let now = clock::now();
         let call = self.helm.run(|calls, place| {

@@ -338,3 +338,90 @@ fn a_child_asks_for_itself() {
     let program = Program::compile("password_fork");
     program.start_in(&variables, &arguments).ends_well();
 }
+
+/// Who is asked takes so long that somebody says who we are in another way, and is connected by that:
+/// what he says in the end is none of that connection's business.
+#[test]
+fn an_answer_that_comes_too_late_harms_no_connection() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let (asked, says) = (Barrier::new(2), Barrier::new(2));
+    let (is_first, lease) = (AtomicBool::new(true), Lease::new());
+    let _asked = manager.asks(Some("locker"), |_, _| {
+        if is_first.swap(false, Ordering::SeqCst) {
+            asked.wait();
+            says.wait();
+        }
+        false
+    });
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| manager.connect(0));
+        asked.wait();
+        assert_eq!(manager.set_credentials(Some("locker"), Some(PASSWORD)), REDLOCK_OK);
+        wait_until("it is had", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
+        manager.connect_to_all();
+        cluster[..2].iter().for_each(Server::freeze);
+        let extends = scope.spawn(|| (manager.extend(&lease, 2 * TTL), lease.message()));
+        wait_until("it is under way", || cluster[2].calls("eval") > 0);
+        says.wait();
+        assert_eq!(slow.join().expect("no panic"), REDLOCK_OK);
+        cluster[..2].iter().for_each(Server::resume);
+        let (status, words) = extends.join().expect("no panic");
+        assert_eq!((status, words), (REDLOCK_OK, String::new()));
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    });
+}
+
+/// A lock that is held is not lost because somebody thinks about the password of a server that nobody
+/// needs.
+#[test]
+fn calls_on_a_lock_that_is_held_ask_nobody_while_there_is_a_quorum() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    let (lacking, asked) = (cluster[0].address(), AtomicU32::new(0));
+    let _asked = manager.asks(Some("locker"), |server, room| {
+        if server == lacking {
+            asked.fetch_add(1, Ordering::SeqCst);
+            return false;
+        }
+        answer_with(PASSWORD, room)
+    });
+    let lease = manager.take("r", TTL);
+    let so_far = asked.load(Ordering::SeqCst);
+    // Until it would be asked about again.
+    thread::sleep(Duration::from_millis(1200));
+    assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(asked.load(Ordering::SeqCst), so_far);
+    let lease = manager.take("r", TTL);
+    assert!(asked.load(Ordering::SeqCst) > so_far, "a new lock asks");
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+}
+
+#[test]
+fn the_answer_of_one_is_not_used_for_another() {
+    let cluster = guarded(PASSWORD);
+    let manager = patient(&cluster);
+    cluster
+        .iter()
+        .for_each(|it| _ = it.must(&["ACL", "SETUSER", "other", "on", ">theirs", "~*", "+@all"]));
+    let _first = manager.asks(Some("locker"), |_, room| answer_with(PASSWORD, room));
+    assert_eq!(manager.unlock(&manager.take("r", TTL)), REDLOCK_OK);
+    let asked = AtomicU32::new(0);
+    let _second = manager.asks(Some("other"), |_, room| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        answer_with("theirs", room)
+    });
+    cluster
+        .iter()
+        .for_each(|it| _ = it.must(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]));
+    wait_until("all are connected as another", || {
+        let lease = Lease::new();
+        let had = manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK;
+        had && manager.unlock(&lease) == REDLOCK_OK && asked.load(Ordering::SeqCst) >= 3
+    });
+    for server in cluster.iter() {
+        let log = format!("{:?}", server.must(&["ACL", "LOG"]));
+        assert_eq!(log, "Array([])", "the password of one was sent for the other");
+    }
+}

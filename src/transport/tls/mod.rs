@@ -28,22 +28,32 @@ pub struct Tls {
     settings: ForkMutex<Settings>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Settings {
     /// Whom we trust; if nobody was named, whom the system trusts.
     ca: Option<Arc<RootCertStore>>,
     identity: Option<Arc<CertifiedKey>>,
     server_name: Option<ServerName<'static>>,
     skips_verify: bool,
+    /// Whom the system trusts, once that was read, or why it could not be.
+    system: Option<Result<Arc<RootCertStore>, String>>,
     /// What all of it comes to, made when it is needed.
     config: Option<Arc<ClientConfig>>,
+    /// How often it was changed.
+    changes: u64,
 }
 
 impl Tls {
     /// Trusts those in this PEM file alone, or those whom the system trusts.
     pub fn set_ca(&self, file: Option<&[u8]>) -> Result<(), Error> {
         let ca = file.map(trust::of_file).transpose()?.map(Arc::new);
-        self.change(|settings| settings.ca = ca)
+        // Whom the system trusts is read again when it is asked for again, if it was needed before.
+        let was_read = self.settings.lock()?.system.is_some();
+        let system = (ca.is_none() && was_read).then(|| trust::of_system().map(Arc::new));
+        self.change(|settings| {
+            settings.ca = ca;
+            settings.system = system.or_else(|| settings.system.take());
+        })
     }
 
     /// Shows servers the certificate in the first of these PEM files, with the key in the second.
@@ -69,17 +79,12 @@ impl Tls {
 
     /// Reads what there is to read before it is needed. A failure shows when it is.
     pub fn prepare(&self) {
-        if let Ok(mut settings) = self.settings.lock() {
-            let _ = settings.config();
-        }
+        let _ = self.config();
     }
 
     /// Begins to talk over a socket that is connected.
     pub(super) fn begin(&self, place: &Place, socket: Socket) -> Result<Session, String> {
-        let mut settings = self.settings.lock().map_err(|error| error.to_string())?;
-        let config = settings.config()?;
-        let name = settings.server_name.clone();
-        drop(settings);
+        let (config, name) = self.config()?;
         let name = name.or_else(|| name_of(place)).ok_or("TLS needs a name or an address")?;
         let connection = ClientConnection::new(config, name).map_err(|it| words::of(&it))?;
         Ok(Session::new(connection, socket))
@@ -89,15 +94,38 @@ impl Tls {
         let mut settings = self.settings.lock()?;
         change(&mut settings);
         settings.config = None;
+        settings.changes += 1;
         Ok(())
+    }
+
+    /// What the settings come to, and the name that all servers are to have, if there is one. What takes
+    /// long is done with no mutex held, which a forked child might find locked.
+    fn config(&self) -> Result<(Arc<ClientConfig>, Option<ServerName<'static>>), String> {
+        let settings = self.settings.lock().map_err(|error| error.to_string())?.clone();
+        if let Some(config) = settings.config {
+            return Ok((config, settings.server_name));
+        }
+        let needs_system = settings.ca.is_none() && !settings.skips_verify;
+        let system = match &settings.system {
+            None if needs_system => Some(trust::of_system().map(Arc::new)),
+            known => known.clone(),
+        };
+        let config = settings.build(system.as_ref());
+        let mut now = self.settings.lock().map_err(|error| error.to_string())?;
+        // A failure as well: a server that is tried again and again is not to have it read each time.
+        now.system = now.system.take().or(system);
+        if now.changes == settings.changes {
+            now.config = config.as_ref().ok().map(Arc::clone);
+        }
+        Ok((config?, settings.server_name))
     }
 }
 
 impl Settings {
-    fn config(&mut self) -> Result<Arc<ClientConfig>, String> {
-        if let Some(config) = &self.config {
-            return Ok(Arc::clone(config));
-        }
+    fn build(
+        &self,
+        system: Option<&Result<Arc<RootCertStore>, String>>,
+    ) -> Result<Arc<ClientConfig>, String> {
         let provider = provider();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions();
@@ -108,7 +136,11 @@ impl Settings {
                 builder.dangerous().with_custom_certificate_verifier(anybody)
             }
             (false, Some(ca)) => builder.with_root_certificates(Arc::clone(ca)),
-            (false, None) => builder.with_root_certificates(trust::of_system()?),
+            (false, None) => match system {
+                Some(Ok(system)) => builder.with_root_certificates(Arc::clone(system)),
+                Some(Err(why)) => return Err(why.clone()),
+                None => return Err("whom the system trusts was not read".to_owned()),
+            },
         };
         let mut config = match &self.identity {
             Some(it) => {
@@ -120,9 +152,7 @@ impl Settings {
         // A connection is made so seldom that resuming one saves nothing; and what is kept for that
         // lies behind a mutex, which a forked child may find locked.
         config.resumption = Resumption::disabled();
-        let config = Arc::new(config);
-        self.config = Some(Arc::clone(&config));
-        Ok(config)
+        Ok(Arc::new(config))
     }
 }
 
@@ -179,7 +209,7 @@ mod tests {
     fn what_is_set_is_made_into_a_new_configuration() {
         let tls = Tls::default();
         tls.set_skip_verify(true).unwrap();
-        let config = || tls.settings.lock().unwrap().config().unwrap();
+        let config = || tls.config().unwrap().0;
         let first = config();
         assert!(Arc::ptr_eq(&first, &config()));
         tls.set_server_name(Some("other.example")).unwrap();

@@ -63,9 +63,26 @@ fn of_certificate(error: &CertificateError) -> String {
         C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
             "its certificate is not one for servers"
         }
+        C::Other(other) => return of_other(&format!("{other:?}")),
         other => return format!("its certificate is of no use: {other:?}"),
     };
     words.to_owned()
+}
+
+/// What webpki alone has a name for.
+fn of_other(error: &str) -> String {
+    let known = [
+        (
+            "CaUsedAsEndEntity",
+            "its certificate is an authority's: it has to be one that the authority signed",
+        ),
+        (
+            "UnsupportedCertVersion",
+            "its certificate is of an old version: it has to be one of version 3",
+        ),
+    ];
+    let words = known.iter().find(|it| error.contains(it.0)).map(|it| it.1.to_owned());
+    words.unwrap_or_else(|| format!("its certificate is of no use: {error}"))
 }
 
 fn of_alert(alert: AlertDescription) -> String {
