@@ -124,6 +124,20 @@ func isLocked(t *testing.T, m *redlock.Manager, name string) bool {
 	return locked
 }
 
+// isSeen tells whether the lock is there, or is not. Neither is so for sure while it is set or deleted on
+// one server after another and a third is down.
+func isSeen(t *testing.T, m *redlock.Manager, name string, there bool) bool {
+	t.Helper()
+	locked, err := m.IsLocked(context.Background(), name)
+	if errors.Is(err, redlock.ErrUnreachable) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locked == there
+}
+
 // ask sends a server one line and returns the first of its answer.
 func ask(t *testing.T, server, line string) string {
 	t.Helper()

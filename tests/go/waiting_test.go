@@ -97,7 +97,7 @@ func TestCancelledAttemptLeavesNothingLocked(t *testing.T) {
 		_, err := m.Lock(ctx, name, 10*time.Minute)
 		result <- err
 	}()
-	eventually(t, "the servers grant", func() bool { return isLocked(t, direct, name) })
+	eventually(t, "the servers grant", func() bool { return isSeen(t, direct, name, true) })
 	cancel()
 	mustBe(t, <-result, context.Canceled)
 	closed := make(chan struct{})
@@ -109,7 +109,7 @@ func TestCancelledAttemptLeavesNothingLocked(t *testing.T) {
 	}
 	setAll(gates, false)
 	<-closed
-	eventually(t, "what was granted is released", func() bool { return !isLocked(t, direct, name) })
+	eventually(t, "what was granted is released", func() bool { return isSeen(t, direct, name, false) })
 }
 
 // listeners accept connections and never say a word.
