@@ -4,14 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::address_list;
 use crate::support::{Authority, Cluster, Identity, Reply, Server, wait_until_ok};
 use crate::workshop::Workshop;
+use crate::{address_list, addresses};
 
 /// What these tests need.
 pub(crate) struct Ground {
-    /// Three servers, of which a minority may be made to fail before the tests run.
-    pub(crate) cluster: Cluster,
+    cluster: Cluster,
     secure: Option<(Cluster, Identity)>,
     workshop: Workshop,
 }
@@ -20,6 +19,13 @@ impl Ground {
     pub(crate) fn new() -> Self {
         let secure = cfg!(feature = "tls").then(start_secure);
         Self { cluster: Cluster::start(3), secure, workshop: Workshop::new() }
+    }
+
+    /// A minority of the servers is down from the start.
+    pub(crate) fn with_one_server_down() -> Self {
+        let ground = Self::new();
+        ground.cluster[1].kill();
+        ground
     }
 
     /// Runs tests that have to pass, and to leave nothing locked.
@@ -36,6 +42,27 @@ impl Ground {
         nothing_is_left(&self.cluster);
         self.secure.iter().for_each(|(servers, _)| nothing_is_left(servers));
     }
+}
+
+/// The example with three people who want one lock: all of them get to say something.
+#[track_caller]
+pub(crate) fn the_example_runs(example: &mut Command) {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let run = workshop.succeed(example.args(addresses(&cluster)));
+    assert_eq!(run.stderr, "");
+    for person in ["Ada", "Ben", "Cleo"] {
+        assert!(run.stdout.contains(person), "{}", run.stdout);
+    }
+    nothing_is_left(&cluster);
+}
+
+#[track_caller]
+pub(crate) fn the_example_says_why_it_cannot(example: &mut Command) {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    cluster[..2].iter().for_each(Server::kill);
+    let run = workshop.run(example.args(addresses(&cluster)));
+    assert_eq!(run.status.code(), Some(1));
+    assert!(run.stderr.contains(&cluster[0].address()), "{}", run.stderr);
 }
 
 /// Servers that are reached over TLS by clients with a certificate, and one for a client.

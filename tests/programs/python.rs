@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::bindings::{Ground, nothing_is_left};
-use crate::support::{Cluster, Server};
-use crate::workshop::Workshop;
-use crate::{addresses, library};
+use crate::bindings::{self, Ground};
+use crate::library;
 
 #[test]
 fn the_tests_pass() {
@@ -15,31 +13,21 @@ fn the_tests_pass() {
 
 #[test]
 fn the_tests_pass_while_one_server_is_down() {
-    let ground = Ground::new();
-    ground.cluster[1].kill();
-    run_the_tests(&ground);
+    run_the_tests(&Ground::with_one_server_down());
 }
 
 #[test]
 fn the_example_runs() {
-    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let mut command = python(&library::root().join("c-examples/python/example.py"));
-    let run = workshop.succeed(command.args(addresses(&cluster)));
-    assert_eq!(run.stderr, "");
-    for person in ["Ada", "Ben", "Cleo"] {
-        assert!(run.stdout.contains(person), "{}", run.stdout);
-    }
-    nothing_is_left(&cluster);
+    bindings::the_example_runs(&mut example());
 }
 
 #[test]
 fn the_example_says_why_it_cannot() {
-    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    cluster[..2].iter().for_each(Server::kill);
-    let mut command = python(&library::root().join("c-examples/python/example.py"));
-    let run = workshop.run(command.args(addresses(&cluster)));
-    assert_eq!(run.status.code(), Some(1));
-    assert!(run.stderr.contains(&cluster[0].address()), "{}", run.stderr);
+    bindings::the_example_says_why_it_cannot(&mut example());
+}
+
+fn example() -> Command {
+    python(&library::root().join("c-examples/python/example.py"))
 }
 
 fn run_the_tests(ground: &Ground) {
