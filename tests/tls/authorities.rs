@@ -23,6 +23,7 @@ pub(crate) fn files_of_no_use(authority: &Authority) -> Vec<(String, &'static st
         ("/nowhere/to/be/found.pem".to_owned(), "no such file"),
         ("relative-and-not-there.pem".to_owned(), "no such file"),
         ("/".to_owned(), "directory"),
+        ("/dev/zero".to_owned(), "too large"),
         ("/etc/hostname/ca.pem".to_owned(), "not a directory"),
         (authority.write("empty.pem", ""), "no certificate"),
         (authority.write("text.pem", "These are words.\n"), "no certificate"),
