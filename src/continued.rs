@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::lease::Hold;
+use crate::hold::Hold;
 use crate::moment::Moment;
 
 #[derive(Default)]

@@ -2,9 +2,11 @@
 //! that did not vote yes are kept, for the words.
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Status};
+use crate::hold::{Hold, View};
 use crate::moment::Moment;
 use crate::quorum::backoff::Refusal;
 use crate::quorum::ballot::{Ballot, Vote};
@@ -12,17 +14,17 @@ use crate::quorum::census::{Census, Finding};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
 use crate::token::Token;
-use crate::transport::command::{Answer, Mended};
+use crate::transport::command::Answer;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{Servers, Tally};
 
 /// One question to all servers, and what came of it.
 pub struct Inquiry {
     count: Count,
-    /// When an attempt began.
-    asked_at: Option<Moment>,
-    /// The servers that had lost the lock before: their word that they have it is none.
-    mended: Mended,
+    /// The lock that an attempt asks for.
+    attempt: Option<Arc<Hold>>,
+    /// The lock that is to be extended or confirmed: not every server's word that it has it is a vote.
+    view: Option<View>,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
 }
@@ -55,14 +57,15 @@ impl Inquiry {
         Self::new(Count::Round(Round::new(goal, servers)))
     }
 
-    /// An attempt to take a lock, that begins at `now`.
-    pub(crate) fn attempt(valid_until: Moment, now: Moment, servers: usize) -> Self {
-        Self { asked_at: Some(now), ..Self::round(Goal::Take { valid_until }, servers) }
+    /// An attempt to take a lock.
+    pub(crate) fn attempt(hold: Arc<Hold>, servers: usize) -> Self {
+        let valid_until = hold.deadline();
+        Self { attempt: Some(hold), ..Self::round(Goal::Take { valid_until }, servers) }
     }
 
     /// An extension of a lock that is valid until then.
-    pub(crate) fn extend(valid_until: Moment, mended: Mended, servers: usize) -> Self {
-        Self { mended, ..Self::round(Goal::Keep { valid_until }, servers) }
+    pub(crate) fn extend(valid_until: Moment, view: View, servers: usize) -> Self {
+        Self { view: Some(view), ..Self::round(Goal::Keep { valid_until }, servers) }
     }
 
     pub(crate) fn release(again: bool, servers: usize) -> Self {
@@ -70,14 +73,11 @@ impl Inquiry {
         Self::new(if again { Count::ReleaseAgain(round) } else { Count::Round(round) })
     }
 
-    pub(crate) fn confirm(
-        confirm: Confirm,
-        valid_until: Moment,
-        mended: Mended,
-        servers: usize,
-    ) -> Self {
-        let round = Round::new(Goal::Keep { valid_until }, servers);
-        Self { mended, ..Self::new(Count::Confirm(round, confirm)) }
+    /// A question whether a lock is there. It may be extended meanwhile by another call, so it has no end of
+    /// its own.
+    pub(crate) fn confirm(confirm: Confirm, view: View, servers: usize) -> Self {
+        let round = Round::new(Goal::Keep { valid_until: Moment::NEVER }, servers);
+        Self { view: Some(view), ..Self::new(Count::Confirm(round, confirm)) }
     }
 
     pub(crate) fn census(servers: usize) -> Self {
@@ -89,7 +89,7 @@ impl Inquiry {
     }
 
     fn new(count: Count) -> Self {
-        Self { count, asked_at: None, mended: Mended::default(), reasons: Vec::new() }
+        Self { count, attempt: None, view: None, reasons: Vec::new() }
     }
 
     fn is_decided(&self) -> bool {
@@ -117,15 +117,9 @@ impl Inquiry {
         outcome.unwrap_or(Outcome::Unreachable)
     }
 
-    /// Until when a lock is valid that this was to take; without a meaning for anything else.
-    pub(crate) fn valid_until(&self) -> Moment {
-        match &self.count {
-            Count::Round(round) => match round.goal() {
-                Goal::Take { valid_until } | Goal::Keep { valid_until } => valid_until,
-                Goal::Release | Goal::Meet => Moment::NEVER,
-            },
-            _ => Moment::NEVER,
-        }
+    /// The lock that this attempt asked for.
+    pub(crate) fn attempted(&self) -> Option<&Arc<Hold>> {
+        self.attempt.as_ref()
     }
 
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
@@ -138,9 +132,10 @@ impl Inquiry {
 
     /// What is known after the servers refused.
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
-        let round_trip = self.asked_at.map_or(0, |it| (now - it).max(0));
+        let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
+        let round_trip = (now - asked_at).max(0);
         let round_trip = Duration::from_nanos(round_trip.unsigned_abs());
-        let (left_ms, asked_at) = (self.left_ms(), self.asked_at.unwrap_or(now));
+        let left_ms = self.left_ms();
         let expiry = left_ms.map(|it| asked_at.plus_ms(it));
         let earliest = left_ms.map(|it| asked_at.plus_ms(it - drift.share_ms(it)));
         Refusal { round_trip, expiry, earliest }
@@ -178,10 +173,21 @@ impl Inquiry {
     /// Whether a lock that was not confirmed may be there on a quorum all the same, but too short.
     pub(crate) fn is_merely_short(&self) -> bool {
         let Count::Confirm(round, confirm) = &self.count else { return false };
-        let short =
-            |it: &&(usize, Answer)| !self.mended.has(it.0) && confirm.left_ms(&it.1).is_some();
+        let short = |it: &&(usize, Answer)| self.is_vote(it.0) && confirm.left_ms(&it.1).is_some();
         let short = self.reasons.iter().filter(short).count();
         round.ballot().no() as usize - short <= round.ballot().tolerance() as usize
+    }
+
+    /// Those that voted yes.
+    pub(crate) fn voters(&self) -> Servers {
+        let ballot = self.ballot();
+        let servers = (0..ballot.servers() as usize).filter(|&server| ballot.is_yes(server));
+        servers.fold(Servers::default(), Servers::with)
+    }
+
+    /// Whether this server's word that it has the lock is a vote.
+    fn is_vote(&self, server: usize) -> bool {
+        self.view.as_ref().is_none_or(|view| view.is_sound(server))
     }
 
     /// The failure that it is, in words: the votes counted and the servers named.
@@ -227,8 +233,11 @@ impl Inquiry {
 
     fn describe(&self, server: usize, answer: &Answer) -> String {
         match (answer, &self.count) {
-            (Answer::Done | Answer::Found { .. }, _) if self.mended.has(server) => {
-                "has it again, after it had lost it".to_owned()
+            (Answer::Extended { .. }, _) if !self.is_vote(server) => self.describe_doubt(server),
+            (Answer::Found { .. }, Count::Confirm(_, confirm))
+                if !self.is_vote(server) && confirm.left_ms(answer).is_some() =>
+            {
+                self.describe_doubt(server)
             }
             (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
                 if confirm.left_ms(answer).is_some() =>
@@ -244,8 +253,17 @@ impl Inquiry {
                 }
             }
             (Answer::Foreign { left_ms: None }, _) => "held by another".to_owned(),
-            (Answer::Done, _) => "agreed".to_owned(),
+            (Answer::Done | Answer::Extended { .. }, _) => "agreed".to_owned(),
         }
+    }
+
+    /// Why the word of a server that has the lock is no vote.
+    fn describe_doubt(&self, server: usize) -> String {
+        match &self.view {
+            Some(view) if view.has_lost(server) => "has it again, after it had lost it",
+            _ => "has it, but granted it late",
+        }
+        .to_owned()
     }
 
     fn ballot(&self) -> &Ballot {
@@ -275,8 +293,10 @@ impl Tally for Inquiry {
         if self.is_decided() {
             return true;
         }
+        let is_vote = self.is_vote(server);
         let plain = match &answer {
-            Answer::Done if !self.mended.has(server) => Vote::Yes,
+            Answer::Done => Vote::Yes,
+            Answer::Extended { .. } if is_vote => Vote::Yes,
             Answer::Failed(_) => Vote::Unusable,
             _ => Vote::No,
         };
@@ -287,10 +307,7 @@ impl Tally for Inquiry {
                 (vote, round.handle_vote(server, vote, now))
             }
             Count::Confirm(round, confirm) => {
-                let vote = match self.mended.has(server) {
-                    true => plain,
-                    false => confirm.vote(&answer, plain, now),
-                };
+                let vote = if is_vote { confirm.vote(&answer, plain, now) } else { plain };
                 (vote, round.handle_vote(server, vote, now))
             }
             Count::Census(census) => match &answer {

@@ -12,6 +12,7 @@ mod error;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
+mod hold;
 #[doc(hidden)]
 pub mod inquiry;
 mod lease;

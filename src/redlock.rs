@@ -16,6 +16,7 @@ use crate::system::entropy::SystemEntropy;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::login::PasswordSource;
 use crate::transport::reactor::Reactor;
+use crate::transport::roster::Roster;
 
 /// A lock manager. Any number of threads may lock through one, and they share its connections.
 ///
@@ -245,34 +246,34 @@ impl RedLock {
         let mut engine = self.engine.get_or_try_init(|| self.new_engine(self.server_list()?))?;
         while !engine.reactor().is_ours() {
             engine.reactor().close_inherited();
-            let endpoints = engine.locker().endpoints();
-            let new = || self.new_engine(endpoints.to_vec());
+            let roster = engine.locker().roster();
+            let new = || self.new_engine(roster.clone());
             engine = engine.of_child.get_or_try_init(new)?;
         }
         Ok(engine.locker())
     }
 
     /// The list as it is when the first call needs it; after that, the engines hand it on.
-    fn server_list(&self) -> Result<Vec<Endpoint>, Error> {
+    fn server_list(&self) -> Result<Roster, Error> {
         let endpoints: Vec<_> = self.servers.iter().cloned().collect();
         match endpoints.is_empty() {
             true => Err(Error::new(Status::NoServers, "no server was added")),
-            false => Ok(endpoints),
+            false => Ok(Roster::new(endpoints)),
         }
     }
 
-    fn new_engine(&self, endpoints: Vec<Endpoint>) -> Result<Box<Engine>, Error> {
+    fn new_engine(&self, roster: Roster) -> Result<Box<Engine>, Error> {
         let (timeouts, access) = (self.settings.timeouts(), self.settings.access());
-        if endpoints.iter().any(Endpoint::has_tls) {
+        if roster.iter().any(Endpoint::has_tls) {
             // Now, and not with the connections' mutex held.
             access.tls().prepare();
         }
-        let reactor = Reactor::new(&endpoints, timeouts, access, Arc::clone(&self.log));
+        let reactor = Reactor::new(&roster, timeouts, access, Arc::clone(&self.log));
         let reactor = reactor.map_err(|error| {
             Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
         })?;
         let settings = Arc::clone(&self.settings);
-        let locker = Locker::new(reactor, SystemEntropy, endpoints, settings);
+        let locker = Locker::new(reactor, SystemEntropy, roster, settings);
         Ok(Box::new(Engine { locker: Some(locker), of_child: OnceBox::new() }))
     }
 }

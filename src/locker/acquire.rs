@@ -7,14 +7,15 @@ use super::line::{Bid, Leave, Next, STAND_BACK, Wait};
 use super::{Locker, Miss};
 use crate::check;
 use crate::error::{Error, Status};
+use crate::hold::{Asked, Hold, View};
 use crate::inquiry::Inquiry;
-use crate::lease::{Hold, Lease};
+use crate::lease::Lease;
 use crate::moment::Moment;
 use crate::quorum::backoff::{self, Backoff};
 use crate::quorum::round::Outcome;
 use crate::token::{Entropy, Token, random};
-use crate::transport::command::{Request, Verb};
-use crate::transport::{Errand, Patience, Servers, Transport};
+use crate::transport::command::{Request, Verb, Witness};
+use crate::transport::{Errand, Patience, Servers, Timeouts, Transport};
 
 /// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
@@ -88,11 +89,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     /// Releases a lock, and asks for it on behalf of whoever of this process comes next.
-    pub(super) fn hand_over(&self, hold: &Hold, tally: Inquiry, patience: Patience) -> Inquiry {
+    pub(super) fn hand_over(&self, view: &View, tally: Inquiry, patience: Patience) -> Inquiry {
         let mut told = None;
+        let hold = view.hold();
         let now = patience.since;
         let (tally, _) =
-            self.transport.ask_then(Self::release(hold), tally, patience, || {
+            self.transport.ask_then(Self::release(view), tally, patience, || {
                 match self.lines.release(hold, now, || now.plus(self.stand_back())) {
                     Next::Ask(name, bid) => Some(self.errand(name, &bid, hold.resource(), now)),
                     Next::Tell(name) => {
@@ -121,9 +123,15 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     /// The request of an attempt that begins now, and what counts the answers.
     fn acquire(&self, resource: &Arc<[u8]>, bid: &Bid, now: Moment) -> (Request, Inquiry) {
-        let valid_until = self.settings.drift().deadline(now, bid.ttl_ms);
-        let request = Request::new(Verb::Acquire, Arc::clone(resource), bid.token, bid.ttl_ms);
-        (request, Inquiry::attempt(valid_until, now, self.endpoints.len()))
+        let ttl_ms = bid.ttl_ms;
+        let window_ms = self.reply_ms(ttl_ms).max(Timeouts::default_reply_ms(ttl_ms));
+        let asked = Asked { at: now, ttl_ms, window_ms, drift: self.settings.drift() };
+        let resource = Arc::clone(resource);
+        let hold = Hold::new(Arc::clone(&resource), bid.token, asked, self.roster.clone());
+        let hold = Arc::new(hold);
+        let request = Request::new(Verb::Acquire, resource, bid.token, ttl_ms);
+        let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
+        (request, Inquiry::attempt(hold, self.roster.len()))
     }
 
     /// Asks all servers once.
@@ -133,26 +141,23 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     /// What an attempt has come to.
-    fn judge(
-        &self,
-        resource: &Arc<[u8]>,
-        token: Token,
-        ttl_ms: i64,
-        (round, sent): Answers,
-    ) -> Result<Taken, Miss> {
-        let valid_until = round.valid_until();
+    fn judge(&self, (round, sent): Answers) -> Result<Taken, Miss> {
+        let Some(hold) = round.attempted().map(Arc::clone) else {
+            unreachable!("what was asked was an attempt")
+        };
         let status = match round.outcome() {
             // This thread may have been kept from running since the last answer came.
-            Outcome::Reached if self.transport.now() < valid_until => {
-                let hold = Hold::new(Arc::clone(resource), token, ttl_ms, valid_until, sent);
-                return Ok((Arc::new(hold), round.absent(&self.endpoints)));
+            Outcome::Reached if self.transport.now() < hold.deadline() => {
+                hold.take(round.voters(), sent);
+                return Ok((hold, round.absent(&self.roster)));
             }
             Outcome::Reached | Outcome::TooLate => Status::TooSlow,
             Outcome::Refused => Status::Taken,
             Outcome::Unreachable => Status::Unreachable,
         };
-        let servers = round.may_have_it(sent);
-        self.transport.tell(Request::release(Arc::clone(resource), token, ttl_ms, servers));
+        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
+        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
+        self.transport.tell(release.to(round.may_have_it(sent)));
         Err(Miss::Votes(status, Box::new(round)))
     }
 
@@ -225,13 +230,9 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
 
     /// What the answers come to; what there may be of a lock that was not had is released.
     fn judge(&mut self, answers: Answers) -> Result<Taken, Miss> {
-        match self.token.take() {
-            Some(token) => {
-                let judged = self.locker.judge(self.resource, token, self.ttl_ms, answers);
-                judged.map_err(|it| self.note(it))
-            }
-            None => unreachable!("what was asked was asked with a token"),
-        }
+        // The next attempt has a token of its own.
+        self.token = None;
+        self.locker.judge(answers).map_err(|it| self.note(it))
     }
 
     /// Tells the line what the servers said.

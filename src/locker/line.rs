@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::lease::Hold;
+use crate::hold::Hold;
 use crate::moment::Moment;
 use crate::system::process::this_thread;
 use crate::token::Token;
@@ -449,10 +449,8 @@ mod tests {
     fn take(lines: &Lines<u32>, resource: &Arc<[u8]>, ms: i64) -> Arc<Hold> {
         let number = lines.join(resource, at_ms(ms));
         assert!(matches!(lines.begin(resource, number, (true, true), at_ms(ms)), Leave::Granted));
-        let token = Token::from_random([0; 20]);
-        let end = at_ms(ms + 100);
-        let hold = Hold::new(Arc::clone(resource), token, 100, end, Servers::default());
-        let hold = Arc::new(hold);
+        let hold = Arc::new(Hold::of_one_server(Arc::clone(resource), at_ms(ms), 100));
+        hold.take(Servers::first(1), Servers::first(1));
         assert_eq!(lines.granted(resource, number, &hold), None);
         hold
     }

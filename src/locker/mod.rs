@@ -11,16 +11,17 @@ use self::line::Lines;
 use crate::check;
 use crate::continued::Continued;
 use crate::error::{Error, Status};
+use crate::hold::{Hold, Phase, View};
 use crate::inquiry::{Confirm, Inquiry};
-use crate::lease::{Hold, Lease, Phase};
+use crate::lease::Lease;
 use crate::moment::Moment;
 use crate::quorum::round::{Goal, Outcome};
 use crate::settings::Settings;
 use crate::token::{Entropy, Token};
 use crate::transport::command::{Request, Verb};
-use crate::transport::endpoint::Endpoint;
 use crate::transport::reactor::Reactor;
-use crate::transport::{Patience, Transport};
+use crate::transport::roster::Roster;
+use crate::transport::{Patience, Servers, Transport};
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
 /// the derived reply timeouts.
@@ -35,7 +36,7 @@ const STRAGGLERS_MS: i64 = 20;
 pub struct Locker<X: Transport<Inquiry>, E> {
     transport: X,
     entropy: E,
-    endpoints: Vec<Endpoint>,
+    roster: Roster,
     settings: Arc<Settings>,
     continued: Continued,
     lines: Lines<X::Standby>,
@@ -52,22 +53,17 @@ enum Miss {
 }
 
 impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
-    pub fn new(
-        transport: X,
-        entropy: E,
-        endpoints: Vec<Endpoint>,
-        settings: Arc<Settings>,
-    ) -> Self {
+    pub fn new(transport: X, entropy: E, roster: Roster, settings: Arc<Settings>) -> Self {
         let (continued, lines) = Default::default();
-        Self { transport, entropy, endpoints, settings, continued, lines }
+        Self { transport, entropy, roster, settings, continued, lines }
     }
 
     pub fn transport(&self) -> &X {
         &self.transport
     }
 
-    pub fn endpoints(&self) -> &[Endpoint] {
-        &self.endpoints
+    pub fn roster(&self) -> &Roster {
+        &self.roster
     }
 
     /// Connects now. Returns the words about servers that are not up.
@@ -78,10 +74,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let began = self.transport.now();
         let limit_ms = if timeout_ms == 0 { self.connect_ms() } else { timeout_ms };
         let until = began.plus_ms(limit_ms);
-        self.meet(self.endpoints.len(), until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
+        self.meet(self.roster.len(), until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
         let grace_ms = self.transport.now().ms_since(began).max(STRAGGLERS_MS);
         let roll = self.await_stragglers(grace_ms, until, QUESTION_TTL_MS);
-        Ok(roll.absent(&self.endpoints))
+        Ok(roll.absent(&self.roster))
     }
 
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
@@ -119,9 +115,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued.find(resource, now),
         };
+        let view = hold.map(|hold| self.view(&hold)).transpose()?;
         lease.begin(resource);
-        match hold {
-            Some(hold) => self.renew(&hold, ttl_ms, lease)?,
+        match view {
+            Some(view) => self.renew(&view, ttl_ms, lease)?,
             None => self.lock(resource, ttl_ms, lease)?,
         }
         if let Some(hold) = &lease.hold {
@@ -132,15 +129,16 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
         check::ttl(ttl_ms, self.settings.drift())?;
-        let hold = self.require_hold(lease)?;
-        let outcome = self.extend_hold(&hold, ttl_ms);
-        self.settle(lease, hold, outcome)
+        let view = self.require_view(lease)?;
+        let outcome = self.extend_hold(&view, ttl_ms);
+        self.settle(lease, &view, outcome)
     }
 
     pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
-        let hold = self.require_hold(lease)?;
+        let view = self.require_view(lease)?;
+        let hold = view.hold();
         let before = hold.pass_to(Phase::Releasing);
-        self.continued.forget(&hold);
+        self.continued.forget(hold);
         if before == Phase::Over {
             lease.clear();
             return Err(Error::new(Status::Lost, "the lock had ended before"));
@@ -150,12 +148,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, ttl_ms);
         let now = met.unwrap_or_else(|_| self.transport.now());
         let is_again = before == Phase::Releasing || hold.was_release_sent();
-        let inquiry = Inquiry::release(is_again, self.endpoints.len());
+        let inquiry = Inquiry::release(is_again, self.roster.len());
         let patience = self.patience(now, ttl_ms, Moment::NEVER);
-        let mut inquiry = self.hand_over(&hold, inquiry, patience);
+        let mut inquiry = self.hand_over(&view, inquiry, patience);
         if inquiry.outcome() == Outcome::Refused && !is_again && hold.was_release_sent() {
             // An extension that ended meanwhile has sent a release of its own, which came first.
-            inquiry = self.hand_over(&hold, Inquiry::release(true, self.endpoints.len()), patience);
+            inquiry = self.hand_over(&view, Inquiry::release(true, self.roster.len()), patience);
         }
         let status = match inquiry.outcome() {
             Outcome::Reached => None,
@@ -168,10 +166,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
         match status {
             None => {
-                lease.absent = inquiry.absent(&self.endpoints);
+                lease.absent = inquiry.absent(&self.roster);
                 Ok(())
             }
-            Some(status) => Err(inquiry.error(status, &self.endpoints)),
+            Some(status) => Err(inquiry.error(status, &self.roster)),
         }
     }
 
@@ -179,8 +177,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         if least_ms < 0 {
             return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
         }
-        let hold = self.require_hold(lease)?;
-        lease.absent = self.confirm_hold(&hold, least_ms)?;
+        let view = self.require_view(lease)?;
+        lease.absent = self.confirm_hold(&view, least_ms)?;
         Ok(())
     }
 
@@ -190,21 +188,21 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let now = met.map_err(|it| self.error(it))?;
         let (resource, nobody) = (Arc::from(resource), Token::from_random([0; 20]));
         let request = Request::new(Verb::Inspect, resource, nobody, QUESTION_TTL_MS);
-        let census = Inquiry::census(self.endpoints.len());
+        let census = Inquiry::census(self.roster.len());
         let patience = self.patience(now, QUESTION_TTL_MS, Moment::NEVER);
         let (census, _) = self.transport.ask(request, census, patience);
         match census.outcome() {
             Outcome::Reached => Ok(census.found_lock()),
-            _ => Err(census.error(Status::Unreachable, &self.endpoints)),
+            _ => Err(census.error(Status::Unreachable, &self.roster)),
         }
     }
 
     /// Extends a lock that an earlier lease may have taken, as often as it takes.
-    fn renew(&self, hold: &Arc<Hold>, ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
+    fn renew(&self, view: &View, ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
         let mut tries = 0;
         let outcome = loop {
             tries += 1;
-            match self.extend_hold(hold, ttl_ms) {
+            match self.extend_hold(view, ttl_ms) {
                 Err(Miss::Votes(Status::Unreachable, _)) if tries < self.settings.retry_count() => {
                 }
                 outcome => break outcome,
@@ -217,108 +215,142 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
                 Err(error) => break Err(Miss::Fault(error)),
             }
         };
-        self.settle(lease, Arc::clone(hold), outcome)
+        self.settle(lease, view, outcome)
     }
 
     /// Makes the lease say what has come of its lock.
     fn settle(
         &self,
         lease: &mut Lease,
-        hold: Arc<Hold>,
+        view: &View,
         outcome: Result<String, Miss>,
     ) -> Result<(), Error> {
-        let now = self.transport.now();
+        let (hold, now) = (view.hold(), self.transport.now());
         let miss = match outcome {
             Ok(absent) => {
-                lease.keep(hold, absent, now);
+                lease.keep(Arc::clone(hold), absent, now);
                 return Ok(());
             }
             Err(miss) => miss,
         };
         if hold.has_ended() {
-            self.continued.forget(&hold);
+            self.continued.forget(hold);
             lease.clear();
         } else if lease.hold.is_none() {
             // What was valid stays valid, and a fresh lease may hold it.
-            lease.keep(hold, String::new(), now);
+            lease.keep(Arc::clone(hold), String::new(), now);
         }
         Err(self.error(miss))
     }
 
-    fn extend_hold(&self, hold: &Hold, ttl_ms: i64) -> Result<String, Miss> {
-        let now = self.check_valid(hold).inspect_err(|_| self.give_up(hold))?;
+    fn extend_hold(&self, view: &View, ttl_ms: i64) -> Result<String, Miss> {
+        let hold = view.hold();
+        let now = self.check_valid(hold).inspect_err(|_| self.give_up(view))?;
         let valid_until = hold.valid_until();
         let now = self.meet_if_needed(now, valid_until, ttl_ms)?;
         let extended_until = self.settings.drift().deadline(now, ttl_ms);
         hold.note_ttl(ttl_ms);
-        let mended = hold.mended();
-        let round = Inquiry::extend(valid_until, mended.clone(), self.endpoints.len());
+        let number = view.begin_round();
+        let round = Inquiry::extend(valid_until, view.clone(), self.roster.len());
         let patience = self.patience(now, ttl_ms, valid_until);
-        let request = Self::request(Verb::Extend, hold, ttl_ms).noting(mended);
+        let request = Self::request(Verb::Extend, view, ttl_ms);
         let (round, sent) = self.transport.ask(request, round, patience);
-        hold.note_servers(sent);
+        view.note_servers(sent);
+        let is_reached = round.outcome() == Outcome::Reached
+            && self.transport.now() < extended_until.max(hold.valid_until());
+        let is_extended = self.end_round(view, number, is_reached, &round);
         if hold.has_ended() {
-            // Another handle released it meanwhile: what this round has set again must go, too.
+            // Another handle released it meanwhile.
             hold.note_release();
-            self.transport.tell(Self::release(hold));
+            self.transport.tell(Self::release(view));
             return Err(Miss::Votes(Status::Lost, Box::new(round)));
         }
-        match round.outcome() {
-            Outcome::Reached if self.transport.now() < extended_until.max(hold.valid_until()) => {
-                hold.extend_to(extended_until);
-                hold.trust_mended();
-                Ok(round.absent(&self.endpoints))
-            }
-            // Another handle may have extended it meanwhile.
-            Outcome::Unreachable | Outcome::TooLate
-                if self.transport.now() < hold.valid_until() =>
-            {
-                Err(Miss::Votes(Status::Unreachable, Box::new(round)))
-            }
-            _ => {
-                self.give_up(hold);
-                Err(Miss::Votes(Status::Lost, Box::new(round)))
-            }
+        if is_extended {
+            hold.extend_to(extended_until);
+            self.repair(view, ttl_ms);
+            return Ok(round.absent(&self.roster));
         }
+        // Another handle may have extended it meanwhile.
+        let is_valid = round.outcome() != Outcome::Refused
+            && self.transport.now() < hold.valid_until()
+            && !view.is_lost();
+        if is_valid {
+            return Err(Miss::Votes(Status::Unreachable, Box::new(round)));
+        }
+        self.give_up(view);
+        Err(Miss::Votes(Status::Lost, Box::new(round)))
     }
 
-    fn confirm_hold(&self, hold: &Hold, least_ms: i64) -> Result<String, Error> {
-        let valid_until = hold.valid_until();
-        let now = self.check_valid(hold).map_err(|it| self.error(it))?;
-        let met = self.meet_if_needed(now, valid_until, hold.longest_ttl_ms());
-        let asked_at = met.map_err(|it| self.error(it))?;
-        let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
-        let inquiry = Inquiry::confirm(confirm, valid_until, hold.mended(), self.endpoints.len());
-        let ttl_ms = hold.longest_ttl_ms();
-        let request = Self::request(Verb::Inspect, hold, ttl_ms);
-        let (inquiry, _) =
-            self.transport.ask(request, inquiry, self.patience(asked_at, ttl_ms, Moment::NEVER));
-        let now = self.transport.now();
-        match inquiry.outcome() {
-            Outcome::Reached
-                if now < hold.valid_until() && inquiry.confirmed_ms(now) >= least_ms =>
-            {
-                Ok(inquiry.absent(&self.endpoints))
+    /// Ends a round of asking who has a lock. Returns whether a quorum has vouched for it.
+    fn end_round(&self, view: &View, number: u32, is_reached: bool, round: &Inquiry) -> bool {
+        if is_reached {
+            return view.pass_round(number, round.voters());
+        }
+        view.fail_round(number);
+        false
+    }
+
+    /// A quorum has just vouched for the lock: servers that have lost it are given it again. That is no
+    /// extension, and changes nothing for this call.
+    fn repair(&self, view: &View, ttl_ms: i64) {
+        let servers = view.begin_repairs();
+        if servers == Servers::default() {
+            return;
+        }
+        view.note_servers(servers);
+        let told = self.transport.tell(Self::request(Verb::Repair, view, ttl_ms).to(servers));
+        let untold =
+            (0..self.roster.len()).filter(|&it| servers.contains(it) && !told.contains(it));
+        view.withdraw_repairs(untold.fold(Servers::default(), Servers::with));
+    }
+
+    fn confirm_hold(&self, view: &View, least_ms: i64) -> Result<String, Error> {
+        let hold = view.hold();
+        loop {
+            let valid_until = hold.valid_until();
+            let now = self.check_valid(hold).map_err(|it| self.error(it))?;
+            let met = self.meet_if_needed(now, valid_until, hold.longest_ttl_ms());
+            let asked_at = met.map_err(|it| self.error(it))?;
+            let confirm = Confirm::new(*hold.token(), self.settings.drift(), asked_at, least_ms);
+            let ttl_ms = hold.longest_ttl_ms();
+            let request = Self::request(Verb::Inspect, view, ttl_ms);
+            let number = view.begin_round();
+            let inquiry = Inquiry::confirm(confirm, view.clone(), self.roster.len());
+            let patience = self.patience(asked_at, ttl_ms, Moment::NEVER);
+            let (inquiry, _) = self.transport.ask(request, inquiry, patience);
+            let now = self.transport.now();
+            let is_valid = now < hold.valid_until() && !hold.has_ended();
+            let is_reached = inquiry.outcome() == Outcome::Reached && is_valid;
+            let is_ours = self.end_round(view, number, is_reached, &inquiry);
+            if is_ours && inquiry.confirmed_ms(now) >= least_ms {
+                return Ok(inquiry.absent(&self.roster));
             }
-            Outcome::Unreachable => Err(inquiry.error(Status::Unreachable, &self.endpoints)),
-            outcome => {
-                let is_short = outcome == Outcome::Reached || inquiry.is_merely_short();
-                if now >= hold.valid_until() || !is_short {
-                    // A question changes nothing on the servers: Unlock clears up what is left.
-                    hold.pass_to(Phase::Lost);
-                    self.forget(hold);
+            if is_valid && !view.is_lost() {
+                if hold.valid_until() > valid_until {
+                    // Another handle has extended it since the servers were asked.
+                    continue;
                 }
-                Err(inquiry.error(Status::Lost, &self.endpoints))
+                if inquiry.outcome() == Outcome::Unreachable {
+                    return Err(inquiry.error(Status::Unreachable, &self.roster));
+                }
+                if is_ours || inquiry.is_merely_short() {
+                    return Err(inquiry.error(Status::Lost, &self.roster));
+                }
             }
+            // A question changes nothing on the servers: Unlock clears up what is left.
+            hold.pass_to(Phase::Lost);
+            self.forget(hold);
+            return Err(inquiry.error(Status::Lost, &self.roster));
         }
     }
 
     /// The lock is lost. What may be left of it somewhere must not keep others out.
-    fn give_up(&self, hold: &Hold) {
+    fn give_up(&self, view: &View) {
+        let hold = view.hold();
         self.forget(hold);
         if hold.pass_to(Phase::Over) != Phase::Over {
             hold.note_release();
-            self.transport.tell(Self::release(hold));
+            self.transport.tell(Self::release(view));
         }
     }
 
@@ -348,7 +380,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     /// Has a quorum of connections before `limit`, or says why not. Returns when it had: now, if that
     /// is so already.
     fn meet_if_needed(&self, now: Moment, limit: Moment, ttl_ms: i64) -> Result<Moment, Miss> {
-        let quorum = self.endpoints.len() / 2 + 1;
+        let quorum = self.roster.len() / 2 + 1;
         if self.transport.is_connected(quorum, self.reply_ms(ttl_ms), now) {
             return Ok(now);
         }
@@ -364,12 +396,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let now = self.transport.now();
         let until = now.plus_ms(grace_ms).min(limit);
         let patience = Patience { until, ..self.patience(now, ttl_ms, until) };
-        self.transport.connect(Inquiry::roll(self.endpoints.len()), 0, patience)
+        self.transport.connect(Inquiry::roll(self.roster.len()), 0, patience)
     }
 
     /// Connects; names are looked up if fewer than `enough` servers are promising without.
     fn meet(&self, enough: usize, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
-        let meet = Inquiry::round(Goal::Meet, self.endpoints.len());
+        let meet = Inquiry::round(Goal::Meet, self.roster.len());
         let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
         let meet = self.transport.connect(meet, enough, patience);
         match meet.outcome() {
@@ -378,13 +410,18 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
     }
 
-    fn release(hold: &Hold) -> Request {
+    fn release(view: &View) -> Request {
+        let hold = view.hold();
         let resource = Arc::clone(hold.resource());
-        Request::release(resource, *hold.token(), hold.longest_ttl_ms(), hold.servers())
+        let request = Request::new(Verb::Release, resource, *hold.token(), hold.longest_ttl_ms());
+        request.to(view.servers())
     }
 
-    fn request(verb: Verb, hold: &Hold, ttl_ms: i64) -> Request {
-        Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms)
+    /// A request about a lock, whose answers it hears.
+    fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
+        let hold = view.hold();
+        let request = Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms);
+        request.before(view.witness())
     }
 
     fn patience(&self, now: Moment, ttl_ms: i64, cut: Moment) -> Patience {
@@ -410,15 +447,22 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         }
     }
 
-    fn require_hold(&self, lease: &Lease) -> Result<Arc<Hold>, Error> {
-        let hold = self.hold_of(lease)?.cloned();
-        hold.ok_or_else(|| Error::new(Status::Lost, "the lease holds no lock"))
+    /// The lock of a lease, with the servers in the order of this manager.
+    fn require_view(&self, lease: &Lease) -> Result<View, Error> {
+        let hold = self.hold_of(lease)?;
+        let lacking = || Error::new(Status::Lost, "the lease holds no lock");
+        self.view(hold.ok_or_else(lacking)?)
+    }
+
+    fn view(&self, hold: &Arc<Hold>) -> Result<View, Error> {
+        let other = || Error::invalid("the lock was taken on other servers than this manager's");
+        View::new(hold, &self.roster).ok_or_else(other)
     }
 
     fn error(&self, miss: Miss) -> Error {
         match miss {
             Miss::Fault(error) | Miss::Behind(error) => error,
-            Miss::Votes(status, inquiry) => inquiry.error(status, &self.endpoints),
+            Miss::Votes(status, inquiry) => inquiry.error(status, &self.roster),
         }
     }
 }

@@ -5,4 +5,5 @@ pub mod backoff;
 pub mod ballot;
 pub mod census;
 pub mod round;
+pub mod standing;
 pub mod validity;

@@ -1,7 +1,6 @@
 //! Requests as commands of Redis, and replies as answers. Everything of RESP is the redis crate's.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use redis::{Cmd, Value};
@@ -9,6 +8,7 @@ use redis::{Cmd, Value};
 use super::Servers;
 use super::failure::Failure;
 use super::link::KEPT_MAX;
+use crate::moment::Moment;
 use crate::token::Token;
 
 /// What is asked of a server.
@@ -16,10 +16,12 @@ use crate::token::Token;
 pub enum Verb {
     /// Set the key to the token for the TTL, unless it is there.
     Acquire,
-    /// Give the key, if it has the token, at least the TTL; if it is not there, set it again. Always a
-    /// script: `SET … IFEQ` might shorten what is left, when it is carried out late, on a connection
-    /// that was given up, after an extension for longer on the next one.
+    /// Give the key, if it has the token, at least the TTL. Never sets it. Always a script: `SET … IFEQ`
+    /// might shorten what is left, when it is carried out late, on a connection that was given up, after
+    /// an extension for longer on the next one.
     Extend,
+    /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
+    Repair,
     /// Delete the key if it has the token.
     Release,
     /// What value has the key, and for how long?
@@ -31,6 +33,8 @@ pub enum Verb {
 pub enum Answer {
     /// It did what was asked. To no request at all: the connection is up.
     Done,
+    /// It extended the key, which had so long to live before.
+    Extended { left_ms: i64 },
     /// The key was not there, or (to [`Verb::Release`]) not ours.
     Absent,
     /// The key has another value, and so long to live if that is known. Below 0: for ever.
@@ -66,13 +70,14 @@ enum Delete {
 const RELEASE: &str =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
 
-/// Gives the key a longer life if it has our token (1). If it is not there, sets it again (0), where
-/// the server lets us: that is a repair and no vote, so it may fail. Leaves another's alone (2).
+/// Gives the key a longer life if it has our token (1), and leaves it alone if it is another's (2) or is not
+/// there (0). Tells how long the key had to live before.
 const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
-    if v==ARGV[1] then \
-    if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end \
-    if v then return 2 end \
-    redis.pcall('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) return 0";
+    if not v then return {0,-2} end \
+    local t=redis.call('PTTL',KEYS[1]) \
+    if v~=ARGV[1] then return {2,t} end \
+    if t<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end \
+    return {1,t}";
 
 /// A request, encoded once however many servers it goes to.
 ///
@@ -83,56 +88,62 @@ pub struct Request {
     resource: Arc<[u8]>,
     token: Token,
     ttl_ms: i64,
-    needed_by: Servers,
-    /// For an extension: who had lost the key.
-    mended: Option<Mended>,
+    /// To whom a release or a repair goes.
+    recipients: Servers,
+    witness: Option<Arc<dyn Witness>>,
     /// By the form that the dialect of a server asks for.
     encoded: [OnceLock<Box<[u8]>>; FORMS],
 }
 
 const FORMS: usize = 3;
 
-/// Servers that had lost the key of a lock when it was extended, and were given it again.
-#[derive(Clone, Debug, Default)]
-pub struct Mended(Arc<AtomicU64>);
-
-impl Mended {
-    /// Whether this is one of them.
-    pub fn has(&self, server: usize) -> bool {
-        self.0.load(Ordering::Acquire) & (1 << server) != 0
-    }
+/// Hears what each server says to a request, also when nobody waits for the answer any more.
+pub trait Witness: Send + Sync {
+    /// A server has given this answer, heard at `now`. Called before anybody else is told of it, with a
+    /// mutex held: it only takes note.
+    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment);
 }
 
 impl Request {
     /// A request about a resource. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
-        let encoded = [const { OnceLock::new() }; FORMS];
-        Self { verb, resource, token, ttl_ms, needed_by: Servers::default(), mended: None, encoded }
+        let (recipients, encoded) = (Servers::default(), [const { OnceLock::new() }; FORMS]);
+        Self { verb, resource, token, ttl_ms, recipients, witness: None, encoded }
     }
 
-    /// A release. The servers that may have the key need it: to these it goes later if it cannot go
-    /// now, until the TTL is over.
-    pub fn release(resource: Arc<[u8]>, token: Token, ttl_ms: i64, needed_by: Servers) -> Self {
-        Self { needed_by, ..Self::new(Verb::Release, resource, token, ttl_ms) }
-    }
-
-    /// The same extension; it notes the servers that had lost the key and were given it again, also
-    /// when nobody waits for their answers any more.
+    /// The same request for these servers: a release, or a repair. A release goes to them later if it
+    /// cannot go now, until the TTL is over.
     #[must_use]
-    pub fn noting(self, mended: Mended) -> Self {
-        Self { mended: Some(mended), ..self }
+    pub fn to(self, recipients: Servers) -> Self {
+        Self { recipients, ..self }
     }
 
-    /// A server has given this answer. Called before anybody is told of it.
-    pub fn note(&self, server: usize, answer: &Answer) {
-        if let (Some(mended), Answer::Absent) = (&self.mended, answer) {
-            mended.0.fetch_or(1 << server, Ordering::AcqRel);
+    /// The same request, with somebody who hears the answers.
+    #[must_use]
+    pub fn before(self, witness: Arc<dyn Witness>) -> Self {
+        Self { witness: Some(witness), ..self }
+    }
+
+    /// A server has given this answer, heard at `now`. Called before anybody is told of it.
+    pub fn note(&self, server: usize, answer: &Answer, now: Moment) {
+        if let Some(witness) = &self.witness {
+            witness.hear(server, self.verb, answer, now);
         }
+    }
+
+    /// Whether it is one that this server is to get, although nobody waits for the answer.
+    pub fn is_for(&self, server: usize) -> bool {
+        self.recipients.contains(server)
     }
 
     /// Whether it must reach this server even when nobody waits for it any more.
     pub fn is_needed_by(&self, server: usize) -> bool {
-        self.needed_by.contains(server)
+        self.verb == Verb::Release && self.is_for(server)
+    }
+
+    /// Whether it may set the key.
+    pub fn sets_the_key(&self) -> bool {
+        matches!(self.verb, Verb::Acquire | Verb::Repair)
     }
 
     /// What is asked.
@@ -171,8 +182,8 @@ impl Request {
     /// How many replies they bring.
     pub(super) fn replies(&self) -> usize {
         match self.verb {
-            Verb::Release => 1,
-            _ => 2,
+            Verb::Release | Verb::Extend => 1,
+            Verb::Acquire | Verb::Repair | Verb::Inspect => 2,
         }
     }
 
@@ -187,36 +198,36 @@ impl Request {
             }
             return Some(Answer::Failed(Failure::of_reply(error)));
         }
-        let second = match self.verb {
-            Verb::Release => Value::Nil,
-            _ => replies.next()?,
-        };
-        let left_ms = match self.verb {
-            Verb::Release => None,
-            _ => left_ms(&second)?,
-        };
         match (self.verb, first) {
-            (Verb::Acquire, Value::Okay) | (Verb::Extend, Value::Int(1)) => Some(Answer::Done),
-            (Verb::Acquire, Value::Nil) | (Verb::Extend, Value::Int(2)) => {
-                Some(Answer::Foreign { left_ms })
-            }
-            (Verb::Extend, Value::Int(0)) => Some(Answer::Absent),
             (Verb::Release, Value::Int(1)) => Some(Answer::Done),
             (Verb::Release, Value::Int(0)) => Some(Answer::Absent),
-            (Verb::Inspect, Value::BulkString(value)) => match second {
-                // It is ours, and for how long is what we are not told.
-                Value::ServerError(error) if value == self.token.as_bytes() => {
-                    Some(Answer::Failed(Failure::of_reply(&error)))
+            (Verb::Extend, Value::Array(said)) => extended(&said),
+            (Verb::Acquire | Verb::Repair, first) => {
+                let left_ms = left_ms(&replies.next()?)?;
+                match first {
+                    Value::Okay => Some(Answer::Done),
+                    Value::Nil => Some(Answer::Foreign { left_ms }),
+                    _ => None,
                 }
-                _ => Some(found(value, left_ms)),
-            },
+            }
+            (Verb::Inspect, Value::BulkString(value)) => {
+                let second = replies.next()?;
+                let left_ms = left_ms(&second)?;
+                match second {
+                    // It is ours, and for how long is what we are not told.
+                    Value::ServerError(error) if value == self.token.as_bytes() => {
+                        Some(Answer::Failed(Failure::of_reply(&error)))
+                    }
+                    _ => Some(found(value, left_ms)),
+                }
+            }
             _ => None,
         }
     }
 
     fn form(&self, dialect: Dialect) -> usize {
         match self.verb {
-            Verb::Acquire | Verb::Extend | Verb::Inspect => 0,
+            Verb::Acquire | Verb::Extend | Verb::Repair | Verb::Inspect => 0,
             Verb::Release => dialect.delete as usize,
         }
     }
@@ -224,7 +235,7 @@ impl Request {
     fn write(&self, dialect: Dialect, pen: &mut Pen) {
         let (key, token) = (&*self.resource, self.token.as_bytes());
         match self.verb {
-            Verb::Acquire => {
+            Verb::Acquire | Verb::Repair => {
                 pen.put(|it| {
                     it.arg("SET").arg(key).arg(token).arg("PX").arg(self.ttl_ms).arg("NX")
                 });
@@ -241,7 +252,7 @@ impl Request {
             }),
             Verb::Inspect => pen.put(|it| it.arg("GETRANGE").arg(key).arg(0).arg(VALUE_MAX - 1)),
         }
-        if self.verb != Verb::Release {
+        if self.replies() > 1 {
             pen.put(|it| it.arg("PTTL").arg(key));
         }
     }
@@ -279,6 +290,17 @@ fn left_ms(reply: &Value) -> Option<Option<i64>> {
     match reply {
         &Value::Int(NO_SUCH_KEY) | Value::ServerError(_) => Some(None),
         &Value::Int(left_ms) => Some(Some(left_ms)),
+        _ => None,
+    }
+}
+
+/// What the script said that extends.
+fn extended(said: &[Value]) -> Option<Answer> {
+    let &[Value::Int(what), Value::Int(left_ms)] = said else { return None };
+    match what {
+        0 => Some(Answer::Absent),
+        1 => Some(Answer::Extended { left_ms }),
+        2 => Some(Answer::Foreign { left_ms: Some(left_ms) }),
         _ => None,
     }
 }
@@ -364,8 +386,10 @@ mod tests {
     fn the_wire_form_is_that_of_every_redlock_client() {
         let plain = Dialect::default();
         assert_eq!(commands(Verb::Acquire, plain), "SET r T PX 30000 NX PTTL r");
+        assert_eq!(commands(Verb::Repair, plain), commands(Verb::Acquire, plain));
         assert_eq!(commands(Verb::Release, NATIVE), "DELIFEQ r T");
         assert!(commands(Verb::Extend, NATIVE).starts_with("EVAL local"));
+        assert!(!commands(Verb::Extend, plain).contains("SET"));
         let delex = Dialect { delete: Delete::Delex };
         assert_eq!(commands(Verb::Release, delex), "DELEX r IFEQ T");
         assert!(commands(Verb::Release, plain).starts_with("EVAL if"));
@@ -378,9 +402,13 @@ mod tests {
         assert_eq!(answer(Verb::Acquire, &[Okay, Int(30_000)]), Some(Answer::Done));
         assert_eq!(answer(Verb::Acquire, &[Nil, Int(7)]), foreign(Some(7)));
         assert_eq!(answer(Verb::Acquire, &[Nil, Int(-2)]), foreign(None));
-        assert_eq!(answer(Verb::Extend, &[Int(1), Int(7)]), Some(Answer::Done));
-        assert_eq!(answer(Verb::Extend, &[Int(2), Int(7)]), foreign(Some(7)));
-        assert_eq!(answer(Verb::Extend, &[Int(0), Int(7)]), Some(Answer::Absent));
+        let pair = |what, left_ms| [Value::Array(vec![Int(what), Int(left_ms)])];
+        let kept = Some(Answer::Extended { left_ms: 7 });
+        assert_eq!(answer(Verb::Extend, &pair(1, 7)), kept);
+        assert_eq!(answer(Verb::Extend, &pair(2, 7)), foreign(Some(7)));
+        assert_eq!(answer(Verb::Extend, &pair(0, -2)), Some(Answer::Absent));
+        assert_eq!(answer(Verb::Repair, &[Okay, Int(30_000)]), Some(Answer::Done));
+        assert_eq!(answer(Verb::Repair, &[Nil, Int(7)]), foreign(Some(7)));
         assert_eq!(answer(Verb::Release, &[Int(0)]), Some(Answer::Absent));
         let empty = Value::BulkString(Vec::new());
         assert_eq!(answer(Verb::Inspect, &[empty.clone(), Int(-2)]), Some(Answer::Absent));
@@ -410,7 +438,9 @@ mod tests {
         assert_eq!(answer(Verb::Acquire, &[Okay, Okay]), None);
         assert_eq!(answer(Verb::Release, &[Okay]), None);
         assert_eq!(answer(Verb::Release, &[Int(2)]), None);
-        assert_eq!(answer(Verb::Extend, &[Okay, Int(1)]), None);
+        assert_eq!(answer(Verb::Extend, &[Okay]), None);
+        assert_eq!(answer(Verb::Extend, &[Value::Array(vec![Int(1)])]), None);
+        assert_eq!(answer(Verb::Extend, &[Value::Array(vec![Int(3), Int(1)])]), None);
         assert_eq!(answer(Verb::Inspect, &[Nil, Int(1)]), None);
     }
 }

@@ -20,6 +20,7 @@ pub mod login;
 mod queue;
 pub mod reactor;
 mod reply;
+pub mod roster;
 mod server;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
@@ -89,9 +90,10 @@ pub trait Transport<T: Tally> {
         then: impl FnOnce() -> Option<Errand<Self::Standby, T>>,
     ) -> (T, Servers);
 
-    /// Sends a release to the servers that need it, behind what was sent to them before, and waits
-    /// for nothing.
-    fn tell(&self, request: Request);
+    /// Sends a release or a repair to the servers that it is for, behind what was sent to them before, and
+    /// waits for nothing. A release that cannot go now goes later; a repair goes now or never. Returns
+    /// the servers for which it was queued.
+    fn tell(&self, request: Request) -> Servers;
 
     /// Waits until the moment that `begin` gives (it is told what time it is), and meanwhile does what is due on the connections.
     /// If another thread asks on behalf of this one, waits for the answers instead, and returns what
@@ -176,9 +178,14 @@ impl Timeouts {
     /// TTL of 10 s; a twentieth of it leaves room for networks that are slower.
     pub fn reply_ms(&self, ttl_ms: i64) -> i64 {
         match self.reply_ms.load(Ordering::Relaxed) {
-            0 => (ttl_ms / 20).clamp(25, 500),
+            0 => Self::default_reply_ms(ttl_ms),
             set => set,
         }
+    }
+
+    /// The same, if nothing else was set.
+    pub fn default_reply_ms(ttl_ms: i64) -> i64 {
+        (ttl_ms / 20).clamp(25, 500)
     }
 }
 

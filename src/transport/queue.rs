@@ -175,7 +175,7 @@ impl Queue {
             self.awaiting.push_front(entry);
             return Err(Nonsense::Unwanted);
         };
-        entry.request.note(self.server, &answer);
+        entry.request.note(self.server, &answer, now);
         if self.awaiting.is_empty() {
             self.silent_until = None;
         }
@@ -249,7 +249,7 @@ mod tests {
         let (resource, token) = (Arc::from(&b"r"[..]), Token::from_random([7; 20]));
         Arc::new(match verb {
             Verb::Release => {
-                Request::release(resource, token, 10_000, Servers::default().with(SERVER))
+                Request::new(verb, resource, token, 10_000).to(Servers::default().with(SERVER))
             }
             _ => Request::new(verb, resource, token, 10_000),
         })

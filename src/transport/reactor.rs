@@ -206,17 +206,19 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         heard(call)
     }
 
-    fn tell(&self, request: Request) {
+    fn tell(&self, request: Request) -> Servers {
         let request = Arc::new(request);
         let now = clock::now();
         self.helm.visit(|calls| {
+            let mut told = Servers::default();
             calls.for_each_server(|server, news| {
-                if request.is_needed_by(server.index()) {
-                    server.tell(&request, now, news);
+                if request.is_for(server.index()) && server.tell(&request, now, news) {
+                    told = told.with(server.index());
                 }
             });
             calls.deliver(now);
-        });
+            told
+        })
     }
 
     fn stand_by(&self, begin: impl FnOnce(Ticket, Moment) -> Moment) -> Option<(T, Servers)> {

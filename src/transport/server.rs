@@ -154,13 +154,19 @@ impl Server {
         }
     }
 
-    /// Queues a release that nobody waits for. If there is no connection, or it breaks, the release
-    /// is sent over the next one, until the key has expired.
-    pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) {
+    /// Queues a release or a repair that nobody waits for; returns whether it did. If there is no
+    /// connection, or it breaks, a release is sent over the next one, until the key has expired; a
+    /// repair is not queued, or is forgotten.
+    pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) -> bool {
+        let is_needed = request.is_needed_by(self.index);
+        if !is_needed && (!self.link.is_up() || self.queue.is_full()) {
+            return false;
+        }
         self.queue.push(request, None, now);
         news.changed = true;
         // Sent here and now: nobody may come to drive after us.
         self.flush(now, news);
+        true
     }
 
     /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;

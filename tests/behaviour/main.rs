@@ -7,6 +7,7 @@ mod support;
 mod continue_lock;
 mod extend;
 mod line;
+mod lost;
 mod quorums;
 mod threads;
 mod tries;

@@ -156,7 +156,7 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
 }
 
 fn replies_of(verb: Verb) -> usize {
-    if verb == Verb::Release { 1 } else { 2 }
+    if matches!(verb, Verb::Release | Verb::Extend) { 1 } else { 2 }
 }
 
 fn is_ok(reply: &Reply) -> bool {
@@ -174,6 +174,17 @@ fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
         (Verb::Release, Reply::Int(1)) => return Some(Answer::Done),
         (Verb::Release, Reply::Int(0)) => return Some(Answer::Absent),
         (Verb::Release, _) => return None,
+        (Verb::Extend, Reply::Array(said)) => {
+            return match said[..] {
+                [Reply::Int(1), Reply::Int(left_ms)] => Some(Answer::Extended { left_ms }),
+                [Reply::Int(0), Reply::Int(_)] => Some(Answer::Absent),
+                [Reply::Int(2), Reply::Int(left_ms)] => {
+                    Some(Answer::Foreign { left_ms: Some(left_ms) })
+                }
+                _ => None,
+            };
+        }
+        (Verb::Extend, _) => return None,
         _ => {}
     }
     let left_ms = match &replies[1] {
@@ -183,11 +194,7 @@ fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
     };
     match (verb, &replies[0]) {
         (Verb::Acquire, reply) if is_ok(reply) => Some(Answer::Done),
-        (Verb::Extend, Reply::Int(1)) => Some(Answer::Done),
-        (Verb::Extend, Reply::Int(0)) => Some(Answer::Absent),
-        (Verb::Acquire, Reply::Nil) | (Verb::Extend, Reply::Int(2)) => {
-            Some(Answer::Foreign { left_ms })
-        }
+        (Verb::Acquire, Reply::Nil) => Some(Answer::Foreign { left_ms }),
         (Verb::Inspect, Reply::Bulk(value)) => Some(match left_ms {
             None | Some(0..) if value.is_empty() => Answer::Absent,
             _ => Answer::Found { value: value.clone(), left_ms: left_ms.unwrap_or(0) },

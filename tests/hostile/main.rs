@@ -19,6 +19,8 @@ mod error;
 mod ffi;
 #[path = "../../src/fork.rs"]
 mod fork;
+#[path = "../../src/hold.rs"]
+mod hold;
 #[path = "../../src/inquiry.rs"]
 mod inquiry;
 #[path = "../../src/lease.rs"]

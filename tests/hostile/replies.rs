@@ -86,7 +86,7 @@ fn request(number: usize, verb: Verb) -> Request {
     let resource = name(number).into_bytes().into();
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
     match verb {
-        Verb::Release => Request::release(resource, token, TTL_MS, Servers::first(1)),
+        Verb::Release => Request::new(Verb::Release, resource, token, TTL_MS).to(Servers::first(1)),
         _ => Request::new(verb, resource, token, TTL_MS),
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum Reply {
     Int(i64),
     Bulk(Vec<u8>),
     Nil,
-    Array(usize),
+    Array(Vec<Self>),
 }
 
 /// Why there is none.
@@ -111,10 +111,8 @@ impl Reader<'_> {
             return Err(Lack::TooLarge);
         }
         self.elements += count;
-        for _ in 0..count {
-            self.element(level + 1)?;
-        }
-        Ok(Reply::Array(count))
+        let elements = (0..count).map(|_| self.element(level + 1));
+        elements.collect::<Result<_, _>>().map(Reply::Array)
     }
 
     /// Whether what an array holds is text where it has to be.

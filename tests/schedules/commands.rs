@@ -11,10 +11,11 @@ use crate::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
 pub(crate) const RELEASE: &str =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
 pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
-    if v==ARGV[1] then \
-    if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end \
-    if v then return 2 end \
-    redis.pcall('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) return 0";
+    if not v then return {0,-2} end \
+    local t=redis.call('PTTL',KEYS[1]) \
+    if v~=ARGV[1] then return {2,t} end \
+    if t<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end \
+    return {1,t}";
 
 /// The longest name of a command.
 const NAME_MAX: usize = 16;
@@ -316,30 +317,33 @@ impl<'a> Command<'a, '_> {
             return self.error("ERR value is not an integer or out of range");
         };
         let Some(found) = self.store.find(self.session.database, key) else {
-            let repaired = self.write_refusal("set", true).is_none();
-            if repaired {
-                self.put(key, value, Some(ttl_ms));
-            }
-            self.integer(0);
-            return Deed::Extend { key, value, done: false, repaired };
+            self.pair(0, -2);
+            return Deed::Extend { key, value, done: false };
         };
-        if *self.store.keys[found].value != *value {
-            self.integer(2);
-            return Deed::Extend { key, value, done: false, repaired: false };
-        }
         if self.store.refusal == Some(Refusal::NoPermLook) {
             return self.script_error(
                 "ERR The user executing the script can't run this command or subcommand",
             );
         }
-        if (0..ttl_ms).contains(&self.left_ms(found)) {
+        let left_ms = self.left_ms(found);
+        if *self.store.keys[found].value != *value {
+            self.pair(2, left_ms);
+            return Deed::Extend { key, value, done: false };
+        }
+        if left_ms < ttl_ms {
             if let Some(why) = self.write_refusal("pexpire", false) {
                 return self.script_error(&why);
             }
             self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
         }
-        self.integer(1);
-        Deed::Extend { key, value, done: true, repaired: false }
+        self.pair(1, left_ms);
+        Deed::Extend { key, value, done: true }
+    }
+
+    /// What a script answers that returns two numbers.
+    fn pair(&mut self, first: i64, second: i64) {
+        let pair = format!("*2\r\n:{first}\r\n:{second}\r\n");
+        self.out.extend_from_slice(pair.as_bytes());
     }
 
     /// As a server words the error of a command in a script.

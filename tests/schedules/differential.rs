@@ -176,9 +176,17 @@ impl Pair {
         let bytes: Vec<&[u8]> = words.iter().map(|it| it.as_bytes()).collect();
         self.store.execute(&mut self.session, &bytes, before, &mut played);
         let is_time = words[0] == "PTTL";
+        let is_near = |real: i64, played: i64| {
+            real.min(played) >= 0 && (played - real).abs() <= self.slowest_ms + GRAIN_MS
+        };
         let is_same = match (number(&real), number(&played)) {
-            (Some(real @ 0..), Some(played @ 0..)) if is_time => {
-                (played - real).abs() <= self.slowest_ms + GRAIN_MS
+            (Some(real), Some(played)) if is_time => real == played || is_near(real, played),
+            (None, None) if real.starts_with(b"*") => {
+                let (real, played) = (pair(&real), pair(&played));
+                real == played
+                    || real.zip(played).is_some_and(|(real, played)| {
+                        real.0 == played.0 && is_near(real.1, played.1)
+                    })
             }
             // How a refusal is worded is the server's affair: the library goes by its first word.
             _ if real.starts_with(b"-") && (self.refusal.is_some() || product().is_before_7()) => {
@@ -212,8 +220,13 @@ impl Pair {
     }
 }
 
-/// Whether that is all of a reply that is no array.
+/// Whether that is all of a reply; an array is one of numbers.
 fn is_whole(reply: &[u8]) -> bool {
+    if let Some(rest) = reply.strip_prefix(b"*") {
+        let text = String::from_utf8_lossy(rest);
+        let (lines, count) = (text.matches("\r\n").count(), text.split("\r\n").next());
+        return count.and_then(|it| it.parse().ok()).is_some_and(|it: usize| lines == it + 1);
+    }
     let Some(line) = reply.windows(2).position(|it| it == b"\r\n") else { return false };
     match (reply[0], std::str::from_utf8(&reply[1..line]).ok().and_then(|it| it.parse().ok())) {
         (b'$', Some(length @ 0..)) => reply.len() as i64 == line as i64 + 2 + length + 2,
@@ -224,6 +237,13 @@ fn is_whole(reply: &[u8]) -> bool {
 fn number(reply: &[u8]) -> Option<i64> {
     let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// An array of two numbers.
+fn pair(reply: &[u8]) -> Option<(i64, i64)> {
+    let numbers = std::str::from_utf8(reply.strip_prefix(b"*2\r\n:")?).ok()?;
+    let (first, second) = numbers.split_once("\r\n:")?;
+    Some((first.parse().ok()?, second.strip_suffix("\r\n")?.parse().ok()?))
 }
 
 /// Before Redis 7.0 an error in a script is one of the script, and has the other within.

@@ -26,6 +26,8 @@ mod continued;
 mod error;
 #[path = "../../src/fork.rs"]
 mod fork;
+#[path = "../../src/hold.rs"]
+mod hold;
 #[path = "../../src/inquiry.rs"]
 mod inquiry;
 #[path = "../../src/lease.rs"]

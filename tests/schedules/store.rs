@@ -45,12 +45,11 @@ pub(crate) enum Deed<'a> {
         ttl_ms: Option<i64>,
         done: bool,
     },
-    /// It was there, with this value; or not there, and set again if `repaired`.
+    /// It was there, with this value, or not.
     Extend {
         key: &'a [u8],
         value: &'a [u8],
         done: bool,
-        repaired: bool,
     },
     Release {
         key: &'a [u8],

@@ -8,6 +8,7 @@ use redlock::locker::Locker;
 use redlock::settings::Settings;
 use redlock::token::Entropy;
 use redlock::transport::endpoint::Endpoint;
+use redlock::transport::roster::Roster;
 use redlock::{Error, Lease, Status};
 
 use crate::link::Way;
@@ -87,8 +88,8 @@ impl Client {
         let source = Source { dice: Dice::new(1 + me as u64), rigged: Rc::clone(&rigged) };
         let network = Network { world: Rc::clone(world), me };
         let endpoint = |it| Endpoint::parse("127.0.0.1", 7001 + it as i32).expect("an address");
-        let endpoints = (0..world.servers()).map(endpoint).collect();
-        let locker = Locker::new(network, source, endpoints, Arc::clone(&settings));
+        let roster = Roster::new((0..world.servers()).map(endpoint).collect());
+        let locker = Locker::new(network, source, roster, Arc::clone(&settings));
         Self { me, settings, rigged, world: Rc::clone(world), locker }
     }
 

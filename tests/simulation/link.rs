@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use redlock::moment::Moment;
 use redlock::transport::command::{Answer, Request};
 use redlock::transport::failure::Failure;
 
@@ -153,9 +154,13 @@ impl World {
     }
 
     /// Queues a release that nobody waits for.
-    pub(crate) fn tell(&self, way: Way, request: &Rc<Request>) {
+    pub(crate) fn tell(&self, way: Way, request: &Rc<Request>) -> bool {
+        if !request.is_needed_by(way.server) && self.link(way).state != State::Up {
+            return false;
+        }
         self.link(way).push(way, request, None, self.now());
         self.send(way);
+        true
     }
 
     /// Has the call told when there is a connection, or none to be had.
@@ -246,7 +251,8 @@ impl World {
         link.silent_until = link.silent_until.max(self.now() + SILENCE_MIN_MS * MS);
         let entry = link.awaiting.pop_front().expect("a reply is one to a request");
         drop(link);
-        entry.request.note(way.server, &answer);
+        let clock = self.peer(way.client).clock;
+        entry.request.note(way.server, &answer, Moment::from_nanos(clock.read(self.now())));
         if let Some(call) = entry.call {
             self.hear(way, call, answer);
         }

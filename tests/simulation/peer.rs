@@ -235,10 +235,11 @@ impl Transport<Inquiry> for Network {
         self.finish(call, patience.until)
     }
 
-    fn tell(&self, request: Request) {
+    fn tell(&self, request: Request) -> Servers {
         let request = Rc::new(request);
-        let ways = self.world.ways(self.me).filter(|it| request.is_needed_by(it.server));
-        ways.for_each(|way| self.world.tell(way, &request));
+        let ways = self.world.ways(self.me).filter(|it| request.is_for(it.server));
+        let told = ways.filter(|&way| self.world.tell(way, &request));
+        told.fold(Servers::default(), |told, way| told.with(way.server))
     }
 
     fn stand_by(&self, begin: impl FnOnce(u64, Moment) -> Moment) -> Option<(Inquiry, Servers)> {

@@ -16,6 +16,31 @@ fn locked(servers: usize, per_million: i64) -> (Cluster, Client, Lease) {
     (cluster, client, lease)
 }
 
+/// Another handle of the lock is extended while the servers are asked: that they answer after the old end,
+/// or had it for less when they were asked, does not mean that it is lost.
+#[test]
+fn a_lock_that_is_extended_while_it_is_confirmed_is_confirmed() {
+    for (before_end_ms, back_ms, least_ms) in [(30, 60, 0), (30, 60, TTL / 2), (3_000, 10, TTL / 2)]
+    {
+        let cluster = Cluster::new(3);
+        let client = cluster.client().waits_ms(1_000).connected();
+        // Over connections of its own, or its answers would come behind those to the question.
+        let other = cluster.client().waits_ms(1_000).connected();
+        let mut first = Lease::new();
+        let mut second = Lease::new();
+        for lease in [&mut first, &mut second] {
+            assert_eq!(client.continue_lock("r", TTL, lease), Ok(()));
+        }
+        let end = client.end_of(&second);
+        cluster.run_until(end - before_end_ms * MS);
+        (0..3).for_each(|it| cluster.script(client.way(it), [Trip::ms(1, back_ms)]));
+        cluster.after_ms(2, move |_| assert_eq!(other.extend(&mut first, 2 * TTL), Ok(())));
+        let words = format!("{before_end_ms} {back_ms} {least_ms}");
+        assert_eq!(client.confirm(&mut second, least_ms), Ok(()), "{words}");
+        assert!(client.still_holds(&mut second), "{words}");
+    }
+}
+
 #[test]
 fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
     let paces = [990_000, 1_000_000, 1_010_000].into_iter().zip([300, 150, 0]);

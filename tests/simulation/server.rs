@@ -98,20 +98,23 @@ impl Server {
         let ours = request.token().as_bytes();
         self.keys.retain(|_, it| now_ms < it.expires_ms);
         let Some(key) = self.keys.get_mut(request.resource()) else {
-            if matches!(request.verb(), Verb::Acquire | Verb::Extend) {
+            if request.sets_the_key() {
                 let key = Key { value: ours.to_vec(), expires_ms };
                 self.keys.insert(request.resource().to_vec(), key);
             }
-            return if request.verb() == Verb::Acquire { Answer::Done } else { Answer::Absent };
+            return if request.sets_the_key() { Answer::Done } else { Answer::Absent };
         };
         let left_ms = key.expires_ms - now_ms;
         let is_ours = key.value == ours;
         match request.verb() {
             Verb::Inspect => return Answer::Found { value: key.value.clone(), left_ms },
             Verb::Release if !is_ours => return Answer::Absent,
-            Verb::Acquire => return Answer::Foreign { left_ms: Some(left_ms) },
+            Verb::Acquire | Verb::Repair => return Answer::Foreign { left_ms: Some(left_ms) },
             _ if !is_ours => return Answer::Foreign { left_ms: Some(left_ms) },
-            Verb::Extend => key.expires_ms = key.expires_ms.max(expires_ms),
+            Verb::Extend => {
+                key.expires_ms = key.expires_ms.max(expires_ms);
+                return Answer::Extended { left_ms };
+            }
             Verb::Release => drop(self.keys.remove(request.resource())),
         }
         Answer::Done

@@ -1,0 +1,373 @@
+//! One lock that was asked for: how far its life has come, and what each server has said of it.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::moment::Moment;
+use crate::quorum::standing::{Standings, Word};
+use crate::quorum::validity::Drift;
+use crate::system::process::this_process;
+use crate::token::Token;
+use crate::transport::Servers;
+use crate::transport::command::{Answer, Verb, Witness};
+use crate::transport::roster::{Places, Roster};
+
+/// A lock that was asked for, and perhaps taken. The leases that continue one lock share it.
+///
+/// What it knows of servers is by their places in the list of the manager that took the lock; through
+/// another manager it is used as a [`View`].
+#[derive(Debug)]
+pub(crate) struct Hold {
+    resource: Arc<[u8]>,
+    token: Token,
+    /// The process that took it, and that alone may use it.
+    process: u32,
+    /// The servers, in the order of the manager that took it.
+    roster: Roster,
+    asked: Asked,
+    /// Until when it is valid; only ever grows. The beginning of time before it is taken.
+    valid_until: AtomicI64,
+    /// The servers that may have it: those to which it was sent.
+    servers: AtomicU64,
+    standings: Mutex<Standings>,
+    /// The longest TTL that a server may have given it.
+    longest_ttl_ms: AtomicI64,
+    phase: AtomicU8,
+    /// Whether a release was sent by a call that found it ended, for another that ends it.
+    release_sent: AtomicBool,
+}
+
+/// How a lock was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) at: Moment,
+    pub(crate) ttl_ms: i64,
+    /// A server that granted it within this time counts as if it had granted it at once.
+    pub(crate) window_ms: i64,
+    pub(crate) drift: Drift,
+}
+
+/// How far a lock's life has come. It only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It was taken. Whether it is still valid, the clock tells.
+    Taken,
+    /// It was found out not to be ours any more; perhaps something of it is left somewhere.
+    Lost,
+    /// It is being released; perhaps not all servers were told yet.
+    Releasing,
+    /// Nothing is left of it.
+    Over,
+}
+
+impl Hold {
+    /// One that is about to be asked for.
+    pub(crate) fn new(resource: Arc<[u8]>, token: Token, asked: Asked, roster: Roster) -> Self {
+        let standings = Standings::new(roster.len());
+        Self {
+            resource,
+            token,
+            process: this_process(),
+            roster,
+            asked,
+            valid_until: AtomicI64::new(0),
+            servers: AtomicU64::new(0),
+            standings: Mutex::new(standings),
+            longest_ttl_ms: AtomicI64::new(asked.ttl_ms),
+            phase: AtomicU8::new(Phase::Taken as u8),
+            release_sent: AtomicBool::new(false),
+        }
+    }
+
+    /// One that is asked for on one server.
+    #[cfg(test)]
+    pub(crate) fn of_one_server(resource: Arc<[u8]>, at: Moment, ttl_ms: i64) -> Self {
+        use crate::transport::endpoint::Endpoint;
+
+        let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
+        let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
+        let token = Token::from_random([0; 20]);
+        Self::new(resource, token, asked, Roster::new(vec![endpoint]))
+    }
+
+    /// It is taken: these servers had granted it when that was decided, and to these it was sent.
+    pub(crate) fn take(&self, granted: Servers, sent: Servers) {
+        self.standings().take(granted.bits(), sent.bits());
+        self.servers.store(sent.bits(), Ordering::Release);
+        self.extend_to(self.deadline());
+    }
+
+    /// When it was asked for.
+    pub(crate) fn asked_at(&self) -> Moment {
+        self.asked.at
+    }
+
+    /// Until when it is valid as long as it is not extended.
+    pub(crate) fn deadline(&self) -> Moment {
+        self.asked.drift.deadline(self.asked.at, self.asked.ttl_ms)
+    }
+
+    pub(crate) fn resource(&self) -> &Arc<[u8]> {
+        &self.resource
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    pub(crate) fn longest_ttl_ms(&self) -> i64 {
+        self.longest_ttl_ms.load(Ordering::Relaxed)
+    }
+
+    /// A server may have given it this TTL from now on.
+    pub(crate) fn note_ttl(&self, ttl_ms: i64) {
+        self.longest_ttl_ms.fetch_max(ttl_ms, Ordering::Relaxed);
+    }
+
+    fn standings(&self) -> MutexGuard<'_, Standings> {
+        self.standings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn valid_until(&self) -> Moment {
+        Moment::from_nanos(self.valid_until.load(Ordering::Acquire))
+    }
+
+    /// Extends the validity; never shortens it.
+    pub(crate) fn extend_to(&self, valid_until: Moment) {
+        self.valid_until.fetch_max(valid_until.as_nanos(), Ordering::AcqRel);
+    }
+
+    /// Goes on to a later phase. Returns the one before.
+    pub(crate) fn pass_to(&self, phase: Phase) -> Phase {
+        match self.phase.fetch_max(phase as u8, Ordering::AcqRel) {
+            0 => Phase::Taken,
+            1 => Phase::Lost,
+            2 => Phase::Releasing,
+            _ => Phase::Over,
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase.load(Ordering::Acquire) != Phase::Taken as u8
+    }
+
+    /// A release is about to be sent beside the one that ends it.
+    pub(crate) fn note_release(&self) {
+        self.release_sent.store(true, Ordering::Release);
+    }
+
+    /// Whether one may have been: then a server that has nothing to delete was told before.
+    pub(crate) fn was_release_sent(&self) -> bool {
+        self.release_sent.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is left of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == Phase::Over as u8
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == this_process()
+    }
+
+    /// How long it is valid after `now`; 0 if it is not, or is another process's.
+    pub(crate) fn remaining_ms(&self, now: Moment) -> i64 {
+        if self.has_ended() || !self.is_ours() {
+            return 0;
+        }
+        self.valid_until().ms_since(now)
+    }
+
+    pub(crate) fn is_held(&self, now: Moment) -> bool {
+        !self.has_ended() && now < self.valid_until() && self.is_ours()
+    }
+
+    /// What a server says of the key, heard at `now`.
+    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
+        let word = match (verb, answer) {
+            (Verb::Acquire, Answer::Done) => {
+                Word::Granted { in_time: now.ms_since(self.asked.at) <= self.asked.window_ms }
+            }
+            (Verb::Repair, Answer::Done) => Word::Repaired,
+            // A reply that is an error is a reply: the server does not come back to the request.
+            (Verb::Acquire | Verb::Repair, _) => Word::NotSet,
+            (Verb::Extend, &Answer::Extended { left_ms }) => {
+                Word::Has { in_time: self.was_set_in_time(left_ms, now) }
+            }
+            (Verb::Inspect, Answer::Found { value, left_ms }) => {
+                if value == self.token.as_bytes() {
+                    Word::Has { in_time: self.was_set_in_time(*left_ms, now) }
+                } else {
+                    Word::Foreign
+                }
+            }
+            (Verb::Extend | Verb::Inspect, Answer::Absent) => Word::Absent,
+            (Verb::Extend, Answer::Foreign { .. }) => Word::Foreign,
+            _ => return,
+        };
+        self.standings().hear(server, word);
+    }
+
+    /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
+    /// within the window of the acquire. An extension that came before makes it look later.
+    fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
+        // A server counts whole milliseconds, and its clock may be fast.
+        let passed_ms = self.asked.ttl_ms.saturating_sub(left_ms).saturating_sub(1);
+        if left_ms < 0 || passed_ms < 0 {
+            return false;
+        }
+        let least_ms = passed_ms - self.asked.drift.share_ms(passed_ms);
+        now.ms_since(self.asked.at) - least_ms <= self.asked.window_ms
+    }
+}
+
+impl Witness for Hold {
+    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
+        Self::hear(self, server, verb, answer, now);
+    }
+}
+
+/// A lock as one manager sees it: with the servers by their places in that manager's list.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    hold: Arc<Hold>,
+    places: Places,
+}
+
+impl View {
+    /// Nothing if the lock is one of other servers than the manager's.
+    pub(crate) fn new(hold: &Arc<Hold>, roster: &Roster) -> Option<Self> {
+        let places = roster.places_in(&hold.roster)?;
+        Some(Self { hold: Arc::clone(hold), places })
+    }
+
+    pub(crate) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
+    }
+
+    /// Who hears what the servers say to this manager.
+    pub(crate) fn witness(&self) -> Arc<dyn Witness> {
+        if self.places.is_same() {
+            return Arc::clone(&self.hold) as Arc<dyn Witness>;
+        }
+        Arc::new(self.clone())
+    }
+
+    /// The servers that may have it.
+    pub(crate) fn servers(&self) -> Servers {
+        self.places.here(Servers::from_bits(self.hold.servers.load(Ordering::Acquire)))
+    }
+
+    /// These servers may have it from now on.
+    pub(crate) fn note_servers(&self, servers: Servers) {
+        self.hold.servers.fetch_or(self.places.there(servers).bits(), Ordering::AcqRel);
+    }
+
+    /// Whether the word of this server, that it has the key, is a vote.
+    pub(crate) fn is_sound(&self, server: usize) -> bool {
+        self.hold.standings().is_sound(self.places.place_there(server))
+    }
+
+    /// Whether this server ever was without it.
+    pub(crate) fn has_lost(&self, server: usize) -> bool {
+        self.hold.standings().has_lost(self.places.place_there(server))
+    }
+
+    /// Whether so many servers have lost it that no quorum can ever vouch for it again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.hold.standings().voters() < self.hold.roster.quorum()
+    }
+
+    pub(crate) fn begin_round(&self) -> u32 {
+        self.hold.standings().begin_round()
+    }
+
+    /// These servers have said in time that they have it. Returns whether that is a quorum still.
+    pub(crate) fn pass_round(&self, number: u32, voters: Servers) -> bool {
+        let voters = self.places.there(voters).bits();
+        self.hold.standings().pass_round(number, voters, self.hold.roster.quorum())
+    }
+
+    pub(crate) fn fail_round(&self, number: u32) {
+        self.hold.standings().fail_round(number);
+    }
+
+    /// The servers that are to be sent a repair now.
+    pub(crate) fn begin_repairs(&self) -> Servers {
+        let servers = self.hold.standings().begin_repairs();
+        self.places.here(Servers::from_bits(servers))
+    }
+
+    /// To these it was not sent.
+    pub(crate) fn withdraw_repairs(&self, servers: Servers) {
+        self.hold.standings().withdraw_repairs(self.places.there(servers).bits());
+    }
+}
+
+impl Witness for View {
+    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
+        self.hold.hear(self.places.place_there(server), verb, answer, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: i64 = 10_000;
+
+    fn at_ms(ms: i64) -> Moment {
+        Moment::from_nanos(1_000_000_000).plus_ms(ms)
+    }
+
+    fn hold() -> Hold {
+        Hold::of_one_server(Arc::from(&b"r"[..]), at_ms(0), TTL)
+    }
+
+    fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
+        let hold = hold();
+        hold.take(Servers::default(), Servers::first(1));
+        hold.hear(0, verb, &answer, at_ms(ms));
+        hold.standings().is_sound(0)
+    }
+
+    #[test]
+    fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
+        assert!(is_sound_after(Verb::Acquire, Answer::Done, 25));
+        assert!(!is_sound_after(Verb::Acquire, Answer::Done, 26));
+    }
+
+    /// A window of 25 ms: what was set later than that has longer to live.
+    #[test]
+    fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
+        let extended = |left_ms, ms| is_sound_after(Verb::Extend, Answer::Extended { left_ms }, ms);
+        // After 100 ms a key that was set at once has 9,900 ms left; the server may be fast by 1 ms.
+        assert!(extended(TTL - 100, 100));
+        assert!(extended(TTL - 100 + 23, 100));
+        assert!(!extended(TTL - 100 + 24, 100));
+        assert!(!extended(TTL, 100));
+        // Somebody has extended it, or taken its end away.
+        assert!(!extended(3 * TTL, 1) && !extended(-1, 1) && !extended(i64::MIN, 1));
+        let found = |value: &[u8], left_ms, ms| {
+            let value = value.to_vec();
+            is_sound_after(Verb::Inspect, Answer::Found { value, left_ms }, ms)
+        };
+        let token = hold().token;
+        assert!(found(token.as_bytes(), TTL - 100, 100));
+        assert!(!found(token.as_bytes(), TTL, 100));
+        assert!(!found(b"another", TTL - 100, 100));
+    }
+
+    #[test]
+    fn an_answer_that_is_none_changes_nothing() {
+        let hold = hold();
+        hold.take(Servers::first(1), Servers::first(1));
+        let failed = Answer::Failed(crate::transport::failure::Failure::Nonsense);
+        for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
+            hold.hear(0, verb, &failed, at_ms(1));
+        }
+        assert!(hold.standings().is_sound(0));
+        hold.hear(0, Verb::Inspect, &Answer::Absent, at_ms(1));
+        assert!(!hold.standings().is_sound(0));
+    }
+}

@@ -1,0 +1,111 @@
+//! The servers of one manager, in its order; and where each of them stands in another manager's.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::Servers;
+use super::endpoint::Endpoint;
+
+/// All servers of a manager. A server is known by where it is, whichever manager's list it stands in.
+#[derive(Clone, Debug)]
+pub struct Roster(Arc<[Endpoint]>);
+
+impl Roster {
+    /// The servers in this order.
+    pub fn new(endpoints: Vec<Endpoint>) -> Self {
+        Self(Arc::from(endpoints))
+    }
+
+    /// How many are more than half of them.
+    pub fn quorum(&self) -> u32 {
+        u32::try_from(self.len() / 2 + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Where these servers stand in another list; nothing if the other one is not of the same servers.
+    pub fn places_in(&self, other: &Self) -> Option<Places> {
+        let is_same = |(mine, theirs): (&Endpoint, &Endpoint)| mine.is_same_server(theirs);
+        if self.len() != other.len() {
+            None
+        } else if Arc::ptr_eq(&self.0, &other.0) || self.iter().zip(other.iter()).all(is_same) {
+            Some(Places(None))
+        } else {
+            let place = |mine: &Endpoint| {
+                let place = other.iter().position(|theirs| mine.is_same_server(theirs))?;
+                u8::try_from(place).ok()
+            };
+            let places: Option<Arc<[u8]>> = self.iter().map(place).collect();
+            Some(Places(Some(places?)))
+        }
+    }
+}
+
+impl Deref for Roster {
+    type Target = [Endpoint];
+
+    fn deref(&self) -> &[Endpoint] {
+        &self.0
+    }
+}
+
+/// The places of servers here in a list there, or nothing if they are the same.
+#[derive(Clone, Debug)]
+pub struct Places(Option<Arc<[u8]>>);
+
+impl Places {
+    /// Whether both lists have the same order.
+    pub fn is_same(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The place there of the server that stands at this place here.
+    pub fn place_there(&self, here: usize) -> usize {
+        self.0.as_ref().map_or(here, |places| usize::from(places[here]))
+    }
+
+    /// These servers by their places there.
+    pub fn there(&self, here: Servers) -> Servers {
+        self.map(here, |all, place, there| if here.contains(place) { all.with(there) } else { all })
+    }
+
+    /// These servers, named by their places there, by their places here.
+    pub fn here(&self, there: Servers) -> Servers {
+        self.map(
+            there,
+            |all, place, other| if there.contains(other) { all.with(place) } else { all },
+        )
+    }
+
+    fn map(&self, same: Servers, add: impl Fn(Servers, usize, usize) -> Servers) -> Servers {
+        let Some(places) = &self.0 else { return same };
+        let places = places.iter().enumerate();
+        places.fold(Servers::default(), |all, (here, &there)| add(all, here, usize::from(there)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roster(ports: &[i32]) -> Roster {
+        let endpoint = |&port: &i32| Endpoint::parse("127.0.0.1", port).unwrap();
+        Roster::new(ports.iter().map(endpoint).collect())
+    }
+
+    #[test]
+    fn the_same_servers_in_another_order_are_found_by_who_they_are() {
+        let places = roster(&[3, 1, 2]).places_in(&roster(&[1, 2, 3])).unwrap();
+        assert!(!places.is_same());
+        assert_eq!([0, 1, 2].map(|here| places.place_there(here)), [2, 0, 1]);
+        let first = Servers::default().with(0);
+        assert_eq!(places.there(first), Servers::default().with(2));
+        assert_eq!(places.here(places.there(first)), first);
+        assert!(roster(&[1, 2]).places_in(&roster(&[1, 2])).unwrap().is_same());
+    }
+
+    #[test]
+    fn other_servers_are_not_taken_for_these() {
+        assert!(roster(&[1, 2, 3]).places_in(&roster(&[1, 2, 4])).is_none());
+        assert!(roster(&[1, 2, 3]).places_in(&roster(&[1, 2])).is_none());
+        assert!(roster(&[1, 2]).places_in(&roster(&[1, 2, 3])).is_none());
+    }
+}

@@ -1,0 +1,165 @@
+//! A lock that a majority of the servers has lost is lost, whatever any of them says later: somebody else
+//! may have had it in between.
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE,
+};
+
+use crate::support::{Cluster, Lease, Manager, wait_until};
+use crate::{TTL, is_empty, patient};
+
+/// One that waits so briefly that servers which hang cost no time.
+fn brief(manager: &Manager) {
+    assert_eq!(manager.set_timeouts(1_000, 100), REDLOCK_OK);
+}
+
+fn long(manager: &Manager) {
+    assert_eq!(manager.set_timeouts(1_000, 20_000), REDLOCK_OK);
+}
+
+/// A manager of the same servers in another order.
+fn reversed(cluster: &Cluster) -> Manager {
+    let mut urls = cluster.urls();
+    urls.reverse();
+    let manager = Manager::of_urls(&urls);
+    long(&manager);
+    manager.connect_to_all();
+    manager
+}
+
+/// A lock that all servers have, and are known to have.
+fn locked(cluster: &Cluster, manager: &Manager) -> Lease {
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    lease
+}
+
+/// It hangs when the extension comes, and has lost the key by then: the extension must not set it, nor may
+/// its answer be forgotten because nobody waited for it.
+#[test]
+fn an_extension_that_is_carried_out_late_brings_nothing_back() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = locked(&cluster, &manager);
+    cluster[0].must(&["DEL", "r"]);
+    cluster[0].freeze();
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    cluster[1].must(&["DEL", "r"]);
+    cluster[0].resume();
+    // The answer to the PING comes after the extension was carried out, which came over another
+    // connection before; or the next call finds out.
+    cluster[0].must(&["PING"]);
+    brief(&manager);
+    wait_until("the lock is known to be lost", || {
+        let status = manager.confirm(&lease, 0);
+        assert_ne!(status, REDLOCK_OK, "{}", cluster.describe("r"));
+        status == REDLOCK_LOST
+    });
+    assert!(!lease.is_held());
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
+    is_empty(&lease);
+    cluster.wait_until_gone("r");
+}
+
+/// Through one manager after the other, with the servers in another order: what is known of a server
+/// belongs to the server.
+#[test]
+fn managers_of_other_orders_bring_nothing_back_either() {
+    let cluster = Cluster::start(3);
+    let managers = [patient(&cluster), reversed(&cluster)];
+    let lease = locked(&cluster, &managers[0]);
+    cluster[0].must(&["DEL", "r"]);
+    cluster[1].must(&["DEL", "r"]);
+    cluster[1].freeze();
+    managers.iter().for_each(brief);
+    for manager in managers.iter().cycle().take(4) {
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_UNREACHABLE, "{}", lease.message());
+        assert_eq!(manager.confirm(&lease, 0), REDLOCK_UNREACHABLE, "{}", lease.message());
+    }
+    cluster[1].resume();
+    managers.iter().for_each(long);
+    assert_eq!(managers[1].extend(&lease, TTL), REDLOCK_LOST, "{}", lease.message());
+    is_empty(&lease);
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_lease_can_be_used_with_a_manager_of_the_same_servers_in_another_order() {
+    let cluster = Cluster::start(5);
+    let (first, second) = (patient(&cluster), reversed(&cluster));
+    let lease = locked(&cluster, &first);
+    // What it takes to see that each server is taken for itself: two have lost it, and are given it again.
+    for server in &cluster[..2] {
+        server.must(&["DEL", "r"]);
+    }
+    wait_until("those that lost it have it again", || {
+        for manager in [&first, &second] {
+            assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_OK, "{}", lease.message());
+        }
+        cluster.having("r") == 5
+    });
+    assert_eq!(second.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_gone("r");
+}
+
+/// The release of a lock that only some have goes to these, by who they are.
+#[test]
+fn a_release_through_another_manager_goes_to_the_servers_that_have_the_lock() {
+    let cluster = Cluster::start(3);
+    let (first, second) = (patient(&cluster), reversed(&cluster));
+    cluster[0].freeze();
+    let lease = Lease::new();
+    brief(&first);
+    assert_eq!(first.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+    wait_until("two have it", || cluster[1].exists("r") && cluster[2].exists("r"));
+    // The connection is lost before the release, or with it: then it goes over the next one.
+    cluster[2].hang_up();
+    brief(&second);
+    wait_until("it is released", || second.unlock(&lease) != REDLOCK_UNREACHABLE);
+    wait_until("it is gone there", || !cluster[1].exists("r") && !cluster[2].exists("r"));
+    cluster[0].resume();
+}
+
+#[test]
+fn a_lease_of_other_servers_is_refused_and_stays_as_it_is() {
+    let cluster = Cluster::start(4);
+    let urls = cluster.urls();
+    let first = Manager::of_urls(&urls[..3]);
+    for others in [&urls[1..], &urls[..2], &urls[..]] {
+        let lease = first.take("r", TTL);
+        let second = Manager::of_urls(others);
+        for status in [
+            second.extend(&lease, TTL),
+            second.confirm(&lease, 0),
+            second.unlock(&lease),
+            second.continue_lock("r", TTL, &lease),
+        ] {
+            assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{}", lease.message());
+        }
+        assert!(lease.message().contains("other servers"), "{}", lease.message());
+        assert!(lease.is_held());
+        assert_eq!(first.confirm(&lease, 0), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(first.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
+
+/// The third server's grant is heard when nobody waits for it any more; that it was in time is known by
+/// how long it has the key, so it can stand in for one that dies.
+#[test]
+fn a_grant_that_was_read_late_counts_if_it_was_carried_out_in_time() {
+    let cluster = Cluster::start(3);
+    for dies in 0..3 {
+        let manager = patient(&cluster);
+        // With a TTL of so long the window is half a second.
+        let lease = manager.take("r", TTL);
+        cluster.wait_until_everywhere("r");
+        cluster[dies].freeze();
+        brief(&manager);
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+        cluster[dies].resume();
+        long(&manager);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        cluster.wait_until_gone("r");
+    }
+}
