@@ -48,6 +48,7 @@ help:
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
 	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors'
+	@echo 'make model        go through everything that can happen to a lock that is extended and repaired (10 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
@@ -139,6 +140,11 @@ FIRST = 0
 simulate:
 	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) \
 		$(CARGO) test -q --profile simulation --test schedules many_seeds -- --ignored --nocapture
+
+# Everything that can happen to a lock on three servers, under the rules for who may vouch for it.
+.PHONY: model
+model:
+	@$(CARGO) test -q --profile simulation --test standing -- --ignored --nocapture
 
 # Not a part of the tests either, which only look whether each broken copy can still be made.
 .PHONY: mutants

@@ -170,14 +170,6 @@ impl Inquiry {
         least.saturating_sub(confirm.elapsed_ms(now)).max(0)
     }
 
-    /// Whether a lock that was not confirmed may be there on a quorum all the same, but too short.
-    pub(crate) fn is_merely_short(&self) -> bool {
-        let Count::Confirm(round, confirm) = &self.count else { return false };
-        let short = |it: &&(usize, Answer)| self.is_vote(it.0) && confirm.left_ms(&it.1).is_some();
-        let short = self.reasons.iter().filter(short).count();
-        round.ballot().no() as usize - short <= round.ballot().tolerance() as usize
-    }
-
     /// Those that voted yes.
     pub(crate) fn voters(&self) -> Servers {
         let ballot = self.ballot();

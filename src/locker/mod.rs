@@ -254,15 +254,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let round = Inquiry::extend(valid_until, view.clone(), self.roster.len());
         let patience = self.patience(now, ttl_ms, valid_until);
         let request = Self::request(Verb::Extend, view, ttl_ms);
-        let (round, sent) = self.transport.ask(request, round, patience);
-        view.note_servers(sent);
+        let (round, _) = self.transport.ask(request, round, patience);
         let is_reached = round.outcome() == Outcome::Reached
             && self.transport.now() < extended_until.max(hold.valid_until());
         let is_extended = self.end_round(view, number, is_reached, &round);
         if hold.has_ended() {
             // Another handle released it meanwhile.
-            hold.note_release();
-            self.transport.tell(Self::release(view));
             return Err(Miss::Votes(Status::Lost, Box::new(round)));
         }
         if is_extended {
@@ -302,6 +299,11 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let untold =
             (0..self.roster.len()).filter(|&it| servers.contains(it) && !told.contains(it));
         view.withdraw_repairs(untold.fold(Servers::default(), Servers::with));
+        if view.hold().has_ended() {
+            // Another handle released it meanwhile, and its release may have come before the repair.
+            view.hold().note_release();
+            self.transport.tell(Self::release(view));
+        }
     }
 
     fn confirm_hold(&self, view: &View, least_ms: i64) -> Result<String, Error> {
@@ -330,12 +332,10 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
                     // Another handle has extended it since the servers were asked.
                     continue;
                 }
-                if inquiry.outcome() == Outcome::Unreachable {
-                    return Err(inquiry.error(Status::Unreachable, &self.roster));
-                }
-                if is_ours || inquiry.is_merely_short() {
-                    return Err(inquiry.error(Status::Lost, &self.roster));
-                }
+                // It is there, or may be; but not for so long.
+                let is_short = is_ours || inquiry.outcome() == Outcome::Refused;
+                let status = if is_short { Status::Lost } else { Status::Unreachable };
+                return Err(inquiry.error(status, &self.roster));
             }
             // A question changes nothing on the servers: Unlock clears up what is left.
             hold.pass_to(Phase::Lost);

@@ -10,7 +10,7 @@
 //! `tests/standing` goes through all that can happen to three servers.
 
 /// What a server has said of the key, or what was found out of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// It carried out the acquire, and is known to have done so in time (see [`Standings::hear`]) or
     /// not.

@@ -8,7 +8,7 @@ use redlock::{Lease, Status};
 
 use crate::client::{Client, stall_once, token};
 use crate::history::is_borne_out;
-use crate::link::Trip;
+use crate::link::{Trip, Way};
 use crate::world::{Cluster, MS};
 use crate::{TTL, VALID};
 
@@ -159,6 +159,30 @@ fn a_key_given_again_is_no_vote_until_then() {
     assert_eq!(cluster.having("r", &token(&lease)), 3);
     cluster.lose([1], "r");
     assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+/// It was down when the lock was taken, so only the repair can have set the key there.
+#[test]
+fn a_server_that_was_given_the_key_again_is_sent_the_release_too() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().waits_ms(1_500).connected();
+    cluster.kill(0);
+    let mut lease = client.take("r", TTL);
+    cluster.start(0);
+    client.connect_to_all();
+    for _ in 0..2 {
+        assert_eq!(client.extend(&mut lease, TTL), Ok(()));
+        cluster.run_ms(10);
+    }
+    assert_eq!(cluster.having("r", &token(&lease)), 3);
+    // The release is swallowed there, and sent over the next connection.
+    cluster.script(client.way(0), [Trip::ms(5, 5)]);
+    cluster.after_ms(1, |world| world.cut(Way { client: 0, server: 0 }, true));
+    assert_eq!(client.unlock(&mut lease), Ok(()));
+    cluster.run_ms(10);
+    client.connect_to_all();
     cluster.run_ms(10);
     assert_eq!(cluster.having_any("r"), 0);
 }

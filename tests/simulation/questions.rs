@@ -41,6 +41,23 @@ fn a_lock_that_is_extended_while_it_is_confirmed_is_confirmed() {
     }
 }
 
+/// That the first has it again is no reason to believe that it was never gone.
+#[test]
+fn a_lock_that_is_not_confirmed_since_a_majority_lost_it_is_held_no_more() {
+    let (cluster, client, mut lease) = locked(3, 1_000_000);
+    cluster.lose([0], "r");
+    assert_eq!(client.extend(&mut lease, TTL), Ok(()));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having("r", &token(&lease)), 3);
+    cluster.lose([1], "r");
+    assert_eq!(client.confirm(&mut lease, TTL / 2), Err(Status::Lost));
+    assert!(!client.still_holds(&mut lease.clone()));
+    assert_eq!(client.extend(&mut lease, TTL), Err(Status::Lost));
+    assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
 #[test]
 fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
     let paces = [990_000, 1_000_000, 1_010_000].into_iter().zip([300, 150, 0]);

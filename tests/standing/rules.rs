@@ -1,0 +1,77 @@
+//! The exploration, and what is found by it.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use crate::world::{Start, Third, World};
+
+/// How many states each start is good for in the tests. Every broken copy that the lists name for this is
+/// found within so many.
+const STATES: usize = 60_000;
+
+/// What is gone through: how often the holder extends, and how many keys are lost.
+const STARTS: [Start; 9] = [
+    Start { rounds: 1, losses: 1, third: Third::IsRepaired },
+    Start { rounds: 2, losses: 1, third: Third::IsRepaired },
+    Start { rounds: 1, losses: 2, third: Third::IsAsked },
+    Start { rounds: 2, losses: 2, third: Third::IsAsked },
+    Start { rounds: 2, losses: 2, third: Third::HasIt },
+    Start { rounds: 2, losses: 3, third: Third::HasIt },
+    Start { rounds: 3, losses: 2, third: Third::HasIt },
+    Start { rounds: 2, losses: 3, third: Third::IsAsked },
+    Start { rounds: 3, losses: 2, third: Third::IsAsked },
+];
+
+#[test]
+fn no_lock_that_a_rival_has_had_is_vouched_for_again() {
+    for start in &STARTS[..5] {
+        explore(start, STATES);
+    }
+}
+
+#[test]
+#[ignore = "an hour in a debug build: make model"]
+fn no_lock_that_a_rival_has_had_is_vouched_for_again_however_far_one_looks() {
+    for start in &STARTS {
+        println!("{start:?}: {} states, all", explore(start, usize::MAX));
+    }
+}
+
+/// So a test that finds nothing says something: the rival does have it, and repaired servers do vote.
+#[test]
+fn what_matters_does_happen() {
+    let (mut has_had, mut was_repaired) = (false, false);
+    visit(&STARTS[0], STATES, |world| {
+        has_had |= world.rival_has_had_it();
+        was_repaired |= world.was_admitted();
+        !(has_had && was_repaired)
+    });
+    assert!(has_had && was_repaired);
+}
+
+/// Returns how many states there are, up to so many.
+fn explore(start: &Start, most: usize) -> usize {
+    visit(start, most, |world| {
+        assert!(!world.is_wrong, "{start:?}: {world:#?}");
+        true
+    })
+}
+
+/// Visits the states, those that are reached soonest first, as long as the visitor wants more.
+fn visit(start: &Start, most: usize, mut visitor: impl FnMut(&World) -> bool) -> usize {
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let first = World::new(start);
+    let mut seen = HashSet::from([hasher.hash_one(&first)]);
+    let mut due = VecDeque::from([first]);
+    while let Some(world) = due.pop_front() {
+        if !visitor(&world) {
+            break;
+        }
+        world.each_next(|next| {
+            if seen.len() < most && seen.insert(hasher.hash_one(&next)) {
+                due.push_back(next);
+            }
+        });
+    }
+    seen.len()
+}
