@@ -421,14 +421,16 @@ RedLockStatus RedLock_SetCredentials(RedLock *rl, const char *user, const char *
 
 /**
  * RedLock_SetCredentials with what two variables of the environment hold, so that neither stands in
- * a program or on a command line. They are read now, and not again.
+ * a program or on a command line. They are read now, and not again. In a program that has more rights
+ * than its user (setuid, setgid, capabilities) none is read: whoever starts that could choose who it
+ * is to the servers.
  *
  * @param rl                the manager.
  * @param user_variable     the name of the variable that holds the user, or NULL for the default
  *                          user.
  * @param password_variable the name of the variable that holds the password.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty;
- *         REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty, or may not be
+ *         read; REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
  */
 RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
                                             const char *user_variable,
@@ -464,9 +466,11 @@ RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
  * @param ca_file the path of a PEM file with certificates, which is read now: those alone are
  *                trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
  *                for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the environment. These are read
- *                by the first lock call.
- * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why), or
- *         if this build has no TLS; REDLOCK_FORKED.
+ *                by the first lock call. In a program that has more rights than its user (setuid,
+ *                setgid, capabilities) both variables are ignored, as OpenSSL does.
+ * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why, but
+ *         never the name: it might be the certificate or a key itself), or if this build has no TLS;
+ *         REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetTlsCa(RedLock *rl,
                                const char *ca_file);

@@ -48,6 +48,7 @@ missing_tools() {
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
+    has_hiredis || printf ' hiredis'
     ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
     for component in rustfmt clippy; do
         has_component "$component" || printf ' %s' "$component"

@@ -54,13 +54,12 @@ impl Servers {
         loop {
             if let Some(other) = place.0.get() {
                 if other.endpoint.is_same_server(&entry.endpoint) {
-                    let words = format!("{} was added before", entry.endpoint);
+                    let words = format!("the server was added before, as number {}", count + 1);
                     return Err(Error::invalid(words));
                 }
                 (place, count) = (&other.next, count + 1);
             } else if count == SERVERS_MAX {
-                let words =
-                    format!("{} would be one more than {SERVERS_MAX} servers", entry.endpoint);
+                let words = format!("the server would be one more than {SERVERS_MAX} servers");
                 return Err(Error::invalid(words));
             } else if let Err(back) = place.0.set(entry) {
                 // Somebody else was faster, and is to be looked at.
@@ -113,9 +112,8 @@ impl RedLock {
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
         let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
         if self.engine.get().is_some() {
-            return Err(Error::invalid(format!(
-                "{endpoint} comes after the first lock call: the list is closed"
-            )));
+            let words = "the server comes after the first lock call: the list is closed";
+            return Err(Error::invalid(words));
         }
         self.servers.add(endpoint)
     }

@@ -13,29 +13,71 @@
  * Key and value on the servers are the same as ever, so old and new processes exclude each other
  * and a fleet can move one process at a time.
  *
- * Deliberately different from that library:
+ * The compiler has to find this header, and not the old one. A program that says
+ * #include "redlock-cpp/redlock.h" finds the old one if a directory redlock-cpp lies beside the source,
+ * as it does in that library's own tree, whatever -I says; the linker then misses CRedLock::CRedLock()
+ * and all that follows. Do one of these:
+ *  - take the directories redlock-cpp and hiredis out of the tree;
+ *  - leave them, and compile with -include $PREFIX/include/redlock-cpp/redlock.h: the old header then
+ *    adds nothing;
+ *  - write #include <redlock-cpp/redlock.h>, and put -I$PREFIX/include before -I. and its like.
+ * Take redlock.o, sds.o, -lhiredis and -L./bin off the link line: the old library is called libredlock.a,
+ * too.
+ *
+ * Deliberately different from that library, as it last was (2018):
  *  - Nothing is printed, and the process is never ended.
- *  - The quorum counts the servers added, not those that were up when they were: with one of three
- *    down, two must grant. One that was down is used as soon as it is back.
+ *  - Neither hiredis.h nor sds.h is included, nor any function of theirs linked. m_resource and m_val
+ *    are strings of sds all the same; see CLock.
+ *  - The quorum is more than half of the servers added, up or not. So it was there until 2018; since
+ *    then, and with the hiredis of its own, a server that is down when it is added is left out, and the
+ *    quorum is more than half of the others: with one of three up, that one granted all locks.
+ *  - A server that was down when it was added, or whose connection was lost, is used as soon as it is
+ *    back. There it was lost for as long as the CRedLock lived.
  *  - AddServerUrl makes no connection. The list is closed by the first Lock or ContinueLock, and
- *    the same server does not count twice: AddServerUrl answers false then.
- *  - Times are measured in milliseconds, on a clock that counts suspend. All servers are asked at
- *    once, each for a limited time. There is no pause after the last try.
- *  - ContinueLock keeps the token for as long as it keeps the lock, and renews without a gap; one
- *    that fails leaves the old lock alone, which lasts until its old end. Each resource is
- *    continued on its own. One that finds its lock gone before its time answers false once, so
- *    that the gap is noticed; the next call takes it anew.
+ *    the same server does not count twice: AddServerUrl answers false then, and for what can be no
+ *    server.
+ *  - Without servers nothing is locked: Lock and ContinueLock answer false. There they answered true.
+ *  - Initialize, called again, leaves the quorum as it is. There any lock was granted after it, until
+ *    a server was added.
+ *  - SetRetry takes a delay of 0. There it ended the process.
+ *  - An empty resource is none: Lock and ContinueLock answer false. There it was a key without a name.
+ *  - Times are measured in milliseconds, on a clock that counts suspend, so a TTL of 3 is too short. All
+ *    servers are asked at once, each for a limited time. There is no pause after the last try.
+ *  - ContinueLock keeps the token for as long as it keeps the lock. There each call made a new one. So
+ *    after ContinueLock("x", 10000, a) and ContinueLock("x", 10000, b), a and b hold the same lock, and
+ *    Unlock(a) RELEASES it for both. There Unlock(a) did nothing any more.
+ *  - ContinueLock never shortens a lock: with a TTL that is shorter than what is left it answers true,
+ *    and the lock stays until its old end, which m_validityTime tells. There it was cut.
+ *  - A ContinueLock that fails leaves the old lock alone, which lasts until its old end. There it
+ *    released it, where it could.
+ *  - Each resource is continued on its own. There, whoever continued a second one was refused the first
+ *    until it had expired.
+ *  - ContinueLock with a CLock that Lock has filled renews that lock. There it was refused until that
+ *    had expired.
+ *  - A ContinueLock that finds its lock gone before its time answers false once, so that the gap is
+ *    noticed; the next call takes it anew. There it was taken anew at once.
  *  - m_val is empty, not the token of a failed try, when the lock is not held; m_validityTime is 0
  *    then. A lock that a failed ContinueLock left alone shows its token and the time left of it.
+ *  - What Unlock releases is what the call before has locked. The members are only shown: whoever
+ *    writes another token into m_val, or another name into m_resource, changes nothing by it, and a
+ *    CLock whose members were filled by hand holds nothing. There Unlock deleted by what it found in them.
+ *  - Unlock may answer false; see there.
+ *  - Lock and ContinueLock free the strings that the CLock has shown before. There they leaked, so that a
+ *    pointer to them stayed good.
  *  - A CLock cannot be copied (a copy was freed twice); since C++11 it can be moved. A CRedLock
  *    cannot be copied either, for it owns connections.
- *  - Unlock may answer false; see there.
  *  - Threads may share a CRedLock once its servers and settings are made, each with its own CLock.
  *  - After fork, a child may go on with a CRedLock, but the locks its parent took stay the
  *    parent's: Unlock answers false for them there.
  */
 #ifndef REDLOCK_CPP_REDLOCK_H
 #define REDLOCK_CPP_REDLOCK_H
+
+#ifdef __redlock__
+#error "the old redlock-cpp/redlock.h was included before this one: see at the top of this one how to do without it"
+#endif
+/* The guard of the old header: if it is found after this one, it adds nothing. */
+#define __redlock__
 
 /* Programs got these from the old header and count on them. */
 #include <stdarg.h>
@@ -64,21 +106,37 @@ using namespace std;
 
 typedef char *sds;
 
+/* Which strings sds.h means: there are two kinds. */
+#if defined(__SDS_H) && !defined(SDS_TYPE_8)
+#define REDLOCK_CPP_OLD_SDS 1
+#else
+#define REDLOCK_CPP_OLD_SDS 0
+#endif
+
 /**
  * One lock, held or not. A CLock that goes away frees its strings and releases nothing: what it
  * held stays locked until it expires, unless Unlock was called.
  *
  * The members are there to be read. Both strings belong to the CLock, which frees them; they are
  * copies, so that writing to them changes no lock. They are NULL before the first call on this
- * CLock and never after it.
+ * CLock and never after it, and stay where they are until its next call, or its end.
+ *
+ * They are true strings of sds: whatever reads them may be used, such as sdslen, sdsavail (0), sdscmp,
+ * and sdsdup, whose copy is the caller's to free. Whatever frees, grows or changes them may not: sdsfree,
+ * sdscat, sdsclear. They are of the kind that sds.h has had since 2015 (hiredis 0.14 and 1.x, Redis 3.2). A
+ * program with the sds.h of before, which the hiredis-based library brought along, includes that before
+ * this header, in each of its sources; then they are of that kind. Where it comes later, sdslen is right
+ * for strings below 256 bytes, which tokens are, and sdsavail is not.
  */
 class CLock {
 public:
-    CLock() : m_validityTime(0), m_resource(NULL), m_val(NULL), m_lease(NULL) {}
+    CLock()
+        : m_validityTime(0), m_resource(NULL), m_val(NULL), m_ownResource(NULL), m_ownVal(NULL),
+          m_lease(NULL) {}
 
     ~CLock() {
-        Free(m_resource);
-        Free(m_val);
+        Free(m_ownResource);
+        Free(m_ownVal);
         RedLockLease_Free(m_lease);
     }
 
@@ -128,38 +186,80 @@ private:
     bool Show(const char *resource, bool done) {
         m_validityTime = static_cast<int>(done ? RedLockLease_ValidityMs(m_lease)
                                                : RedLockLease_RemainingMs(m_lease));
-        const bool resource_kept = Keep(m_resource, resource != NULL ? resource : "");
-        const bool val_kept = Keep(m_val, RedLockLease_Token(m_lease));
+        const char *name = resource != NULL ? resource : "";
+        const bool resource_kept = Keep(m_resource, m_ownResource, name);
+        const bool val_kept = Keep(m_val, m_ownVal, RedLockLease_Token(m_lease));
         return resource_kept && val_kept;
     }
 
-    static bool Keep(sds &member, const char *text) {
-        const size_t size = strlen(text) + 1;
-        sds copy = static_cast<sds>(malloc(size));
-        if (copy != NULL) {
-            memcpy(copy, text, size);
-        }
-        Free(member);
+    static bool Keep(sds &member, sds &own, const char *text) {
+        const sds copy = Copy(text);
+        Free(own);
+        own = copy;
         member = copy != NULL ? copy : Empty();
         return copy != NULL;
     }
 
-    static void Free(sds member) {
-        if (member != Empty()) {
-            free(member);
+    /* More than what is told of a string of any kind takes, in front of its bytes. */
+    enum { HEAD = 16 };
+
+    static sds Copy(const char *text) {
+        const size_t length = strlen(text);
+        char *const head = static_cast<char *>(malloc(HEAD + length + 1));
+        if (head == NULL) {
+            return NULL;
+        }
+        WriteHead(head + HEAD, length);
+        memcpy(head + HEAD, text, length + 1);
+        return head + HEAD;
+    }
+
+    static void WriteHead(sds text, size_t length) {
+        memset(text - HEAD, 0, HEAD);
+        const int old_length = static_cast<int>(length); /* then the room that is left: 0 */
+        if (REDLOCK_CPP_OLD_SDS || length < 0x100) {
+            memcpy(text - 2 * sizeof(int), &old_length, sizeof(int));
+        }
+        if (!REDLOCK_CPP_OLD_SDS) {
+            /* The length, the room for all, and of how many bytes these are: 1, 2 or 4. */
+            const int kind = length < 0x100 ? 1 : length < 0x10000 ? 2 : 3;
+            const size_t size = static_cast<size_t>(1) << (kind - 1);
+            PutNumber(text - 1 - 2 * size, length, size);
+            PutNumber(text - 1 - size, length, size);
+            text[-1] = static_cast<char>(kind);
+        }
+    }
+
+    static void PutNumber(char *place, size_t number, size_t size) {
+        const unsigned char byte = static_cast<unsigned char>(number);
+        const unsigned short two = static_cast<unsigned short>(number);
+        const unsigned int four = static_cast<unsigned int>(number);
+        switch (size) {
+        case 1: memcpy(place, &byte, 1); break;
+        case 2: memcpy(place, &two, 2); break;
+        default: memcpy(place, &four, 4); break;
+        }
+    }
+
+    static void Free(sds own) {
+        if (own != NULL) {
+            free(own - HEAD);
         }
     }
 
     /* What a member points to when there is no memory for more. */
     static sds Empty() {
-        static char empty[1] = {'\0'};
-        return empty;
+        static char empty[HEAD + 1];
+        WriteHead(empty + HEAD, 0);
+        return empty + HEAD;
     }
 
     void Swap(CLock &other) {
         Swap(m_validityTime, other.m_validityTime);
         Swap(m_resource, other.m_resource);
         Swap(m_val, other.m_val);
+        Swap(m_ownResource, other.m_ownResource);
+        Swap(m_ownVal, other.m_ownVal);
         Swap(m_lease, other.m_lease);
     }
 
@@ -170,6 +270,8 @@ private:
         other = kept;
     }
 
+    sds m_ownResource;     /* what is to be freed, whatever the members are by now */
+    sds m_ownVal;
     RedLockLease *m_lease; /* NULL before the first call */
 };
 

@@ -55,14 +55,16 @@ pub unsafe extern "C" fn RedLock_SetCredentials(
 }
 
 /// RedLock_SetCredentials with what two variables of the environment hold, so that neither stands in
-/// a program or on a command line. They are read now, and not again.
+/// a program or on a command line. They are read now, and not again. In a program that has more rights
+/// than its user (setuid, setgid, capabilities) none is read: whoever starts that could choose who it
+/// is to the servers.
 ///
 /// @param rl                the manager.
 /// @param user_variable     the name of the variable that holds the user, or NULL for the default
 ///                          user.
 /// @param password_variable the name of the variable that holds the password.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty;
-///         REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
+/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty, or may not be
+///         read; REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     rl: *mut RedLock,
@@ -113,9 +115,11 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallback(
 /// @param ca_file the path of a PEM file with certificates, which is read now: those alone are
 ///                trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
 ///                for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the environment. These are read
-///                by the first lock call.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why), or
-///         if this build has no TLS; REDLOCK_FORKED.
+///                by the first lock call. In a program that has more rights than its user (setuid,
+///                setgid, capabilities) both variables are ignored, as OpenSSL does.
+/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why, but
+///         never the name: it might be the certificate or a key itself), or if this build has no TLS;
+///         REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTlsCa(
     rl: *mut RedLock,
@@ -195,6 +199,12 @@ pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
 /// What a variable of the environment holds. The words do not quote its name: somebody may have passed
 /// what it holds.
 fn variable(name: &[u8], argument: &str) -> Result<Vec<u8>, Error> {
+    if environment::is_foreign() {
+        return Err(Error::invalid(format!(
+            "{argument} is of no use: this program has rights that whoever started it may not have (it is \
+             setuid or setgid, or has capabilities), so its environment is not to be trusted"
+        )));
+    }
     let fault = |what| Error::invalid(format!("the variable that {argument} names is {what}"));
     match environment::variable(name) {
         None => Err(fault("not set")),

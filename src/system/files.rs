@@ -4,8 +4,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustls::pki_types::CertificateDer;
+
+use super::environment;
 
 /// Far more than all authorities of a system take.
 const FILE_MAX: u64 = 16 * 1024 * 1024;
@@ -21,7 +24,74 @@ pub(crate) fn read(path: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// The certificates of those whom the system trusts: where its OpenSSL looks for them, or in the
-/// environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`. Those that cannot be read are left out.
+/// environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`, if that is to be believed. Those that cannot be
+/// read are left out.
 pub(crate) fn trusted_certificates() -> Vec<CertificateDer<'static>> {
-    rustls_native_certs::load_native_certs().certs
+    match environment::is_foreign() {
+        true => certificates_of_the_usual_places(),
+        false => rustls_native_certs::load_native_certs().certs,
+    }
+}
+
+/// Files with all certificates, each of some systems: the first that is there counts.
+#[cfg(target_os = "linux")]
+const CERTIFICATE_FILES: &[&str] = &[
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/ssl/cert.pem",
+];
+#[cfg(not(target_os = "linux"))]
+const CERTIFICATE_FILES: &[&str] = &[
+    "/etc/ssl/cert.pem",
+    "/usr/local/etc/ssl/cert.pem",
+    "/etc/openssl/certs/ca-certificates.crt",
+    "/etc/certs/ca-certificates.crt",
+    "/etc/ssl/certs/ca-certificates.crt",
+];
+
+/// Directories with one certificate in each file.
+#[cfg(target_os = "linux")]
+const CERTIFICATE_DIRECTORIES: &[&str] = &["/etc/ssl/certs", "/etc/pki/tls/certs"];
+#[cfg(not(target_os = "linux"))]
+const CERTIFICATE_DIRECTORIES: &[&str] = &["/etc/ssl/certs", "/etc/openssl/certs"];
+
+/// rustls-native-certs asks the environment before anything else, and cannot be told not to.
+fn certificates_of_the_usual_places() -> Vec<CertificateDer<'static>> {
+    let file = CERTIFICATE_FILES.iter().map(Path::new).find(|it| it.exists());
+    let load = |file, directory| rustls_native_certs::load_certs_from_paths(file, directory).certs;
+    let mut certificates = load(file, None);
+    for directory in CERTIFICATE_DIRECTORIES {
+        certificates.extend(load(None, Some(Path::new(directory))));
+    }
+    certificates.sort_unstable_by(|one, other| one.cmp(other));
+    certificates.dedup();
+    certificates
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::Command;
+
+    use super::*;
+
+    /// In a process of its own, which has no variables that name other places.
+    #[test]
+    fn the_usual_places_have_what_the_system_trusts() {
+        const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+        if VARIABLES.iter().any(|it| env::var_os(it).is_some()) {
+            let name = "system::files::tests::the_usual_places_have_what_the_system_trusts";
+            let mut itself = Command::new(env::current_exe().expect("this program has a path"));
+            VARIABLES.iter().for_each(|it| _ = itself.env_remove(it));
+            let output = itself.args(["--exact", name]).output().expect("it can be run");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            return;
+        }
+        let mut all = rustls_native_certs::load_native_certs().certs;
+        all.sort_unstable_by(|one, other| one.cmp(other));
+        assert!(certificates_of_the_usual_places() == all, "it is another set");
+    }
 }

@@ -257,6 +257,97 @@ void a_clock_moves(const Servers &servers) {
 void a_clock_moves(const Servers &) {}
 #endif
 
+// What the header lists as different from the old library, as far as it is not shown above.
+
+void two_clocks_of_one_resource_hold_one_lock(const Servers &servers) {
+    Dlm dlm(servers);
+    for (int released = 0; released < 2; released++) {
+        const string name = fresh_name("order");
+        CLock locks[2];
+        CHECK(dlm.ContinueLock(name.c_str(), ttl, locks[0]));
+        CHECK(dlm.ContinueLock(name.c_str(), ttl, locks[1]));
+        CHECK(string(locks[0].m_val) == locks[1].m_val);
+        // Whichever it is, it releases what both hold.
+        CHECK(dlm.Unlock(locks[released]) && servers.all_come_to_lack(name));
+        CHECK(dlm.Unlock(locks[1 - released]));
+    }
+}
+
+void a_shorter_ttl_shortens_nothing(const Servers &servers) {
+    Dlm dlm(servers);
+    const string name = fresh_name("shorter");
+    CLock lock;
+    CHECK(dlm.ContinueLock(name.c_str(), 10 * ttl, lock));
+    CHECK(dlm.ContinueLock(name.c_str(), ttl, lock));
+    CHECK(lock.m_validityTime > 5 * ttl);
+    size_t longer = 0;
+    for (size_t i = 0; i < servers.count(); i++) {
+        longer += atoi(servers.ask(i, "PTTL " + name).c_str()) > 5 * ttl;
+    }
+    CHECK(longer >= servers.quorum() && dlm.Unlock(lock));
+}
+
+void nothing_is_locked_without_a_name_or_servers(const Servers &servers) {
+    Dlm dlm(servers);
+    CRedLock none;
+    CLock lock;
+    CHECK(!dlm.Lock("", ttl, lock) && !dlm.ContinueLock("", ttl, lock));
+    CHECK(!none.Lock("x", ttl, lock) && !none.ContinueLock("x", ttl, lock));
+    CHECK(is_empty(lock.m_val) && lock.m_validityTime == 0 && none.Unlock(lock));
+    CHECK(none.Initialize() && !none.Lock("x", ttl, lock));
+}
+
+void a_quorum_stays_when_it_is_initialized_again(const Servers &servers) {
+    Dlm dlm(servers);
+    Dlm rival(servers);
+    const string name = fresh_name("initialize");
+    CLock lock;
+    CLock refused;
+    CHECK(rival.Lock(name.c_str(), ttl, lock));
+    CHECK(dlm.Initialize());
+    dlm.SetRetry(1, 0);
+    CHECK(!dlm.Lock(name.c_str(), ttl, refused) && rival.Unlock(lock));
+}
+
+void the_shortest_ttl_is_four(const Servers &servers) {
+    Dlm dlm(servers);
+    CLock lock;
+    CHECK(!dlm.Lock(fresh_name("three").c_str(), 3, lock) && lock.m_validityTime == 0);
+    CHECK(!dlm.ContinueLock(fresh_name("three").c_str(), 3, lock));
+}
+
+void what_is_written_into_the_members_changes_no_lock(const Servers &servers) {
+    Dlm dlm(servers);
+    const string name = fresh_name("by-hand");
+    CLock lock;
+    CHECK(dlm.Lock(name.c_str(), ttl, lock));
+    const string token = lock.m_val;
+    lock.m_val[0] = 'X';
+    lock.m_resource[0] = 'X';
+    CHECK(dlm.Unlock(lock) && servers.all_come_to_lack(name));
+
+    // Strings of the caller's in their place stay the caller's.
+    char other[] = "0123456789ABCDEF0123456789ABCDEF01234567";
+    CHECK(dlm.Lock(name.c_str(), ttl, lock));
+    lock.m_val = other;
+    lock.m_resource = other;
+    CHECK(dlm.Unlock(lock) && servers.all_come_to_lack(name));
+    CHECK(dlm.Lock(name.c_str(), ttl, lock) && lock.m_val != other && lock.m_resource == name);
+    lock.m_val = NULL;
+    lock.m_resource = NULL;
+    CHECK(dlm.Unlock(lock) && servers.all_come_to_lack(name));
+
+    // Who knows a token has no lock by that.
+    CHECK(dlm.Lock(name.c_str(), ttl, lock));
+    string found = lock.m_val;
+    string key = name;
+    CLock by_hand;
+    by_hand.m_resource = &key[0];
+    by_hand.m_val = &found[0];
+    CHECK(dlm.Unlock(by_hand) && servers.most_have(name, found));
+    CHECK(dlm.Unlock(lock) && servers.all_come_to_lack(name));
+}
+
 // In the child.
 void use_locks_of_the_parent(CRedLock &dlm, CLock &held, CLock &continued, const string &token) {
     CHECK(held.m_val == token && !dlm.Unlock(held));
@@ -312,6 +403,12 @@ int main(int argc, char **argv) {
     any_object_may_unlock(servers);
     the_quorum_counts_servers_that_are_down(servers);
     settings_of_any_value_are_taken(servers);
+    two_clocks_of_one_resource_hold_one_lock(servers);
+    a_shorter_ttl_shortens_nothing(servers);
+    nothing_is_locked_without_a_name_or_servers(servers);
+    a_quorum_stays_when_it_is_initialized_again(servers);
+    the_shortest_ttl_is_four(servers);
+    what_is_written_into_the_members_changes_no_lock(servers);
     a_clock_moves(servers);
     a_child_leaves_the_locks_of_its_parent_alone(servers);
     return 0;

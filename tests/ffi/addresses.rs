@@ -98,7 +98,7 @@ fn a_scheme_is_one_of_few() {
     let manager = Manager::new();
     for scheme in ["http", "https", "tcp", "redi", "redisx", "memcached", "file", "unixx", "a"] {
         let status = manager.add(&format!("{scheme}://h"), 0);
-        refused(&manager, status, &[scheme, "scheme", "redis, rediss, unix"]);
+        refused(&manager, status, &["scheme", "redis, rediss, unix"]);
     }
     for url in [" redis://h", "redis ://h", "1://h", "redis+tls://h", "u:p@h://x", "\u{fc}://h"] {
         refused(&manager, manager.add(url, 0), &["scheme", "redis, rediss, unix"]);
@@ -115,7 +115,7 @@ fn a_url_may_ask_for_tls() {
         assert_eq!(manager.add(url, 0), REDLOCK_OK, "{url}");
     }
     // It is the same server, with TLS or without.
-    refused(&manager, manager.add("redis://h", 0), &["h:6379 was added before"]);
+    refused(&manager, manager.add("redis://h", 0), &["was added before, as number 1"]);
     refused(&manager, manager.add("rediss://", 0), &["rediss", "names no host"]);
     // What some libraries take for a wish not to verify anything.
     refused(&manager, manager.add("rediss://k/#insecure", 0), &["fragment"]);

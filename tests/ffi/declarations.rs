@@ -8,6 +8,8 @@ pub(crate) struct Function {
     pub(crate) name: String,
     /// The names of its parameters that are pointers, in their order.
     pub(crate) pointers: Vec<String>,
+    /// The names of those that are strings.
+    pub(crate) strings: Vec<String>,
 }
 
 pub(crate) fn header() -> String {
@@ -33,8 +35,15 @@ fn function(statement: &str) -> Option<Function> {
     }
     let is_pointer =
         |it: &&str| it.contains('*') || it.contains("RedLockLogger") || it.contains("Callback");
-    let pointers = parameters.split(',').filter(is_pointer).filter_map(last_word);
-    Some(Function { name: name.to_owned(), pointers: pointers.map(str::to_owned).collect() })
+    let pointers = parameters.split(',').filter(is_pointer);
+    let strings = pointers.clone().filter(|it| it.contains("char"));
+    let names =
+        |it: &mut dyn Iterator<Item = &str>| it.filter_map(last_word).map(str::to_owned).collect();
+    Some(Function {
+        name: name.to_owned(),
+        pointers: names(&mut pointers.clone()),
+        strings: names(&mut strings.clone()),
+    })
 }
 
 fn last_word(text: &str) -> Option<&str> {

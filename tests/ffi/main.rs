@@ -11,6 +11,7 @@ mod many_servers;
 mod names;
 mod nulls;
 mod numbers;
+mod secrets;
 mod statuses;
 
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};

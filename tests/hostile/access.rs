@@ -17,8 +17,7 @@ use crate::urls::SECRET;
 /// Makes one of them. The manager is NULL, or lives.
 pub(crate) fn set(rl: *mut RedLock, choices: &mut Choices<'_>) -> RedLockStatus {
     let kind = choices.below(7);
-    let is_quoted = kind >= 3;
-    let (first, second) = (string(choices, is_quoted), string(choices, is_quoted));
+    let (first, second) = (string(choices), string(choices));
     let (one, other) = (pointer(first.as_ref()), pointer(second.as_ref()));
     let source = choices.below(3);
     // SAFETY: the manager is NULL or lives, as do the strings; the callback writes no more than there
@@ -44,17 +43,14 @@ pub(crate) fn set(rl: *mut RedLock, choices: &mut Choices<'_>) -> RedLockStatus 
     status
 }
 
-/// None, a secret one, or any; but no secret where words may quote it: the path of a file is none.
-fn string(choices: &mut Choices<'_>, is_quoted: bool) -> Option<CString> {
-    let secret = SECRET.as_bytes();
+/// None, a secret one, or any.
+fn string(choices: &mut Choices<'_>) -> Option<CString> {
     let bytes = match choices.below(4) {
         0 => return None,
-        1 => secret,
+        1 => SECRET.as_bytes(),
         2 => b"PATH",
         _ => choices.bytes(),
     };
-    let has_secret = bytes.windows(secret.len()).any(|it| it == secret);
-    let bytes = if is_quoted && has_secret { b"-----BEGIN PRIVATE KEY-----\n" } else { bytes };
     let text = bytes.split(|&it| it == 0).next().unwrap_or_default();
     Some(CString::new(text).expect("it ends before the first NUL"))
 }

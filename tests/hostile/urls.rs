@@ -10,7 +10,7 @@ use crate::ffi::status::RedLockStatus::{REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use crate::seen;
 use crate::transport::endpoint::Endpoint;
 
-/// A password. It has digits, so that it is no scheme: schemes are told.
+/// A password.
 pub(crate) const SECRET: &str = "s3cr3t";
 
 /// Plays one run.

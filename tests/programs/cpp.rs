@@ -1,6 +1,7 @@
 //! C++.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::{fs, iter};
@@ -127,6 +128,77 @@ fn the_drop_in_bears_a_lack_of_memory() {
     passes("tests/cpp/dropin_no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
 }
 
+/// With hiredis's own header, and with one like that of before 2015.
+#[test]
+fn the_strings_of_the_drop_in_are_those_of_sds() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
+    for compiler in oldest.chain(compilers::cxx(OLDEST_AND_NEWEST)) {
+        for (sds, later, library) in [
+            ("NONE", "", ""),
+            ("HIREDIS", "", "-lhiredis"),
+            ("HIREDIS", "-DLATER", "-lhiredis"),
+            ("OLD", "", ""),
+            ("OLD", "-DLATER", ""),
+        ] {
+            let sds = format!("-DSDS={sds}");
+            let options = [&sds, later, "-Wl,--no-as-needed", library];
+            let options: Vec<_> = options.into_iter().filter(|it| !it.is_empty()).collect();
+            let program = workshop.build_with(compiler, &options, &["tests/cpp/dropin_sds.cpp"]);
+            workshop.succeed(Command::new(&program).args(addresses(&cluster)));
+        }
+    }
+}
+
+/// An old program in a tree that still has the old header beside it (here one that declares the same),
+/// in the ways that the head of the drop-in tells.
+#[test]
+fn the_old_header_in_the_tree_is_got_out_of_the_way() {
+    const OLD: &str = "#ifndef __redlock__\n#define __redlock__\n#include <vector>\n#include <iostream>\n\
+        using namespace std;\ntypedef char *sds;\n\
+        class CLock { public: CLock(); ~CLock(); int m_validityTime; sds m_resource; sds m_val; };\n\
+        class CRedLock {\npublic:\n    CRedLock(); virtual ~CRedLock(); bool Initialize();\n\
+        bool AddServerUrl(const char *ip, const int port); void SetRetry(const int, const int);\n\
+        bool Lock(const char *, const int, CLock &); bool ContinueLock(const char *, const int, CLock &);\n\
+        bool Unlock(const CLock &);\n};\n#endif\n";
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let program = library::root().join("tests/cpp/dropin_old_program.cpp");
+    let program = fs::read_to_string(program).expect("it can be read");
+    let quoted = workshop.write("tree/main.cpp", &program);
+    let angled = program.replace("\"redlock-cpp/redlock.h\"", "<redlock-cpp/redlock.h>");
+    let angled = workshop.write("tree/angled.cpp", &angled);
+    let twice = format!("#include \"redlock-cpp/redlock.h\"\n#include \"{}\"\n", ours().display());
+    let twice = workshop.write("tree/twice.cpp", &twice);
+    let old = workshop.write("tree/redlock-cpp/redlock.h", OLD);
+    let tree = format!("-I{}", quoted.parent().expect("a directory").display());
+    let ours = ours();
+    let include = ["-include", ours.to_str().expect("UTF-8")];
+    let addresses = addresses(&cluster);
+    let runs = |program: &Path| {
+        let hosts_and_ports = addresses.iter().flat_map(|it| it.split(':'));
+        let run = workshop.succeed(Command::new(program).args(hosts_and_ports));
+        assert_eq!(run.stdout.lines().last(), Some("done"), "{}", run.stdout);
+    };
+    for compiler in compilers::cxx(&["c++11"]) {
+        let link = workshop.fails_to_build(compiler, &[], &quoted);
+        assert!(link.contains("undefined"), "{compiler:?}: {link}");
+        runs(&workshop.build_with(compiler, &include, &[&quoted]));
+        // Ours comes after it on the command line of the compiler, and so is put in front.
+        let first = format!("-I{}", library::root().join("include").display());
+        runs(&workshop.build_with(compiler, &[&first, &tree], &[&angled]));
+        let words = workshop.check(compiler, &twice, &[]).expect_err("both are there");
+        assert!(words.contains("the old redlock-cpp/redlock.h was included before"), "{words}");
+    }
+    fs::rename(&old, old.with_file_name("old.h")).expect("it is ours");
+    for compiler in compilers::cxx(&["c++11"]) {
+        runs(&workshop.build_with(compiler, &[&tree], &[&quoted]));
+    }
+}
+
+fn ours() -> PathBuf {
+    library::root().join("include/redlock-cpp/redlock.h")
+}
+
 #[test]
 fn the_mutex_bears_a_lack_of_memory() {
     passes("tests/cpp/no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
@@ -199,6 +271,7 @@ fn no_test_program_is_forgotten() {
         "dropin_by_directory.cpp",
         "dropin_no_memory.cpp",
         "dropin_old_program.cpp",
+        "dropin_sds.cpp",
         "exceptions.cpp",
         "mutex.cpp",
         "no_copy.cpp",

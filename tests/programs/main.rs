@@ -15,6 +15,7 @@ mod python;
 mod readme;
 mod ruby;
 mod secure;
+mod servers_script;
 mod workshop;
 
 use std::sync::Arc;

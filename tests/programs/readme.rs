@@ -2,6 +2,8 @@
 //! servers that were started for this.
 
 use std::fs;
+#[cfg(feature = "tls")]
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::compilers;
@@ -9,6 +11,8 @@ use crate::go::go;
 use crate::library;
 use crate::python::python;
 use crate::ruby::ruby;
+#[cfg(feature = "tls")]
+use crate::secure::Showroom;
 #[cfg(feature = "tls")]
 use crate::support::Authority;
 use crate::support::{Cluster, Server, wait_until};
@@ -118,6 +122,59 @@ fn the_ruby_and_python_lines_about_tls_run() {
     assert_eq!(workshop.succeed(&mut ruby(&script)).stderr, "");
     let script = workshop.write("tls.py", &format!("import redlock\n{}\n", line("Python")));
     assert_eq!(workshop.succeed(&mut python(&script)).stderr, "");
+}
+
+/// With the servers of the script, on ports that are free, and the library where it was built.
+#[cfg(feature = "tls")]
+#[test]
+fn the_lines_to_try_tls_with_run() {
+    let (room, workshop) = (Showroom::open(), Workshop::new());
+    let block = blocks("sh").into_iter().find(|it| it.starts_with("set -- rediss://"));
+    let mut block = block.expect("the block begins with the addresses");
+    for (number, port) in [":6479", ":6480", ":6481"].into_iter().enumerate() {
+        assert_eq!(block.matches(port).count(), 1, "{port} in:\n{block}");
+        block = block.replace(port, &format!(":{}", usize::from(room.port) + 100 + number));
+    }
+    let pc = format!(
+        "Name: redlock\nDescription: as installed\nVersion: 0\nCflags: -I{}\nLibs: -L{} -lredlock\n",
+        library::root().join("include").display(),
+        library::directory().display()
+    );
+    let pc = workshop.write("here/pkgconfig/redlock.pc", &pc);
+    let here = pc.ancestors().nth(2).expect("a directory");
+    symlink(library::root().join("c-examples"), here.join("c-examples")).expect("a link");
+    symlink(room.directory(), here.join("servers")).expect("a link");
+    // That is where the link to c-examples/go leads.
+    let block = block.replace("../../servers", &here.join("servers").display().to_string());
+    let mut command = Command::new("sh");
+    command.args(["-euc", &block]).current_dir(here);
+    for language in [go(here), ruby(here), python(here)] {
+        let variables = language.get_envs().filter(|it| it.0 != "PYTHONPATH");
+        command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    }
+    command.env("PKG_CONFIG_PATH", pc.parent().expect("a directory"));
+    command.env("LD_LIBRARY_PATH", library::directory());
+    let run = workshop.succeed(&mut command);
+    assert_eq!(run.stdout.matches("in secret").count(), 5, "{}", run.stdout);
+}
+
+/// Whoever has redlock-py, too, copies ours under another name.
+#[test]
+fn the_python_file_goes_by_another_name() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");
+    assert!(readme.contains("`redlock_c.py`") && readme.contains("`import redlock_c`"));
+    let ours = library::root().join("c-examples/python/redlock.py");
+    let ours = workshop.write("redlock_c.py", &fs::read_to_string(ours).expect("it can be read"));
+    workshop.write("redlock.py", "class Redlock: pass\n");
+    let lines = shown("python", &cluster).replace("redlock.Manager", "redlock_c.Manager");
+    let before =
+        "import redlock\nimport redlock_c\nredlock.Redlock()\ndef send_invoice(): print('sent')\n";
+    let script = workshop.write("readme.py", &(before.to_owned() + &lines));
+    let mut command = python(&script);
+    let run = workshop.succeed(command.env("PYTHONPATH", ours.parent().expect("a directory")));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("sent\n", ""));
+    took_locks_and_gave_them_back(&cluster);
 }
 
 #[test]

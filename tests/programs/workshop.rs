@@ -62,13 +62,36 @@ impl Workshop {
         options: &[&str],
         sources: &[impl AsRef<Path>],
     ) -> PathBuf {
+        let (program, run) = self.try_to_build(compiler, options, sources);
+        assert!(run.status.success(), "{compiler:?}:\n{}", run.stderr);
+        assert_eq!(run.stderr, "", "{compiler:?}");
+        self.under_a_tool(program)
+    }
+
+    /// What is said of a program that cannot be built.
+    #[track_caller]
+    pub(crate) fn fails_to_build(
+        &self,
+        compiler: Compiler,
+        options: &[&str],
+        source: &Path,
+    ) -> String {
+        let (_, run) = self.try_to_build(compiler, options, &[source]);
+        assert!(!run.status.success(), "{compiler:?} builds it");
+        run.stderr
+    }
+
+    fn try_to_build(
+        &self,
+        compiler: Compiler,
+        options: &[&str],
+        sources: &[impl AsRef<Path>],
+    ) -> (PathBuf, Run) {
         let (program, library) = (self.fresh("program"), library::directory());
         let mut command = self.compile(compiler, options, sources);
         command.arg("-o").arg(&program).arg("-L").arg(library).args(["-lredlock", "-pthread"]);
         let run = self.run(command.arg(format!("-Wl,-rpath,{}", library.display())));
-        assert!(run.status.success(), "{compiler:?}:\n{}", run.stderr);
-        assert_eq!(run.stderr, "", "{compiler:?}");
-        self.under_a_tool(program)
+        (program, run)
     }
 
     /// REDLOCK_TEST_UNDER may name a tool to run programs under. Then a script does that.

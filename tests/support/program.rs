@@ -4,11 +4,11 @@
 //! is a socket: one word a line. It prints nothing: whatever appears on its standard output or
 //! error is either what a check found wrong, or something that the library should not have said.
 
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// as "valgrind -q --error-exitcode=9".
 pub(crate) struct Program {
     directory: Arc<Directory>,
+    is_setgid: bool,
 }
 
 impl Program {
@@ -49,7 +50,23 @@ impl Program {
             linking.iter().map(String::as_str).chain(["-Wl,--as-needed", "-lredlock"]),
             &program(&directory),
         );
-        Self { directory }
+        Self { directory, is_setgid: false }
+    }
+
+    /// Gives it the rights of another group, whoever starts it: so the system tells it not to believe its
+    /// environment. No tool runs such a program.
+    pub(crate) fn make_setgid(mut self) -> Self {
+        let path = program(&self.directory);
+        let group = another_group().unwrap_or_else(|| {
+            panic!(
+                "this test makes a program setgid: run it as root, or as a user of a second group"
+            )
+        });
+        chown(&path, None, Some(group)).expect("a file of ours can be given to a group of ours");
+        // After that, for a file that changes hands loses the bit.
+        fs::set_permissions(&path, Permissions::from_mode(0o2755)).expect("it is ours");
+        self.is_setgid = true;
+        self
     }
 
     /// Starts it with these arguments.
@@ -70,7 +87,10 @@ impl Program {
         let printed = File::options().read(true).append(true).create(true).open(printed);
         let printed = printed.expect("a file can be made");
         printed.set_len(0).expect("it can be emptied");
-        let mut under = words_of("REDLOCK_TEST_UNDER").into_iter();
+        let mut under = match self.is_setgid {
+            true => Vec::new().into_iter(),
+            false => words_of("REDLOCK_TEST_UNDER").into_iter(),
+        };
         let program = program(&self.directory);
         let mut command = match under.next() {
             Some(tool) => Command::new(tool),
@@ -222,6 +242,20 @@ pub(crate) fn compile<'a>(name: &str, options: impl IntoIterator<Item = &'a str>
 
 fn program(directory: &Directory) -> String {
     directory.join("program")
+}
+
+/// A group that this process may give files to, and is not in already.
+fn another_group() -> Option<u32> {
+    // SAFETY: these take nothing, touch no memory and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    if user == 0 {
+        return Some(group + 1);
+    }
+    let mut groups = [0; 1024];
+    // SAFETY: there is room for so many.
+    let count = unsafe { libc::getgroups(1024, groups.as_mut_ptr()) };
+    let count = usize::try_from(count).unwrap_or(0);
+    groups[..count].iter().copied().find(|&it| it != group)
 }
 
 fn path_option(option: &str, path: &Path) -> String {

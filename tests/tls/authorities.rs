@@ -42,7 +42,7 @@ fn a_file_that_is_of_no_use_is_refused_at_once_and_changes_nothing() {
     let (manager, authority) = (cluster.manager(), Authority::new());
     for (file, words) in files_of_no_use(&authority) {
         assert_eq!(manager.set_tls_ca(Some(&file)), REDLOCK_INVALID_ARGUMENT, "{file}");
-        is_named(&manager.message(), &file, words);
+        is_refused(&manager.message(), "ca_file", &file, words);
     }
     assert_eq!(manager.set_tls_ca(Some("")), REDLOCK_INVALID_ARGUMENT);
     assert!(manager.message().contains("empty"), "{}", manager.message());
@@ -58,7 +58,7 @@ fn a_file_that_may_not_be_read_is_refused() {
     fs::set_permissions(&file, Permissions::from_mode(0o0)).expect("it is ours");
     let mut program = Program::compile("tls_unreadable").start(&[file.as_str()]);
     let said = program.hears_a_word();
-    assert!(said.contains(&file) && said.contains("permission denied"), "{said}");
+    assert_eq!(said, "ca_file names no file that can be read: permission denied");
     program.ends_well();
 }
 
@@ -167,8 +167,9 @@ fn a_file_that_is_named_counts_alone() {
 }
 
 #[track_caller]
-pub(crate) fn is_named(message: &str, file: &str, words: &str) {
-    assert!(message.contains(file), "{file} is not in {message:?}");
+pub(crate) fn is_refused(message: &str, argument: &str, file: &str, words: &str) {
+    assert!(message.starts_with(&format!("{argument} names ")), "{argument} is not in {message:?}");
+    assert!(file.len() < 2 || !message.contains(file), "{file} is in {message:?}");
     let told = message.to_lowercase().contains(&words.to_lowercase());
     assert!(told, "{words:?} is not in {message:?}");
     assert!(!message.contains('\n'), "more than one line: {message:?}");

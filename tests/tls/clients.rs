@@ -6,7 +6,7 @@ use redlock::ffi::status::RedLockStatus::{
     REDLOCK_INVALID_ARGUMENT, REDLOCK_OK, REDLOCK_UNREACHABLE,
 };
 
-use crate::authorities::{files_of_no_use, is_named};
+use crate::authorities::{files_of_no_use, is_refused};
 use crate::rig::{Peer, are_refused, are_refused_by, manager_of};
 use crate::support::usage::{TTL, blames, everything_works};
 use crate::support::{Authority, Cluster, Identity, Lease, Manager, Server, wait_until_ok};
@@ -142,13 +142,14 @@ fn files_that_are_of_no_use_are_refused_at_once_and_change_nothing() {
     let cluster = curious(&authority, 3, &VERSIONS[1]);
     let (manager, good) = (cluster.manager(), authority.client());
     manager.shows(&good);
-    let refuses = |certificate: &str, key: &str, file: &str, words: &str| {
+    let refuses = |certificate: &str, key: &str, argument: &str, words: &str| {
         let status = manager.set_tls_certificate(Some(certificate), Some(key));
         assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "{certificate} {key}");
-        is_named(&manager.message(), file, words);
+        let file = if argument == "key_file" { key } else { certificate };
+        is_refused(&manager.message(), argument, file, words);
     };
     for (file, words) in files_of_no_use(&authority) {
-        refuses(&file, &good.key, &file, words);
+        refuses(&file, &good.key, "certificate_file", words);
     }
     for (file, words) in files_of_no_use(&authority) {
         // What is no certificate is no key either, but for the one that is.
@@ -156,14 +157,14 @@ fn files_that_are_of_no_use_are_refused_at_once_and_change_nothing() {
             continue;
         }
         let words = if words.contains("file") || words.contains("dir") { words } else { "key" };
-        refuses(&good.certificate, &file, &file, words);
+        refuses(&good.certificate, &file, "key_file", words);
     }
-    refuses(&good.certificate, &good.certificate, &good.certificate, "no private key");
+    refuses(&good.certificate, &good.certificate, "key_file", "no private key");
     let other = authority.client().key;
-    refuses(&good.certificate, &other, &other, "not that of the certificate");
+    refuses(&good.certificate, &other, "key_file", "not that of the certificate");
     for (name, key) in [("locked.pem", KEY_LOCKED), ("locked-old.pem", KEY_LOCKED_OLD)] {
         let file = authority.write(name, key);
-        refuses(&good.certificate, &file, &file, "encrypted");
+        refuses(&good.certificate, &file, "key_file", "encrypted");
     }
     one_alone_is_refused(&manager, &good);
     manager.connect_to_all();

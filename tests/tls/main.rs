@@ -24,6 +24,8 @@ mod manners;
 mod names;
 mod passwords;
 #[cfg(feature = "tls")]
+mod privileges;
+#[cfg(feature = "tls")]
 mod rig;
 #[cfg(feature = "tls")]
 mod strangers;

@@ -7,7 +7,6 @@ use rustls::sign::CertifiedKey;
 
 use super::words;
 use crate::error::Error;
-use crate::system::files;
 
 /// The certificate with those that lead up to it, and its key.
 pub(super) fn of_files(
@@ -19,18 +18,18 @@ pub(super) fn of_files(
     let key = key_of(key_file)?;
     CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
-            words::of_file("key_file", key_file, "the key is not that of the certificate")
+            words::of_file("key_file", "the key is not that of the certificate")
         }
         rustls::Error::InvalidCertificate(_) => {
-            words::of_file("certificate_file", certificate_file, &words::of(&error))
+            words::of_file("certificate_file", &words::of(&error))
         }
-        error => words::of_file("key_file", key_file, &words::of(&error)),
+        error => words::of_file("key_file", &words::of(&error)),
     })
 }
 
 fn chain_of(path: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let fault = |what: &str| words::of_file("certificate_file", path, what);
-    let bytes = files::read(path).map_err(|error| fault(&words::of_reading(&error)))?;
+    let fault = |what: &str| words::of_file("certificate_file", what);
+    let bytes = super::read("certificate_file", path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match chain {
         Err(_) => Err(fault("it is not PEM")),
@@ -40,8 +39,8 @@ fn chain_of(path: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
 }
 
 fn key_of(path: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
-    let fault = |what: &str| words::of_file("key_file", path, what);
-    let bytes = files::read(path).map_err(|error| fault(&words::of_reading(&error)))?;
+    let fault = |what: &str| words::of_file("key_file", what);
+    let bytes = super::read("key_file", path)?;
     let has = |words: &str| bytes.windows(words.len()).any(|it| it == words.as_bytes());
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
         if has("BEGIN ENCRYPTED PRIVATE KEY") || has("Proc-Type: 4,ENCRYPTED") {

@@ -17,6 +17,7 @@ pub(super) use self::session::Session;
 use super::endpoint::Place;
 use crate::error::Error;
 use crate::fork::ForkMutex;
+use crate::system::files;
 use crate::system::socket::Socket;
 
 /// Whether there is TLS.
@@ -154,6 +155,14 @@ impl Settings {
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
+}
+
+/// All that is in the file that an argument names.
+fn read(argument: &str, path: &[u8]) -> Result<Vec<u8>, Error> {
+    if path.is_empty() {
+        return Err(Error::invalid(format!("{argument} is empty")));
+    }
+    files::read(path).map_err(|error| words::of_reading(argument, &error))
 }
 
 /// The name that the server's certificate has to be for.

@@ -14,8 +14,8 @@ use crate::system::files;
 
 /// Those in a file of certificates.
 pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
-    let fault = |what: &str| words::of_file("ca_file", path, what);
-    let bytes = files::read(path).map_err(|error| fault(&words::of_reading(&error)))?;
+    let fault = |what: &str| words::of_file("ca_file", what);
+    let bytes = super::read("ca_file", path)?;
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|_| fault("it is not PEM"))?;

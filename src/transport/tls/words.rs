@@ -6,23 +6,17 @@ use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
 use crate::error::Error;
 
-/// Longer ones are few, and no longer fit into the words of a manager. Linux allows 4096 bytes.
-const PATH_MAX: usize = 1024;
-
-/// A file that is of no use. What is no path is not quoted: somebody may have passed the key itself.
-pub(super) fn of_file(argument: &str, path: &[u8], what: &str) -> Error {
-    let is_path = path.len() <= PATH_MAX && !path.iter().any(u8::is_ascii_control);
-    Error::invalid(match is_path {
-        true if path.is_empty() => format!("{argument} is empty"),
-        true => format!("{argument} {}: {what}", String::from_utf8_lossy(path)),
-        false => format!("{argument} is not the path of a file"),
-    })
+/// A file that is of no use. Its name is never told: somebody may have passed what belongs into it, and
+/// no look at a string tells a name from a key.
+pub(super) fn of_file(argument: &str, what: &str) -> Error {
+    Error::invalid(format!("{argument} names a file that is of no use: {what}"))
 }
 
-/// Without the number of the error.
-pub(super) fn of_reading(error: &io::Error) -> String {
+/// A file that cannot be read. Without its name, as above, and without the number of the error.
+pub(super) fn of_reading(argument: &str, error: &io::Error) -> Error {
     let words = error.to_string();
-    words.split(" (os error").next().unwrap_or_default().to_lowercase()
+    let words = words.split(" (os error").next().unwrap_or_default().to_lowercase();
+    Error::invalid(format!("{argument} names no file that can be read: {words}"))
 }
 
 /// What keeps us from talking to a server, or it from talking to us.

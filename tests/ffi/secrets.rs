@@ -1,0 +1,199 @@
+//! Somebody passes a secret in the wrong place, or in a wrong form. Whatever function takes the string,
+//! no message and no line of the log has any of it.
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, c_char};
+use std::ptr;
+
+use redlock::ffi::access::{
+    RedLock_SetCredentials, RedLock_SetCredentialsFromEnv, RedLock_SetPasswordCallback,
+    RedLock_SetTlsCa, RedLock_SetTlsCertificate, RedLock_SetTlsServerName,
+};
+use redlock::ffi::redlock::{
+    RedLock, RedLock_AddServerUrl, RedLock_ContinueLock, RedLock_IsLocked, RedLock_Lock,
+    RedLock_TryLock,
+};
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK};
+
+use crate::TTL;
+use crate::declarations::functions;
+use crate::support::usage::make_brief;
+use crate::support::{Lease, Manager, ports};
+
+/// Stands in every secret below.
+const MARK: &str = "Barley";
+
+/// What a secret, or what holds one, may look like.
+const SHAPES: [&str; 28] = [
+    "Barley",
+    "open-Barley_42",
+    "an open Barley",
+    "-----BEGIN PRIVATE KEY-----\nMIGHBarleyAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n",
+    // As it stands in a variable of the environment, in JSON, or in a shell's double quotes.
+    "-----BEGIN PRIVATE KEY-----\\nMIGHBarleyAgEAMBMGByqGSM49\\n-----END PRIVATE KEY-----\\n",
+    "MIGHBarleyAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2OF/2NxApJCzGCEDdfSp6VQ==",
+    "data:application/x-pem-file;base64,MIGHBarleyAgEAMBMGByqGSM49",
+    "Barley\ttab",
+    "Barley\r\n",
+    "Barley\u{e9}\u{1f512}",
+    "/Barley",
+    "./Barley/key.pem",
+    "file:///run/Barley",
+    "PASSWORD=Barley",
+    "$Barley",
+    "user:Barley",
+    "user:Barley@host",
+    "user:Barley@host:6379",
+    "Barley://host",
+    "Barley@host://",
+    "redis://user:Barley@host:99999",
+    "redis://user:Bar/ley:Barley@host",
+    "redis://user:Barley@host/Barley",
+    "redis://host/-1?pass=Barley",
+    "redis://host#Barley",
+    "unix://Barley",
+    "unix:///socket?pass=Barley&db=many",
+    "rediss://user:Barley@127.0.0.1:1",
+];
+
+type Pass = fn(*mut RedLock, &Lease, *const c_char) -> RedLockStatus;
+
+/// Each string that a function takes, by its name.
+fn places() -> Vec<(&'static str, &'static str, Pass)> {
+    const NOTHING: *const c_char = ptr::null();
+    // SAFETY (all): the manager, the lease and the string outlive the call, and NULL is allowed where it
+    // is passed.
+    vec![
+        // SAFETY: see above.
+        ("RedLock_AddServerUrl", "host_or_url", |rl, _, it| unsafe {
+            RedLock_AddServerUrl(rl, it, 0)
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetCredentials", "user", |rl, _, it| unsafe {
+            RedLock_SetCredentials(rl, it, c"another".as_ptr())
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetCredentials", "password", |rl, _, it| unsafe {
+            RedLock_SetCredentials(rl, NOTHING, it)
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetCredentialsFromEnv", "user_variable", |rl, _, it| unsafe {
+            RedLock_SetCredentialsFromEnv(rl, it, c"PATH".as_ptr())
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetCredentialsFromEnv", "password_variable", |rl, _, it| unsafe {
+            RedLock_SetCredentialsFromEnv(rl, NOTHING, it)
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetPasswordCallback", "user", |rl, _, it| unsafe {
+            RedLock_SetPasswordCallback(rl, it, None, ptr::null_mut())
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetTlsCa", "ca_file", |rl, _, it| unsafe { RedLock_SetTlsCa(rl, it) }),
+        // SAFETY: see above.
+        ("RedLock_SetTlsCertificate", "certificate_file", |rl, _, it| unsafe {
+            RedLock_SetTlsCertificate(rl, it, c"Cargo.toml".as_ptr())
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetTlsCertificate", "key_file", |rl, _, it| unsafe {
+            RedLock_SetTlsCertificate(rl, it, it)
+        }),
+        // SAFETY: see above.
+        ("RedLock_SetTlsServerName", "name", |rl, _, it| unsafe {
+            RedLock_SetTlsServerName(rl, it)
+        }),
+        // SAFETY: see above.
+        ("RedLock_Lock", "resource", |rl, lease, it| unsafe {
+            RedLock_Lock(rl, it, TTL, lease.raw())
+        }),
+        // SAFETY: see above.
+        ("RedLock_TryLock", "resource", |rl, lease, it| unsafe {
+            RedLock_TryLock(rl, it, TTL, 0, lease.raw())
+        }),
+        // SAFETY: see above.
+        ("RedLock_ContinueLock", "resource", |rl, lease, it| unsafe {
+            RedLock_ContinueLock(rl, it, TTL, lease.raw())
+        }),
+        // SAFETY: see above.
+        ("RedLock_IsLocked", "resource", |rl, _, it| unsafe {
+            let mut locked = false;
+            RedLock_IsLocked(rl, it, &raw mut locked)
+        }),
+    ]
+}
+
+#[test]
+fn every_string_that_a_function_takes_has_its_place_here() {
+    let declared = functions();
+    let declared =
+        declared.iter().flat_map(|it| it.strings.iter().map(|name| (&*it.name, &**name)));
+    let known = places();
+    let known = known.iter().map(|&(function, parameter, _)| (function, parameter));
+    // The words of a status are asked for by its number, all other strings go out.
+    assert_eq!(declared.collect::<BTreeSet<_>>(), known.collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn nothing_of_a_secret_is_told_whichever_place_it_is_passed_in() {
+    for (function, parameter, pass) in places() {
+        for shape in SHAPES {
+            // A secret that is too long for a path, and one that is no text.
+            let long = shape.repeat(200);
+            for text in [shape.as_bytes(), long.as_bytes(), &[shape.as_bytes(), b"\xff"].concat()] {
+                let (status, words) = all_that_is_told(pass, text);
+                assert_has_no_secret(&words, (function, parameter, shape, status));
+            }
+        }
+    }
+}
+
+/// A server's name is told wherever that server is spoken of. One that comes too late, or is one too
+/// many, is none yet.
+#[test]
+fn a_server_that_is_not_taken_is_not_named() {
+    for host in
+        ["Barley", "Barley.example", "redis://Barley", "unix:///Barley", "rediss://u@Barley"]
+    {
+        let port = if host.contains("://") { 0 } else { 6379 };
+        let closed = Manager::at(&[format!("127.0.0.1:{}", ports::free())]);
+        closed.connect(0);
+        let full = Manager::new();
+        for port in 1..=64 {
+            assert_eq!(full.add("127.0.0.1", port), REDLOCK_OK);
+        }
+        let twice = Manager::new();
+        assert!(twice.add(host, port) == REDLOCK_OK || cfg!(not(feature = "tls")), "{host}");
+        for manager in [closed, full, twice] {
+            let status = manager.add(host, port);
+            assert_ne!(status, REDLOCK_OK, "{host}");
+            assert_has_no_secret(&[manager.message()], ("RedLock_AddServerUrl", "", host, status));
+        }
+    }
+}
+
+/// The words of the call, and of those that come after it.
+fn all_that_is_told(pass: Pass, text: &[u8]) -> (RedLockStatus, Vec<String>) {
+    let text = CString::new(text).expect("no NUL in it");
+    let manager = Manager::at(&[format!("127.0.0.1:{}", ports::free())]);
+    make_brief(&manager);
+    let (log, lease) = (manager.log(), Lease::new());
+    let status = pass(manager.raw(), &lease, text.as_ptr());
+    let mut words = vec![manager.message(), lease.message()];
+    if status == REDLOCK_OK {
+        // It was taken: nobody is there to hear of it, but there are words about that.
+        assert_ne!(manager.try_lock("other", TTL, 0, &lease), REDLOCK_OK);
+        words.push(lease.message());
+        assert_ne!(manager.connect(50), REDLOCK_OK);
+    }
+    words.extend([manager.message(), log.text()]);
+    (status, words)
+}
+
+#[track_caller]
+fn assert_has_no_secret(words: &[String], case: (&str, &str, &str, RedLockStatus)) {
+    for text in words {
+        let is_told = text.to_lowercase().contains(&MARK.to_lowercase());
+        assert!(!is_told, "{case:?}: {text}");
+    }
+    assert_ne!(words[0..words.len().min(2)].concat().is_empty(), case.3 != REDLOCK_OK, "{case:?}");
+}
