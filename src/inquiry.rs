@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Status};
 use crate::moment::Moment;
-use crate::quorum::backoff::Refusal;
+use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::census::{Census, Finding};
 use crate::quorum::round::{Goal, Outcome, Round};
@@ -138,27 +138,22 @@ impl Inquiry {
 
     /// What is known after the servers refused.
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
-        let round_trip = self.asked_at.map_or(0, |it| (now - it).max(0));
-        let round_trip = Duration::from_nanos(round_trip.unsigned_abs());
-        let (left_ms, asked_at) = (self.left_ms(), self.asked_at.unwrap_or(now));
-        let expiry = left_ms.map(|it| asked_at.plus_ms(it));
-        let earliest = left_ms.map(|it| asked_at.plus_ms(it - drift.share_ms(it)));
-        Refusal { round_trip, expiry, earliest }
-    }
-
-    /// For how long the keys are there of which so many have to expire that a quorum is free. Servers
-    /// that said nothing of a key count as free.
-    fn left_ms(&self) -> Option<i64> {
-        let left_ms = |it: &(usize, Answer)| match it.1 {
-            Answer::Foreign { left_ms: Some(left_ms @ 0..) } => Some(left_ms),
-            Answer::Foreign { left_ms: Some(_) } => Some(i64::MAX),
-            _ => None,
+        let asked_at = self.asked_at.unwrap_or(now);
+        let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
+        let claim = |&(server, ref answer): &(usize, Answer)| {
+            let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
+            if left_ms < 0 {
+                return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
+            }
+            let earliest = asked_at.plus_ms(left_ms - drift.share_ms(left_ms));
+            Some(Claim { server, expiry: asked_at.plus_ms(left_ms), earliest })
         };
-        let mut left_ms: Vec<i64> = self.reasons.iter().filter_map(left_ms).collect();
-        left_ms.sort_unstable();
-        let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
-        let to_expire = (left_ms.len() + quorum).checked_sub(servers)?;
-        left_ms.get(to_expire.checked_sub(1)?).copied()
+        let claims: Vec<Claim> = self.reasons.iter().filter_map(claim).collect();
+        // So many more refuse than may. Who has not answered may be free; who cannot be used is not.
+        let (ballot, refusing) = (self.ballot(), self.reasons.len());
+        let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
+        let is_complete = claims.len() == refusing;
+        Refusal { round_trip, claims, to_expire, is_complete }
     }
 
     /// Whether a census found a lock.

@@ -6,6 +6,7 @@ mod support;
 
 mod continue_lock;
 mod extend;
+mod liars;
 mod line;
 mod quorums;
 mod threads;
