@@ -145,7 +145,9 @@ mod tests {
             assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
         }
         assert!(continued.find(b"0", NOW).is_some());
-        // One resource, again and again.
+        // One lock, again and again, and then one resource.
+        (0..1_000).for_each(|_| continued.remember(&long, NOW));
+        assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
         for _ in 0..1_000 {
             continued.forget(&remember(1, NOW));
             assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());

@@ -19,6 +19,7 @@ mod link;
 pub mod login;
 mod queue;
 pub mod reactor;
+mod remarks;
 mod reply;
 mod server;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

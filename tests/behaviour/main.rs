@@ -8,6 +8,8 @@ mod continue_lock;
 mod extend;
 mod liars;
 mod line;
+mod log;
+
 mod quorums;
 mod threads;
 mod tries;
