@@ -14,6 +14,7 @@ use crate::quorum::validity::Drift;
 use crate::token::Token;
 use crate::transport::command::{Answer, Mended};
 use crate::transport::endpoint::Endpoint;
+use crate::transport::standing::Standing;
 use crate::transport::{Servers, Tally};
 
 /// One question to all servers, and what came of it.
@@ -25,6 +26,8 @@ pub struct Inquiry {
     mended: Mended,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
+    /// What is known of those that were not heard before it failed, or may have changed since.
+    unheard: Vec<(usize, Standing)>,
 }
 
 enum Count {
@@ -89,7 +92,8 @@ impl Inquiry {
     }
 
     fn new(count: Count) -> Self {
-        Self { count, asked_at: None, mended: Mended::default(), reasons: Vec::new() }
+        let (reasons, unheard) = Default::default();
+        Self { count, asked_at: None, mended: Mended::default(), reasons, unheard }
     }
 
     fn is_decided(&self) -> bool {
@@ -182,17 +186,46 @@ impl Inquiry {
     /// The failure that it is, in words: the votes counted and the servers named.
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
-        let (yes, servers, quorum) = (ballot.yes(), ballot.servers(), ballot.quorum());
+        let (servers, quorum) = (ballot.servers(), ballot.quorum());
+        let yes = if self.is_meeting() { self.connected() } else { ballot.yes() as usize };
         let mut words = format!("{yes} of {servers} servers {}, {quorum} needed", self.deed());
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
         }
-        let answers = self.reasons.iter();
-        let answers = answers.map(|(server, answer)| (*server, self.describe(*server, answer)));
-        let silent = (0..endpoints.len()).filter(|&it| ballot.is_pending(it));
-        let silent = silent.map(|it| (it, "had not answered yet".to_owned()));
-        words.push_str(&join(": ", answers.chain(silent).collect(), endpoints));
+        let said = (0..endpoints.len()).filter_map(|it| Some((it, self.said_of(it)?)));
+        words.push_str(&join(": ", said.collect(), endpoints));
         Error::new(status, words)
+    }
+
+    /// What is to be said of a server that did not vote yes, or has no connection any more.
+    fn said_of(&self, server: usize) -> Option<String> {
+        if let Some((_, standing)) = self.unheard.iter().find(|it| it.0 == server) {
+            let is_fine = self.is_meeting() && standing.is_connected;
+            return (!is_fine).then(|| standing.words.clone());
+        }
+        let answer = self.reasons.iter().find(|it| it.0 == server);
+        answer.map(|it| self.describe(server, &it.1)).or_else(|| {
+            let is_pending = self.ballot().is_pending(server);
+            is_pending.then(|| "had not answered yet".to_owned())
+        })
+    }
+
+    /// Whether so many voted yes that they are a quorum.
+    pub(crate) fn has_quorum(&self) -> bool {
+        self.ballot().yes() >= self.ballot().quorum()
+    }
+
+    /// Whether it asks for connections alone.
+    fn is_meeting(&self) -> bool {
+        matches!(&self.count, Count::Round(round) if round.goal() == Goal::Meet)
+    }
+
+    /// How many servers are connected, as far as that was known at the end.
+    fn connected(&self) -> usize {
+        let is_unheard = |server| self.unheard.iter().any(|it| it.0 == server);
+        let servers = 0..self.ballot().servers() as usize;
+        let still = servers.filter(|&it| self.ballot().has_agreed(it) && !is_unheard(it)).count();
+        still + self.unheard.iter().filter(|it| it.1.is_connected).count()
     }
 
     /// Who could not take part, although the quorum came about; nothing if all could.
@@ -216,7 +249,8 @@ impl Inquiry {
                 Goal::Meet => "are connected".to_owned(),
             },
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
-            Count::Census(_) | Count::Roll(_) => "answered".to_owned(),
+            Count::Census(_) => "answered".to_owned(),
+            Count::Roll(_) => "are connected".to_owned(),
         }
     }
 
@@ -254,6 +288,21 @@ impl Inquiry {
     }
 }
 
+impl Inquiry {
+    /// It was decided before this answer. If it has failed, the words say what came of the server.
+    fn note_late(&mut self, server: usize, answer: &Answer) {
+        if self.outcome() == Outcome::Reached || !self.ballot().is_pending(server) {
+            return;
+        }
+        let words = match answer {
+            Answer::Done => "agreed after that".to_owned(),
+            _ => self.describe(server, answer),
+        };
+        let is_connected = !matches!(answer, Answer::Failed(_));
+        self.unheard.push((server, Standing { is_connected, words }));
+    }
+}
+
 /// The servers in their order, each with what is to be said of it.
 fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
     said.sort_by_key(|it| it.0);
@@ -268,6 +317,7 @@ fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> 
 impl Tally for Inquiry {
     fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         if self.is_decided() {
+            self.note_late(server, &answer);
             return true;
         }
         let plain = match &answer {
@@ -304,6 +354,20 @@ impl Tally for Inquiry {
             self.reasons.push((server, answer));
         }
         is_decided
+    }
+
+    fn wants_standing(&self, server: usize) -> bool {
+        let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
+        let is_heard = self.unheard.iter().any(|it| it.0 == server);
+        let ballot = self.ballot();
+        let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
+        has_failed
+            && !is_heard
+            && if self.is_meeting() { may_have_changed } else { ballot.is_pending(server) }
+    }
+
+    fn note_standing(&mut self, server: usize, standing: Standing) {
+        self.unheard.push((server, standing));
     }
 }
 

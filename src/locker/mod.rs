@@ -81,7 +81,11 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         self.meet(self.endpoints.len(), until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
         let grace_ms = self.transport.now().ms_since(began).max(STRAGGLERS_MS);
         let roll = self.await_stragglers(grace_ms, until, QUESTION_TTL_MS);
-        Ok(roll.absent(&self.endpoints))
+        match roll.has_quorum() {
+            true => Ok(roll.absent(&self.endpoints)),
+            // Some were lost at once.
+            false => Err(roll.error(Status::Unreachable, &self.endpoints)),
+        }
     }
 
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {

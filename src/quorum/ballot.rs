@@ -80,6 +80,11 @@ impl Ballot {
         self.unusable.count_ones()
     }
 
+    /// Whether a server has voted yes.
+    pub fn has_agreed(&self, server: usize) -> bool {
+        self.yes & (1 << server) != 0
+    }
+
     /// Whether a server has not answered yet.
     pub fn is_pending(&self, server: usize) -> bool {
         (self.yes | self.no | self.unusable) & (1 << server) == 0

@@ -16,6 +16,7 @@ use super::login::Question;
 use super::queue::{Queue, Settled};
 use super::remarks::{Event, Remarks};
 use super::reply::Nonsense;
+use super::standing::Standing;
 use super::{Ticket, Timeouts};
 use crate::log::{Level, Line};
 use crate::moment::Moment;
@@ -109,6 +110,11 @@ impl Server {
 
     /// Connects now if there is no connection, because a caller needs the server.
     pub(super) fn hurry(&mut self, now: Moment, news: &mut News) {
+        if self.link.is_up() {
+            // A connection that was closed is none, however lately it was used.
+            self.looked_at = now;
+            self.receive(now, news);
+        }
         self.link.hurry(now);
         // Whoever waits for the sockets does not wait for this one yet.
         news.changed = true;
@@ -190,7 +196,21 @@ impl Server {
         } else if self.link.is_up() {
             Failure::NoAnswer { ms }
         } else {
-            Failure::NotConnected(format!("no connection within {ms} ms"))
+            Failure::NotConnected(self.link.not_within(ms))
+        }
+    }
+
+    /// How things stand with it, for a call that ends. It was asked then, if it was.
+    pub(super) fn standing(
+        &mut self,
+        asked_at: Option<Moment>,
+        now: Moment,
+        news: &mut News,
+    ) -> Standing {
+        self.receive(now, news);
+        match self.link.is_up() {
+            true => Standing::up(asked_at, now),
+            false => Standing::down(&self.not_connected()),
         }
     }
 

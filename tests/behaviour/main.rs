@@ -16,6 +16,7 @@ mod tries;
 mod unlock;
 mod validity;
 mod wire;
+mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
