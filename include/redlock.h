@@ -197,14 +197,14 @@ void RedLock_Free(RedLock *rl);
  * down. No I/O: that a server cannot be reached shows at the first lock.
  *
  * @param rl          the manager.
- * @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or a whole URL with
- *                    port 0: redis://[user][:password@]host[:port][/database],
+ * @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or, with port 0,
+ *                    host:port ([address]:port for IPv6), or a whole URL: redis://[user][:password@]host[:port][/database],
  *                    unix:///path or redis+unix:///path, each with ?db=, &user= and &pass= as
  *                    needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
  *                    its like are the same. IPv6 addresses in a URL stand in brackets, and users and
  *                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
  *                    looked up by the system's resolver, which may block; an address never does.
- * @param port        1 to 65535, or 0 with a URL.
+ * @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
  * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
  *         added before, 64 servers are there already, or the first lock call was made: from then
  *         on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.

@@ -1,7 +1,7 @@
 //! What ContinueLock remembers: the lock of each resource that was continued, so that a fresh lease
 //! renews what an earlier one took.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hold::Hold;
@@ -9,36 +9,170 @@ use crate::moment::Moment;
 
 #[derive(Default)]
 pub(crate) struct Continued {
-    holds: Mutex<HashMap<Arc<[u8]>, Arc<Hold>>>,
+    kept: Mutex<Kept>,
 }
+
+#[derive(Default)]
+struct Kept {
+    holds: HashMap<Arc<[u8]>, Arc<Hold>>,
+    /// They, each once, and some that were forgotten, in the order in which they are looked at.
+    turns: VecDeque<Arc<Hold>>,
+    /// How many were looked at in all.
+    #[cfg(test)]
+    looked_at: usize,
+}
+
+/// How many are looked at for each that is remembered, to forget those that have ended: more than one, or
+/// they would become ever more; and no more than a few, for thousands may be held.
+const LOOKED_AT: usize = 2;
+
+/// Less memory is not worth giving back.
+const ROOM_MIN: usize = 64;
 
 impl Continued {
     /// The lock of a resource that is held still.
     pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<Hold>> {
-        self.holds().get(resource).filter(|it| it.is_held(now)).cloned()
+        self.kept().holds.get(resource).filter(|it| it.is_held(now)).cloned()
     }
 
-    /// Remembers a lock, and forgets those that have ended.
+    /// Remembers a lock, and forgets some of those that have ended.
     pub(crate) fn remember(&self, hold: &Arc<Hold>, now: Moment) {
-        let mut holds = self.holds();
-        holds.retain(|_, it| it.is_held(now));
-        holds.insert(Arc::clone(hold.resource()), Arc::clone(hold));
+        let mut kept = self.kept();
+        let before = kept.holds.insert(Arc::clone(hold.resource()), Arc::clone(hold));
+        if before.is_none_or(|it| !Arc::ptr_eq(&it, hold)) {
+            kept.turns.push_back(Arc::clone(hold));
+        }
+        kept.forget_ended(now);
     }
 
     /// Forgets this lock, but not a later one of the same resource.
     pub(crate) fn forget(&self, hold: &Hold) {
-        let mut holds = self.holds();
-        if holds.get(hold.resource()).is_some_and(|it| it.token() == hold.token()) {
-            holds.remove(hold.resource());
+        let mut kept = self.kept();
+        if kept.holds.get(hold.resource()).is_some_and(|it| it.token() == hold.token()) {
+            kept.holds.remove(hold.resource());
         }
     }
 
     /// Whether no thread is using it at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.holds.try_lock().is_ok()
+        self.kept.try_lock().is_ok()
     }
 
-    fn holds(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Arc<Hold>>> {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn forget_ended(&mut self, now: Moment) {
+        for _ in 0..LOOKED_AT {
+            let Some(hold) = self.turns.pop_front() else { return };
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
+            }
+            if !self.holds.get(hold.resource()).is_some_and(|it| Arc::ptr_eq(it, &hold)) {
+                continue;
+            }
+            if hold.is_held(now) {
+                self.turns.push_back(hold);
+            } else {
+                self.holds.remove(hold.resource());
+            }
+        }
+        // Of room for many more than there are, half is given back: that costs each of them little.
+        if self.turns.capacity() > ROOM_MIN.max(4 * self.turns.len()) {
+            self.turns.shrink_to(self.turns.capacity() / 2);
+        }
+        if self.holds.capacity() > ROOM_MIN.max(4 * self.holds.len()) {
+            self.holds.shrink_to(self.holds.capacity() / 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::Phase;
+    use crate::token::Token;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+
+    fn hold(number: usize, ttl_ms: i64) -> Arc<Hold> {
+        let (resource, token) = (number.to_string().into_bytes(), Token::from_random([7; 20]));
+        Arc::new(Hold::of_one_server(&resource, token, (NOW, ttl_ms)))
+    }
+
+    impl Continued {
+        fn sizes(&self) -> [usize; 2] {
+            let kept = self.kept();
+            [kept.holds.len(), kept.turns.len()]
+        }
+    }
+
+    #[test]
+    fn to_remember_costs_no_more_when_many_are_held() {
+        const HELD: usize = 40_000;
+        let continued = Continued::default();
+        let holds: Vec<_> = (0..HELD).map(|it| hold(it, 10_000)).collect();
+        for _ in 0..2 {
+            holds.iter().for_each(|it| continued.remember(it, NOW));
+        }
+        assert!(holds.iter().all(|it| continued.find(it.resource(), NOW).is_some()));
+        let looked_at = continued.kept().looked_at;
+        assert!(looked_at <= LOOKED_AT * 2 * HELD, "{looked_at}");
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let continued = Continued::default();
+        let long = hold(0, 1_000_000);
+        continued.remember(&long, NOW);
+        let remember = |nth: usize, now: Moment| {
+            let hold = hold(nth, 10_000);
+            continued.remember(&hold, now);
+            hold
+        };
+        // Each ends when the next comes: by itself, or because it is released.
+        for nth in 1..2_000 {
+            let hold = remember(nth, NOW);
+            hold.pass_to(Phase::Over);
+            if nth % 2 == 0 {
+                continued.forget(&hold);
+            }
+            assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
+        }
+        assert!(continued.find(b"0", NOW).is_some());
+        // One lock, again and again, and then one resource.
+        (0..1_000).for_each(|_| continued.remember(&long, NOW));
+        assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
+        for _ in 0..1_000 {
+            continued.forget(&remember(1, NOW));
+            assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
+        }
+        (0..1_000).for_each(|_| drop(remember(1, NOW)));
+        assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
+        // Of many that were held at one time no room is left either, when they have ended.
+        (2_000..12_000).for_each(|it| drop(remember(it, NOW)));
+        assert!(continued.sizes().iter().all(|it| *it > 10_000), "{:?}", continued.sizes());
+        (0..20_000).for_each(|it| drop(remember(20_000 + it, NOW.plus_ms(10_000))));
+        let kept = continued.kept();
+        let room = [kept.holds.capacity(), kept.turns.capacity()];
+        assert!(room.iter().all(|it| *it <= 2 * ROOM_MIN), "{room:?}");
+    }
+
+    #[test]
+    fn a_later_lock_of_the_resource_is_not_forgotten_with_an_earlier_one() {
+        let continued = Continued::default();
+        let (early, late) = (hold(0, 10_000), {
+            let token = Token::from_random([8; 20]);
+            Arc::new(Hold::of_one_server(b"0", token, (NOW, 10_000)))
+        });
+        continued.remember(&early, NOW);
+        continued.remember(&late, NOW);
+        continued.forget(&early);
+        assert!(continued.find(b"0", NOW).is_some());
+        continued.forget(&late);
+        assert!(continued.find(b"0", NOW).is_none());
     }
 }

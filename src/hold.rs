@@ -79,15 +79,21 @@ impl Hold {
         }
     }
 
-    /// One that is asked for on one server.
+    /// One that was taken on one server.
     #[cfg(test)]
-    pub(crate) fn of_one_server(resource: Arc<[u8]>, at: Moment, ttl_ms: i64) -> Self {
+    pub(crate) fn of_one_server(
+        resource: &[u8],
+        token: Token,
+        (at, ttl_ms): (Moment, i64),
+    ) -> Self {
         use crate::transport::endpoint::Endpoint;
 
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
         let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
-        let token = Token::from_random([0; 20]);
-        Self::new(resource, token, asked, Roster::new(vec![endpoint]))
+        let roster = Roster::new(vec![endpoint]);
+        let hold = Self::new(Arc::from(resource), token, asked, roster);
+        hold.take(Servers::first(1), Servers::first(1));
+        hold
     }
 
     /// It is taken: these servers had granted it when that was decided, and to these it was sent.
@@ -321,12 +327,13 @@ mod tests {
     }
 
     fn hold() -> Hold {
-        Hold::of_one_server(Arc::from(&b"r"[..]), at_ms(0), TTL)
+        Hold::of_one_server(b"r", Token::from_random([0; 20]), (at_ms(0), TTL))
     }
 
     fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
         let hold = hold();
-        hold.take(Servers::default(), Servers::first(1));
+        // It was sent there, and nothing was heard.
+        *hold.standings() = Standings::new(1);
         hold.hear(0, verb, &answer, at_ms(ms));
         hold.standings().is_sound(0)
     }
@@ -361,7 +368,6 @@ mod tests {
     #[test]
     fn an_answer_that_is_none_changes_nothing() {
         let hold = hold();
-        hold.take(Servers::first(1), Servers::first(1));
         let failed = Answer::Failed(crate::transport::failure::Failure::Nonsense);
         for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
             hold.hear(0, verb, &failed, at_ms(1));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::error::{Error, Status};
 use crate::hold::{Hold, View};
 use crate::moment::Moment;
-use crate::quorum::backoff::Refusal;
+use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::census::{Census, Finding};
 use crate::quorum::round::{Goal, Outcome, Round};
@@ -16,6 +16,7 @@ use crate::quorum::validity::Drift;
 use crate::token::Token;
 use crate::transport::command::Answer;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::standing::Standing;
 use crate::transport::{Servers, Tally};
 
 /// One question to all servers, and what came of it.
@@ -27,6 +28,8 @@ pub struct Inquiry {
     view: Option<View>,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
+    /// What is known of those that were not heard before it failed, or may have changed since.
+    unheard: Vec<(usize, Standing)>,
 }
 
 enum Count {
@@ -89,7 +92,8 @@ impl Inquiry {
     }
 
     fn new(count: Count) -> Self {
-        Self { count, attempt: None, view: None, reasons: Vec::new() }
+        let (reasons, unheard) = Default::default();
+        Self { count, attempt: None, view: None, reasons, unheard }
     }
 
     fn is_decided(&self) -> bool {
@@ -133,27 +137,21 @@ impl Inquiry {
     /// What is known after the servers refused.
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
         let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
-        let round_trip = (now - asked_at).max(0);
-        let round_trip = Duration::from_nanos(round_trip.unsigned_abs());
-        let left_ms = self.left_ms();
-        let expiry = left_ms.map(|it| asked_at.plus_ms(it));
-        let earliest = left_ms.map(|it| asked_at.plus_ms(it - drift.share_ms(it)));
-        Refusal { round_trip, expiry, earliest }
-    }
-
-    /// For how long the keys are there of which so many have to expire that a quorum is free. Servers
-    /// that said nothing of a key count as free.
-    fn left_ms(&self) -> Option<i64> {
-        let left_ms = |it: &(usize, Answer)| match it.1 {
-            Answer::Foreign { left_ms: Some(left_ms @ 0..) } => Some(left_ms),
-            Answer::Foreign { left_ms: Some(_) } => Some(i64::MAX),
-            _ => None,
+        let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
+        let claim = |&(server, ref answer): &(usize, Answer)| {
+            let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
+            if left_ms < 0 {
+                return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
+            }
+            let earliest = asked_at.plus_ms(left_ms - drift.share_ms(left_ms));
+            Some(Claim { server, expiry: asked_at.plus_ms(left_ms), earliest })
         };
-        let mut left_ms: Vec<i64> = self.reasons.iter().filter_map(left_ms).collect();
-        left_ms.sort_unstable();
-        let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
-        let to_expire = (left_ms.len() + quorum).checked_sub(servers)?;
-        left_ms.get(to_expire.checked_sub(1)?).copied()
+        let claims: Vec<Claim> = self.reasons.iter().filter_map(claim).collect();
+        // So many more refuse than may. Who has not answered may be free; who cannot be used is not.
+        let (ballot, refusing) = (self.ballot(), self.reasons.len());
+        let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
+        let is_complete = claims.len() == refusing;
+        Refusal { round_trip, claims, to_expire, is_complete }
     }
 
     /// Whether a census found a lock.
@@ -173,7 +171,7 @@ impl Inquiry {
     /// Those that voted yes.
     pub(crate) fn voters(&self) -> Servers {
         let ballot = self.ballot();
-        let servers = (0..ballot.servers() as usize).filter(|&server| ballot.is_yes(server));
+        let servers = (0..ballot.servers() as usize).filter(|&server| ballot.has_agreed(server));
         servers.fold(Servers::default(), Servers::with)
     }
 
@@ -185,17 +183,46 @@ impl Inquiry {
     /// The failure that it is, in words: the votes counted and the servers named.
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
-        let (yes, servers, quorum) = (ballot.yes(), ballot.servers(), ballot.quorum());
+        let (servers, quorum) = (ballot.servers(), ballot.quorum());
+        let yes = if self.is_meeting() { self.connected() } else { ballot.yes() as usize };
         let mut words = format!("{yes} of {servers} servers {}, {quorum} needed", self.deed());
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
         }
-        let answers = self.reasons.iter();
-        let answers = answers.map(|(server, answer)| (*server, self.describe(*server, answer)));
-        let silent = (0..endpoints.len()).filter(|&it| ballot.is_pending(it));
-        let silent = silent.map(|it| (it, "had not answered yet".to_owned()));
-        words.push_str(&join(": ", answers.chain(silent).collect(), endpoints));
+        let said = (0..endpoints.len()).filter_map(|it| Some((it, self.said_of(it)?)));
+        words.push_str(&join(": ", said.collect(), endpoints));
         Error::new(status, words)
+    }
+
+    /// What is to be said of a server that did not vote yes, or has no connection any more.
+    fn said_of(&self, server: usize) -> Option<String> {
+        if let Some((_, standing)) = self.unheard.iter().find(|it| it.0 == server) {
+            let is_fine = self.is_meeting() && standing.is_connected;
+            return (!is_fine).then(|| standing.words.clone());
+        }
+        let answer = self.reasons.iter().find(|it| it.0 == server);
+        answer.map(|it| self.describe(server, &it.1)).or_else(|| {
+            let is_pending = self.ballot().is_pending(server);
+            is_pending.then(|| "had not answered yet".to_owned())
+        })
+    }
+
+    /// Whether so many voted yes that they are a quorum.
+    pub(crate) fn has_quorum(&self) -> bool {
+        self.ballot().yes() >= self.ballot().quorum()
+    }
+
+    /// Whether it asks for connections alone.
+    fn is_meeting(&self) -> bool {
+        matches!(&self.count, Count::Round(round) if round.goal() == Goal::Meet)
+    }
+
+    /// How many servers are connected, as far as that was known at the end.
+    fn connected(&self) -> usize {
+        let is_unheard = |server| self.unheard.iter().any(|it| it.0 == server);
+        let servers = 0..self.ballot().servers() as usize;
+        let still = servers.filter(|&it| self.ballot().has_agreed(it) && !is_unheard(it)).count();
+        still + self.unheard.iter().filter(|it| it.1.is_connected).count()
     }
 
     /// Who could not take part, although the quorum came about; nothing if all could.
@@ -219,7 +246,8 @@ impl Inquiry {
                 Goal::Meet => "are connected".to_owned(),
             },
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
-            Count::Census(_) | Count::Roll(_) => "answered".to_owned(),
+            Count::Census(_) => "answered".to_owned(),
+            Count::Roll(_) => "are connected".to_owned(),
         }
     }
 
@@ -269,6 +297,21 @@ impl Inquiry {
     }
 }
 
+impl Inquiry {
+    /// It was decided before this answer. If it has failed, the words say what came of the server.
+    fn note_late(&mut self, server: usize, answer: &Answer) {
+        if self.outcome() == Outcome::Reached || !self.ballot().is_pending(server) {
+            return;
+        }
+        let words = match answer {
+            Answer::Done => "agreed after that".to_owned(),
+            _ => self.describe(server, answer),
+        };
+        let is_connected = !matches!(answer, Answer::Failed(_));
+        self.unheard.push((server, Standing { is_connected, words }));
+    }
+}
+
 /// The servers in their order, each with what is to be said of it.
 fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
     said.sort_by_key(|it| it.0);
@@ -283,6 +326,7 @@ fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> 
 impl Tally for Inquiry {
     fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         if self.is_decided() {
+            self.note_late(server, &answer);
             return true;
         }
         let is_vote = self.is_vote(server);
@@ -318,6 +362,20 @@ impl Tally for Inquiry {
             self.reasons.push((server, answer));
         }
         is_decided
+    }
+
+    fn wants_standing(&self, server: usize) -> bool {
+        let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
+        let is_heard = self.unheard.iter().any(|it| it.0 == server);
+        let ballot = self.ballot();
+        let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
+        has_failed
+            && !is_heard
+            && if self.is_meeting() { may_have_changed } else { ballot.is_pending(server) }
+    }
+
+    fn note_standing(&mut self, server: usize, standing: Standing) {
+        self.unheard.push((server, standing));
     }
 }
 

@@ -272,8 +272,7 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
             _ => longest,
         };
         let random = random(&self.locker.entropy).map_err(Miss::Fault)?;
-        let pause = self.backoff.next(refusal, longest, random);
-        Ok(now.plus(pause).min(refusal.earliest.unwrap_or(Moment::NEVER)))
+        Ok(self.backoff.next(&refusal, longest, random, now))
     }
 
     /// Waits until it is this caller's turn, or its time is up. Whoever releases the lock meanwhile

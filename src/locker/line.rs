@@ -437,7 +437,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::transport::Servers;
 
     const MANY: usize = 10_000;
 
@@ -449,8 +448,8 @@ mod tests {
     fn take(lines: &Lines<u32>, resource: &Arc<[u8]>, ms: i64) -> Arc<Hold> {
         let number = lines.join(resource, at_ms(ms));
         assert!(matches!(lines.begin(resource, number, (true, true), at_ms(ms)), Leave::Granted));
-        let hold = Arc::new(Hold::of_one_server(Arc::clone(resource), at_ms(ms), 100));
-        hold.take(Servers::first(1), Servers::first(1));
+        let token = Token::from_random([0; 20]);
+        let hold = Arc::new(Hold::of_one_server(resource, token, (at_ms(ms), 100)));
         assert_eq!(lines.granted(resource, number, &hold), None);
         hold
     }

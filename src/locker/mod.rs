@@ -77,7 +77,11 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         self.meet(self.roster.len(), until, QUESTION_TTL_MS).map_err(|it| self.error(it))?;
         let grace_ms = self.transport.now().ms_since(began).max(STRAGGLERS_MS);
         let roll = self.await_stragglers(grace_ms, until, QUESTION_TTL_MS);
-        Ok(roll.absent(&self.roster))
+        match roll.has_quorum() {
+            true => Ok(roll.absent(&self.roster)),
+            // Some were lost at once.
+            false => Err(roll.error(Status::Unreachable, &self.roster)),
+        }
     }
 
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {

@@ -17,22 +17,58 @@ pub fn pause(delay_ms: i64, random: u64) -> Duration {
 /// being a few round trips at first and doubled by each refusal. Polls are so the more frequent the
 /// younger the wait: what is held for long is asked for seldom, and what changes hands often is
 /// had soon.
+///
+/// A pause ends early when so many keys can have expired that a quorum is free. One server does not
+/// bring that about: the word of one that puts its key's end off as time passes counts for nothing,
+/// and so does that of one for which a few pauses have ended early, until one has not.
 #[derive(Debug, Default)]
 pub struct Backoff {
     bound: Duration,
-    /// Until when the key was to live when it was last seen.
-    expiry: Option<Moment>,
+    /// What each server said last.
+    told: Vec<Told>,
+}
+
+/// A server's word about its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    pub server: usize,
+    /// When it expires by clocks like ours.
+    pub expiry: Moment,
+    /// When it can have expired at the earliest, by clocks that are as fast as they may be.
+    pub earliest: Moment,
 }
 
 /// What is known after a refusal.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Refusal {
     /// How long the servers took to say it.
     pub round_trip: Duration,
-    /// When a quorum of keys expires, if that is known, by clocks like ours.
-    pub expiry: Option<Moment>,
-    /// When it can have expired at the earliest, by clocks that are as fast as they may be.
-    pub earliest: Option<Moment>,
+    /// What they said of their keys.
+    pub claims: Vec<Claim>,
+    /// How many of these keys have to expire before a quorum can be free.
+    pub to_expire: usize,
+    /// Whether those that refuse have all said how long their keys live.
+    pub is_complete: bool,
+}
+
+#[derive(Debug)]
+struct Told {
+    server: usize,
+    expiry: Moment,
+    at: Moment,
+    /// How many pauses have ended early for it since the last that did not for anybody.
+    early: u32,
+}
+
+/// What to think of a server's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// It is the first.
+    New,
+    /// The key ends when it was to end.
+    Stands,
+    /// It ends later than was said before: there is another holder, or the server knows no end.
+    MovesOn,
 }
 
 impl Backoff {
@@ -45,21 +81,68 @@ impl Backoff {
     const LIVELY_MAX: Duration = Duration::from_millis(16);
 
     /// Keys of one holder expire at one time. The times told may differ by as much as a request is
-    /// on its way; a new holder's are later by more.
+    /// on its way, and by how much faster clocks run: a part of the time between. A new holder's are
+    /// later by more.
     const SAME_HOLDER_MS: i64 = 3;
+    const SAME_HOLDER_PART: i64 = 8;
 
-    /// How long to pause now, and at most `longest`. `random` is uniform over all of u64.
-    pub fn next(&mut self, refusal: Refusal, longest: Duration, random: u64) -> Duration {
+    /// How many pauses may end early for one server: its key may live a little longer than it seems.
+    const EARLY_MAX: u32 = 5;
+
+    /// Until when to pause, at most for `longest`. `random` is uniform over all of u64.
+    pub fn next(
+        &mut self,
+        refusal: &Refusal,
+        longest: Duration,
+        random: u64,
+        now: Moment,
+    ) -> Moment {
+        let words: Vec<Word> = refusal.claims.iter().map(|it| self.hear(it, now)).collect();
+        let is_lively =
+            refusal.is_complete && words.contains(&Word::MovesOn) && !words.contains(&Word::Stands);
+        let most = if is_lively { longest.min(Self::LIVELY_MAX) } else { longest };
         let first = refusal.round_trip * Self::FIRST_ROUND_TRIPS;
-        let mut most = longest;
-        if let (Some(before), Some(now)) = (self.expiry, refusal.expiry)
-            && now > before.plus_ms(Self::SAME_HOLDER_MS)
-        {
-            most = most.min(Self::LIVELY_MAX);
-        }
-        self.expiry = refusal.expiry;
         self.bound = (2 * self.bound).max(first).max(Self::FIRST_MIN).min(most);
-        jitter(self.bound, random)
+        let pause_until = now.plus(jitter(self.bound, random));
+        let is_credible = |server: usize, word: Word| {
+            let is_tried = |it: &Told| it.server == server && it.early >= Self::EARLY_MAX;
+            word != Word::MovesOn && !self.told.iter().any(is_tried)
+        };
+        let credible = refusal.claims.iter().zip(words).filter(|it| is_credible(it.0.server, it.1));
+        let mut ends: Vec<_> = credible.map(|(it, _)| (it.worth_a_look_at(), it.server)).collect();
+        ends.sort_unstable();
+        let end = refusal.to_expire.checked_sub(1).and_then(|it| ends.get(it)).copied();
+        match end.filter(|&(end, _)| end < pause_until) {
+            Some((end, server)) => {
+                let told = self.told.iter_mut().filter(|it| it.server == server);
+                told.for_each(|it| it.early += 1);
+                end.max(now.plus(Self::FIRST_MIN)).min(pause_until)
+            }
+            None => {
+                self.told.iter_mut().for_each(|it| it.early = 0);
+                pause_until
+            }
+        }
+    }
+
+    fn hear(&mut self, claim: &Claim, now: Moment) -> Word {
+        let &Claim { server, expiry, .. } = claim;
+        let Some(told) = self.told.iter_mut().find(|it| it.server == server) else {
+            self.told.push(Told { server, expiry, at: now, early: 0 });
+            return Word::New;
+        };
+        let same_ms = Self::SAME_HOLDER_MS + now.ms_since(told.at) / Self::SAME_HOLDER_PART;
+        let moves_on = expiry > told.expiry.plus_ms(same_ms);
+        (told.expiry, told.at) = (expiry, now);
+        if moves_on { Word::MovesOn } else { Word::Stands }
+    }
+}
+
+impl Claim {
+    /// As early as it can have expired; if that is as good as now, when it has, for a server counts whole
+    /// milliseconds.
+    fn worth_a_look_at(&self) -> Moment {
+        if self.expiry.ms_since(self.earliest) > 1 { self.earliest } else { self.expiry.plus_ms(1) }
     }
 }
 
@@ -98,17 +181,41 @@ mod tests {
 
     const LONGEST: Duration = Duration::from_millis(300);
 
-    /// The bounds of pauses after refusals by keys that expire then, in milliseconds.
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const MS: Duration = Duration::from_millis(1);
+
+    /// This is said of their keys, which live so long, by servers of which two are a quorum.
+    fn refused(claims_ms: &[(usize, i64)], now: Moment) -> Refusal {
+        let claim = |&(server, left_ms): &(usize, i64)| {
+            let expiry = now.plus_ms(left_ms);
+            Claim { server, expiry, earliest: now.plus_ms(left_ms - left_ms / 100) }
+        };
+        let claims = claims_ms.iter().map(claim).collect();
+        Refusal { round_trip: MS, claims, to_expire: 1, is_complete: true }
+    }
+
+    /// The bounds of pauses after refusals by a key that expires then, in milliseconds.
     fn bounds(expiries_ms: &[i64]) -> Vec<u128> {
         let mut backoff = Backoff::default();
         let bound = |&ms: &i64| {
-            let expiry = Some(Moment::from_nanos(0).plus_ms(ms));
-            let round_trip = Duration::from_millis(1);
-            let pause =
-                backoff.next(Refusal { round_trip, expiry, earliest: expiry }, LONGEST, u64::MAX);
-            (pause + Duration::from_micros(1)).as_millis()
+            backoff.next(&refused(&[(0, ms)], NOW), LONGEST, u64::MAX, NOW);
+            backoff.bound.as_millis()
         };
         expiries_ms.iter().map(bound).collect()
+    }
+
+    /// So many pauses of a caller that is answered in 1 ms, in milliseconds. What the servers claim
+    /// is told by how long it waits.
+    fn pauses(count: usize, claims_at: impl Fn(i64) -> Vec<(usize, i64)>) -> Vec<i64> {
+        let (mut backoff, mut now) = (Backoff::default(), NOW);
+        let mut pauses = Vec::new();
+        for _ in 0..count {
+            let refusal = refused(&claims_at(now.ms_since(NOW)), now);
+            let end = backoff.next(&refusal, LONGEST, 1 << 63, now);
+            pauses.push(end.ms_since(now));
+            now = end.plus(MS);
+        }
+        pauses
     }
 
     #[test]
@@ -124,14 +231,84 @@ mod tests {
         assert_eq!(bounds(&[9000, 9003, 9001, 9004, 9001]), [4, 8, 16, 32, 64]);
     }
 
+    /// The same for a server that says nothing of the key, one that has it for ever, and one that is
+    /// believed for a while.
+    const USUAL: [i64; 9] = [2, 4, 8, 16, 32, 64, 128, 150, 150];
+
+    #[test]
+    fn one_server_does_not_set_the_pace() {
+        assert_eq!(pauses(9, |_| Vec::new()), USUAL);
+        assert_eq!(pauses(9, |at| vec![(0, 100_000 - at), (1, 100_000 - at)]), USUAL);
+        let for_ever = i64::MAX / 1_000_000;
+        // It answers before one that tells the truth, or with others that are down or free.
+        let beside = |left_ms| pauses(40, move |at| vec![(0, left_ms), (1, 100_000 - at)]);
+        let alone = |left_ms| pauses(40, move |_| vec![(0, left_ms)]);
+        for left_ms in [0, 1, 5, 20, 100, 250, for_ever] {
+            for (what, pauses) in [("beside", beside(left_ms)), ("alone", alone(left_ms))] {
+                let early = pauses[..12].iter().filter(|&&it| it < 2).count();
+                assert!(early <= 5, "{left_ms} ms, {what}: {pauses:?}");
+                let usual = if what == "beside" { 150 } else { 8 };
+                assert!(pauses[12..].iter().all(|&it| it >= usual), "{left_ms} {what}: {pauses:?}");
+            }
+        }
+        // Alone, it looks like a lock that changes hands; where others are down, nothing says so.
+        let (mut backoff, mut now) = (Backoff::default(), NOW);
+        for nth in 0..40 {
+            let refusal = Refusal { is_complete: false, ..refused(&[(0, 5)], now) };
+            let end = backoff.next(&refusal, LONGEST, 1 << 63, now);
+            assert!(nth < 15 || end.ms_since(now) == 150, "{nth}: {:?}", end.ms_since(now));
+            now = end;
+        }
+    }
+
+    #[test]
+    fn a_pause_ends_when_a_quorum_of_keys_can_have_expired() {
+        let next = |to_expire, left_ms: &[i64]| {
+            let claims: Vec<_> = left_ms.iter().copied().enumerate().collect();
+            let refusal = Refusal { to_expire, ..refused(&claims, NOW) };
+            Backoff::default().next(&refusal, 1_000_000 * MS, u64::MAX, NOW)
+        };
+        // The first pause is of 4 ms at most.
+        assert_eq!(next(1, &[1, 9000]), NOW.plus_ms(2));
+        assert_eq!(next(2, &[1, 2, 9000]), NOW.plus_ms(3));
+        assert!(next(2, &[1, 9000]) > NOW.plus_ms(3));
+        assert!(next(0, &[1, 1]) > NOW.plus_ms(3));
+        // A key that lives for long is asked for as early as a fast clock makes it useful.
+        let (mut backoff, mut now, end) = (Backoff::default(), NOW, NOW.plus_ms(60_000));
+        while now < end {
+            let refusal = refused(&[(0, end.ms_since(now)), (1, end.ms_since(now))], now);
+            now = backoff.next(&refusal, 1_000_000 * MS, u64::MAX, now);
+        }
+        assert!(now <= end.plus_ms(1), "{}", now.ms_since(end));
+    }
+
+    #[test]
+    fn whatever_servers_say_most_pauses_are_whole() {
+        // All of them say that their keys end now, or that they have ended long ago.
+        for (least, is_past) in [(40, false), (5, true)] {
+            let (mut backoff, mut now, mut whole) = (Backoff::default(), NOW, 0);
+            for _ in 0..60 {
+                let claims = refused(&[(0, 0), (1, 0)], if is_past { NOW } else { now }).claims;
+                let refusal = Refusal { claims, ..refused(&[], now) };
+                let end = backoff.next(&refusal, LONGEST, u64::MAX, now);
+                assert!(end - now >= 499_999, "{}", end - now);
+                whole += usize::from(end.plus(MS) > now.plus(backoff.bound));
+                now = end;
+            }
+            assert!(whole >= least, "{whole}");
+        }
+    }
+
     #[test]
     fn a_pause_is_from_nothing_to_its_bound_and_the_first_no_less_than_can_be_waited_for() {
-        let refusal = Refusal { round_trip: Duration::ZERO, expiry: None, earliest: None };
-        let next = |random| Backoff::default().next(refusal, LONGEST, random);
-        assert_eq!(next(0), Duration::ZERO);
-        assert_eq!(next(1 << 63), Backoff::FIRST_MIN / 2);
-        assert!(next(u64::MAX) < Backoff::FIRST_MIN);
-        assert_eq!(Backoff::default().next(refusal, Duration::ZERO, u64::MAX), Duration::ZERO);
+        let next = |longest, random| {
+            Backoff::default().next(&Refusal::default(), longest, random, NOW) - NOW
+        };
+        let first = i64::try_from(Backoff::FIRST_MIN.as_nanos()).unwrap();
+        assert_eq!(next(LONGEST, 0), 0);
+        assert_eq!(next(LONGEST, 1 << 63), first / 2);
+        assert!(next(LONGEST, u64::MAX) < first);
+        assert_eq!(next(Duration::ZERO, u64::MAX), 0);
     }
 
     #[test]
@@ -145,13 +322,12 @@ mod tests {
 
     #[test]
     fn a_bound_doubles_from_four_round_trips_to_the_longest() {
-        const MS: Duration = Duration::from_millis(1);
         let bounds = |round_trip, longest| -> Vec<Duration> {
-            let refusal = Refusal { round_trip, expiry: None, earliest: None };
+            let refusal = Refusal { round_trip, ..Refusal::default() };
             let mut backoff = Backoff::default();
+            let mut next = || backoff.next(&refusal, longest, u64::MAX, NOW) - NOW;
             // The longest there can be is a nanosecond less.
-            let next = |_| backoff.next(refusal, longest, u64::MAX) + Duration::from_nanos(1);
-            (0..5).map(next).collect()
+            (0..5).map(|_| Duration::from_nanos(next().unsigned_abs() + 1)).collect()
         };
         assert_eq!(bounds(MS, 50 * MS), [4 * MS, 8 * MS, 16 * MS, 32 * MS, 50 * MS]);
         assert_eq!(bounds(MS / 10, MS), [MS / 2, MS, MS, MS, MS]);

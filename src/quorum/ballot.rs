@@ -80,8 +80,8 @@ impl Ballot {
         self.unusable.count_ones()
     }
 
-    /// Whether a server voted yes.
-    pub fn is_yes(&self, server: usize) -> bool {
+    /// Whether a server has voted yes.
+    pub fn has_agreed(&self, server: usize) -> bool {
         self.yes & (1 << server) != 0
     }
 

@@ -188,9 +188,15 @@ impl<T: Tally> Calls<T> {
         let Some(mut call) = self.calls[place].take() else { return };
         let ticket = Ticket { place, generation: call.generation };
         for (index, server) in self.servers.iter_mut().enumerate() {
-            if call.pending.contains(index) && server.abandon(ticket, now, &mut self.news).is_some()
-            {
+            let sent_at = match call.pending.contains(index) {
+                true => server.abandon(ticket, now, &mut self.news),
+                false => None,
+            };
+            if sent_at.is_some() {
                 call.sent = call.sent.with(index);
+            }
+            if let Some(tally) = call.tally.as_mut().filter(|it| it.wants_standing(index)) {
+                tally.note_standing(index, server.standing(sent_at, now, &mut self.news));
             }
         }
         // Whoever waits for the sockets may not be the one whose call this is.

@@ -32,15 +32,19 @@ pub(super) enum Place {
 }
 
 impl Endpoint {
-    /// Understands a host name or an address with its port, or a whole URL with port 0. What is
-    /// wrong is told in words that hold no password.
+    /// Understands a host name or an address with its port, host:port with port 0, or a whole URL
+    /// with port 0. What is wrong is told in words that hold no password.
     pub fn parse(host_or_url: &str, port: i32) -> Result<Self, String> {
         if host_or_url.is_empty() {
             return Err("the host is empty".to_owned());
         }
         match host_or_url.split_once("://") {
             Some((scheme, _)) => Self::parse_url(&scheme.to_ascii_lowercase(), host_or_url, port),
-            None => Self::parse_host(host_or_url, port),
+            None => {
+                let (host, port) = host_and_port(host_or_url, port)?;
+                let place = Place::of(host, port)?;
+                Ok(Self { place, user: None, password: None, database: 0, has_tls: false })
+            }
         }
     }
 
@@ -106,15 +110,6 @@ impl Endpoint {
         })
     }
 
-    fn parse_host(host: &str, port: i32) -> Result<Self, String> {
-        let port = match u16::try_from(port) {
-            Ok(port) if port > 0 => port,
-            _ => return Err(format!("port is {port}, not 1 to 65535")),
-        };
-        let place = Place::of(host, port)?;
-        Ok(Self { place, user: None, password: None, database: 0, has_tls: false })
-    }
-
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
@@ -152,6 +147,45 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({self})")
     }
+}
+
+/// A host and its port, which is given beside it or, with 0 beside it, behind a colon. Nothing of the
+/// host is quoted but its port: with a user and a password before it, it is no host.
+fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
+    let behind = host.rsplit_once(':').filter(|it| !is_bare_address(host) && !it.1.contains(']'));
+    if port != 0 {
+        let beside = u16::try_from(port).ok().filter(|&it| it > 0);
+        let beside = beside.ok_or_else(|| format!("port is {port}, not 1 to 65535"))?;
+        let twice = behind.and_then(|(host, it)| Some((Place::of(host, 1).ok()?, port_of(it)?)));
+        return match twice {
+            None => Ok((host, beside)),
+            Some((_, it)) => Err(format!(
+                "the port is given twice, {it} behind the colon of the host and {beside} beside it: pass one of them, or 0"
+            )),
+        };
+    }
+    match behind {
+        Some((host, _)) if host.contains(':') && !host.starts_with('[') => Err(
+            "port is 0, and the host has several colons: an IPv6 address with a port stands in brackets, as in [::1]:6379".to_owned(),
+        ),
+        Some((host, port)) => {
+            let words = "port is 0, and what stands behind the colon of the host is not 1 to 65535";
+            Ok((host, port_of(port).ok_or(words)?))
+        }
+        None => Err(
+            "port is 0, not 1 to 65535, and the host names none: 0 goes with host:port, [IPv6 address]:port or a URL".to_owned(),
+        ),
+    }
+}
+
+/// Whether all colons of it are those of an address.
+fn is_bare_address(host: &str) -> bool {
+    host.parse::<Ipv6Addr>().is_ok() || has_zone(host)
+}
+
+fn port_of(text: &str) -> Option<u16> {
+    let is_number = text.bytes().all(|it| it.is_ascii_digit());
+    text.parse().ok().filter(|&port| is_number && port > 0)
 }
 
 impl Place {
@@ -272,6 +306,25 @@ mod tests {
     }
 
     #[test]
+    fn a_host_may_name_its_port() {
+        assert_eq!(name("127.0.0.1:6379", 0), "127.0.0.1:6379");
+        assert_eq!(name("Redis-1.example:7", 0), "redis-1.example:7");
+        assert_eq!(name("[::1]:7", 0), "[::1]:7");
+        assert_eq!(name("[fe80::1%eth0]:7", 0), "fe80::1%eth0:7");
+        assert!(name("::1", 0).contains("[IPv6 address]:port"));
+        // An address, as it stands.
+        assert!(name("::1:6379", 0).contains("[IPv6 address]:port"));
+        assert_eq!(name("::1:6379", 1), "[::1:6379]:1");
+        assert!(name("fe80::1%eth0:7", 0).contains("brackets"));
+        for host in ["h:", "h:0", "h:65536", "h:+1", "h:x", ":"] {
+            assert!(name(host, 0).contains("not 1 to 65535"), "{host}: {}", name(host, 0));
+        }
+        assert!(name(":1", 0).contains("neither a name nor an address"));
+        assert!(name("h:1", 2).contains("1 behind the colon of the host and 2 beside it"));
+        assert!(name("[::1]:1", 2).contains("twice"));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for port in [0, -1, 65_536] {
             assert!(name("h", port).starts_with(&format!("port is {port}, not")));
@@ -308,9 +361,14 @@ mod tests {
 
     #[test]
     fn no_password_is_ever_said() {
-        for url in
-            ["redis://u:s3cret@h:99999", "redis://u:s3cret@/x", "s3cret://h", "redis://:s3cret@h/x"]
-        {
+        for url in [
+            "redis://u:s3cret@h:99999",
+            "redis://u:s3cret@/x",
+            "s3cret://h",
+            "redis://:s3cret@h/x",
+            "u:s3cret@h",
+            "u:s3cret@h:1",
+        ] {
             assert!(!name(url, 0).contains("s3cret"), "{}", name(url, 0));
         }
         let endpoint = Endpoint::parse("redis://u:s3cret@h", 0).unwrap();

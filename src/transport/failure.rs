@@ -39,6 +39,14 @@ impl Failure {
     pub(super) fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)
     }
+
+    /// Whether it is about the kind of request, or its key, rather than the server as a whole.
+    pub(super) fn is_of_the_kind(&self) -> bool {
+        const CODES: [&str; 4] = ["WRONGTYPE", "MOVED", "ASK", "CROSSSLOT"];
+        let is_of_key = |it: &str| CODES.iter().any(|code| it.starts_with(code));
+        let is_of_kind = |it: &str| it.contains("does not permit") || is_of_key(it);
+        self.is_of_the_command() || matches!(self, Self::Refused(it) if is_of_kind(it))
+    }
 }
 
 impl fmt::Display for Failure {

@@ -53,6 +53,11 @@ impl Greeting {
         self.logs_in && self.answered == 0
     }
 
+    /// Whether nothing of it has been answered.
+    pub(super) fn is_at_beginning(&self) -> bool {
+        self.answered == 0
+    }
+
     pub(super) fn handle_reply(&mut self, reply: &Value) -> Progress {
         if let Some(failure) = self.refusal(reply) {
             return Progress::Refused(failure);

@@ -44,6 +44,11 @@ impl Inbox {
         self.start == self.end
     }
 
+    /// The first byte that nobody has read.
+    pub(super) fn first(&self) -> Option<u8> {
+        self.bytes[self.start..self.end].first().copied()
+    }
+
     /// Receives what the connection has, once. The end of the stream is an error.
     pub(super) fn receive(&mut self, wire: &mut Wire) -> io::Result<Received> {
         if self.start > 0 {

@@ -17,6 +17,7 @@ use super::endpoint::{Endpoint, Place};
 use super::greeting::{Greeting, Progress};
 use super::inbox::{Inbox, Received};
 use super::login::{Account, Question};
+use super::mixup;
 use super::wire::Wire;
 use crate::moment::Moment;
 use crate::quorum::backoff;
@@ -126,6 +127,17 @@ impl Link {
         if self.failures == 0 && !self.is_down() { "no answer yet" } else { &self.why_down }
     }
 
+    /// What to say when there is no connection yet although `ms` have passed.
+    pub(super) fn not_within(&self, ms: i64) -> String {
+        match &self.state {
+            State::Greeting { wire, .. } => {
+                let (what, hint) = (wire.lacks(), wire.hint());
+                format!("no connection within {ms} ms: accepted, but {what}{hint}")
+            }
+            _ => format!("no connection within {ms} ms"),
+        }
+    }
+
     /// When the server last said something.
     pub(super) fn heard_at(&self) -> Moment {
         self.heard_at
@@ -160,11 +172,8 @@ impl Link {
                 self.connect_failed(why, now)
             }
             State::Greeting { wire, since, .. } => {
-                let what = match wire.is_shaking_hands() {
-                    true => "did not end the TLS handshake",
-                    false => "said nothing",
-                };
-                let why = format!("accepted, but {what} in {} ms", now.ms_since(*since));
+                let (what, hint) = (wire.lacks(), wire.hint());
+                let why = format!("accepted, but {what} in {} ms{hint}", now.ms_since(*since));
                 self.connect_failed(why, now)
             }
             State::Up { .. } => None,
@@ -236,6 +245,9 @@ impl Link {
     pub(super) fn read_greeting(&mut self, now: Moment) -> Option<Change> {
         while let State::Greeting { greeting, .. } = &mut self.state {
             let is_at_login = greeting.is_at_login();
+            if greeting.is_at_beginning() && self.inbox.first() == Some(mixup::ALERT) {
+                return self.connect_failed(mixup::SPEAKS_TLS.to_owned(), now);
+            }
             let progress = match self.inbox.next() {
                 Ok(Some(value)) => greeting.handle_reply(&value),
                 Ok(None) => return None,
@@ -258,7 +270,8 @@ impl Link {
     /// There is no use in this connection any more.
     pub(super) fn break_off(&mut self, how: String, now: Moment) -> Option<Change> {
         if !self.is_up() {
-            return self.connect_failed(how, now);
+            let hint = self.hint();
+            return self.connect_failed(how + hint, now);
         }
         self.close();
         // It worked until now, so there is no reason to wait with a new one; but a server that keeps
@@ -267,6 +280,21 @@ impl Link {
         self.retry_at = self.tried_at.map_or(now, |it| now.max(it.plus_ms(RETRY_GAP_MS)));
         self.why_down.clone_from(&how);
         Some(Change::Lost { how })
+    }
+
+    /// Why it may have broken off a conversation that has just begun.
+    fn hint(&self) -> &'static str {
+        match &self.state {
+            State::Greeting { wire: Wire::Plain(_), greeting, .. }
+                if greeting.is_at_beginning()
+                    && self.inbox.is_empty()
+                    && !matches!(self.endpoint.place(), Place::Path(_)) =>
+            {
+                mixup::PERHAPS_TLS
+            }
+            State::Greeting { wire, .. } => wire.hint(),
+            _ => "",
+        }
     }
 
     /// The name to look up, if that is due. The caller looks it up without holding anything, and

@@ -17,11 +17,14 @@ mod helm;
 mod inbox;
 mod link;
 pub mod login;
+mod mixup;
 mod queue;
 pub mod reactor;
+mod remarks;
 mod reply;
 pub mod roster;
 mod server;
+pub mod standing;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
 mod wire;
@@ -29,6 +32,7 @@ mod wire;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use self::command::{Answer, Request};
+use self::standing::Standing;
 use crate::moment::Moment;
 
 /// Hears the answers to one request.
@@ -37,6 +41,14 @@ pub trait Tally: Send {
     /// more needs to be heard. Called by whichever thread happens to read the answer, with a mutex
     /// held: it only counts.
     fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool;
+
+    /// Whether it is to be told how things stand with a server, now that the call ends.
+    fn wants_standing(&self, _server: usize) -> bool {
+        false
+    }
+
+    /// How things stand with a server of which it wants to know.
+    fn note_standing(&mut self, _server: usize, _standing: Standing) {}
 }
 
 /// How long to wait for answers.

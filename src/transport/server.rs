@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::access::Access;
-use super::command::{Answer, Dialect, Request, Verb};
+use super::command::{Answer, Dialect, Request};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::health::Health;
@@ -14,10 +14,13 @@ use super::inbox::Received;
 use super::link::{Change, Link};
 use super::login::Question;
 use super::queue::{Queue, Settled};
+use super::remarks::{Event, Remarks};
 use super::reply::Nonsense;
+use super::standing::Standing;
 use super::{Ticket, Timeouts};
 use crate::log::{Level, Line};
 use crate::moment::Moment;
+use crate::system::clock;
 use crate::system::socket::Visible;
 
 /// A connection that was quiet for so long is looked at before it is trusted with a request: the
@@ -35,8 +38,8 @@ pub(super) struct Server {
     looked_at: Moment,
     /// Calls that wait for the connection itself.
     hopeful: Vec<Ticket>,
-    /// The error with which it answered last, if it still does.
-    refusal: Option<Failure>,
+    /// What is said of it.
+    remarks: Remarks,
 }
 
 /// What a server has to tell others.
@@ -66,14 +69,15 @@ impl Server {
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
     ) -> Self {
+        let link = Link::new(endpoint, timeouts, access);
         Self {
             index,
-            link: Link::new(endpoint, timeouts, access),
+            remarks: Remarks::new(link.endpoint().to_string()),
+            link,
             dialect: Dialect::default(),
             queue: Queue::new(index),
             looked_at: Moment::from_nanos(0),
             hopeful: Vec::new(),
-            refusal: None,
         }
     }
 
@@ -106,6 +110,11 @@ impl Server {
 
     /// Connects now if there is no connection, because a caller needs the server.
     pub(super) fn hurry(&mut self, now: Moment, news: &mut News) {
+        if self.link.is_up() {
+            // A connection that was closed is none, however lately it was used.
+            self.looked_at = now;
+            self.receive(now, news);
+        }
         self.link.hurry(now);
         // Whoever waits for the sockets does not wait for this one yet.
         news.changed = true;
@@ -193,7 +202,21 @@ impl Server {
         } else if self.link.is_up() {
             Failure::NoAnswer { ms }
         } else {
-            Failure::NotConnected(format!("no connection within {ms} ms"))
+            Failure::NotConnected(self.link.not_within(ms))
+        }
+    }
+
+    /// How things stand with it, for a call that ends. It was asked then, if it was.
+    pub(super) fn standing(
+        &mut self,
+        asked_at: Option<Moment>,
+        now: Moment,
+        news: &mut News,
+    ) -> Standing {
+        self.receive(now, news);
+        match self.link.is_up() {
+            true => Standing::up(asked_at, now),
+            false => Standing::down(&self.not_connected()),
         }
     }
 
@@ -215,6 +238,7 @@ impl Server {
             };
             self.handle_change(change, news);
         }
+        self.remarks.catch_up(now, &mut news.lines);
         self.flush(now, news);
     }
 
@@ -360,7 +384,7 @@ impl Server {
                 self.dialect = Dialect::default();
                 continue;
             };
-            self.note_refusal(verb, &answer, news);
+            self.remarks.note_answer(verb, &answer, clock::now, &mut news.lines);
             if let Some(ticket) = ticket {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
             }
@@ -368,36 +392,17 @@ impl Server {
         Ok(())
     }
 
-    /// Logs that the server begins, or ceases, to answer with an error. Only requests that change
-    /// something can cease it: a replica, say, refuses no others.
-    fn note_refusal(&mut self, verb: Verb, answer: &Answer, news: &mut News) {
-        match answer {
-            Answer::Failed(failure) if self.refusal.as_ref() != Some(failure) => {
-                self.refusal = Some(failure.clone());
-                let line = format!("{}: {failure}", self.link.endpoint());
-                news.lines.push((Level::Warning, line));
-            }
-            Answer::Failed(_) => {}
-            _ if self.refusal.is_some() && matches!(verb, Verb::Acquire | Verb::Extend) => {
-                self.refusal = None;
-                let line = format!("{}: works again", self.link.endpoint());
-                news.lines.push((Level::Info, line));
-            }
-            _ => {}
-        }
-    }
-
     /// Tells everybody who waits what has become of the connection.
     fn handle_change(&mut self, change: Option<Change>, news: &mut News) {
         news.changed |= change.is_some();
-        let mut say = |level, words: &str| {
-            news.lines.push((level, format!("{}: {words}", self.link.endpoint())));
+        let mut say = |event, level, words: String| {
+            self.remarks.say(event, (level, words), clock::now(), &mut news.lines);
         };
         match change {
             None => {}
             Some(Change::Up { dialect, again }) => {
                 if again {
-                    say(Level::Info, "connected again");
+                    say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
                 self.dialect = dialect;
                 for ticket in mem::take(&mut self.hopeful) {
@@ -407,13 +412,13 @@ impl Server {
             Some(Change::Failed { why, first }) => {
                 news.health.spoil();
                 if first {
-                    say(Level::Warning, &why);
+                    say(Event::NotConnected, Level::Warning, why.clone());
                 }
                 self.fail_all(&Failure::NotConnected(why), news);
             }
             Some(Change::Lost { how }) => {
                 news.health.spoil();
-                say(Level::Warning, &format!("connection lost: {how}"));
+                say(Event::Lost, Level::Warning, format!("connection lost: {how}"));
                 self.fail_all(&Failure::Lost(how), news);
             }
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use super::mixup;
 use super::tls::Session;
 use crate::system::socket::Socket;
 
@@ -43,6 +44,28 @@ impl Wire {
         match self {
             Self::Plain(_) => false,
             Self::Tls(session) => session.is_shaking_hands(),
+        }
+    }
+
+    /// What the other end has not done, while there is no connection for that.
+    pub(super) fn lacks(&self) -> &'static str {
+        match self.is_shaking_hands() {
+            true if self.is_silent() => "said nothing in the TLS handshake",
+            true => "did not end the TLS handshake",
+            false => "said nothing",
+        }
+    }
+
+    /// Why that may be.
+    pub(super) fn hint(&self) -> &'static str {
+        if self.is_silent() { mixup::PERHAPS_PLAIN } else { "" }
+    }
+
+    /// Whether TLS was begun and nothing has come at all.
+    fn is_silent(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(session) => session.is_silent(),
         }
     }
 

@@ -6,7 +6,9 @@ mod support;
 
 mod continue_lock;
 mod extend;
+mod liars;
 mod line;
+mod log;
 mod lost;
 mod quorums;
 mod threads;
@@ -14,6 +16,7 @@ mod tries;
 mod unlock;
 mod validity;
 mod wire;
+mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

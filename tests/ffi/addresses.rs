@@ -20,6 +20,44 @@ fn a_port_is_1_to_65535() {
     accepted(&manager, manager.add("127.0.0.1", 65_535));
 }
 
+/// With port 0, as the bindings pass them all.
+#[test]
+fn a_host_may_name_its_port() {
+    let server = Server::start();
+    let manager = Manager::new();
+    accepted(&manager, manager.add(&server.address(), 0));
+    drop(manager.take("r", TTL));
+    let manager = Manager::new();
+    for host in ["127.0.0.1:6379", "redis-1.example:6379", "[::1]:6379", "[fe80::1%eth0]:6379"] {
+        accepted(&manager, manager.add(host, 0));
+    }
+    // The same, as they may be said otherwise.
+    for (host, port) in [("127.0.0.1", 6379), ("redis://redis-1.example", 0), ("::1", 6379)] {
+        refused(&manager, manager.add(host, port), &["added before"]);
+    }
+}
+
+#[test]
+fn a_port_that_a_host_names_is_one_and_the_only_one() {
+    let manager = Manager::new();
+    for host in ["h:", "h:0", "h:65536", "h:x", "h:-1", "h:+1", "h: 1", "[::1]:", "[::1]:x"] {
+        refused(&manager, manager.add(host, 0), &["port is 0", "colon", "65535"]);
+    }
+    // All of it is an address.
+    for host in ["::1", "::1:6379", "2001:db8::1:6379"] {
+        refused(&manager, manager.add(host, 0), &["port is 0", "[IPv6 address]:port"]);
+    }
+    for host in ["h:1:2", "fe80::1%eth0:6379", "1:2:3:4:5:6:7:8:6379"] {
+        refused(&manager, manager.add(host, 0), &["several colons", "[::1]:6379"]);
+    }
+    for host in [":6379", "[::1:6379", "a b:6379", "h/0:6379", "[::1]x:6379"] {
+        assert_eq!(manager.add(host, 0), REDLOCK_INVALID_ARGUMENT, "{host:?} was accepted");
+    }
+    for host in ["127.0.0.1:6379", "h:6379", "[::1]:6379"] {
+        refused(&manager, manager.add(host, 6380), &["twice", "6379", "6380"]);
+    }
+}
+
 #[test]
 fn a_url_has_its_port_in_itself() {
     let manager = Manager::new();
@@ -251,7 +289,13 @@ fn no_secret_of_a_url_is_told() {
         manager.add(&format!("{scheme}://{rest}?pass=s3cret&user=us3r"), 0);
         heard += &manager.message();
     }
-    for url in ["redis://us3r:s3cret/x@h", "us3r:s3cret@h", "s3cret://h", "rediss://:s3cret@h/x"] {
+    for url in [
+        "redis://us3r:s3cret/x@h",
+        "us3r:s3cret@h",
+        "us3r:s3cret@h:1",
+        "s3cret://h",
+        "rediss://:s3cret@h/x",
+    ] {
         manager.add(url, 0);
         heard += &manager.message();
         manager.add(url, 1);

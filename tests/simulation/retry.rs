@@ -259,6 +259,47 @@ fn no_pause_goes_past_the_end_of_the_keys() {
     }
 }
 
+/// One that lies changes nothing about that, nor about how often the others are asked.
+#[test]
+fn a_liar_neither_delays_nor_hurries_who_waits_for_the_end_of_the_keys() {
+    for lies_ms in [0, -1, 1, 20, 250, 600_000] {
+        for held_ms in [50, 1_000, 5_000, 60_000] {
+            let (cluster, client) = taken_for(held_ms);
+            cluster.server(0).lies_ms = Some(lies_ms);
+            let client = client.tries(1, 1_000_000);
+            client.rigged.set(Some(u64::MAX));
+            let gone_at = cluster.now() + held_ms * MS;
+            assert_eq!(client.try_lock("r", TTL, 1_000_000, &mut Lease::new()), Ok(()));
+            let late = cluster.now() - gone_at;
+            assert!((0..=5 * MS).contains(&late), "{lies_ms} ms, {held_ms} ms: {late}");
+            let asked = attempts_ms(&cluster, 0).len();
+            assert!(asked <= 30, "{lies_ms} ms, {held_ms} ms: {asked}");
+        }
+    }
+}
+
+/// With others that are free, or down, it is alone in saying how long the key lives.
+#[test]
+fn a_liar_does_not_set_the_pace() {
+    for servers in [3, 5] {
+        for lies_ms in [0, -1, 1, 20, 250] {
+            for (held, down) in [(servers, 0), (servers / 2 + 1, 0), (1, servers / 2)] {
+                let cluster = Cluster::new(servers);
+                let client = cluster.client().tries(1, 200).connected();
+                cluster.server(0).lies_ms = Some(lies_ms);
+                let put = |it| cluster.server(it).put("r", "theirs", 3_600_000, cluster.now());
+                (1..held).for_each(put);
+                (servers - down..servers).for_each(|it| cluster.kill(it));
+                let (start, mut lease) = (cluster.now(), Lease::new());
+                let status = client.try_lock("r", TTL, 3_000, &mut lease);
+                assert_eq!(status, Err(Status::Taken), "{lies_ms} ms, {held} held, {down} down");
+                let asked = attempts_ms(&cluster, start).len();
+                assert!(asked <= 60, "{lies_ms} ms, {held} held, {down} down: {asked}");
+            }
+        }
+    }
+}
+
 /// As the servers' clocks may be fast, the first useful moment is a percent before.
 #[test]
 fn the_end_of_the_keys_is_reckoned_with_the_drift() {

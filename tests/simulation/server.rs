@@ -49,6 +49,8 @@ pub(crate) struct Server {
     is_frozen: bool,
     /// What came while it was frozen.
     held: Vec<Event>,
+    /// It says that every lock is another's, for so long.
+    pub(crate) lies_ms: Option<i64>,
 }
 
 struct Key {
@@ -91,6 +93,9 @@ impl Server {
 
     /// Does what the real ones do at the verbs of `transport::command`.
     pub(crate) fn execute(&mut self, request: &Request, now: i64) -> Answer {
+        if self.lies_ms.is_some() && request.verb() == Verb::Acquire {
+            return Answer::Foreign { left_ms: self.lies_ms };
+        }
         let now_ms = self.now_ms(now);
         // The clock is read once for many commands, so what counts may be 1 ms ago. With the
         // rounding a key may go up to 2 ms early.

@@ -66,6 +66,38 @@ impl Fake {
         })
     }
 
+    /// Understands commands, and gives each the answer that it is told, or the usual one to what is said
+    /// on a new connection. No word that it is sent may hold a line end.
+    pub(crate) fn obeying(
+        answer: impl Fn(&str, &[String]) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(move |guest| {
+            let mut unread = String::new();
+            while let Some(bytes) = guest.read()? {
+                unread += &String::from_utf8_lossy(&bytes);
+                let mut replies = String::new();
+                while let Some((words, rest)) = command(&unread) {
+                    let usual = if words[0] == "PING" { "+PONG" } else { "-ERR unknown command" };
+                    replies += &answer(&words[0], &words).unwrap_or_else(|| usual.to_owned());
+                    replies += "\r\n";
+                    unread = rest;
+                }
+                guest.write(replies.as_bytes())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Says of every lock that it is another's, for so long, however often it is asked.
+    pub(crate) fn lying(left_ms: i64) -> Self {
+        Self::obeying(move |command, _| match command {
+            "SET" => Some("$-1".to_owned()),
+            "PTTL" => Some(format!(":{left_ms}")),
+            "EVAL" => Some(":0".to_owned()),
+            _ => None,
+        })
+    }
+
     /// A web server: answers each request with an error page and closes.
     pub(crate) fn web() -> Self {
         Self::start(|guest| {
@@ -171,6 +203,16 @@ impl Abyss {
     pub(crate) fn address(&self) -> String {
         self.listener.local_addr().expect("it is bound").to_string()
     }
+}
+
+/// The first command, if it is there as a whole, and what follows.
+fn command(bytes: &str) -> Option<(Vec<String>, String)> {
+    let mut lines = bytes.split("\r\n");
+    let count: usize = lines.next()?.strip_prefix('*')?.parse().ok()?;
+    let word = |_| lines.nth(1).map(str::to_owned);
+    let words = (0..count).map(word).collect::<Option<_>>()?;
+    let rest: Vec<_> = lines.collect();
+    (!rest.is_empty()).then(|| (words, rest.join("\r\n")))
 }
 
 fn listen() -> TcpListener {

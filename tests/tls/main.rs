@@ -21,6 +21,8 @@ mod life;
 #[cfg(feature = "tls")]
 mod manners;
 #[cfg(feature = "tls")]
+mod mixups;
+#[cfg(feature = "tls")]
 mod names;
 mod passwords;
 #[cfg(feature = "tls")]

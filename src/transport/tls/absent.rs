@@ -66,6 +66,10 @@ impl Session {
         match *self {}
     }
 
+    pub(super) fn is_silent(&self) -> bool {
+        match *self {}
+    }
+
     pub(super) fn fd(&self) -> RawFd {
         match *self {}
     }

@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use rustls::ClientConnection;
 
+use super::super::mixup;
 use super::words;
 use crate::system::socket::Socket;
 
@@ -17,11 +18,13 @@ const WORDLESS_MAX: usize = 32;
 pub(in crate::transport) struct Session {
     connection: ClientConnection,
     socket: Socket,
+    /// The first byte that came.
+    first: Option<u8>,
 }
 
 impl Session {
     pub(super) fn new(connection: ClientConnection, socket: Socket) -> Self {
-        Self { connection, socket }
+        Self { connection, socket, first: None }
     }
 
     /// As [`Socket::send`]. What is taken may be on its way only later: see [`Self::has_unsent`].
@@ -69,6 +72,11 @@ impl Session {
         self.connection.is_handshaking()
     }
 
+    /// Whether nothing has come at all.
+    pub(in crate::transport) fn is_silent(&self) -> bool {
+        self.first.is_none()
+    }
+
     pub(in crate::transport) fn fd(&self) -> RawFd {
         self.socket.fd()
     }
@@ -79,7 +87,8 @@ impl Session {
 
     /// Returns whether anything came, be it the end of the stream.
     fn receive_records(&mut self) -> io::Result<bool> {
-        match self.connection.read_tls(&mut Plain(&self.socket)) {
+        let mut plain = Heard { socket: &self.socket, first: &mut self.first };
+        match self.connection.read_tls(&mut plain) {
             Ok(0) if self.connection.is_handshaking() => {
                 let words = "it closed the connection in the TLS handshake";
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, words));
@@ -91,7 +100,11 @@ impl Session {
         self.connection.process_new_packets().map_err(|error| {
             // So that the server hears why, if it still listens.
             let _ = self.flush();
-            io::Error::new(ErrorKind::InvalidData, words::of(&error))
+            let hint = match error {
+                rustls::Error::InvalidMessage(_) => mixup::of_first(self.first),
+                _ => "",
+            };
+            io::Error::new(ErrorKind::InvalidData, words::of(&error) + hint)
         })?;
         Ok(true)
     }
@@ -109,14 +122,23 @@ impl Session {
     }
 }
 
-/// The socket as rustls wants it.
-struct Plain<'a>(&'a Socket);
+/// The socket as rustls wants to read from it, and the first byte that ever came.
+struct Heard<'a> {
+    socket: &'a Socket,
+    first: &'a mut Option<u8>,
+}
 
-impl Read for Plain<'_> {
+impl Read for Heard<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.0.receive(room)?.ok_or_else(|| ErrorKind::WouldBlock.into())
+        let received = self.socket.receive(room)?;
+        let received = received.ok_or_else(|| io::Error::from(ErrorKind::WouldBlock))?;
+        *self.first = self.first.or_else(|| room[..received].first().copied());
+        Ok(received)
     }
 }
+
+/// The socket as rustls wants to write to it.
+struct Plain<'a>(&'a Socket);
 
 impl Write for Plain<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -1,0 +1,298 @@
+//! What a logger is told of one server: a line for each thing that becomes of it, but only one a second
+//! for things that are alike, however often they happen. The lines that are left out are counted.
+
+use std::fmt::Write;
+
+use super::command::{Answer, Verb};
+use super::failure::Failure;
+use crate::log::{Level, Line};
+use crate::moment::Moment;
+
+/// Things that are alike are told once in so long.
+const APART_MS: i64 = 1_000;
+
+/// What has become of a server. Things of one kind are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Connected,
+    NotConnected,
+    Lost,
+    /// It answers a kind of request with this error, in our words. There are few of them.
+    Refuses(&'static str),
+    WorksAgain,
+}
+
+pub(super) struct Remarks {
+    server: String,
+    /// The error with which it answered the last request of each kind, if it did.
+    refused: [Option<Failure>; KINDS.len()],
+    told: Vec<Told>,
+    /// Counts what has happened.
+    clock: u64,
+    /// How many lines are left out, and not told of yet.
+    left_out: usize,
+}
+
+/// The kinds of requests, each with the work that it does.
+const KINDS: [(Verb, &str); 4] = [
+    (Verb::Acquire, "taking locks"),
+    (Verb::Extend, "extending"),
+    (Verb::Release, "releasing"),
+    (Verb::Inspect, "looking at locks"),
+];
+
+/// A kind of event that was told.
+struct Told {
+    event: Event,
+    at: Moment,
+    /// How many of its lines are left out since then, the last of them, and when that was.
+    left_out: usize,
+    last: Line,
+    clock: u64,
+}
+
+impl Remarks {
+    pub(super) fn new(server: String) -> Self {
+        let refused = Default::default();
+        Self { server, refused, told: Vec::new(), clock: 0, left_out: 0 }
+    }
+
+    /// Tells that the server begins, or ceases, to answer a kind of request with an error. That it
+    /// does something else says nothing about that: a replica refuses no questions.
+    pub(super) fn note_answer(
+        &mut self,
+        verb: Verb,
+        answer: &Answer,
+        now: impl Fn() -> Moment,
+        lines: &mut Vec<Line>,
+    ) {
+        let kind = KINDS.iter().position(|it| it.0 == verb).unwrap_or_default();
+        match answer {
+            Answer::Failed(failure) if self.refused[kind].as_ref() == Some(failure) => {}
+            Answer::Failed(failure) => {
+                let is_known = self.refused.iter().flatten().any(|it| it == failure);
+                self.refused[kind] = Some(failure.clone());
+                if !is_known {
+                    let words = match failure {
+                        Failure::Refused(words) => words,
+                        _ => "",
+                    };
+                    let line = (Level::Warning, failure.to_string());
+                    self.say(Event::Refuses(words), line, now(), lines);
+                }
+            }
+            _ => {
+                let Some(failure) = self.refused[kind].take() else { return };
+                if !failure.is_of_the_kind() {
+                    self.refused.iter_mut().for_each(|it| drop(it.take_if(|it| *it == failure)));
+                }
+                let refused = self.refused.iter().zip(KINDS).find(|it| it.0.is_some());
+                let words = match refused {
+                    Some((Some(failure), (_, other))) => {
+                        format!("{} works again, {other} does not: {failure}", KINDS[kind].1)
+                    }
+                    _ => "works again".to_owned(),
+                };
+                self.say(Event::WorksAgain, (Level::Info, words), now(), lines);
+            }
+        }
+    }
+
+    /// Tells it, unless the like was told less than a second ago. The line is without the server.
+    pub(super) fn say(&mut self, event: Event, line: Line, now: Moment, lines: &mut Vec<Line>) {
+        self.clock += 1;
+        let clock = self.clock;
+        let (level, words) = line;
+        let place = self.told.iter().position(|it| it.event == event).unwrap_or_else(|| {
+            let (at, last) = (Moment::from_nanos(i64::MIN), (level, String::new()));
+            self.told.push(Told { event, at, left_out: 0, last, clock });
+            self.told.len() - 1
+        });
+        let told = &mut self.told[place];
+        told.clock = clock;
+        if now.ms_since(told.at) < APART_MS {
+            told.left_out += 1;
+            told.last = (level, words);
+            self.left_out += 1;
+            return;
+        }
+        told.at = now;
+        let left_out = std::mem::take(&mut told.left_out);
+        self.left_out -= left_out;
+        // What was left out of others came before.
+        self.catch_up(now, lines);
+        lines.push((level, format!("{}: {words}{}", self.server, more(left_out, false))));
+    }
+
+    /// Tells what was left out, as soon as the like was told a second ago, in the order in which it happened
+    /// last: so the last line tells how things stand. Called often.
+    pub(super) fn catch_up(&mut self, now: Moment, lines: &mut Vec<Line>) {
+        if self.left_out == 0 {
+            return;
+        }
+        let is_due = |it: &&mut Told| it.left_out > 0 && now.ms_since(it.at) >= APART_MS;
+        let mut due: Vec<&mut Told> = self.told.iter_mut().filter(is_due).collect();
+        due.sort_unstable_by_key(|it| it.clock);
+        for told in due {
+            told.at = now;
+            let left_out = std::mem::take(&mut told.left_out);
+            self.left_out -= left_out;
+            let more = more(left_out - 1, told.clock < self.clock);
+            let words = std::mem::take(&mut told.last.1);
+            lines.push((told.last.0, format!("{}: {words}{more}", self.server)));
+        }
+    }
+}
+
+/// So many others, and whether something else has happened since.
+fn more(left_out: usize, is_past: bool) -> String {
+    let mut words = String::new();
+    let earlier = if is_past { ", earlier" } else { "" };
+    let _ = match left_out {
+        0 if is_past => write!(words, " (earlier)"),
+        0 => Ok(()),
+        _ => write!(words, " (and {left_out} more like it{earlier})"),
+    };
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const OOM: &str = "OOM: out of memory";
+    const NOPERM: &str = "NOPERM: does not permit this user the command or the key";
+
+    /// The lines about one server, told as time is played.
+    struct Played {
+        remarks: Remarks,
+        now: Moment,
+        lines: Vec<Line>,
+    }
+
+    impl Played {
+        fn new() -> Self {
+            Self { remarks: Remarks::new("s".to_owned()), now: NOW, lines: Vec::new() }
+        }
+
+        fn refuses(&mut self, verb: Verb, error: &'static str) {
+            let answer = Answer::Failed(Failure::Refused(error));
+            self.remarks.note_answer(verb, &answer, || self.now, &mut self.lines);
+        }
+
+        fn does(&mut self, verb: Verb) {
+            self.remarks.note_answer(verb, &Answer::Done, || self.now, &mut self.lines);
+        }
+
+        /// So much time passes, and the server is looked at.
+        fn after_ms(&mut self, ms: i64) {
+            self.now = self.now.plus_ms(ms);
+            self.remarks.catch_up(self.now, &mut self.lines);
+        }
+
+        fn told(&mut self) -> Vec<String> {
+            self.lines.drain(..).map(|it| it.1).collect()
+        }
+    }
+
+    #[test]
+    fn what_works_says_nothing_about_what_is_refused() {
+        let mut played = Played::new();
+        for _ in 0..10_000 {
+            played.does(Verb::Acquire);
+            played.does(Verb::Inspect);
+            played.refuses(Verb::Release, NOPERM);
+            played.after_ms(1);
+        }
+        // Another kind is refused, too: that is no news.
+        played.refuses(Verb::Extend, NOPERM);
+        assert_eq!(played.told(), [format!("s: {NOPERM}")]);
+        played.does(Verb::Release);
+        let still = format!("s: releasing works again, extending does not: {NOPERM}");
+        assert_eq!(played.told(), [still]);
+        played.after_ms(1_000);
+        played.does(Verb::Extend);
+        assert_eq!(played.told(), ["s: works again"]);
+    }
+
+    /// An error that is the server's, and of no command or key, is over for all of them at once.
+    #[test]
+    fn what_was_refused_to_all_works_again_for_all() {
+        let mut played = Played::new();
+        played.refuses(Verb::Acquire, OOM);
+        played.refuses(Verb::Extend, OOM);
+        played.does(Verb::Release);
+        played.does(Verb::Acquire);
+        assert_eq!(played.told(), [&*format!("s: {OOM}"), "s: works again"]);
+        played.does(Verb::Extend);
+        assert!(played.told().is_empty());
+    }
+
+    #[test]
+    fn two_errors_by_turns_are_a_line_each_in_a_second() {
+        let (mut played, other) = (Played::new(), "BUSY: runs a script that does not end");
+        let (mut told, mut counted) = (Vec::new(), 0);
+        for nth in 0..10_000 {
+            played.refuses(Verb::Acquire, if nth % 2 == 0 { OOM } else { other });
+            played.after_ms(1);
+        }
+        played.after_ms(1_000);
+        for line in played.told() {
+            let count = line.split("(and ").nth(1).and_then(|it| it.split(' ').next());
+            counted += 1 + count.map_or(0, |it| it.parse::<usize>().unwrap());
+            told.push(line);
+        }
+        assert!((18..=24).contains(&told.len()), "{told:#?}");
+        assert_eq!(counted, 10_000, "each is told or counted: {told:#?}");
+        assert_eq!(told[..2], [format!("s: {OOM}"), format!("s: {other}")]);
+        assert!(told[2].starts_with(&format!("s: {OOM} (and 49")), "{told:#?}");
+        assert!(told.last().unwrap().starts_with(&format!("s: {other} (and ")), "{told:#?}");
+        assert!(played.remarks.told.len() == 2 && played.remarks.left_out == 0);
+    }
+
+    #[test]
+    fn the_last_line_tells_how_things_stand() {
+        let mut played = Played::new();
+        for _ in 0..3 {
+            played.refuses(Verb::Acquire, OOM);
+            played.does(Verb::Acquire);
+        }
+        assert_eq!(played.told().len(), 2);
+        played.after_ms(999);
+        assert!(played.told().is_empty());
+        played.after_ms(1);
+        let late = [
+            format!("s: {OOM} (and 1 more like it, earlier)"),
+            "s: works again (and 1 more like it)".to_owned(),
+        ];
+        assert_eq!(played.told(), late);
+        played.after_ms(10_000);
+        assert!(played.told().is_empty());
+        // One line was left out, and then something else happens.
+        played.refuses(Verb::Acquire, OOM);
+        played.refuses(Verb::Acquire, NOPERM);
+        played.refuses(Verb::Acquire, OOM);
+        played.does(Verb::Acquire);
+        assert_eq!(
+            played.told(),
+            [format!("s: {OOM}"), format!("s: {NOPERM}"), "s: works again".into()]
+        );
+        played.after_ms(1_000);
+        assert_eq!(played.told(), [format!("s: {OOM} (earlier)")]);
+    }
+
+    #[test]
+    fn a_connection_that_comes_and_goes_is_told_once_a_second() {
+        let mut played = Played::new();
+        for nth in 0..1_000 {
+            let lost = (Level::Warning, format!("connection lost: after {nth} ms"));
+            played.remarks.say(Event::Lost, lost, played.now, &mut played.lines);
+            let again = (Level::Info, "connected again".to_owned());
+            played.remarks.say(Event::Connected, again, played.now, &mut played.lines);
+            played.after_ms(10);
+        }
+        let told = played.told();
+        assert!((18..=22).contains(&told.len()), "{told:#?}");
+    }
+}

@@ -1,0 +1,45 @@
+//! How things stand with a server that a call did not hear of, or not lately: what is known of it when
+//! the call ends, for the words.
+
+use super::failure::Failure;
+use crate::moment::Moment;
+
+/// How things stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether there is a connection that can be used.
+    pub is_connected: bool,
+    /// The same in words, as in "asked 3 ms ago, not answered yet".
+    pub words: String,
+}
+
+impl Standing {
+    /// There is no connection.
+    pub(super) fn down(failure: &Failure) -> Self {
+        Self { is_connected: false, words: failure.to_string() }
+    }
+
+    /// There is one, and it was asked then, if it was.
+    pub(super) fn up(asked_at: Option<Moment>, now: Moment) -> Self {
+        let words = match asked_at {
+            Some(at) => format!("asked {} ms ago, not answered yet", now.ms_since(at)),
+            None => "connected, but not asked: it was decided without it".to_owned(),
+        };
+        Self { is_connected: true, words }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_said() {
+        let now = Moment::from_nanos(1_000_000_000_000);
+        let refused = Failure::NotConnected("connection refused".to_owned());
+        assert_eq!(Standing::down(&refused).words, "not connected: connection refused");
+        let asked = Standing::up(Some(now), now.plus_ms(3));
+        assert_eq!(asked.words, "asked 3 ms ago, not answered yet");
+        assert!(Standing::up(None, now).words.starts_with("connected, but not asked"));
+    }
+}

@@ -1,0 +1,91 @@
+//! A server that does not tell the truth has one vote, also in when the others are asked again.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN};
+
+use crate::support::{Cluster, Fake, Lease, Manager};
+use crate::{PATIENT_MS, TTL};
+
+/// As many as the pauses lead to in a second: 8 of them until they are as long as they get, and 7 more;
+/// some are by chance far shorter. One that a liar cuts short is over in a millisecond.
+const WAIT_MS: i64 = 1_000;
+const MANY: u64 = 60;
+
+/// For how long the key lives that it has not: no longer, for ever, or as long at each look.
+const LIES_MS: [i64; 6] = [0, -1, -7, 1, 20, 250];
+
+/// How often real servers, some of which somebody else has the lock on, are asked within a wait, at
+/// most.
+#[track_caller]
+fn asked(cluster: &Cluster, held_on: usize, liar: &Fake) -> u64 {
+    for server in &cluster[..held_on] {
+        server.must(&["SET", "r", "theirs", "PX", "600000"]);
+    }
+    // The liar is near, and among the first to answer.
+    let addresses = cluster.iter().map(|it| it.address());
+    let manager = Manager::at(&[liar.address()].into_iter().chain(addresses).collect::<Vec<_>>());
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    manager.connect_to_all();
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock("r", TTL, WAIT_MS, &lease), REDLOCK_TAKEN, "{}", lease.message());
+    cluster.iter().map(|it| it.calls("set")).max().expect("there are some")
+}
+
+#[test]
+fn a_liar_beside_servers_that_say_when_the_key_expires_does_not_set_the_pace() {
+    for left_ms in LIES_MS {
+        for servers in [2, 4] {
+            let asked = asked(&Cluster::start(servers), servers, &Fake::lying(left_ms));
+            assert!(asked <= MANY, "{asked} times, {left_ms} ms and {servers} others");
+        }
+    }
+}
+
+#[test]
+fn a_liar_beside_servers_that_are_free_does_not_set_the_pace() {
+    for left_ms in LIES_MS {
+        for (servers, held_on) in [(2, 1), (4, 2)] {
+            let asked = asked(&Cluster::start(servers), held_on, &Fake::lying(left_ms));
+            assert!(asked <= MANY, "{asked} times, {left_ms} ms and {servers} others");
+        }
+    }
+}
+
+#[test]
+fn a_liar_beside_a_server_that_is_down_does_not_set_the_pace() {
+    for left_ms in LIES_MS {
+        let (cluster, down, liar) = (Cluster::start(1), Cluster::start(1), Fake::lying(left_ms));
+        let addresses = [liar.address(), down[0].address(), cluster[0].address()];
+        let manager = Manager::at(&addresses);
+        assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+        manager.connect_to_all();
+        down[0].kill();
+        let lease = Lease::new();
+        let status = manager.try_lock("r", TTL, WAIT_MS, &lease);
+        assert_eq!(status, REDLOCK_TAKEN, "{}", lease.message());
+        let asked = cluster[0].calls("set");
+        assert!(asked <= MANY, "{asked} times, {left_ms} ms");
+    }
+}
+
+/// Whoever waits has it as soon as the keys have expired, whatever a liar says, and looked at that moment
+/// rather than at the next one that a pause led to.
+#[test]
+fn a_liar_keeps_nobody_from_looking_when_the_keys_expire() {
+    for left_ms in [0, -1, 600_000] {
+        let (cluster, liar) = (Cluster::start(2), Fake::lying(left_ms));
+        let manager = Manager::at(&[liar.address(), cluster[0].address(), cluster[1].address()]);
+        assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+        // A pause that does not end early is over long after the wait.
+        assert_eq!(manager.set_retry(1, 600_000), REDLOCK_OK);
+        manager.connect_to_all();
+        for server in cluster.iter() {
+            server.must(&["SET", "r", "theirs", "PX", "2000"]);
+        }
+        let lease = Lease::new();
+        let status = manager.try_lock("r", TTL, 60_000, &lease);
+        assert_eq!(status, REDLOCK_OK, "{left_ms} ms: {}", lease.message());
+        let asked = cluster[0].calls("set");
+        assert!(asked <= MANY, "{asked} times, {left_ms} ms");
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}

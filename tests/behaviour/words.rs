@@ -1,0 +1,142 @@
+//! What is said of each server when a call fails: what is known of it, also of those that were not heard
+//! because it was decided without them.
+
+use std::fs;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+
+use crate::support::usage::{addresses, blames};
+use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until, wait_until_ok};
+use crate::{PATIENT_MS, TTL, patient};
+
+/// What nobody can know who reads it.
+const VAGUE: &str = "had not answered yet";
+
+#[track_caller]
+fn says(message: &str, server: &str, reasons: &[&str]) {
+    assert_eq!(blames(message, &[server.to_owned()], reasons), Ok(()), "{server}: {reasons:?}");
+    assert!(!message.contains(VAGUE), "{message}");
+}
+
+/// Whether there is a connection that no end has closed, as far as the system knows.
+fn is_connected_to(port: u16) -> bool {
+    let sockets = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let (there, established) = (format!(":{port:04X}"), "01");
+    sockets.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(2);
+        words.next().is_some_and(|it| it.ends_with(&there)) && words.next() == Some(established)
+    })
+}
+
+/// At the moment when servers were stopped, the connections to them look as they did before.
+#[test]
+fn servers_that_were_just_stopped_are_not_said_to_be_connected() {
+    for stopped in 1..=3 {
+        let cluster = Cluster::start(3);
+        let manager = patient(&cluster);
+        manager.set_retry(1, 0);
+        let lease = manager.take("r", TTL);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+        for server in &cluster[..stopped] {
+            server.kill();
+            wait_until("the system knows that it is gone", || !is_connected_to(server.port()));
+        }
+        let status = manager.connect(0);
+        let message = manager.message();
+        let expected = if stopped == 1 { REDLOCK_OK } else { REDLOCK_UNREACHABLE };
+        assert_eq!(status, expected, "{message}");
+        if stopped > 1 {
+            let words = format!("{} of 3 servers are connected, 2 needed", 3 - stopped);
+            assert!(message.starts_with(&words), "{message}");
+        }
+        for (nth, server) in addresses(&cluster).iter().enumerate() {
+            if nth < stopped {
+                says(&message, server, &["not connected"]);
+            } else {
+                assert!(!message.contains(server), "{message}");
+            }
+        }
+    }
+}
+
+/// They may be there again, and are used.
+#[test]
+fn servers_that_were_just_restarted_are_connected_to() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let lease = manager.take("r", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    cluster.iter().for_each(Server::restart);
+    assert_eq!(manager.connect(0), REDLOCK_OK, "{}", manager.message());
+    assert_eq!(manager.message(), "");
+}
+
+#[test]
+fn of_servers_that_are_well_nothing_else_is_said() {
+    let cluster = Cluster::start(5);
+    let manager = patient(&cluster);
+    manager.set_retry(1, 0);
+    cluster[..3].iter().for_each(Server::kill);
+    let lease = Lease::new();
+    for nth in 0..50 {
+        let resource = format!("r{nth}");
+        assert_eq!(manager.try_lock(&*resource, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        let message = lease.message();
+        let down = ["not connected", "connection lost"];
+        addresses(&cluster[..3]).iter().for_each(|it| says(&message, it, &down));
+        for it in addresses(&cluster[3..]) {
+            // Of connections alone: that there is one.
+            assert!(blames(&message, std::slice::from_ref(&it), &down).is_err(), "{message}");
+            assert!(message.contains("2 of 5 servers are connected") || message.contains(&it));
+        }
+        assert!(!message.contains(VAGUE), "{message}");
+    }
+}
+
+/// Each in its way: down, not logged in to, frozen, taken, and well.
+#[test]
+fn what_is_known_of_each_is_said_of_each() {
+    let cluster = Cluster::start(3);
+    let (refusing, down) = (
+        Fake::obeying(|command, _| {
+            let is_ping = command == "PING";
+            is_ping.then(|| "-NOAUTH Authentication required.".to_owned())
+        }),
+        Server::start(),
+    );
+    let urls = [down.address(), refusing.address()].into_iter().chain(addresses(&cluster));
+    let manager = Manager::at(&urls.collect::<Vec<_>>());
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+    manager.set_retry(1, 0);
+    let lease = manager.take("before", TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    down.kill();
+    assert_eq!(manager.set_timeouts(1_500, 300), REDLOCK_OK);
+    // One of three that are there, so that it decides.
+    cluster[0].freeze();
+    let well = addresses(&cluster[1..]);
+    wait_until_ok("all of it is known", || {
+        assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
+        let message = lease.message();
+        assert!(!message.contains(VAGUE), "{message}");
+        blames(&message, &[down.address()], &["not connected: connection refused"])?;
+        blames(&message, &[refusing.address()], &["not connected: NOAUTH: needs a password"])?;
+        blames(&message, &[cluster[0].address()], &["so not asked"])?;
+        blames(&message, &well, &["asked", "agreed after that"]).or_else(|message| {
+            let count = "2 of 5 servers";
+            if message.contains(count) { Ok(()) } else { Err(message) }
+        })
+    });
+    cluster[0].resume();
+    // Somebody else has it on two, and the third is not heard, for it is decided.
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    manager.set_retry(1, 0);
+    cluster[..2].iter().for_each(|it| drop(it.must(&["SET", "r", "theirs", "PX", "600000"])));
+    cluster[2].freeze();
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_TAKEN);
+    let message = lease.message();
+    addresses(&cluster[..2]).iter().for_each(|it| says(&message, it, &["held by another"]));
+    says(&message, &cluster[2].address(), &["ms ago, not answered yet"]);
+    cluster[2].resume();
+}
