@@ -35,7 +35,9 @@ pub(super) struct Link {
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
     account: Account,
-    visible: Visible,
+    /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
+    visible: [Visible; 2],
+    place_shown: usize,
     state: State,
     addresses: Addresses,
     /// Failures to connect since the last success, and when to try again.
@@ -65,6 +67,14 @@ enum State {
     },
 }
 
+/// A connection that is up, with what was received and what is to be sent.
+pub(super) struct Stream {
+    pub(super) wire: Wire,
+    pub(super) inbox: Inbox,
+    pub(super) outbox: Vec<u8>,
+    pub(super) heard_at: Moment,
+}
+
 /// What has become of a connection.
 #[derive(Debug)]
 pub(super) enum Change {
@@ -86,7 +96,8 @@ impl Link {
             timeouts,
             access,
             account,
-            visible: Visible::new(),
+            visible: [Visible::new(), Visible::new()],
+            place_shown: 0,
             state: State::Down,
             addresses,
             failures: 0,
@@ -103,8 +114,12 @@ impl Link {
         &self.endpoint
     }
 
-    pub(super) fn visible(&self) -> Visible {
+    pub(super) fn visible(&self) -> [Visible; 2] {
         self.visible.clone()
+    }
+
+    pub(super) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -202,17 +217,8 @@ impl Link {
         let (State::Up { wire } | State::Greeting { wire, .. }) = &mut self.state else {
             return None;
         };
-        if self.outbox.is_empty() && !wire.has_unsent() {
-            return None;
-        }
-        match wire.send(&self.outbox) {
-            Ok(sent) => {
-                self.outbox.drain(..sent);
-                if self.outbox.is_empty() && self.outbox.capacity() > KEPT_MAX {
-                    self.outbox = Vec::new();
-                }
-                None
-            }
+        match wire.send_from(&mut self.outbox) {
+            Ok(()) => None,
             Err(error) => self.break_off(error_words(&error), now),
         }
     }
@@ -267,6 +273,40 @@ impl Link {
         self.retry_at = self.tried_at.map_or(now, |it| now.max(it.plus_ms(RETRY_GAP_MS)));
         self.why_down.clone_from(&how);
         Some(Change::Lost { how })
+    }
+
+    /// Gives away the connection that is up, so that another is made, at once.
+    pub(super) fn set_aside(&mut self, now: Moment) -> Option<Stream> {
+        match mem::replace(&mut self.state, State::Down) {
+            State::Up { wire } => {
+                self.place_shown = 1 - self.place_shown;
+                self.retry_at = now;
+                let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
+                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at })
+            }
+            state => {
+                self.state = state;
+                None
+            }
+        }
+    }
+
+    /// Takes back what was set aside, in place of the one that was to be made.
+    pub(super) fn take_back(&mut self, stream: Stream) {
+        self.close();
+        self.place_shown = 1 - self.place_shown;
+        self.failures = 0;
+        let Stream { wire, inbox, outbox, heard_at } = stream;
+        (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
+        self.state = State::Up { wire };
+    }
+
+    /// What was set aside is lost before there is another.
+    pub(super) fn note_loss(&mut self, how: &str) {
+        if self.failures == 0 {
+            self.failures = 1;
+            how.clone_into(&mut self.why_down);
+        }
     }
 
     /// The name to look up, if that is due. The caller looks it up without holding anything, and
@@ -353,10 +393,11 @@ impl Link {
 
     fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
+        let visible = &self.visible[self.place_shown];
         let socket = match self.endpoint.place() {
-            Place::Path(path) => Socket::to_path(path, &self.visible),
+            Place::Path(path) => Socket::to_path(path, visible),
             _ => match self.addresses.current() {
-                Some(address) => Socket::to_address(address, &self.visible),
+                Some(address) => Socket::to_address(address, visible),
                 None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
             },
         };
@@ -432,7 +473,7 @@ impl Link {
 }
 
 /// The system's words, without the number of the error.
-fn error_words(error: &io::Error) -> String {
+pub(super) fn error_words(error: &io::Error) -> String {
     let words = error.to_string();
     match words.split_once(" (os error") {
         Some((words, _)) => words.to_lowercase(),

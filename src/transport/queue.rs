@@ -4,21 +4,29 @@
 //! What was sent stays in the queue until its replies have come, whoever still cares: so no reply
 //! ever goes to the wrong request.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
 use redis::Value;
 
-use super::Ticket;
 use super::command::{Answer, Dialect, Pen, Request, Verb};
+use super::entries::{Entries, Entry};
+use super::inbox::Inbox;
 use super::reply::Nonsense;
+use super::{Ticket, Timeouts};
 use crate::moment::Moment;
+use crate::token::Token;
 
 /// How many requests may wait before no more are taken, and how many with the releases that come
 /// behind them.
 const REQUESTS_MAX: usize = 1024;
 const NEEDED_MAX: usize = 16 * REQUESTS_MAX;
+
+/// The same in bytes, with those that were sent and that the socket has not taken yet. 64 callers
+/// with the longest of names may ask at once, and names of 1,000 bytes reach the other bound first.
+const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
+const NEEDED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 /// How often a server that refuses releases is asked whether it still does, and how many more are
 /// sent with each that succeeds.
@@ -28,30 +36,23 @@ const RESENT_MAX: usize = 8;
 /// How long an answer is waited for, at least, before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;
 
+/// How long an answer is owed, at least and in reply timeouts, before another connection is made.
+const OVERDUE_MIN_MS: i64 = 1_000;
+const OVERDUE_TIMEOUTS: i64 = 4;
+
 pub(super) struct Queue {
     server: usize,
     pen: Pen,
-    unsent: VecDeque<Entry>,
-    awaiting: VecDeque<Entry>,
+    unsent: Entries,
+    awaiting: Entries,
     /// Releases that are needed and were answered with an error: the server may be a replica, or
     /// busy, for now. One of them is tried again now and then, and all when that succeeds.
-    refused: VecDeque<Entry>,
+    refused: Entries,
     probe_at: Moment,
     /// When so long a silence is enough; of a meaning only while something is awaited.
     silent_until: Option<Moment>,
-}
-
-struct Entry {
-    request: Arc<Request>,
-    /// Who waits for the answer; nobody, if none.
-    ticket: Option<Ticket>,
-    /// When it was queued, and later when it was sent.
-    since: Moment,
-    /// Whether it was sent as a command that only some servers have, and could be sent as a script.
-    is_native: bool,
-    /// A release that is needed is worth sending until then, over another connection if need be:
-    /// after that, the key has expired. Nothing else is ever sent twice.
-    keep_until: Option<Moment>,
+    /// How many bytes of what was sent the socket has not taken yet.
+    outbox_bytes: usize,
 }
 
 /// A request that was answered.
@@ -67,18 +68,36 @@ impl Queue {
     /// The queue of the server at this place in the list.
     pub(super) fn new(server: usize) -> Self {
         let (pen, unsent, awaiting, refused) = Default::default();
-        Self { server, pen, unsent, awaiting, refused, probe_at: Moment::NEVER, silent_until: None }
+        let (probe_at, silent_until, outbox_bytes) = (Moment::NEVER, None, 0);
+        Self { server, pen, unsent, awaiting, refused, probe_at, silent_until, outbox_bytes }
     }
 
+    /// Whether so much was asked already, sent or not, that nothing more is.
     pub(super) fn is_full(&self) -> bool {
-        self.unsent.len() + self.awaiting.len() >= REQUESTS_MAX
+        let count = self.unsent.len() + self.awaiting.len();
+        count >= REQUESTS_MAX || self.bytes() >= REQUEST_BYTES_MAX
+    }
+
+    /// Whether there is no room for another release either. Then it is not sent to this server, and
+    /// the key ends with its TTL there.
+    fn is_crammed(&self) -> bool {
+        self.length() >= NEEDED_MAX || self.bytes() + self.refused.bytes() >= NEEDED_BYTES_MAX
+    }
+
+    /// Of what was asked and is not answered, in the queue and on its way into the socket.
+    fn bytes(&self) -> usize {
+        self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
+    }
+
+    /// So much of what was sent the socket has not taken yet.
+    pub(super) fn note_outbox(&mut self, bytes: usize) {
+        self.outbox_bytes = bytes;
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
         let is_needed = request.is_needed_by(self.server);
-        let has_room = if is_needed { self.length() < NEEDED_MAX } else { !self.is_full() };
-        if has_room {
+        if !self.is_full() || (is_needed && !self.is_crammed()) {
             let keep_until = is_needed.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
             let entry = Entry { request, ticket, since: now, is_native: false, keep_until };
@@ -127,9 +146,29 @@ impl Queue {
         self.awaiting.front().map(|it| it.since)
     }
 
-    /// Whether the oldest request is the only one that was sent and not answered yet.
-    pub(super) fn owes_one(&self) -> bool {
-        self.awaiting.len() == 1
+    /// When the oldest request is unanswered for so long that another connection is made.
+    pub(super) fn overdue_at(&self, timeouts: &Timeouts) -> Moment {
+        let Some(oldest) = self.awaiting.front() else { return Moment::NEVER };
+        let reply_ms = timeouts.reply_ms(oldest.request.ttl_ms());
+        let most_ms = reply_ms.saturating_mul(OVERDUE_TIMEOUTS).max(OVERDUE_MIN_MS);
+        oldest.since.plus_ms(most_ms)
+    }
+
+    /// Until when a key may be there that a request has set which was sent and is not answered, if it
+    /// was carried out when it was sent.
+    pub(super) fn guarded_until(&self) -> Option<Moment> {
+        let setters = self.awaiting.iter().filter(|it| it.request.sets_the_key());
+        setters.map(|it| it.since.plus_ms(it.request.ttl_ms())).max()
+    }
+
+    /// Whether what this releases may be set by a request that is not answered, and no release of it
+    /// is behind that.
+    pub(super) fn wants(&self, release: &Request) -> bool {
+        let matters = |it: &Request| it.sets_the_key() || it.verb() == Verb::Release;
+        let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
+        let last =
+            latest_first.find(|it| it.request.token() == release.token() && matters(&it.request));
+        last.is_some_and(|it| it.request.sets_the_key())
     }
 
     /// The server was heard, so the connection is alive.
@@ -143,6 +182,11 @@ impl Queue {
         if self.awaiting.is_empty() { None } else { self.silent_until }
     }
 
+    /// Whether it said nothing for so long that it is given up.
+    pub(super) fn is_silent(&self, now: Moment) -> bool {
+        self.give_up_at().is_some_and(|it| now >= it)
+    }
+
     /// When [`Self::probe`] is due.
     pub(super) fn probe_at(&self) -> Moment {
         self.probe_at
@@ -151,21 +195,48 @@ impl Queue {
     /// Tries one of the refused releases again, if that is due.
     pub(super) fn probe(&mut self, now: Moment) {
         if now >= self.probe_at {
-            self.refused.retain(|it| it.is_worth_sending(now));
-            self.unsent.extend(self.refused.pop_front());
+            self.refused.retain_mut(|it| it.is_worth_sending(now));
+            self.unsent.take_from(&mut self.refused, 1);
             self.probe_at = Moment::NEVER;
             self.plan_probe(now);
         }
     }
 
     /// How many replies the oldest request still has to get in all.
-    pub(super) fn replies_wanted(&self) -> Option<usize> {
+    fn replies_wanted(&self) -> Option<usize> {
         self.awaiting.front().map(|it| it.request.replies())
+    }
+
+    /// The next request whose replies are all there, if there is one.
+    pub(super) fn next_settled(
+        &mut self,
+        inbox: &mut Inbox,
+        dialect: &mut Dialect,
+        now: Moment,
+    ) -> Result<Option<Settled>, Nonsense> {
+        loop {
+            let Some(wanted) = self.replies_wanted() else {
+                // Nothing is owed, so nothing may be there.
+                return if inbox.is_empty() { Ok(None) } else { Err(Nonsense::Unwanted) };
+            };
+            if !inbox.has_replies(wanted)? {
+                return Ok(None);
+            }
+            if self.awaiting.len() == 1 && !inbox.is_empty() {
+                // One too many is there: who knows which of them is the answer?
+                return Err(Nonsense::Unwanted);
+            }
+            if let Some(settled) = self.settle(inbox.replies(), now)? {
+                return Ok(Some(settled));
+            }
+            // The server knows a command of its own that this user may not use.
+            *dialect = Dialect::default();
+        }
     }
 
     /// The oldest request has got its replies. Nothing is settled if it is to be sent once more, as a
     /// script: a release that was sent as a command which this user may not use after all.
-    pub(super) fn settle(
+    fn settle(
         &mut self,
         replies: &mut Vec<Value>,
         now: Moment,
@@ -186,8 +257,7 @@ impl Queue {
         let (verb, ticket) = (entry.request.verb(), entry.ticket.take());
         if verb == Verb::Release {
             if !matches!(answer, Answer::Failed(_)) {
-                let resent = self.refused.len().min(RESENT_MAX);
-                self.unsent.extend(self.refused.drain(..resent));
+                self.unsent.take_from(&mut self.refused, RESENT_MAX);
             } else if entry.is_worth_sending(now) {
                 self.refused.push_back(entry);
             }
@@ -207,15 +277,45 @@ impl Queue {
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
     /// whether the request was sent, and keeps the releases for the next connection.
     pub(super) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
-        (self.silent_until, self.probe_at) = (None, Moment::NEVER);
-        let refused = mem::take(&mut self.refused).into_iter().map(|it| (it, true));
-        let sent = mem::take(&mut self.awaiting).into_iter().map(|it| (it, true));
-        let unsent = mem::take(&mut self.unsent).into_iter().map(|it| (it, false));
-        for (mut entry, was_sent) in refused.chain(sent).chain(unsent) {
-            if let Some(ticket) = entry.ticket.take() {
-                tell(ticket, was_sent);
+        (self.silent_until, self.probe_at, self.outbox_bytes) = (None, Moment::NEVER, 0);
+        let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
+        for (part, was_sent) in parts.into_iter().zip([true, true, false]) {
+            for mut entry in part {
+                if let Some(ticket) = entry.ticket.take() {
+                    tell(ticket, was_sent);
+                }
+                if entry.keep_until.is_some() {
+                    self.unsent.push_back(entry);
+                }
             }
-            if entry.keep_until.is_some() {
+        }
+    }
+
+    /// What is to be released over a connection that owes answers is released over this one, too: there
+    /// it overtakes nothing, and here it is carried out now. Whoever waits for it is told what is
+    /// answered here.
+    pub(super) fn repeat_releases(&mut self, other: &mut Self) {
+        other.probe_at = Moment::NEVER;
+        let refused = mem::take(&mut other.refused).into_iter();
+        let entries = other.awaiting.iter_mut().chain(other.unsent.iter_mut());
+        let others = entries.filter(|it| it.keep_until.is_some()).map(Entry::hand_over);
+        self.add_releases(refused.chain(others));
+    }
+
+    /// What was to be released over a connection that is given up is released over this one. Tells who
+    /// waited, as [`Self::fail`] does.
+    pub(super) fn take_releases(&mut self, mut other: Self, tell: impl FnMut(Ticket, bool)) {
+        other.fail(tell);
+        self.add_releases(other.unsent.into_iter());
+    }
+
+    /// Adds releases of another connection. Of each token one that waits is enough: else there would be
+    /// twice as many after each connection that is given up.
+    fn add_releases(&mut self, releases: impl Iterator<Item = Entry>) {
+        let mut waiting: BTreeSet<Token> = self.unsent.iter().map(Entry::token).collect();
+        for entry in releases {
+            let is_new = waiting.insert(entry.token());
+            if entry.ticket.is_some() || (is_new && !self.is_crammed()) {
                 self.unsent.push_back(entry);
             }
         }
@@ -226,17 +326,9 @@ impl Queue {
     }
 }
 
-impl Entry {
-    /// Whether it is a release of a key that may still be there.
-    fn is_worth_sending(&self, now: Moment) -> bool {
-        self.keep_until.is_some_and(|it| now < it)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::Token;
     use crate::transport::Servers;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
