@@ -60,7 +60,7 @@ impl Predecessor {
     pub(super) fn flush(&mut self, now: Moment) -> Result<(), String> {
         self.queue.send(&mut self.stream.outbox, self.dialect, now);
         let sent = self.stream.wire.send_from(&mut self.stream.outbox);
-        self.queue.note_outbox(self.stream.outbox.len());
+        self.queue.note_outbox(self.stream.outbox.capacity());
         sent.map_err(|error| error_words(&error))
     }
 

@@ -51,7 +51,7 @@ pub(super) struct Queue {
     probe_at: Moment,
     /// When so long a silence is enough; of a meaning only while something is awaited.
     silent_until: Option<Moment>,
-    /// How many bytes of what was sent the socket has not taken yet.
+    /// How much memory there is for what was sent and the socket has not taken yet.
     outbox_bytes: usize,
 }
 
@@ -84,12 +84,12 @@ impl Queue {
         self.length() >= NEEDED_MAX || self.bytes() + self.refused.bytes() >= NEEDED_BYTES_MAX
     }
 
-    /// Of what was asked and is not answered, in the queue and on its way into the socket.
+    /// Of what was asked and is not answered, and of the room for what the socket has not taken yet.
     fn bytes(&self) -> usize {
         self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
     }
 
-    /// So much of what was sent the socket has not taken yet.
+    /// There is so much room for what was sent and the socket has not taken yet.
     pub(super) fn note_outbox(&mut self, bytes: usize) {
         self.outbox_bytes = bytes;
     }
@@ -347,6 +347,21 @@ mod tests {
         })
     }
 
+    /// With a name of so many bytes, and a token of its own.
+    fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
+        let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));
+        Arc::new(match verb {
+            Verb::Release => {
+                Request::release(resource, token, 10_000, Servers::default().with(SERVER))
+            }
+            _ => Request::new(verb, resource, token, 10_000),
+        })
+    }
+
+    fn refused() -> Value {
+        redis::parse_redis_value(b"-READONLY no\r\n").unwrap()
+    }
+
     fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Nonsense> {
         queue.settle(&mut replies.to_vec(), NOW).map(|it| it.expect("it is not sent once more"))
     }
@@ -484,5 +499,163 @@ mod tests {
         assert_eq!(queue.length(), REQUESTS_MAX);
         (0..2 * NEEDED_MAX).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
         assert_eq!(queue.length(), NEEDED_MAX);
+    }
+
+    #[test]
+    fn what_was_sent_and_is_not_answered_counts_as_what_waits_does() {
+        let mut queue = Queue::new(SERVER);
+        for _ in 0..2 {
+            (0..REQUESTS_MAX / 2).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
+            send(&mut queue, NOW);
+        }
+        assert!(queue.is_full() && !queue.has_unsent());
+        settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert!(!queue.is_full());
+    }
+
+    #[test]
+    fn the_bound_is_one_of_bytes_too() {
+        const LENGTH: usize = 65_536;
+        // Each names its resource twice.
+        const MOST: usize = REQUEST_BYTES_MAX / (2 * LENGTH);
+        let acquire = long(Verb::Acquire, LENGTH, 1);
+        for is_sent in [false, true] {
+            let mut queue = Queue::new(SERVER);
+            for _ in 0..2 * MOST {
+                queue.push(&acquire, None, NOW);
+                if is_sent {
+                    send(&mut queue, NOW);
+                }
+            }
+            assert!(queue.is_full());
+            assert_eq!(queue.length(), MOST);
+            let release = long(Verb::Release, LENGTH, 1);
+            (0..2 * NEEDED_MAX).for_each(|_| queue.push(&release, None, NOW));
+            let bytes = queue.bytes();
+            assert!((NEEDED_BYTES_MAX..NEEDED_BYTES_MAX + 2 * LENGTH).contains(&bytes), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn what_the_socket_does_not_take_counts_once_more() {
+        let mut queue = Queue::new(SERVER);
+        queue.note_outbox(REQUEST_BYTES_MAX - 1);
+        assert!(!queue.is_full());
+        queue.push(&request(Verb::Acquire), None, NOW);
+        assert!(queue.is_full());
+        queue.note_outbox(0);
+        assert!(!queue.is_full());
+        // With as many releases that were refused there is no room for another.
+        let release = long(Verb::Release, 65_536, 1);
+        while !queue.is_crammed() {
+            queue.push(&release, None, NOW);
+            send(&mut queue, NOW);
+            while queue.awaiting.len() > 0 {
+                let replies = vec![refused(); queue.replies_wanted().unwrap_or(0)];
+                settle(&mut queue, &replies).unwrap();
+            }
+        }
+        assert!(!queue.is_full());
+        assert!(queue.refused.bytes() >= NEEDED_BYTES_MAX);
+        // Somebody waits for this one.
+        queue.push(&release, Some(TICKET), NOW);
+        assert!(queue.has_unsent());
+    }
+
+    #[test]
+    fn releases_that_were_refused_outlive_the_connection() {
+        let mut queue = Queue::new(SERVER);
+        queue.push(&request(Verb::Release), None, NOW);
+        send(&mut queue, NOW);
+        settle(&mut queue, &[refused()]).unwrap();
+        assert!(!queue.has_unsent());
+        queue.fail(|_, _| {});
+        assert!(send(&mut queue, NOW.plus_ms(9_999)) > 0);
+    }
+
+    #[test]
+    fn an_answer_is_overdue_after_a_second_or_four_reply_timeouts() {
+        let timeouts = Timeouts::default();
+        let mut queue = Queue::new(SERVER);
+        assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);
+        queue.push(&request(Verb::Acquire), None, NOW.plus_ms(-700));
+        assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER, "it was not even sent");
+        send(&mut queue, NOW);
+        queue.push(&request(Verb::Acquire), None, NOW.plus_ms(5));
+        send(&mut queue, NOW.plus_ms(5));
+        // A twentieth of 10 s is a reply timeout, unless one is set.
+        for (set_ms, overdue_ms) in [(0, 2_000), (1, 1_000), (250, 1_000), (251, 1_004)] {
+            timeouts.set(1_500, set_ms);
+            assert_eq!(queue.overdue_at(&timeouts), NOW.plus_ms(overdue_ms), "{set_ms}");
+        }
+        timeouts.set(1_500, i64::MAX);
+        assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);
+        // Answered, it is the next that counts, whatever it is.
+        timeouts.set(1_500, 0);
+        settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert_eq!(queue.overdue_at(&timeouts), NOW.plus_ms(2_005));
+    }
+
+    #[test]
+    fn what_may_be_set_is_guarded_for_its_ttl_from_when_it_was_sent() {
+        let mut queue = Queue::new(SERVER);
+        for verb in [Verb::Release, Verb::Inspect] {
+            queue.push(&request(verb), None, NOW);
+        }
+        send(&mut queue, NOW);
+        assert_eq!(queue.guarded_until(), None);
+        for ms in [3, 7] {
+            queue.push(&request(Verb::Acquire), None, NOW);
+            send(&mut queue, NOW.plus_ms(ms));
+        }
+        assert_eq!(queue.guarded_until(), Some(NOW.plus_ms(10_007)));
+    }
+
+    #[test]
+    fn a_release_is_wanted_behind_what_may_set_its_key_and_only_one() {
+        let mut queue = Queue::new(SERVER);
+        let (ours, other) = (long(Verb::Release, 1, 1), long(Verb::Release, 1, 2));
+        assert!(!queue.wants(&ours));
+        queue.push(&long(Verb::Acquire, 1, 1), None, NOW);
+        send(&mut queue, NOW);
+        queue.push(&long(Verb::Inspect, 1, 1), None, NOW);
+        assert!(queue.wants(&ours) && !queue.wants(&other));
+        queue.push(&ours, None, NOW);
+        assert!(!queue.wants(&ours));
+        // It is answered, so nothing of ours comes late.
+        settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert!(!queue.wants(&ours));
+    }
+
+    #[test]
+    fn releases_go_over_another_connection_too_with_who_waits_for_them() {
+        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        old.push(&long(Verb::Release, 1, 1), None, NOW);
+        send(&mut old, NOW);
+        settle(&mut old, &[refused()]).unwrap();
+        old.push(&long(Verb::Acquire, 1, 2), Some(OTHER), NOW);
+        old.push(&long(Verb::Release, 1, 2), Some(TICKET), NOW);
+        send(&mut old, NOW);
+        new.repeat_releases(&mut old);
+        assert_eq!((old.length(), new.length()), (2, 2));
+        assert_eq!(new.abandon(TICKET), None);
+        assert_eq!(old.abandon(TICKET), None, "nobody waits for it there any more");
+        assert_eq!(old.abandon(OTHER), Some(NOW));
+        send(&mut new, NOW);
+        assert_eq!(new.length(), 2);
+    }
+
+    #[test]
+    fn releases_do_not_multiply_with_each_connection_that_is_given_up() {
+        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        new.push(&request(Verb::Release), None, NOW);
+        for _ in 0..9 {
+            new.take_releases(mem::replace(&mut old, Queue::new(SERVER)), |_, _| {});
+            send(&mut new, NOW);
+            old = mem::replace(&mut new, Queue::new(SERVER));
+            new.repeat_releases(&mut old);
+            send(&mut new, NOW);
+        }
+        assert_eq!((old.length(), new.length()), (2, 1));
     }
 }

@@ -113,8 +113,11 @@ impl Server {
 
     /// Connects now if there is no connection, because a caller needs the server.
     pub(super) fn hurry(&mut self, now: Moment, news: &mut News) {
-        // Nobody waits for a second connection, and a frozen server answers none.
-        if !self.is_stuck() {
+        if self.is_stuck() {
+            // Nobody waits for a second connection, and a frozen server gives none: it comes when it is
+            // due. But it may be there by now.
+            self.read_on(now, news);
+        } else {
             self.link.hurry(now);
         }
         // Whoever waits for the sockets does not wait for this one yet.
@@ -305,7 +308,7 @@ impl Server {
             self.queue.send(&mut self.link.outbox, self.dialect, now);
         }
         let change = self.link.send(now);
-        self.queue.note_outbox(self.link.outbox.len());
+        self.queue.note_outbox(self.link.outbox.capacity());
         self.handle_change(change, news);
         if self.predecessor.is_some() {
             self.flush_predecessor(now, news);
