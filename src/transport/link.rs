@@ -3,9 +3,11 @@
 //! Nothing here waits, and nobody is told: each call returns what has become of the connection, and
 //! the server that owns it tells those who care.
 
+mod questions;
+mod stream;
+
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -16,13 +18,15 @@ use super::command::Dialect;
 use super::endpoint::{Endpoint, Place};
 use super::greeting::{Greeting, Progress};
 use super::inbox::{Inbox, Received};
-use super::login::{Account, Question};
+use super::login::Account;
 use super::wire::Wire;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::{Socket, Visible};
 use crate::token::random;
+
+pub(super) use self::stream::Stream;
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
@@ -65,14 +69,6 @@ enum State {
     Up {
         wire: Wire,
     },
-}
-
-/// A connection that is up, with what was received and what is to be sent.
-pub(super) struct Stream {
-    pub(super) wire: Wire,
-    pub(super) inbox: Inbox,
-    pub(super) outbox: Vec<u8>,
-    pub(super) heard_at: Moment,
 }
 
 /// What has become of a connection.
@@ -275,102 +271,6 @@ impl Link {
         Some(Change::Lost { how })
     }
 
-    /// Gives away the connection that is up, so that another is made, at once.
-    pub(super) fn set_aside(&mut self, now: Moment) -> Option<Stream> {
-        match mem::replace(&mut self.state, State::Down) {
-            State::Up { wire } => {
-                self.place_shown = 1 - self.place_shown;
-                self.retry_at = now;
-                let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
-                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at })
-            }
-            state => {
-                self.state = state;
-                None
-            }
-        }
-    }
-
-    /// Takes back what was set aside, in place of the one that was to be made.
-    pub(super) fn take_back(&mut self, stream: Stream) {
-        self.close();
-        self.place_shown = 1 - self.place_shown;
-        self.failures = 0;
-        let Stream { wire, inbox, outbox, heard_at } = stream;
-        (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
-        self.state = State::Up { wire };
-    }
-
-    /// What was set aside is lost before there is another.
-    pub(super) fn note_loss(&mut self, how: &str) {
-        if self.failures == 0 {
-            self.failures = 1;
-            how.clone_into(&mut self.why_down);
-        }
-    }
-
-    /// The name to look up, if that is due. The caller looks it up without holding anything, and
-    /// brings the result to [`Self::handle_addresses`].
-    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
-        match self.endpoint.place() {
-            Place::Name(name, port) if self.addresses.begin_look_up(now) => {
-                Some((name.clone(), *port))
-            }
-            _ => None,
-        }
-    }
-
-    pub(super) fn handle_addresses(
-        &mut self,
-        found: Result<Vec<SocketAddr>, String>,
-        began: Moment,
-        now: Moment,
-    ) -> Option<Change> {
-        let error = found.as_ref().err().cloned();
-        if self.addresses.end_look_up(found.ok(), began, now) {
-            self.retry_at = now;
-        }
-        let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("its name is not known: {error}")))
-    }
-
-    /// Whom to ask for the password, if that is due. The caller asks without holding anything, and
-    /// brings the answer to [`Self::handle_password`].
-    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
-        if self.is_up() { None } else { self.account.question(now) }
-    }
-
-    pub(super) fn handle_password(
-        &mut self,
-        password: Option<Vec<u8>>,
-        began: Moment,
-        now: Moment,
-    ) -> Option<Change> {
-        let is_known = password.is_some();
-        self.account.handle_answer(password, began, now);
-        // Who we are may have been said otherwise meanwhile: then there may be a connection, with answers
-        // owed on it, that knows nothing of this question.
-        if !self.is_down() {
-            return None;
-        }
-        if is_known {
-            self.retry_at = now;
-            return None;
-        }
-        Some(self.note_failure("nobody gave its password when asked".to_owned()))
-    }
-
-    /// Whether somebody is asked, by some thread, for what has to be known before connecting.
-    pub(super) fn is_asked_about(&self) -> bool {
-        let name = self.is_nameless() && self.addresses.is_looked_up();
-        name || (self.is_down() && self.account.is_asking())
-    }
-
-    /// Whether it is up, or there are addresses that may do.
-    pub(super) fn is_promising(&self) -> bool {
-        self.is_up() || (self.failures == 0 && !self.is_nameless())
-    }
-
     /// Lets go of a socket that [`Visible::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
@@ -378,11 +278,6 @@ impl Link {
             State::Connecting { socket, .. } => socket.forget(),
             State::Greeting { wire, .. } | State::Up { wire } => wire.forget(),
         }
-    }
-
-    /// Whether the name has to be looked up before connecting.
-    fn is_nameless(&self) -> bool {
-        matches!(self.endpoint.place(), Place::Name(..)) && self.addresses.is_empty()
     }
 
     /// How long one of several addresses may keep us from trying the next.
@@ -483,6 +378,8 @@ pub(super) fn error_words(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);

@@ -550,7 +550,7 @@ mod tests {
         while !queue.is_crammed() {
             queue.push(&release, None, NOW);
             send(&mut queue, NOW);
-            while queue.awaiting.len() > 0 {
+            while !queue.awaiting.is_empty() {
                 let replies = vec![refused(); queue.replies_wanted().unwrap_or(0)];
                 settle(&mut queue, &replies).unwrap();
             }

@@ -1,9 +1,9 @@
 //! One server: what it is asked, over one connection and in one order, and who is told.
 
+mod connecting;
 mod succession;
 
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use super::failure::Failure;
 use super::health::Health;
 use super::inbox::Received;
 use super::link::{Change, Link};
-use super::login::Question;
 use super::predecessor::Predecessor;
 use super::queue::{Queue, Settled};
 use super::reply::Nonsense;
@@ -109,39 +108,6 @@ impl Server {
             self.receive_all(now, news);
         }
         self.link.is_up() && !self.is_behind(reply_ms, now)
-    }
-
-    /// Connects now if there is no connection, because a caller needs the server.
-    pub(super) fn hurry(&mut self, now: Moment, news: &mut News) {
-        if self.is_stuck() {
-            // Nobody waits for a second connection, and a frozen server gives none: it comes when it is
-            // due. But it may be there by now.
-            self.read_on(now, news);
-        } else {
-            self.link.hurry(now);
-        }
-        // Whoever waits for the sockets does not wait for this one yet.
-        news.changed = true;
-        self.advance(now, news);
-    }
-
-    /// Has the ticket told as soon as there is a connection, or none to be had for now.
-    pub(super) fn await_connection(
-        &mut self,
-        ticket: Ticket,
-        reply_ms: i64,
-        now: Moment,
-        news: &mut News,
-    ) {
-        if self.link.is_asked_about() {
-            return self.hopeful.push(ticket);
-        }
-        let answer = match self.obstacle(reply_ms, now, news) {
-            Some(failure) => Answer::Failed(failure),
-            None if self.link.is_up() => Answer::Done,
-            None => return self.hopeful.push(ticket),
-        };
-        self.deliver(ticket, answer, news);
     }
 
     /// Queues a request whose answer the ticket waits for. The ticket is told at once if the server
@@ -257,49 +223,6 @@ impl Server {
     pub(super) fn handle_ready(&mut self, now: Moment, news: &mut News) {
         self.read_on(now, news);
         self.flush(now, news);
-    }
-
-    /// The name to look up, if that is due; see [`Self::handle_addresses`].
-    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
-        self.link.name_to_look_up(now)
-    }
-
-    /// The result of the look-up, which began then.
-    pub(super) fn handle_addresses(
-        &mut self,
-        found: Result<Vec<SocketAddr>, String>,
-        began: Moment,
-        now: Moment,
-        news: &mut News,
-    ) {
-        news.changed = true;
-        let change = self.link.handle_addresses(found, began, now);
-        self.handle_change(change, news);
-        self.hurry(now, news);
-    }
-
-    /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
-    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
-        self.link.question(now)
-    }
-
-    /// The answer to a question that was asked then.
-    pub(super) fn handle_password(
-        &mut self,
-        password: Option<Vec<u8>>,
-        began: Moment,
-        now: Moment,
-        news: &mut News,
-    ) {
-        news.changed = true;
-        let change = self.link.handle_password(password, began, now);
-        self.handle_change(change, news);
-        self.hurry(now, news);
-    }
-
-    /// Whether there is hope of a connection without asking the system's resolver first.
-    pub(super) fn is_promising(&self) -> bool {
-        self.link.is_promising()
     }
 
     /// Sends what is queued, or as much as the socket takes.
