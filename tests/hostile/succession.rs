@@ -255,6 +255,29 @@ fn a_frozen_server_costs_few_attempts_few_lines_and_two_descriptors() {
     assert_eq!(connections(0), (made, 1));
 }
 
+#[test]
+fn who_needs_a_frozen_server_has_no_more_attempts_made_and_does_not_wait() {
+    const FROZEN_MS: i64 = 600_000;
+    let manager = manager_of(1);
+    locks(&manager);
+    ignore(0, true);
+    world::with(|world| world.frozen = vec![FIRST]);
+    let sent_ms = now_ms();
+    is_unreachable(&manager);
+    look_until(&manager, sent_ms + OVERDUE_MS + 20);
+    while now_ms() < sent_ms + FROZEN_MS {
+        let began_ms = now_ms();
+        let words = is_unreachable(&manager);
+        assert!(words.contains("so not asked"), "{words}");
+        assert!(now_ms() - began_ms < 20);
+        pass_ms(50);
+    }
+    // After some failures the pause is of 320 to 960 ms.
+    let made = i64::try_from(connections(0).0).expect("not so many");
+    let (least, most) = (FROZEN_MS / (1_500 + 960 + 200), 10 + FROZEN_MS / (1_500 + 320));
+    assert!((least..=most).contains(&made), "{made} of {least} to {most}");
+}
+
 /// One that is overdue as well takes the place of the one that drains: there are never more than two.
 #[test]
 fn a_server_is_back_as_well_when_the_second_connection_dies() {
