@@ -7,6 +7,7 @@
 //! has answered after all.
 
 use std::mem;
+use std::sync::Arc;
 
 use super::{Delivery, News, Server};
 use crate::log::Level;
@@ -18,8 +19,6 @@ use crate::transport::inbox::Received;
 use crate::transport::link::Change;
 use crate::transport::predecessor::Predecessor;
 use crate::transport::queue::{Queue, Settled};
-
-use std::sync::Arc;
 
 impl Server {
     /// Whether another connection is to be had since this one owes an answer for too long, and is not
@@ -112,10 +111,13 @@ impl Server {
     /// Reads what there is on the connection before this one.
     pub(super) fn receive_from_predecessor(&mut self, now: Moment, news: &mut News) {
         let Some(mut predecessor) = self.predecessor.take() else { return };
+        let owed_since = predecessor.queue.owes_since();
         if let Err(how) = self.read(&mut predecessor, now, news) {
             return self.lose_predecessor(*predecessor, how, news);
         }
-        if !predecessor.is_replaced && now < predecessor.queue.overdue_at(self.link.timeouts()) {
+        let has_answered = predecessor.queue.owes_since() != owed_since;
+        let is_overdue = now >= predecessor.queue.overdue_at(self.link.timeouts());
+        if has_answered && !is_overdue && !predecessor.is_replaced {
             return self.take_back(*predecessor, news);
         }
         self.predecessor = Some(predecessor);
