@@ -14,7 +14,7 @@ pub trait Entropy {
 }
 
 /// 20 random bytes as 40 upper-case hexadecimal digits. Its `Debug` shows none of them.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token([u8; 2 * BYTES]);
 
 impl Token {

@@ -135,6 +135,9 @@ pub unsafe extern "C" fn RedLock_SetRetry(
 /// @param reply_ms   for a reply on a connection that is up. 0 to 86400000. 0, the default, means
 ///                   a twentieth of the TTL, at least 25 and at most 500: the advice of the
 ///                   Redlock page, 5 to 50 ms for a TTL of 10 s, rounded up for slow networks.
+///                   A server that owes a reply for four times as long, and a second at least, gets
+///                   a second connection; the first one is closed when no key that was asked for
+///                   over it can be left.
 /// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTimeouts(

@@ -159,6 +159,17 @@ impl<T: Tally> Calls<T> {
         }
     }
 
+    /// Something may have come over connections that owe answers too long, and there may be others of
+    /// these by now: so each is looked at.
+    fn handle_predecessors(&mut self, watched: &[Watched], now: Moment) {
+        if watched.iter().any(|it| it.revents != 0) {
+            let has_one = |it: &&mut Server| it.interest_in_predecessor().is_some();
+            for server in self.servers.iter_mut().filter(has_one) {
+                server.handle_predecessor_ready(now, &mut self.news);
+            }
+        }
+    }
+
     /// Those whose time is up hear of no more servers.
     fn expire(&mut self, now: Moment) {
         for place in 0..self.calls.len() {
@@ -228,7 +239,8 @@ impl<T: Tally> Engine for Calls<T> {
         self.deliver(now);
     }
 
-    /// The descriptors of the servers in their order, and that of the bell at the end.
+    /// The descriptors of the servers in their order, those of connections that owe answers too long, and
+    /// that of the bell at the end.
     fn watch(&mut self) -> Watch {
         const NONE: i32 = -1;
         let mut descriptors = mem::take(&mut self.watched);
@@ -237,6 +249,8 @@ impl<T: Tally> Engine for Calls<T> {
             let (fd, for_writing) = server.interest().unwrap_or((NONE, false));
             socket::watch(fd, for_writing)
         }));
+        let predecessors = self.servers.iter().filter_map(Server::interest_in_predecessor);
+        descriptors.extend(predecessors.map(|(fd, for_writing)| socket::watch(fd, for_writing)));
         descriptors.push(socket::watch(self.bell, false));
         Watch { descriptors, until: self.next_due(), now: self.now }
     }
@@ -253,6 +267,9 @@ impl<T: Tally> Engine for Calls<T> {
             }
         }
         let has_rung = watch.descriptors.last().is_some_and(|it| it.revents != 0);
+        if watch.descriptors.len() > self.servers.len() + 1 {
+            self.handle_predecessors(&watch.descriptors[self.servers.len()..], now);
+        }
         self.watched = watch.descriptors;
         self.deliver(now);
         self.look_again(now);

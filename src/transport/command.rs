@@ -97,6 +97,9 @@ pub struct Request {
 
 const FORMS: usize = 3;
 
+/// What the bytes to send take beside the names of the key: scripts, tokens, numbers.
+const BESIDE_KEYS_MAX: usize = 512;
+
 /// Hears what each server says to a request, also when nobody waits for the answer any more.
 pub trait Witness: Send + Sync {
     /// A server has given this answer, heard at `now`. Called before anybody else is told of it, with a
@@ -141,7 +144,7 @@ impl Request {
         self.verb == Verb::Release && self.is_for(server)
     }
 
-    /// Whether it may set the key.
+    /// Whether it may set the key where there is none.
     pub fn sets_the_key(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::Repair)
     }
@@ -164,6 +167,11 @@ impl Request {
     /// How long the key lives, or may live at most, once the request was carried out.
     pub fn ttl_ms(&self) -> i64 {
         self.ttl_ms
+    }
+
+    /// How many bytes there are to send, at most: each command has one reply, and names the key once.
+    pub(super) fn size(&self) -> usize {
+        self.replies() * self.resource.len() + BESIDE_KEYS_MAX
     }
 
     /// The bytes to send.
@@ -393,6 +401,20 @@ mod tests {
         let delex = Dialect { delete: Delete::Delex };
         assert_eq!(commands(Verb::Release, delex), "DELEX r IFEQ T");
         assert!(commands(Verb::Release, plain).starts_with("EVAL if"));
+    }
+
+    #[test]
+    fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
+        for verb in [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Inspect] {
+            for dialect in [Dialect::default(), NATIVE, Dialect { delete: Delete::Delex }] {
+                let (resource, token) =
+                    (Arc::from(&[b'r'; 65_536][..]), Token::from_random([0; 20]));
+                let request = Request::new(verb, resource, token, i64::MAX);
+                let mut pen = Pen::default();
+                let (counted, length) = (request.size(), request.bytes(dialect, &mut pen).len());
+                assert!((length..length + BESIDE_KEYS_MAX).contains(&counted), "{verb:?} {length}");
+            }
+        }
     }
 
     #[test]

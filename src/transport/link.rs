@@ -3,9 +3,11 @@
 //! Nothing here waits, and nobody is told: each call returns what has become of the connection, and
 //! the server that owns it tells those who care.
 
+mod questions;
+mod stream;
+
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ use super::command::Dialect;
 use super::endpoint::{Endpoint, Place};
 use super::greeting::{Greeting, Progress};
 use super::inbox::{Inbox, Received};
-use super::login::{Account, Question};
+use super::login::Account;
 use super::mixup;
 use super::wire::Wire;
 use crate::moment::Moment;
@@ -24,6 +26,8 @@ use crate::quorum::backoff;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::{Socket, Visible};
 use crate::token::random;
+
+pub(super) use self::stream::Stream;
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
@@ -36,7 +40,9 @@ pub(super) struct Link {
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
     account: Account,
-    visible: Visible,
+    /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
+    visible: [Visible; 2],
+    place_shown: usize,
     state: State,
     addresses: Addresses,
     /// Failures to connect since the last success, and when to try again.
@@ -87,7 +93,8 @@ impl Link {
             timeouts,
             access,
             account,
-            visible: Visible::new(),
+            visible: [Visible::new(), Visible::new()],
+            place_shown: 0,
             state: State::Down,
             addresses,
             failures: 0,
@@ -104,8 +111,12 @@ impl Link {
         &self.endpoint
     }
 
-    pub(super) fn visible(&self) -> Visible {
+    pub(super) fn visible(&self) -> [Visible; 2] {
         self.visible.clone()
+    }
+
+    pub(super) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -211,17 +222,8 @@ impl Link {
         let (State::Up { wire } | State::Greeting { wire, .. }) = &mut self.state else {
             return None;
         };
-        if self.outbox.is_empty() && !wire.has_unsent() {
-            return None;
-        }
-        match wire.send(&self.outbox) {
-            Ok(sent) => {
-                self.outbox.drain(..sent);
-                if self.outbox.is_empty() && self.outbox.capacity() > KEPT_MAX {
-                    self.outbox = Vec::new();
-                }
-                None
-            }
+        match wire.send_from(&mut self.outbox) {
+            Ok(()) => None,
             Err(error) => self.break_off(error_words(&error), now),
         }
     }
@@ -297,68 +299,6 @@ impl Link {
         }
     }
 
-    /// The name to look up, if that is due. The caller looks it up without holding anything, and
-    /// brings the result to [`Self::handle_addresses`].
-    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
-        match self.endpoint.place() {
-            Place::Name(name, port) if self.addresses.begin_look_up(now) => {
-                Some((name.clone(), *port))
-            }
-            _ => None,
-        }
-    }
-
-    pub(super) fn handle_addresses(
-        &mut self,
-        found: Result<Vec<SocketAddr>, String>,
-        began: Moment,
-        now: Moment,
-    ) -> Option<Change> {
-        let error = found.as_ref().err().cloned();
-        if self.addresses.end_look_up(found.ok(), began, now) {
-            self.retry_at = now;
-        }
-        let error = error.filter(|_| self.addresses.is_empty())?;
-        Some(self.note_failure(format!("its name is not known: {error}")))
-    }
-
-    /// Whom to ask for the password, if that is due. The caller asks without holding anything, and
-    /// brings the answer to [`Self::handle_password`].
-    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
-        if self.is_up() { None } else { self.account.question(now) }
-    }
-
-    pub(super) fn handle_password(
-        &mut self,
-        password: Option<Vec<u8>>,
-        began: Moment,
-        now: Moment,
-    ) -> Option<Change> {
-        let is_known = password.is_some();
-        self.account.handle_answer(password, began, now);
-        // Who we are may have been said otherwise meanwhile: then there may be a connection, with answers
-        // owed on it, that knows nothing of this question.
-        if !self.is_down() {
-            return None;
-        }
-        if is_known {
-            self.retry_at = now;
-            return None;
-        }
-        Some(self.note_failure("nobody gave its password when asked".to_owned()))
-    }
-
-    /// Whether somebody is asked, by some thread, for what has to be known before connecting.
-    pub(super) fn is_asked_about(&self) -> bool {
-        let name = self.is_nameless() && self.addresses.is_looked_up();
-        name || (self.is_down() && self.account.is_asking())
-    }
-
-    /// Whether it is up, or there are addresses that may do.
-    pub(super) fn is_promising(&self) -> bool {
-        self.is_up() || (self.failures == 0 && !self.is_nameless())
-    }
-
     /// Lets go of a socket that [`Visible::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
@@ -366,11 +306,6 @@ impl Link {
             State::Connecting { socket, .. } => socket.forget(),
             State::Greeting { wire, .. } | State::Up { wire } => wire.forget(),
         }
-    }
-
-    /// Whether the name has to be looked up before connecting.
-    fn is_nameless(&self) -> bool {
-        matches!(self.endpoint.place(), Place::Name(..)) && self.addresses.is_empty()
     }
 
     /// How long one of several addresses may keep us from trying the next.
@@ -381,10 +316,11 @@ impl Link {
 
     fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
+        let visible = &self.visible[self.place_shown];
         let socket = match self.endpoint.place() {
-            Place::Path(path) => Socket::to_path(path, &self.visible),
+            Place::Path(path) => Socket::to_path(path, visible),
             _ => match self.addresses.current() {
-                Some(address) => Socket::to_address(address, &self.visible),
+                Some(address) => Socket::to_address(address, visible),
                 None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
             },
         };
@@ -460,7 +396,7 @@ impl Link {
 }
 
 /// The system's words, without the number of the error.
-fn error_words(error: &io::Error) -> String {
+pub(super) fn error_words(error: &io::Error) -> String {
     let words = error.to_string();
     match words.split_once(" (os error") {
         Some((words, _)) => words.to_lowercase(),
@@ -470,6 +406,8 @@ fn error_words(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);

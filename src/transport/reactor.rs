@@ -62,7 +62,7 @@ impl<T: Tally> Reactor<T> {
             Server::new(index, it.clone(), timeouts.clone(), access.clone())
         };
         let servers: Vec<Server> = endpoints.iter().enumerate().map(new).collect();
-        let mut visible: Vec<Visible> = servers.iter().map(Server::visible).collect();
+        let mut visible: Vec<Visible> = servers.iter().flat_map(Server::visible).collect();
         visible.extend(waker.visible());
         let calls = Calls::new(servers, waker.fd());
         let health = Arc::clone(&calls.news.health);
@@ -249,7 +249,7 @@ impl<T: Tally> Drop for Reactor<T> {
             // A child's copy: the sockets are closed by number, and not once more by their owners.
             self.close_inherited();
             let (calls, around) = self.helm.get_mut();
-            calls.servers.iter_mut().for_each(Server::forget_socket);
+            calls.servers.iter_mut().for_each(Server::forget_sockets);
             if let Some(waker) = around.waker.take() {
                 waker.forget();
             }

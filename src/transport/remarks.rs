@@ -17,6 +17,11 @@ pub(super) enum Event {
     Connected,
     NotConnected,
     Lost,
+    /// It owes an answer for so long that a second connection is made.
+    Overdue,
+    /// The second connection is there.
+    Replaced,
+    AnswersAgain,
     /// It answers a kind of request with this error, in our words. There are few of them.
     Refuses(&'static str),
     WorksAgain,
@@ -66,6 +71,8 @@ impl Remarks {
         now: impl Fn() -> Moment,
         lines: &mut Vec<Line>,
     ) {
+        // A repair is what an acquire is: whether it is permitted is told of both.
+        let verb = if verb == Verb::Repair { Verb::Acquire } else { verb };
         let kind = KINDS.iter().position(|it| it.0 == verb).unwrap_or_default();
         match answer {
             Answer::Failed(failure) if self.refused[kind].as_ref() == Some(failure) => {}

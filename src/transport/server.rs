@@ -1,7 +1,9 @@
 //! One server: what it is asked, over one connection and in one order, and who is told.
 
+mod connecting;
+mod succession;
+
 use std::mem;
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::failure::Failure;
 use super::health::Health;
 use super::inbox::Received;
 use super::link::{Change, Link};
-use super::login::Question;
+use super::predecessor::Predecessor;
 use super::queue::{Queue, Settled};
 use super::remarks::{Event, Remarks};
 use super::reply::Nonsense;
@@ -35,6 +37,8 @@ pub(super) struct Server {
     link: Link,
     dialect: Dialect,
     queue: Queue,
+    /// The connection before this one, if there is an answer on it that is overdue.
+    predecessor: Option<Box<Predecessor>>,
     looked_at: Moment,
     /// Calls that wait for the connection itself.
     hopeful: Vec<Ticket>,
@@ -76,6 +80,7 @@ impl Server {
             link,
             dialect: Dialect::default(),
             queue: Queue::new(index),
+            predecessor: None,
             looked_at: Moment::from_nanos(0),
             hopeful: Vec::new(),
         }
@@ -86,13 +91,14 @@ impl Server {
         self.index
     }
 
-    pub(super) fn visible(&self) -> Visible {
+    pub(super) fn visible(&self) -> [Visible; 2] {
         self.link.visible()
     }
 
-    /// Lets go of a socket that [`Visible::close_inherited`] has closed.
-    pub(super) fn forget_socket(&mut self) {
+    /// Lets go of the sockets that [`Visible::close_inherited`] has closed.
+    pub(super) fn forget_sockets(&mut self) {
         self.link.forget_socket();
+        self.predecessor.take().into_iter().for_each(|it| it.forget_socket());
     }
 
     /// Whether there is a connection over which no answer is owed for longer than this, as far as
@@ -103,41 +109,9 @@ impl Server {
         let is_behind = self.is_behind(reply_ms, now);
         if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
             self.looked_at = now;
-            self.receive(now, news);
+            self.receive_all(now, news);
         }
         self.link.is_up() && !self.is_behind(reply_ms, now)
-    }
-
-    /// Connects now if there is no connection, because a caller needs the server.
-    pub(super) fn hurry(&mut self, now: Moment, news: &mut News) {
-        if self.link.is_up() {
-            // A connection that was closed is none, however lately it was used.
-            self.looked_at = now;
-            self.receive(now, news);
-        }
-        self.link.hurry(now);
-        // Whoever waits for the sockets does not wait for this one yet.
-        news.changed = true;
-        self.advance(now, news);
-    }
-
-    /// Has the ticket told as soon as there is a connection, or none to be had for now.
-    pub(super) fn await_connection(
-        &mut self,
-        ticket: Ticket,
-        reply_ms: i64,
-        now: Moment,
-        news: &mut News,
-    ) {
-        if self.link.is_asked_about() {
-            return self.hopeful.push(ticket);
-        }
-        let answer = match self.obstacle(reply_ms, now, news) {
-            Some(failure) => Answer::Failed(failure),
-            None if self.link.is_up() => Answer::Done,
-            None => return self.hopeful.push(ticket),
-        };
-        self.deliver(ticket, answer, news);
     }
 
     /// Queues a request whose answer the ticket waits for. The ticket is told at once if the server
@@ -153,7 +127,7 @@ impl Server {
         let obstacle = self.obstacle(reply_ms, now, news);
         let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
         match obstacle.or_else(failing) {
-            None => self.queue.push(request, Some(ticket), now),
+            None => self.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), news);
                 if request.is_needed_by(self.index) {
@@ -171,7 +145,7 @@ impl Server {
         if !is_needed && (!self.link.is_up() || self.queue.is_full()) {
             return false;
         }
-        self.queue.push(request, None, now);
+        self.push(request, None, now);
         news.changed = true;
         // Sent here and now: nobody may come to drive after us.
         self.flush(now, news);
@@ -188,8 +162,8 @@ impl Server {
         news: &mut News,
     ) -> Option<Moment> {
         self.hopeful.retain(|&it| it != ticket);
-        let sent_at = self.queue.abandon(ticket);
-        if sent_at.is_none() && self.queue.has_unsent() {
+        let sent_at = self.abandon_request(ticket);
+        if sent_at.is_none() && self.has_unsent() {
             self.flush(now, news);
         }
         sent_at
@@ -197,10 +171,10 @@ impl Server {
 
     /// What to say of a server that was given `ms` and could not even be asked.
     pub(super) fn not_in_time(&self, ms: i64) -> Failure {
-        if self.link.is_down() {
-            self.not_connected()
-        } else if self.link.is_up() {
+        if self.link.is_up() || self.is_stuck() {
             Failure::NoAnswer { ms }
+        } else if self.link.is_down() {
+            self.not_connected()
         } else {
             Failure::NotConnected(self.link.not_within(ms))
         }
@@ -213,8 +187,12 @@ impl Server {
         now: Moment,
         news: &mut News,
     ) -> Standing {
-        self.receive(now, news);
-        match self.link.is_up() {
+        self.receive_all(now, news);
+        if self.is_stuck() && asked_at.is_none() {
+            let ms = now.ms_since(self.owes_since().unwrap_or(now));
+            return Standing::behind(&Failure::Behind { ms });
+        }
+        match self.link.is_up() || self.is_stuck() {
             true => Standing::up(asked_at, now),
             false => Standing::down(&self.not_connected()),
         }
@@ -225,17 +203,17 @@ impl Server {
         if now >= self.next_due() {
             // It may be ready, although its time is up: perhaps nobody has looked for a while.
             self.read_on(now, news);
+            self.handle_overdue(now, news);
         }
         if self.link.is_up() {
             self.queue.probe(now);
         }
-        if now >= self.next_due() {
-            let change = if self.link.is_up() {
-                let ms = now.ms_since(self.link.heard_at());
-                self.link.break_off(format!("silent for {ms} ms"), now)
-            } else {
-                self.link.handle_due(now)
-            };
+        if self.queue.is_silent(now) {
+            let ms = now.ms_since(self.link.heard_at());
+            let change = self.link.break_off(format!("silent for {ms} ms"), now);
+            self.handle_change(change, news);
+        } else if now >= self.link.next_due() {
+            let change = self.link.handle_due(now);
             self.handle_change(change, news);
         }
         self.remarks.catch_up(now, &mut news.lines);
@@ -244,17 +222,30 @@ impl Server {
 
     /// When [`Self::advance`] is due next, if nothing is heard before.
     pub(super) fn next_due(&self) -> Moment {
-        if self.link.is_up() {
+        let due = if self.link.is_up() {
             let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
-            give_up_at.min(self.queue.probe_at())
+            let overdue_at = self.queue.overdue_at(self.link.timeouts());
+            give_up_at.min(self.queue.probe_at()).min(overdue_at)
         } else {
             self.link.next_due()
-        }
+        };
+        self.predecessor.as_ref().map_or(due, |it| due.min(it.given_up_at()))
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
     pub(super) fn interest(&self) -> Option<(RawFd, bool)> {
         self.link.interest()
+    }
+
+    /// The same of the connection before this one, if there still is one.
+    pub(super) fn interest_in_predecessor(&self) -> Option<(RawFd, bool)> {
+        self.predecessor.as_ref().map(|it| it.interest())
+    }
+
+    /// That socket is ready for something.
+    pub(super) fn handle_predecessor_ready(&mut self, now: Moment, news: &mut News) {
+        self.receive_from_predecessor(now, news);
+        self.flush(now, news);
     }
 
     /// The socket is ready for something.
@@ -263,66 +254,26 @@ impl Server {
         self.flush(now, news);
     }
 
-    /// The name to look up, if that is due; see [`Self::handle_addresses`].
-    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
-        self.link.name_to_look_up(now)
-    }
-
-    /// The result of the look-up, which began then.
-    pub(super) fn handle_addresses(
-        &mut self,
-        found: Result<Vec<SocketAddr>, String>,
-        began: Moment,
-        now: Moment,
-        news: &mut News,
-    ) {
-        news.changed = true;
-        let change = self.link.handle_addresses(found, began, now);
-        self.handle_change(change, news);
-        self.hurry(now, news);
-    }
-
-    /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
-    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
-        self.link.question(now)
-    }
-
-    /// The answer to a question that was asked then.
-    pub(super) fn handle_password(
-        &mut self,
-        password: Option<Vec<u8>>,
-        began: Moment,
-        now: Moment,
-        news: &mut News,
-    ) {
-        news.changed = true;
-        let change = self.link.handle_password(password, began, now);
-        self.handle_change(change, news);
-        self.hurry(now, news);
-    }
-
-    /// Whether there is hope of a connection without asking the system's resolver first.
-    pub(super) fn is_promising(&self) -> bool {
-        self.link.is_promising()
-    }
-
     /// Sends what is queued, or as much as the socket takes.
     fn flush(&mut self, now: Moment, news: &mut News) {
         if self.link.is_up() {
             self.queue.send(&mut self.link.outbox, self.dialect, now);
         }
         let change = self.link.send(now);
+        self.queue.note_outbox(self.link.outbox.capacity());
         self.handle_change(change, news);
+        if self.predecessor.is_some() {
+            self.flush_predecessor(now, news);
+        }
     }
 
     /// Why the server cannot be asked now.
     fn obstacle(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> Option<Failure> {
         self.is_keeping_up(reply_ms, now, news);
-        if self.link.is_down() {
+        if self.is_behind(reply_ms, now) {
+            Some(Failure::Behind { ms: now.ms_since(self.owes_since().unwrap_or(now)) })
+        } else if self.link.is_down() {
             Some(self.not_connected())
-        } else if self.is_behind(reply_ms, now) {
-            let since = self.queue.owes_since().unwrap_or(now);
-            Some(Failure::Behind { ms: now.ms_since(since) })
         } else if self.queue.is_full() {
             Some(Failure::Full)
         } else {
@@ -331,6 +282,9 @@ impl Server {
     }
 
     fn is_behind(&self, reply_ms: i64, now: Moment) -> bool {
+        if self.is_stuck() {
+            return true;
+        }
         self.link.is_up() && self.queue.owes_since().is_some_and(|it| now.ms_since(it) > reply_ms)
     }
 
@@ -342,6 +296,14 @@ impl Server {
     fn read_on(&mut self, now: Moment, news: &mut News) {
         let change = self.link.handle_connected(now);
         self.handle_change(change, news);
+        self.receive_all(now, news);
+    }
+
+    /// Also over the connection before this one, if there is no other yet.
+    fn receive_all(&mut self, now: Moment, news: &mut News) {
+        if self.is_stuck() {
+            self.receive_from_predecessor(now, news);
+        }
         self.receive(now, news);
     }
 
@@ -355,6 +317,9 @@ impl Server {
             self.queue.hear(now);
             let change = self.link.read_greeting(now);
             self.handle_change(change, news);
+            if self.link.is_up() && self.is_stuck() {
+                self.replace_predecessor(now, news);
+            }
             if let Err(nonsense) = self.read_answers(now, news) {
                 let change = self.link.break_off(nonsense.to_string(), now);
                 return self.handle_change(change, news);
@@ -367,23 +332,11 @@ impl Server {
 
     fn read_answers(&mut self, now: Moment, news: &mut News) -> Result<(), Nonsense> {
         while self.link.is_up() {
-            let Some(wanted) = self.queue.replies_wanted() else {
-                // Nothing is owed, so nothing may be there.
-                return if self.link.inbox.is_empty() { Ok(()) } else { Err(Nonsense::Unwanted) };
-            };
-            if !self.link.inbox.has_replies(wanted)? {
+            let inbox = &mut self.link.inbox;
+            let Some(settled) = self.queue.next_settled(inbox, &mut self.dialect, now)? else {
                 return Ok(());
-            }
-            if self.queue.owes_one() && !self.link.inbox.is_empty() {
-                // One too many is there: who knows which of them is the answer?
-                return Err(Nonsense::Unwanted);
-            }
-            let replies = self.link.inbox.replies();
-            let Some(Settled { verb, ticket, answer }) = self.queue.settle(replies, now)? else {
-                // The server knows a command of its own that this user may not use.
-                self.dialect = Dialect::default();
-                continue;
             };
+            let Settled { verb, ticket, answer } = settled;
             self.remarks.note_answer(verb, &answer, clock::now, &mut news.lines);
             if let Some(ticket) = ticket {
                 news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });

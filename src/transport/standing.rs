@@ -19,6 +19,11 @@ impl Standing {
         Self { is_connected: false, words: failure.to_string() }
     }
 
+    /// There is one, but it owes an answer.
+    pub(super) fn behind(failure: &Failure) -> Self {
+        Self { is_connected: true, words: failure.to_string() }
+    }
+
     /// There is one, and it was asked then, if it was.
     pub(super) fn up(asked_at: Option<Moment>, now: Moment) -> Self {
         let words = match asked_at {

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use super::link::KEPT_MAX;
 use super::mixup;
 use super::tls::Session;
 use crate::system::socket::Socket;
@@ -15,12 +16,25 @@ pub(super) enum Wire {
 impl Wire {
     /// Sends what fits; `Ok(0)` if nothing does. Without bytes it goes on with what it could not send
     /// before.
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(_) if bytes.is_empty() => Ok(0),
             Self::Plain(socket) => socket.send(bytes),
             Self::Tls(session) => session.send(bytes),
         }
+    }
+
+    /// Sends as much of the outbox as fits, and takes it out.
+    pub(super) fn send_from(&mut self, outbox: &mut Vec<u8>) -> io::Result<()> {
+        if outbox.is_empty() && !self.has_unsent() {
+            return Ok(());
+        }
+        let sent = self.send(outbox)?;
+        outbox.drain(..sent);
+        if outbox.is_empty() && outbox.capacity() > KEPT_MAX {
+            *outbox = Vec::new();
+        }
+        Ok(())
     }
 
     /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.

@@ -63,3 +63,5 @@ mod world;
 mod bounds;
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod succession;

@@ -12,41 +12,54 @@ static COUNTING: Counting = Counting;
 thread_local! {
     static IS_COUNTING: Cell<bool> = const { Cell::new(false) };
     static LARGEST: Cell<usize> = const { Cell::new(0) };
+    /// How much more is in use than when the counting began.
+    static IN_USE: Cell<i64> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is passed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), 0);
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), 0);
         // SAFETY: as the caller promises.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
+        note(size, layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.realloc(place, layout, size) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        note(0, layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
-fn note(size: usize) {
+fn note(size: usize, freed: usize) {
     // While a thread ends there is nothing to note.
     let _ = IS_COUNTING.try_with(|it| {
         if it.get() {
             let _ = LARGEST.try_with(|it| it.set(it.get().max(size)));
+            let _ = IN_USE.try_with(|it| it.set(it.get() + size as i64 - freed as i64));
         }
     });
+}
+
+/// Runs `body`. Returns how much more is in use after it than before.
+pub(crate) fn kept_by(body: impl FnOnce()) -> i64 {
+    IN_USE.set(0);
+    IS_COUNTING.set(true);
+    body();
+    IS_COUNTING.set(false);
+    IN_USE.get()
 }
 
 /// Runs `body`. Returns how much was allocated at once in it, at the most.

@@ -33,6 +33,8 @@ pub(crate) struct World {
     waits: u32,
     pub(crate) rung: bool,
     pub(crate) connections: Vec<Connection>,
+    /// Servers that look at no connection that is made from now on.
+    pub(crate) frozen: Vec<usize>,
     peer: Box<dyn Peer>,
 }
 
@@ -51,7 +53,12 @@ pub(crate) struct Connection {
     pub(crate) heard: Vec<u8>,
     pub(crate) judge: Judge,
     pub(crate) is_closed: bool,
+    /// What is sent is acknowledged, and that is all: the far end does not look at it.
+    pub(crate) is_ignored: bool,
 }
+
+/// How much may be sent to a far end that does not look.
+const ROOM: usize = 256 * 1024;
 
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new(World::new(Box::new(Silent)));
@@ -93,6 +100,7 @@ pub(crate) fn connect(place: &str) -> io::Result<usize> {
             heard: Vec::new(),
             judge: Judge::default(),
             is_closed: false,
+            is_ignored: world.frozen.contains(&server),
         });
         Ok(world.connections.len() - 1)
     })
@@ -106,6 +114,7 @@ impl World {
             waits: 0,
             rung: false,
             connections: Vec::new(),
+            frozen: Vec::new(),
             peer,
         }
     }
@@ -128,11 +137,13 @@ impl World {
     }
 
     pub(crate) fn is_writable(&self, connection: usize) -> bool {
-        self.connections[connection].made_at <= self.now
+        let it = &self.connections[connection];
+        it.made_at <= self.now && it.has_room()
     }
 
     pub(crate) fn send(&mut self, connection: usize, bytes: &[u8]) -> io::Result<usize> {
         let it = &mut self.connections[connection];
+        let bytes = &bytes[..if it.has_room() { bytes.len() } else { 0 }];
         it.judge.hear(bytes);
         it.heard.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -190,14 +201,17 @@ impl World {
         }
         let Ok(index) = usize::try_from(watched.fd - FIRST) else { return false };
         let it = &self.connections[index];
-        let is_writable = watched.for_writing && it.made_at <= self.now;
+        let is_writable = watched.for_writing && it.made_at <= self.now && it.has_room();
         is_writable || !it.there.is_empty() || it.has_ended()
     }
 
     /// Has the peer look at what it was sent.
     fn serve(&mut self) {
         let now = self.now;
-        for it in self.connections.iter_mut().filter(|it| !it.is_closed && it.made_at <= now) {
+        let is_served = |it: &&mut Connection| !it.is_ignored && it.made_at <= now;
+        // What a client has sent is carried out, whether it is there to hear the answer or not.
+        let is_left = |it: &Connection| !it.is_closed || !it.heard.is_empty();
+        for it in self.connections.iter_mut().filter(is_served).filter(|it| is_left(it)) {
             self.peer.serve(it, now);
             // Whether anybody looks at it or not.
             it.arrive(now);
@@ -210,6 +224,10 @@ impl Connection {
         while self.to_come.first().is_some_and(|it| it.0 <= now) {
             self.there.append(&mut self.to_come.remove(0).1);
         }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_ignored || self.heard.len() < ROOM
     }
 
     /// Whether the client has received all that the peer had to say so far.

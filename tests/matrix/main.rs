@@ -29,6 +29,7 @@ mod servers_forgetting;
 mod servers_refusing;
 mod signals;
 mod strangers;
+mod succession;
 mod threads;
 mod wire;
 

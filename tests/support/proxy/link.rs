@@ -13,6 +13,7 @@ pub(super) struct Link {
     ends: Option<[TcpStream; 2]>,
     lanes: [Lane; 2],
     is_stranded: bool,
+    is_held: bool,
 }
 
 impl Link {
@@ -22,7 +23,7 @@ impl Link {
             end.set_nodelay(true)?;
             end.set_nonblocking(true)?;
         }
-        Ok(Self { ends: Some(ends), lanes: Default::default(), is_stranded: false })
+        Ok(Self { ends: Some(ends), lanes: Default::default(), is_stranded: false, is_held: false })
     }
 
     pub(super) fn traffic(&self) -> Traffic {
@@ -58,8 +59,16 @@ impl Link {
         self.lanes.iter_mut().for_each(Lane::drop_all);
     }
 
+    /// Hands on nothing more, until it is told otherwise.
+    pub(super) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
     /// Hands on what can be handed on.
     pub(super) fn pump(&mut self, rules: &mut [Rules; 2], now: Instant) {
+        if self.is_held {
+            return;
+        }
         for way in BOTH {
             let Some(ends) = &self.ends else { return };
             let (lane, rules) = (&mut self.lanes[way as usize], &mut rules[way as usize]);
@@ -77,7 +86,7 @@ impl Link {
 
     /// What to wait for.
     pub(super) fn interests(&self) -> Vec<libc::pollfd> {
-        let Some(ends) = &self.ends else { return Vec::new() };
+        let Some(ends) = self.ends.as_ref().filter(|_| !self.is_held) else { return Vec::new() };
         let mut interests = Vec::new();
         for way in BOTH {
             let lane = &self.lanes[way as usize];
@@ -91,7 +100,7 @@ impl Link {
     }
 
     pub(super) fn next_due(&self, rules: &[Rules; 2]) -> Option<Instant> {
-        self.ends.as_ref()?;
+        self.ends.as_ref().filter(|_| !self.is_held)?;
         BOTH.into_iter()
             .filter_map(|it| self.lanes[it as usize].next_due(&rules[it as usize]))
             .min()

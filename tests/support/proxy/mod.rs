@@ -173,6 +173,17 @@ impl Proxy {
         self.change(|state| state.links.iter_mut().for_each(Link::strand));
     }
 
+    /// Hands nothing on over the connections there are, though what is sent is acknowledged, until
+    /// [`Self::let_go`]. New ones are as they should be.
+    pub(crate) fn hold(&self) {
+        self.change(|state| state.links.iter_mut().for_each(|it| it.hold(true)));
+    }
+
+    /// Goes on with what was held.
+    pub(crate) fn let_go(&self) {
+        self.change(|state| state.links.iter_mut().for_each(|it| it.hold(false)));
+    }
+
     /// From now on it stands in front of another server: connections to the old one are closed.
     pub(crate) fn lead_to(&self, server: &Server) {
         self.change(|state| {

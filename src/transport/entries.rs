@@ -1,0 +1,113 @@
+//! Requests in the order in which they were queued, and how many bytes they are.
+
+use std::collections::{VecDeque, vec_deque};
+use std::sync::Arc;
+
+use super::Ticket;
+use super::command::Request;
+use crate::moment::Moment;
+use crate::token::Token;
+
+pub(super) struct Entry {
+    pub(super) request: Arc<Request>,
+    /// Who waits for the answer; nobody, if none.
+    pub(super) ticket: Option<Ticket>,
+    /// When it was queued, and later when it was sent.
+    pub(super) since: Moment,
+    /// Whether it was sent as a command that only some servers have, and could be sent as a script.
+    pub(super) is_native: bool,
+    /// A release that is needed is worth sending until then, over another connection if need be:
+    /// after that, the key has expired. Nothing else is ever sent twice.
+    pub(super) keep_until: Option<Moment>,
+}
+
+impl Entry {
+    pub(super) fn token(&self) -> Token {
+        *self.request.token()
+    }
+
+    /// Whether it is a release of a key that may still be there.
+    pub(super) fn is_worth_sending(&self, now: Moment) -> bool {
+        self.keep_until.is_some_and(|it| now < it)
+    }
+
+    /// The same once more, for another connection, with whoever waits for the answer.
+    pub(super) fn hand_over(&mut self) -> Self {
+        Self { request: Arc::clone(&self.request), ticket: self.ticket.take(), ..*self }
+    }
+}
+
+/// Counted in bytes, too: the name of a resource may have 64 KiB.
+#[derive(Default)]
+pub(super) struct Entries {
+    list: VecDeque<Entry>,
+    bytes: usize,
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// How many bytes all of them are, when they are sent.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn front(&self) -> Option<&Entry> {
+        self.list.front()
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.list.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Entry> {
+        self.list.iter_mut()
+    }
+
+    pub(super) fn push_back(&mut self, entry: Entry) {
+        self.bytes += entry.request.size();
+        self.list.push_back(entry);
+    }
+
+    pub(super) fn push_front(&mut self, entry: Entry) {
+        self.bytes += entry.request.size();
+        self.list.push_front(entry);
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.list.pop_front()?;
+        self.bytes -= entry.request.size();
+        Some(entry)
+    }
+
+    pub(super) fn retain_mut(&mut self, mut is_kept: impl FnMut(&mut Entry) -> bool) {
+        let bytes = &mut self.bytes;
+        self.list.retain_mut(|entry| {
+            let is_kept = is_kept(entry);
+            if !is_kept {
+                *bytes -= entry.request.size();
+            }
+            is_kept
+        });
+    }
+
+    /// Moves up to so many of another's to the end of these.
+    pub(super) fn take_from(&mut self, other: &mut Self, count: usize) {
+        (0..count).map_while(|_| other.pop_front()).for_each(|it| self.push_back(it));
+    }
+}
+
+impl IntoIterator for Entries {
+    type Item = Entry;
+    type IntoIter = vec_deque::IntoIter<Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}

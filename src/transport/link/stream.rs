@@ -1,0 +1,52 @@
+//! A connection that is up and is set aside, so that another one can be made.
+
+use std::mem;
+
+use super::{Link, State};
+use crate::moment::Moment;
+use crate::transport::inbox::Inbox;
+use crate::transport::wire::Wire;
+
+/// A connection that is up, with what was received and what is to be sent.
+pub(in crate::transport) struct Stream {
+    pub(in crate::transport) wire: Wire,
+    pub(in crate::transport) inbox: Inbox,
+    pub(in crate::transport) outbox: Vec<u8>,
+    pub(in crate::transport) heard_at: Moment,
+}
+
+impl Link {
+    /// Gives away the connection that is up, so that another is made, at once.
+    pub(in crate::transport) fn set_aside(&mut self, now: Moment) -> Option<Stream> {
+        match mem::replace(&mut self.state, State::Down) {
+            State::Up { wire } => {
+                self.place_shown = 1 - self.place_shown;
+                self.retry_at = now;
+                let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
+                Some(Stream { wire, inbox, outbox, heard_at: self.heard_at })
+            }
+            state => {
+                self.state = state;
+                None
+            }
+        }
+    }
+
+    /// Takes back what was set aside, in place of the one that was to be made.
+    pub(in crate::transport) fn take_back(&mut self, stream: Stream) {
+        self.close();
+        self.place_shown = 1 - self.place_shown;
+        self.failures = 0;
+        let Stream { wire, inbox, outbox, heard_at } = stream;
+        (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
+        self.state = State::Up { wire };
+    }
+
+    /// What was set aside is lost before there is another.
+    pub(in crate::transport) fn note_loss(&mut self, how: &str) {
+        if self.failures == 0 {
+            self.failures = 1;
+            how.clone_into(&mut self.why_down);
+        }
+    }
+}

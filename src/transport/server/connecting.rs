@@ -1,0 +1,92 @@
+//! Who needs a connection, and what has to be asked before there can be one.
+
+use std::net::SocketAddr;
+
+use super::{News, Server};
+use crate::moment::Moment;
+use crate::transport::Ticket;
+use crate::transport::command::Answer;
+use crate::transport::login::Question;
+
+impl Server {
+    /// Connects now if there is no connection, because a caller needs the server.
+    pub(in crate::transport) fn hurry(&mut self, now: Moment, news: &mut News) {
+        if self.is_stuck() {
+            // Nobody waits for a second connection, and a frozen server gives none: it comes when it is
+            // due. But it may be there by now.
+            self.read_on(now, news);
+        } else {
+            if self.link.is_up() {
+                // A connection that was closed is none, however lately it was used.
+                self.looked_at = now;
+                self.receive(now, news);
+            }
+            self.link.hurry(now);
+        }
+        // Whoever waits for the sockets does not wait for this one yet.
+        news.changed = true;
+        self.advance(now, news);
+    }
+
+    /// Has the ticket told as soon as there is a connection, or none to be had for now.
+    pub(in crate::transport) fn await_connection(
+        &mut self,
+        ticket: Ticket,
+        reply_ms: i64,
+        now: Moment,
+        news: &mut News,
+    ) {
+        if self.link.is_asked_about() {
+            return self.hopeful.push(ticket);
+        }
+        let answer = match self.obstacle(reply_ms, now, news) {
+            Some(failure) => Answer::Failed(failure),
+            None if self.link.is_up() => Answer::Done,
+            None => return self.hopeful.push(ticket),
+        };
+        self.deliver(ticket, answer, news);
+    }
+
+    /// The name to look up, if that is due; see [`Self::handle_addresses`].
+    pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
+        self.link.name_to_look_up(now)
+    }
+
+    /// The result of the look-up, which began then.
+    pub(in crate::transport) fn handle_addresses(
+        &mut self,
+        found: Result<Vec<SocketAddr>, String>,
+        began: Moment,
+        now: Moment,
+        news: &mut News,
+    ) {
+        news.changed = true;
+        let change = self.link.handle_addresses(found, began, now);
+        self.handle_change(change, news);
+        self.hurry(now, news);
+    }
+
+    /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
+    pub(in crate::transport) fn question(&mut self, now: Moment) -> Option<Question> {
+        self.link.question(now)
+    }
+
+    /// The answer to a question that was asked then.
+    pub(in crate::transport) fn handle_password(
+        &mut self,
+        password: Option<Vec<u8>>,
+        began: Moment,
+        now: Moment,
+        news: &mut News,
+    ) {
+        news.changed = true;
+        let change = self.link.handle_password(password, began, now);
+        self.handle_change(change, news);
+        self.hurry(now, news);
+    }
+
+    /// Whether there is hope of a connection without asking the system's resolver first.
+    pub(in crate::transport) fn is_promising(&self) -> bool {
+        self.link.is_promising()
+    }
+}

@@ -1,0 +1,200 @@
+//! How a server gets a second connection when the first owes an answer for too long.
+//!
+//! A connection can be dead behind something that acknowledges what is sent over it. A server would be
+//! left out until the longest TTL in flight is over if it was waited for, which may be years; and if it
+//! was simply closed, releases over the next connection could overtake what they release. So it is set
+//! aside ([`Predecessor`]): the server counts as behind until another connection is up, or the first one
+//! has answered after all.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::{Delivery, News, Server};
+use crate::log::Level;
+use crate::moment::Moment;
+use crate::system::clock;
+use crate::transport::Ticket;
+use crate::transport::command::{Answer, Request};
+use crate::transport::failure::Failure;
+use crate::transport::inbox::Received;
+use crate::transport::link::Change;
+use crate::transport::predecessor::Predecessor;
+use crate::transport::queue::{Queue, Settled};
+use crate::transport::remarks::Event;
+
+impl Server {
+    /// Whether another connection is to be had since this one owes an answer for too long, and is not
+    /// up yet.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.predecessor.as_ref().is_some_and(|it| !it.is_replaced)
+    }
+
+    /// Since when the oldest answer is owed on the connection that is in use.
+    pub(super) fn owes_since(&self) -> Option<Moment> {
+        match &self.predecessor {
+            Some(it) if !it.is_replaced => it.queue.owes_since(),
+            _ => self.queue.owes_since(),
+        }
+    }
+
+    /// Puts a request in the queue. A release of what may be under way over the connection before this
+    /// one goes over that, too.
+    pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
+        match &mut self.predecessor {
+            Some(it) if !it.is_replaced => return it.queue.push(request, ticket, now),
+            Some(it) if request.is_needed_by(self.index) => it.guard(request, now),
+            _ => {}
+        }
+        self.queue.push(request, ticket, now);
+    }
+
+    /// Whether something waits to be sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        let predecessor = self.predecessor.as_ref().is_some_and(|it| it.queue.has_unsent());
+        predecessor || self.queue.has_unsent()
+    }
+
+    /// As [`Queue::abandon`], on whichever connection it is.
+    pub(super) fn abandon_request(&mut self, ticket: Ticket) -> Option<Moment> {
+        let sent_at = self.queue.abandon(ticket);
+        let abandon = |it: &mut Box<Predecessor>| it.queue.abandon(ticket);
+        sent_at.or_else(|| self.predecessor.as_mut().and_then(abandon))
+    }
+
+    /// Does what is due because a connection owes an answer for too long, or has owed it for so long
+    /// that it is given up.
+    pub(super) fn handle_overdue(&mut self, now: Moment, news: &mut News) {
+        if self.predecessor.as_ref().is_some_and(|it| now >= it.given_up_at()) {
+            self.receive_from_predecessor(now, news);
+        }
+        if let Some(it) = self.predecessor.take_if(|it| now >= it.given_up_at()) {
+            let ms = now.ms_since(it.heard_at());
+            self.lose_predecessor(*it, format!("silent for {ms} ms"), news);
+        }
+        if now >= self.queue.overdue_at(self.link.timeouts()) && !self.queue.is_silent(now) {
+            self.set_aside(now, news);
+        }
+    }
+
+    /// Has another connection made. At most one is kept beside the one that is in use: if there is one
+    /// from before, it is closed.
+    fn set_aside(&mut self, now: Moment, news: &mut News) {
+        let Some(stream) = self.link.set_aside(now) else { return };
+        if let Some(older) = self.predecessor.take() {
+            self.lose_predecessor(*older, "another one is overdue as well".to_owned(), news);
+        }
+        let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
+        let words = format!("no answer for {ms} ms: a second connection is made");
+        self.remarks.say(Event::Overdue, (Level::Warning, words), now, &mut news.lines);
+        news.health.spoil();
+        news.changed = true;
+        let queue = mem::replace(&mut self.queue, Queue::new(self.index));
+        self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.dialect)));
+    }
+
+    /// The successor is up. What is to be released over the connection before it is released over this
+    /// one, too.
+    pub(super) fn replace_predecessor(&mut self, now: Moment, news: &mut News) {
+        // It may have answered in the same moment: then it is used on.
+        self.receive_from_predecessor(now, news);
+        let Some(mut predecessor) = self.predecessor.take_if(|it| !it.is_replaced) else { return };
+        let line = (Level::Info, "has a second connection".to_owned());
+        self.remarks.say(Event::Replaced, line, now, &mut news.lines);
+        self.queue.repeat_releases(&mut predecessor.queue);
+        predecessor.is_replaced = true;
+        predecessor.look_what_is_guarded();
+        if now < predecessor.given_up_at() {
+            self.predecessor = Some(predecessor);
+        } else {
+            self.fail_waiting(predecessor.queue, "another connection took its place", news);
+        }
+    }
+
+    /// Reads what there is on the connection before this one.
+    pub(super) fn receive_from_predecessor(&mut self, now: Moment, news: &mut News) {
+        let Some(mut predecessor) = self.predecessor.take() else { return };
+        let owed_since = predecessor.queue.owes_since();
+        if let Err(how) = self.read(&mut predecessor, now, news) {
+            return self.lose_predecessor(*predecessor, how, news);
+        }
+        let has_answered = predecessor.queue.owes_since() != owed_since;
+        let is_overdue = now >= predecessor.queue.overdue_at(self.link.timeouts());
+        if has_answered && !is_overdue && !predecessor.is_replaced {
+            return self.take_back(*predecessor, now, news);
+        }
+        self.predecessor = Some(predecessor);
+    }
+
+    fn read(
+        &mut self,
+        predecessor: &mut Predecessor,
+        now: Moment,
+        news: &mut News,
+    ) -> Result<(), String> {
+        loop {
+            let received = predecessor.receive(now)?;
+            if received == Received::Nothing {
+                return Ok(());
+            }
+            while let Some(Settled { verb, ticket, answer }) = predecessor.next_settled(now)? {
+                if !predecessor.is_replaced {
+                    self.remarks.note_answer(verb, &answer, clock::now, &mut news.lines);
+                }
+                let server = self.index;
+                let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
+                news.deliveries.extend(ticket.map(deliver));
+            }
+            predecessor.look_what_is_guarded();
+            if received == Received::All {
+                return Ok(());
+            }
+        }
+    }
+
+    /// It has answered before there is another one.
+    fn take_back(&mut self, predecessor: Predecessor, now: Moment, news: &mut News) {
+        let line = (Level::Info, "answers again".to_owned());
+        self.remarks.say(Event::AnswersAgain, line, now, &mut news.lines);
+        let (stream, queue, dialect) = predecessor.into_parts();
+        self.link.take_back(stream);
+        (self.queue, self.dialect) = (queue, dialect);
+        for ticket in mem::take(&mut self.hopeful) {
+            self.deliver(ticket, Answer::Done, news);
+        }
+        news.changed = true;
+    }
+
+    /// The connection before this one is given up. What is to be released still is, over this one.
+    fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, news: &mut News) {
+        news.changed = true;
+        if predecessor.is_replaced {
+            let index = self.index;
+            let failure = Failure::Lost(how);
+            self.queue.take_releases(predecessor.queue, |ticket, sent| {
+                let answer = Answer::Failed(failure.clone());
+                news.deliveries.push(Delivery { ticket, server: index, answer, sent });
+            });
+        } else {
+            self.queue = predecessor.queue;
+            self.link.note_loss(&how);
+            self.handle_change(Some(Change::Lost { how }), news);
+        }
+    }
+
+    /// Tells those who wait for answers over a connection that is not used any more.
+    fn fail_waiting(&self, mut queue: Queue, how: &str, news: &mut News) {
+        queue.fail(|ticket, sent| {
+            let answer = Answer::Failed(Failure::Lost(how.to_owned()));
+            news.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
+        });
+    }
+
+    /// Sends what is queued for the connection before this one.
+    pub(super) fn flush_predecessor(&mut self, now: Moment, news: &mut News) {
+        let Some(mut predecessor) = self.predecessor.take() else { return };
+        match predecessor.flush(now) {
+            Ok(()) => self.predecessor = Some(predecessor),
+            Err(how) => self.lose_predecessor(*predecessor, how, news),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Connections that acknowledge what is sent, answer nothing, and do not end.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::rig::Rig;
+use crate::support::proxy::Traffic;
+use crate::support::usage::{DEADLINE, PATIENT_MS, in_time, make_brief};
+use crate::support::{Lease, Manager, Program, Proxy, Server, wait_until};
+
+const HOUR_MS: i64 = 3_600_000;
+
+#[test]
+fn n13_a_server_whose_connection_is_dead_is_back_long_before_the_ttl_is_over() {
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    make_brief(&manager);
+    rig.proxies.iter().for_each(Proxy::strand);
+    let lease = Lease::new();
+    in_time(DEADLINE, || {
+        assert_eq!(manager.lock("r", HOUR_MS, &lease), REDLOCK_UNREACHABLE);
+    });
+    wait_until("the manager locks again", || {
+        manager.try_lock("r", HOUR_MS, 0, &lease) == REDLOCK_OK
+    });
+    // The old ones drain: what was sent over them counts for an hour.
+    let drains = |it: &&Proxy| matches!(it.connections()[..], [old, _] if !old.has_ended);
+    assert!(rig.proxies.iter().filter(drains).count() >= rig.servers.quorum());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    rig.recovers(&manager, "r");
+}
+
+#[test]
+fn n13_an_acquire_that_is_carried_out_after_its_release_leaves_nothing_behind() {
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    let (held, proxy) = (&rig.servers[0], &rig.proxies[0]);
+    proxy.hold();
+    let before = held.calls("set");
+    let lease = manager.take("r", HOUR_MS);
+    is_asked_again(&manager, held);
+    let now = held.calls("set");
+    assert!(now > before && held.get("r").is_none());
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    proxy.let_go();
+    wait_until("the acquire is carried out", || held.calls("set") > now);
+    rig.servers.wait_until_gone("r");
+    wait_until("the old connection is closed", || {
+        assert!(manager.is_locked("another").is_ok());
+        proxy.connections()[0].has_ended
+    });
+    rig.recovers(&manager, "r");
+}
+
+/// A lock was released over a connection, and nothing of it got through.
+#[test]
+fn n13_a_release_that_was_swallowed_is_sent_over_the_second_connection() {
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    let lease = manager.take("r", HOUR_MS);
+    rig.servers.wait_until_everywhere("r");
+    rig.proxies[0].strand();
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    assert!(rig.servers[0].exists("r"));
+    is_asked_again(&manager, &rig.servers[0]);
+    rig.servers.wait_until_gone("r");
+    rig.recovers(&manager, "r");
+}
+
+/// The manager, which goes on being used, has a connection to the server over which locks are taken. It
+/// is brief for so long.
+#[track_caller]
+fn is_asked_again(manager: &Manager, server: &Server) {
+    make_brief(manager);
+    let lease = Lease::new();
+    wait_until("the server is asked again", || {
+        let is_had = manager.try_lock("another", HOUR_MS, 0, &lease) == REDLOCK_OK;
+        let is_there = is_had && server.exists("another");
+        manager.unlock(&lease);
+        is_there
+    });
+    assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+}
+
+#[test]
+fn n13_a_child_closes_both_connections_that_its_parent_has_to_a_server() {
+    let rig = Rig::start(1);
+    let urls: Vec<_> = rig.proxies.iter().map(Proxy::url).collect();
+    let proxy = &rig.proxies[0];
+    let mut program = Program::compile("fork_second").start(&urls);
+    program.hears("has a lock");
+    proxy.hold();
+    program.says("go on");
+    program.hears("has a second connection");
+    let parents = proxy.connections();
+    assert!(matches!(parents[..], [Traffic { has_ended: false, .. }, _]), "{parents:?}");
+    program.says("go on");
+    program.hears("the child has locked");
+    let now = proxy.connections();
+    assert_eq!(now.len(), 3, "the child has a connection of its own");
+    assert_eq!(now[..2], parents[..], "something came over those of the parent, or their end");
+    program.says("go on");
+    program.ends_well();
+}
