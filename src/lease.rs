@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::moment::Moment;
 use crate::system::clock;
-use crate::system::process::this_process;
+use crate::system::process::{Generation, this_process};
 use crate::token::Token;
 use crate::transport::Servers;
 use crate::transport::command::Mended;
@@ -16,7 +16,7 @@ pub(crate) struct Hold {
     resource: Arc<[u8]>,
     token: Token,
     /// The process that took it, and that alone may use it.
-    process: u32,
+    process: Generation,
     /// Until when it is valid; only ever grows.
     valid_until: AtomicI64,
     /// The servers that may have it: those to which it was sent.

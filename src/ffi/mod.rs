@@ -16,8 +16,10 @@ use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
+use crate::system::process::this_process;
 
 pub mod access;
+pub mod callback;
 pub mod lease;
 mod message;
 pub mod redlock;
@@ -70,11 +72,31 @@ fn lease_call(
         return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
     };
     status_of(guard(|| {
-        lease.call(|lease| match &handle {
-            Some(handle) => call(&handle.manager, lease),
-            None => Err(Error::invalid("rl is NULL")),
-        })
+        let Some(handle) = handle else {
+            return lease.call(|_| Err(Error::invalid("rl is NULL")));
+        };
+        let process = this_process();
+        let outcome = told(&handle.manager, || lease.call(|lease| call(&handle.manager, lease)));
+        // Who destroys something now may fork, too.
+        drop(handle);
+        if this_process() == process {
+            outcome
+        } else {
+            lease.call(|_| Err(Error::forked_within()))
+        }
     }))
+}
+
+/// Makes a call, and tells what log lines there are when nothing of it is held any more. If a callback
+/// forks, what the call has done in the child is the parent's.
+fn told<T>(manager: &Manager, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let process = this_process();
+    let outcome = guard(call);
+    let _ = guard(|| {
+        manager.tell();
+        Ok(())
+    });
+    if this_process() == process { outcome } else { Err(Error::forked_within()) }
 }
 
 /// The manager behind the pointer, kept alive for the length of the call.
