@@ -281,8 +281,8 @@ RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl, double factor);
  * It is called at the end of calls that ask servers, on the thread that made the call, and the call
  * holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
  * for other threads; free the manager; or fork (then the call ends in the child with REDLOCK_FORKED).
- * It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: see
- * RedLockLease_RemainingMs.
+ * It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
+ * that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
  *
  * It is never called by two threads at once, nor from within itself, so lines come in their order: the
  * thread that tells goes on with lines of other threads, and with those of its own calls. What comes up

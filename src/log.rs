@@ -85,20 +85,21 @@ impl Log {
     /// Tells what there is to tell, unless another thread does, or this one in a call further up: then
     /// that goes on with these lines. Nothing is held, neither by the caller. A logger whose own calls
     /// bring up one line after another is not listened to for ever: what is left waits for the end of
-    /// the next call.
-    pub(crate) fn tell(&self) {
+    /// the next call. Returns whether somebody was told something, which may have taken its time.
+    pub(crate) fn tell(&self) -> bool {
         if self.waiting.load(Ordering::Relaxed) != this_process() {
-            return;
+            return false;
         }
-        let Some(mut turn) = Turn::take(self) else { return };
-        for _ in 0..LINES_MAX {
-            let Some((logger, (level, line))) = turn.next() else { return };
+        let Some(mut turn) = Turn::take(self) else { return false };
+        for count in 0..LINES_MAX {
+            let Some((logger, (level, line))) = turn.next() else { return count > 0 };
             logger(level, &line);
             if this_process() != turn.process {
                 // It forked, and this is the child: the parent tells the rest.
-                return;
+                break;
             }
         }
+        true
     }
 
     fn state(&self) -> Result<ForkGuard<'_, State>, Error> {

@@ -120,8 +120,9 @@ impl RedLock {
     }
 
     /// Tells what log lines there are. The caller holds nothing: the logger is somebody else's code.
-    pub(crate) fn tell(&self) {
-        self.log.tell();
+    /// Returns whether somebody was told something.
+    pub(crate) fn tell(&self) -> bool {
+        self.log.tell()
     }
 
     /// Adds a server: a host and a port, or a URL and port 0.

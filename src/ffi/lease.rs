@@ -138,6 +138,14 @@ impl RedLockLease {
         outcome
     }
 
+    /// Whether it has a lock that nobody has ended, and whose time is over.
+    pub(super) fn has_expired(&self) -> bool {
+        self.state.lock().is_ok_and(|state| {
+            let hold = state.lease.hold.as_ref().filter(|it| it.is_ours() && !it.has_ended());
+            hold.is_some() && !state.lease.is_held()
+        })
+    }
+
     /// Waits until no other call is under way. One of this very thread never ends meanwhile: that is
     /// a password callback, called from it, that uses the lease again. In a child, calls of the parent's
     /// threads are not under way: a thread of the child's may only look like one of those.

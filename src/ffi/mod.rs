@@ -57,10 +57,11 @@ fn manager_call(
 }
 
 /// A call on a manager with a lease: its words go to the lease, or to the manager if there is no
-/// lease.
+/// lease. `late` is what a success is worth if the lock is over when the logger is done.
 fn lease_call(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
+    late: Status,
     call: impl FnOnce(&Manager, &mut Lease) -> Result<(), Error>,
 ) -> RedLockStatus {
     let _uncancelled = Uncancelled::new();
@@ -76,7 +77,11 @@ fn lease_call(
             return lease.call(|_| Err(Error::invalid("rl is NULL")));
         };
         let process = this_process();
-        let outcome = told(&handle.manager, || lease.call(|lease| call(&handle.manager, lease)));
+        let manager = &handle.manager;
+        let (mut outcome, was_told) = told(manager, || lease.call(|lease| call(manager, lease)));
+        if was_told && outcome.is_ok() && lease.has_expired() {
+            outcome = lease.call(|lease| release_late(manager, lease, late));
+        }
         // Who destroys something now may fork, too.
         drop(handle);
         if this_process() == process {
@@ -87,16 +92,20 @@ fn lease_call(
     }))
 }
 
-/// Makes a call, and tells what log lines there are when nothing of it is held any more. If a callback
-/// forks, what the call has done in the child is the parent's.
-fn told<T>(manager: &Manager, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+/// A logger took so long that the lock of a call that succeeded is over: it did not succeed.
+fn release_late(manager: &Manager, lease: &mut Lease, late: Status) -> Result<(), Error> {
+    let _ = manager.unlock(lease);
+    Err(Error::new(late, "the lock expired while log lines were told"))
+}
+
+/// Makes a call, and tells what log lines there are when nothing of it is held any more; also returns
+/// whether there were any. If a callback forks, what the call has done in the child is the parent's.
+fn told<T>(manager: &Manager, call: impl FnOnce() -> Result<T, Error>) -> (Result<T, Error>, bool) {
     let process = this_process();
     let outcome = guard(call);
-    let _ = guard(|| {
-        manager.tell();
-        Ok(())
-    });
-    if this_process() == process { outcome } else { Err(Error::forked_within()) }
+    let was_told = guard(|| Ok(manager.tell())).unwrap_or(true);
+    let is_same = this_process() == process;
+    (if is_same { outcome } else { Err(Error::forked_within()) }, was_told)
 }
 
 /// The manager behind the pointer, kept alive for the length of the call.

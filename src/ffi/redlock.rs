@@ -9,7 +9,7 @@ use super::lease::RedLockLease;
 use super::message::Message;
 use super::status::RedLockStatus;
 use super::{Argument, guard, lease_call, manager_call, shared, text, told};
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::log::Logger;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
@@ -107,8 +107,8 @@ pub unsafe extern "C" fn RedLock_AddServerUrl(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> RedLockStatus {
     manager_call(rl, |handle| {
-        let absent = told(&handle.manager, || handle.manager.connect(timeout_ms))?;
-        handle.message.set(&absent);
+        let (absent, _) = told(&handle.manager, || handle.manager.connect(timeout_ms));
+        handle.message.set(&absent?);
         Ok(())
     })
 }
@@ -169,8 +169,8 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 /// It is called at the end of calls that ask servers, on the thread that made the call, and the call
 /// holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
 /// for other threads; free the manager; or fork (then the call ends in the child with REDLOCK_FORKED).
-/// It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: see
-/// RedLockLease_RemainingMs.
+/// It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
+/// that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
 ///
 /// It is never called by two threads at once, nor from within itself, so lines come in their order: the
 /// thread that tells goes on with lines of other threads, and with those of its own calls. What comes up
@@ -263,7 +263,9 @@ pub unsafe extern "C" fn RedLock_Lock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.lock(text(resource, "resource")?, ttl_ms, lease))
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
+        manager.lock(text(resource, "resource")?, ttl_ms, lease)
+    })
 }
 
 /// Takes a lock, trying for a time rather than a number of times. Callers stand in line as for
@@ -286,7 +288,7 @@ pub unsafe extern "C" fn RedLock_TryLock(
     wait_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
         manager.try_lock(text(resource, "resource")?, ttl_ms, wait_ms, lease)
     })
 }
@@ -311,7 +313,7 @@ pub unsafe extern "C" fn RedLock_ContinueLock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
         manager.continue_lock(text(resource, "resource")?, ttl_ms, lease)
     })
 }
@@ -332,7 +334,7 @@ pub unsafe extern "C" fn RedLock_Extend(
     lease: *mut RedLockLease,
     ttl_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.extend(lease, ttl_ms))
+    lease_call(rl, lease, Status::Lost, |manager, lease| manager.extend(lease, ttl_ms))
 }
 
 /// Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
@@ -352,7 +354,7 @@ pub unsafe extern "C" fn RedLock_Unlock(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.unlock(lease))
+    lease_call(rl, lease, Status::Lost, |manager, lease| manager.unlock(lease))
 }
 
 /// Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
@@ -370,7 +372,7 @@ pub unsafe extern "C" fn RedLock_Confirm(
     lease: *mut RedLockLease,
     least_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.confirm(lease, least_ms))
+    lease_call(rl, lease, Status::Lost, |manager, lease| manager.confirm(lease, least_ms))
 }
 
 /// Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
@@ -392,7 +394,8 @@ pub unsafe extern "C" fn RedLock_IsLocked(
     manager_call(rl, |handle| {
         let mut locked = locked?;
         let ask = || handle.manager.is_locked(text(resource, "resource")?);
-        let answer = told(&handle.manager, ask)?;
+        let (answer, _) = told(&handle.manager, ask);
+        let answer = answer?;
         // A logger may have made calls of its own, and they have left their words.
         handle.message.set("");
         locked.set(answer);

@@ -143,7 +143,7 @@ static void fork_in(int which, bool asks) {
 }
 
 int main(int argc, char **argv) {
-    no_longer_than(120);
+    no_longer_than(60);
     CHECK(argc > 3);
     secret = argv[2];
     count = argc - 3;

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use redlock::ffi::redlock::{RedLock_Free, RedLock_Lock, RedLock_SetLogger};
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
+    self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 
-use crate::support::usage::{TTL, connected, make_brief};
+use crate::support::usage::{PATIENT_MS, TTL, connected, make_brief};
 use crate::support::{Cluster, Lease, Manager, Program, Server, wait_until};
 
 /// Called for each line, on the thread of the call.
@@ -129,6 +129,40 @@ fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
         });
     }
     manager.unlock(&lease);
+    cluster.wait_until_gone("r");
+}
+
+/// The logger is called when all else is done, and a success would be none when it returns.
+#[test]
+fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
+    const TTL_MS: i64 = 300;
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = Lease::new();
+    let logger = Logger::of(&manager, || {
+        wait_until("it has expired", || lease.remaining_ms() == 0);
+    });
+    let calls: [(&dyn Fn() -> RedLockStatus, RedLockStatus); 3] = [
+        (&|| manager.try_lock("r", TTL_MS, PATIENT_MS, &lease), REDLOCK_TOO_SLOW),
+        (&|| manager.extend(&lease, TTL_MS), REDLOCK_LOST),
+        (&|| manager.confirm(&lease, 0), REDLOCK_LOST),
+    ];
+    for (call, status) in calls {
+        wait_until("the logger is called in a call that would have succeeded", || {
+            manager.unlock(&lease);
+            if status == REDLOCK_LOST
+                && manager.try_lock("r", TTL_MS, PATIENT_MS, &lease) != REDLOCK_OK
+            {
+                return false;
+            }
+            cluster[0].hang_up();
+            let before = logger.calls.get();
+            let said = call();
+            assert!(said != REDLOCK_OK || lease.is_held() || logger.calls.get() == before);
+            logger.calls.get() > before && said == status && lease.message().contains("log lines")
+        });
+        assert!(!lease.is_held() && lease.token().is_empty(), "{}", lease.message());
+    }
     cluster.wait_until_gone("r");
 }
 
