@@ -193,9 +193,9 @@ RedLock *RedLock_New(void);
 /**
  * Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
  * they expire, and their leases stay valid handles. Calls of other threads that have begun are
- * finished by those threads, and may use callbacks with their user_data until then. The connections are closed, as at the end of the process: a
- * server that had fallen behind the others may not carry out the last releases, and keeps those keys
- * until their TTL is over.
+ * finished by those threads, and may use callbacks with their user_data until then. The connections
+ * are closed, as at the end of the process: a server that had fallen behind the others may not carry
+ * out the last releases, and keeps those keys until their TTL is over.
  *
  * @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
  */
@@ -280,12 +280,14 @@ RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl, double factor);
  *
  * It is called at the end of calls that ask servers, on the thread that made the call, and the call
  * holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
- * for other threads; free the manager; or fork (then the call ends in the child with REDLOCK_FORKED).
+ * for calls of other threads; free the manager; or fork (then the call ends in the child with
+ * REDLOCK_FORKED).
  * It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
  * that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
  *
- * It is never called by two threads at once, nor from within itself, so lines come in their order: the
- * thread that tells goes on with lines of other threads, and with those of its own calls. What comes up
+ * For one manager it is never called by two threads at once, nor from within itself, so lines come in
+ * their order: the thread that tells goes on with lines of other threads, and with those of its own
+ * calls. What comes up
  * in a call that takes long, as RedLock_TryLock may, is told when that call ends, or another one on
  * this manager. Up to 256 lines of 64 KiB in all wait for it; then the oldest are left out, and a line
  * tells how many.

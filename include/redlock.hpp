@@ -461,7 +461,8 @@ public:
      * and it must not use this Manager. What it throws says that there is no password now, and it is
      * asked again a second later at the earliest. An empty one: nobody is asked.
      *
-     * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user is of no use; none is the default user. */
+     * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user is of
+     * no use; none is the default user. */
     Manager &set_password_callback(const std::string &user, PasswordCallback callback) {
         detail::without_nul(user, "the user");
         return settle(engine_ ? engine_->set_password_callback(detail::or_null(user),

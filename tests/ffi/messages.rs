@@ -10,7 +10,7 @@ use redlock::ffi::status::RedLockStatus;
 use crate::support::Manager;
 
 const READERS: usize = 2;
-const READS: usize = 1_500_000;
+const READS: usize = 600_000;
 
 /// Calls that are refused, each in words of its own.
 const FAULTS: [fn(&Manager) -> RedLockStatus; 4] = [
