@@ -16,7 +16,10 @@
  *    (pthread_cancel) ends after the call it is in.
  *  - Threads that call need a stack of 64 KiB: more than PTHREAD_STACK_MIN, where TLS is used.
  *  - After fork, a child may go on using the manager (it connects anew) but not a lease that the
- *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's.
+ *    parent took: such calls answer REDLOCK_FORKED and touch nothing of the parent's. A child is told
+ *    from its parent whatever their process ids are. A callback may fork: the call that it is called
+ *    in ends in the child with REDLOCK_FORKED. A signal handler that interrupts a call may, too, if
+ *    the child does not return from it.
  *  - No message and no log line ever holds a token or a password.
  */
 
@@ -128,6 +131,13 @@ typedef struct RedLockLease RedLockLease;
 typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_data);
 
 /**
+ * Is told that nobody will use a callback's user_data any more. See RedLock_SetLoggerWithDestroy.
+ *
+ * @param user_data what was given along with the callback.
+ */
+typedef void (*RedLockDestroy)(void *user_data);
+
+/**
  * Gives the password to a server. See RedLock_SetPasswordCallback.
  *
  * @param server    the server as messages name it, such as "10.0.0.7:6379"; valid during the call.
@@ -183,9 +193,9 @@ RedLock *RedLock_New(void);
 /**
  * Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
  * they expire, and their leases stay valid handles. Calls of other threads that have begun are
- * finished first, by those threads. The connections are closed, as at the end of the process: a
- * server that had fallen behind the others may not carry out the last releases, and keeps those keys
- * until their TTL is over.
+ * finished by those threads, and may use callbacks with their user_data until then. The connections
+ * are closed, as at the end of the process: a server that had fallen behind the others may not carry
+ * out the last releases, and keeps those keys until their TTL is over.
  *
  * @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
  */
@@ -222,9 +232,11 @@ RedLockStatus RedLock_AddServerUrl(RedLock *rl,
  *                   (RedLock_SetTimeouts).
  * @return REDLOCK_OK when a quorum is up; RedLock_ErrorMessage(rl) then names the servers that
  *         are not, or is empty. REDLOCK_UNREACHABLE when too few could be reached: it says why,
- *         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_INTERNAL.
+ *         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a callback
+ *         forked, and this is the child), REDLOCK_INTERNAL.
  */
-RedLockStatus RedLock_Connect(RedLock *rl, int64_t timeout_ms);
+RedLockStatus RedLock_Connect(RedLock *rl,
+                              int64_t timeout_ms);
 
 /**
  * Sets how often RedLock_Lock and RedLock_ContinueLock try, and how long callers pause between two
@@ -267,25 +279,67 @@ RedLockStatus RedLock_SetClockDriftFactor(RedLock *rl, double factor);
 
 /**
  * Sets a function to be told of servers that are lost, refuse or come back. Without one,
- * nothing is said anywhere. It is called only within calls to this library, on the thread that
- * made the call, with no lock held: it may call this library again. It must not unwind
- * (longjmp, throw) through it.
+ * nothing is said anywhere.
+ *
+ * It is called at the end of calls that ask servers, on the thread that made the call, and the call
+ * holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
+ * for calls of other threads; free the manager; or fork (then the call ends in the child with
+ * REDLOCK_FORKED).
+ * It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
+ * that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
+ *
+ * For one manager it is never called by two threads at once, nor from within itself, so lines come in
+ * their order: the thread that tells goes on with lines of other threads, and with those of its own
+ * calls. What comes up
+ * in a call that takes long, as RedLock_TryLock may, is told when that call ends, or another one on
+ * this manager. Up to 256 lines of 64 KiB in all wait for it; then the oldest are left out, and a line
+ * tells how many.
  *
  * @param rl        the manager.
  * @param callback  the function, or NULL for silence.
- * @param user_data handed to the function as it is; may be NULL. Must stay valid until another
- *                  logger is set and calls that have begun are over, or the manager is freed.
- * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ * @param user_data handed to the function as it is; may be NULL. Another thread may be using it when
+ *                  this function, or RedLock_Free, returns: it must stay valid until all calls on the
+ *                  manager that had begun by then are over. Who cannot tell when that is uses
+ *                  RedLock_SetLoggerWithDestroy.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
-RedLockStatus RedLock_SetLogger(RedLock *rl, RedLockLogger callback, void *user_data);
+RedLockStatus RedLock_SetLogger(RedLock *rl,
+                                RedLockLogger callback,
+                                void *user_data);
+
+/**
+ * RedLock_SetLogger with a function that is told when nobody uses user_data any more.
+ *
+ * @param rl        the manager.
+ * @param callback  as for RedLock_SetLogger.
+ * @param user_data as for RedLock_SetLogger. It belongs to the manager from now on, also if this
+ *                  function fails.
+ * @param destroy   is called exactly once, with user_data: when another logger was set, or the manager
+ *                  was freed, and the last call that might use it is over. At once, before this
+ *                  function returns, if callback is NULL or anything but REDLOCK_OK is returned. It is
+ *                  called by the thread that was the last to need user_data: in this function, in
+ *                  RedLock_Free, or at the end of a call on the manager, with nothing held: it may call
+ *                  this library, but the manager may have been freed. It must not unwind through the
+ *                  library. It is not called in a forked child for what was set by the parent: what the
+ *                  child has is a copy, and ends with it. NULL, if nobody needs to be told.
+ * @return as for RedLock_SetLogger.
+ */
+RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
+                                           RedLockLogger callback,
+                                           void *user_data,
+                                           RedLockDestroy destroy);
 
 /**
  * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
  * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
  *
  * @param rl the manager, or NULL.
- * @return words for a person, at most 4095 bytes; empty if there is nothing to say. They belong
- *         to the manager, live as long as it does, and change with the next such call.
+ * @return words for a person, at most 4095 bytes; empty if there is nothing to say. Whole words of one
+ *         call, of whichever thread, and they never change: after the next call, ask again. They belong
+ *         to the manager and live as long as it does. So that they can, a manager has bounds: once it
+ *         has handed out a megabyte of different words, times are left out of new ones ("no answer in
+ *         some ms"); after two, words that were never handed out before are replaced by a sentence that
+ *         says so.
  */
 const char *RedLock_ErrorMessage(RedLock *rl);
 
@@ -404,10 +458,13 @@ RedLockStatus RedLock_Confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms
  * @param rl       the manager.
  * @param resource as for RedLock_Lock.
  * @param locked   receives the answer; false on failure.
- * @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
- *         REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words.
+ * @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED
+ *         (a callback forked, and this is the child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the
+ *         words.
  */
-RedLockStatus RedLock_IsLocked(RedLock *rl, const char *resource, bool *locked);
+RedLockStatus RedLock_IsLocked(RedLock *rl,
+                               const char *resource,
+                               bool *locked);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or a
@@ -443,23 +500,43 @@ RedLockStatus RedLock_SetCredentialsFromEnv(RedLock *rl,
  * Sets a function to be asked for the password of each server whose URL names none: when the server
  * is first connected to, and again when it did not accept the last answer, so a password may be
  * changed while the program runs. It is called only within calls to this library, on the thread
- * that made the call, with no lock held, and never by two threads at once for one server.
+ * that made the call, with no mutex held, and never by two threads at once for one server.
  * RedLock_Lock and its like, and RedLock_Connect, ask before they begin; a call on a lock that is
  * held asks only if too few servers are connected. They wait for it, so it should be quick. It may
- * call this library, but on this manager such a call waits for the answer in vain, up to the timeout
- * for connecting. It must not unwind (longjmp, throw) through the library, nor return twice (fork).
+ * call this library, but not with the lease of the call that it is called in, which is in use; and on
+ * this manager such a call waits for the answer in vain, up to the timeout for connecting. It may fork:
+ * then the call ends in the child with REDLOCK_FORKED. It must not unwind (longjmp, throw) through the
+ * library.
  *
  * @param rl        the manager.
  * @param user      as for RedLock_SetCredentials.
  * @param callback  the function, or NULL to ask nobody and log in nowhere.
- * @param user_data handed to the function as it is; may be NULL. Must stay valid as that of
- *                  RedLock_SetLogger.
+ * @param user_data handed to the function as it is; may be NULL. It must stay valid for as long as that
+ *                  of RedLock_SetLogger.
  * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
  */
 RedLockStatus RedLock_SetPasswordCallback(RedLock *rl,
                                           const char *user,
                                           RedLockPasswordCallback callback,
                                           void *user_data);
+
+/**
+ * RedLock_SetPasswordCallback with a function that is told when nobody uses user_data any more.
+ *
+ * @param rl        the manager.
+ * @param user      as for RedLock_SetCredentials.
+ * @param callback  as for RedLock_SetPasswordCallback.
+ * @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, also if
+ *                  this function fails.
+ * @param destroy   as for RedLock_SetLoggerWithDestroy; RedLock_SetCredentials, too, replaces the
+ *                  callback.
+ * @return as for RedLock_SetPasswordCallback.
+ */
+RedLockStatus RedLock_SetPasswordCallbackWithDestroy(RedLock *rl,
+                                                     const char *user,
+                                                     RedLockPasswordCallback callback,
+                                                     void *user_data,
+                                                     RedLockDestroy destroy);
 
 /**
  * Sets who is trusted to say who a server is, for rediss:// servers. Connections that are there stay

@@ -41,7 +41,6 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -144,7 +143,7 @@ Milliseconds to_wait(const std::chrono::duration<Rep, Period> &wait) {
     return Precise(whole) < precise ? whole + Milliseconds(1) : whole;
 }
 
-// The C manager with what must live as long as it does. Shared by the Manager and every Lease and
+// The C manager. Shared by the Manager and every Lease and
 // Mutex made with it, so that none of them has to outlive another.
 class Engine {
 public:
@@ -159,23 +158,23 @@ public:
 
     RedLock *get() const noexcept { return rl_; }
 
-    // Loggers set before are kept: a call of another thread may be about to use one.
+    // The library gives each logger back when no call can use it any more.
     Status set_logger(Logger logger) {
         if (!logger) {
             return status_of(RedLock_SetLogger(rl_, nullptr, nullptr));
         }
-        loggers_.push_back(std::move(logger));
-        return status_of(RedLock_SetLogger(rl_, &Engine::tell, &loggers_.back()));
+        std::unique_ptr<Logger> kept(new Logger(std::move(logger)));
+        return status_of(RedLock_SetLoggerWithDestroy(rl_, &Engine::tell, kept.release(),
+                                                      &Engine::destroy<Logger>));
     }
 
-    // Callbacks set before are kept, too.
     Status set_password_callback(const char *user, PasswordCallback callback) {
         if (!callback) {
             return status_of(RedLock_SetPasswordCallback(rl_, user, nullptr, nullptr));
         }
-        callbacks_.push_back(std::move(callback));
-        return status_of(
-            RedLock_SetPasswordCallback(rl_, user, &Engine::ask, &callbacks_.back()));
+        std::unique_ptr<PasswordCallback> kept(new PasswordCallback(std::move(callback)));
+        return status_of(RedLock_SetPasswordCallbackWithDestroy(
+            rl_, user, &Engine::ask, kept.release(), &Engine::destroy<PasswordCallback>));
     }
 
 private:
@@ -200,9 +199,12 @@ private:
         }
     }
 
+    template <class Callback>
+    static void destroy(void *callback) {
+        delete static_cast<Callback *>(callback);
+    }
+
     RedLock *rl_;
-    std::list<Logger> loggers_;
-    std::list<PasswordCallback> callbacks_;
 };
 
 using EnginePtr = std::shared_ptr<Engine>;
@@ -424,9 +426,10 @@ public:
     }
 
     /** A function to be told of servers that are lost, refuse or come back; an empty one for
-     * silence, the default. It is called only within calls to this library, on the thread that
-     * made the call, from several threads at once if they lock at once. What it throws is
-     * dropped. Set it before other threads use the Manager. */
+     * silence, the default. It is called at the end of calls to this library, on the thread that
+     * made the call, with nothing held, and by one thread at a time. What it throws is dropped. It
+     * may be replaced at any time, and is destroyed when no call can use it any more; in a forked
+     * child, what the parent has set is not. */
     Manager &set_logger(Logger logger) {
         return settle(engine_ ? engine_->set_logger(std::move(logger))
                               : Status::InvalidArgument);
@@ -458,8 +461,8 @@ public:
      * and it must not use this Manager. What it throws says that there is no password now, and it is
      * asked again a second later at the earliest. An empty one: nobody is asked.
      *
-     * It lives as long as the Manager and what was made with it. Set it before other threads use
-     * the Manager. Throws Error if the user is of no use; none is the default user. */
+     * It may be replaced at any time, and is destroyed as a logger is. Throws Error if the user is of
+     * no use; none is the default user. */
     Manager &set_password_callback(const std::string &user, PasswordCallback callback) {
         detail::without_nul(user, "the user");
         return settle(engine_ ? engine_->set_password_callback(detail::or_null(user),

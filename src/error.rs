@@ -17,7 +17,7 @@ pub enum Status {
     InvalidArgument,
     /// No server was added.
     NoServers,
-    /// The lease belongs to the parent process.
+    /// The lease, or the call, belongs to the parent process.
     Forked,
     /// A panic was caught, or the system gave no randomness.
     Internal,
@@ -33,6 +33,11 @@ pub struct Error {
 impl Error {
     pub(crate) fn new(status: Status, words: impl Into<String>) -> Self {
         Self { status, words: words.into() }
+    }
+
+    /// For a child that was forked by code of others that a call has run.
+    pub(crate) fn forked_within() -> Self {
+        Self::new(Status::Forked, "a callback forked within this call, which is the parent's")
     }
 
     pub(crate) fn invalid(words: impl Into<String>) -> Self {

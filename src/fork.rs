@@ -7,26 +7,26 @@
 
 use std::mem;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
 use crate::error::{Error, Status};
-use crate::system::process::this_process;
+use crate::system::process::{Generation, this_process};
 
 /// A mutex that a forked child can take, unless its parent was using what is inside. Then the child
 /// leaves that alone for ever, and does not even free it.
 #[derive(Debug)]
 pub(crate) struct ForkMutex<T> {
     /// The process that used it last.
-    process: AtomicU32,
+    process: AtomicU64,
     /// Empty only while it is dropped.
     inner: Mutex<Option<T>>,
 }
 
 impl<T> ForkMutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { process: AtomicU32::new(this_process()), inner: Mutex::new(Some(value)) }
+        Self { process: AtomicU64::new(this_process()), inner: Mutex::new(Some(value)) }
     }
 
     /// Waits for the mutex. A child whose parent was in the middle of using it gets
@@ -51,7 +51,12 @@ impl<T> ForkMutex<T> {
         Err(Error::new(Status::Forked, "the parent process was using it when it forked"))
     }
 
-    fn adopt<'a>(&self, process: u32, guard: MutexGuard<'a, Option<T>>) -> ForkGuard<'a, T> {
+    /// Whether this process was the last to use it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process.load(Ordering::Acquire) == this_process()
+    }
+
+    fn adopt<'a>(&self, process: Generation, guard: MutexGuard<'a, Option<T>>) -> ForkGuard<'a, T> {
         self.process.store(process, Ordering::Release);
         ForkGuard(guard)
     }

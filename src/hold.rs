@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
 use crate::quorum::validity::Drift;
-use crate::system::process::this_process;
+use crate::system::process::{Generation, this_process};
 use crate::token::Token;
 use crate::transport::Servers;
 use crate::transport::command::{Answer, Verb, Witness};
@@ -21,7 +21,7 @@ pub(crate) struct Hold {
     resource: Arc<[u8]>,
     token: Token,
     /// The process that took it, and that alone may use it.
-    process: u32,
+    process: Generation,
     /// The servers, in the order of the manager that took it.
     roster: Roster,
     asked: Asked,

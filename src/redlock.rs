@@ -13,6 +13,8 @@ use crate::log::{Log, Logger};
 use crate::quorum::ballot::SERVERS_MAX;
 use crate::settings::Settings;
 use crate::system::entropy::SystemEntropy;
+use crate::system::process::this_process;
+use crate::transport::Transport;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::login::PasswordSource;
 use crate::transport::reactor::Reactor;
@@ -26,6 +28,8 @@ use crate::transport::roster::Roster;
 pub struct RedLock {
     settings: Arc<Settings>,
     log: Arc<Log>,
+    /// Whether log lines are told by who calls [`Self::tell`], and not at the end of each call.
+    is_told_by_caller: bool,
     servers: Servers,
     engine: OnceBox<Engine>,
 }
@@ -71,18 +75,20 @@ impl Servers {
     }
 }
 
+type ManagersLocker = Locker<Reactor<Inquiry>, SystemEntropy>;
+
 /// The connections, made by the first call that needs them and used by one process alone.
 ///
 /// A forked child leaves those of its parent as they are and has an engine of its own, in a list
 /// that each generation adds to. No mutex guards the list, since the child might find it locked.
 struct Engine {
     /// Empty only while it is dropped.
-    locker: Option<Locker<Reactor<Inquiry>, SystemEntropy>>,
+    locker: Option<ManagersLocker>,
     of_child: OnceBox<Self>,
 }
 
 impl Engine {
-    fn locker(&self) -> &Locker<Reactor<Inquiry>, SystemEntropy> {
+    fn locker(&self) -> &ManagersLocker {
         self.locker.as_ref().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
     }
 
@@ -108,6 +114,17 @@ impl RedLock {
         Self::default()
     }
 
+    /// One for who holds something still when a call has ended: log lines are told by [`Self::tell`].
+    pub(crate) fn told_by_caller() -> Self {
+        Self { is_told_by_caller: true, ..Self::default() }
+    }
+
+    /// Tells what log lines there are. The caller holds nothing: the logger is somebody else's code.
+    /// Returns whether somebody was told something.
+    pub(crate) fn tell(&self) -> bool {
+        self.log.tell()
+    }
+
     /// Adds a server: a host and a port, or a URL and port 0.
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
         let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
@@ -120,7 +137,7 @@ impl RedLock {
 
     /// Connects now. Returns words about servers that are not up, although a quorum is.
     pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
-        self.locker()?.connect(timeout_ms)
+        self.ask(|locker| locker.connect(timeout_ms))
     }
 
     /// Sets the number of tries and the mean pause between them.
@@ -138,7 +155,7 @@ impl RedLock {
         self.settings.set_drift(factor)
     }
 
-    /// Sets who is told of servers that are lost or come back.
+    /// Sets who is told of servers that are lost or come back, at the end of calls that ask servers.
     pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
         self.log.set(logger)
     }
@@ -183,7 +200,7 @@ impl RedLock {
 
     /// Takes a lock, with the tries of [`Self::set_retry`].
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
-        self.locker()?.lock(resource, ttl_ms, lease)
+        self.ask(|locker| locker.lock(resource, ttl_ms, lease))
     }
 
     /// Takes a lock, trying for a time.
@@ -194,7 +211,7 @@ impl RedLock {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.locker()?.try_lock(resource, ttl_ms, wait_ms, lease)
+        self.ask(|locker| locker.try_lock(resource, ttl_ms, wait_ms, lease))
     }
 
     /// Takes a lock, or renews what this manager continued before.
@@ -204,27 +221,27 @@ impl RedLock {
         ttl_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.locker()?.continue_lock(resource, ttl_ms, lease)
+        self.ask(|locker| locker.continue_lock(resource, ttl_ms, lease))
     }
 
     /// Gives a lock a new TTL.
     pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
-        self.locker()?.extend(lease, ttl_ms)
+        self.ask(|locker| locker.extend(lease, ttl_ms))
     }
 
     /// Releases a lock.
     pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.locker()?.unlock(lease)
+        self.ask(|locker| locker.unlock(lease))
     }
 
     /// Asks the servers whether a lock is still there for so long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
-        self.locker()?.confirm(lease, least_ms)
+        self.ask(|locker| locker.confirm(lease, least_ms))
     }
 
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.locker()?.is_locked(resource)
+        self.ask(|locker| locker.is_locked(resource))
     }
 
     /// Closes, in a forked child, its copies of the parent's sockets; in the process that made them
@@ -239,8 +256,19 @@ impl RedLock {
         }
     }
 
+    /// Makes a call that asks servers. Who is asked for a password, or told a line, may fork: then what
+    /// the call has done it has done for the parent, and the child does not take it for its own.
+    fn ask<T>(&self, call: impl FnOnce(&ManagersLocker) -> Result<T, Error>) -> Result<T, Error> {
+        let process = this_process();
+        let outcome = self.locker().and_then(call);
+        if !self.is_told_by_caller {
+            self.tell();
+        }
+        if this_process() == process { outcome } else { Err(Error::forked_within()) }
+    }
+
     /// The locker of this process.
-    fn locker(&self) -> Result<&Locker<Reactor<Inquiry>, SystemEntropy>, Error> {
+    fn locker(&self) -> Result<&ManagersLocker, Error> {
         let mut engine = self.engine.get_or_try_init(|| self.new_engine(self.server_list()?))?;
         while !engine.reactor().is_ours() {
             engine.reactor().close_inherited();

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 5] = ["version.rs", "status.rs", "redlock.rs", "access.rs", "lease.rs"];
+const PARTS: [&str; 6] =
+    ["version.rs", "status.rs", "callback.rs", "redlock.rs", "access.rs", "lease.rs"];
 
 #[test]
 fn the_header_is_up_to_date() {

@@ -4,10 +4,12 @@ use std::ffi::{c_char, c_void};
 use std::str;
 use std::sync::Arc;
 
+use super::callback::{RedLockDestroy, UserData};
 use super::redlock::RedLock;
 use super::status::RedLockStatus;
 use super::{manager_call, text, text_or_null};
 use crate::error::Error;
+use crate::system::cancellation::Uncancelled;
 use crate::system::environment;
 use crate::transport::login::PasswordSource;
 
@@ -83,17 +85,19 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
 /// Sets a function to be asked for the password of each server whose URL names none: when the server
 /// is first connected to, and again when it did not accept the last answer, so a password may be
 /// changed while the program runs. It is called only within calls to this library, on the thread
-/// that made the call, with no lock held, and never by two threads at once for one server.
+/// that made the call, with no mutex held, and never by two threads at once for one server.
 /// RedLock_Lock and its like, and RedLock_Connect, ask before they begin; a call on a lock that is
 /// held asks only if too few servers are connected. They wait for it, so it should be quick. It may
-/// call this library, but on this manager such a call waits for the answer in vain, up to the timeout
-/// for connecting. It must not unwind (longjmp, throw) through the library, nor return twice (fork).
+/// call this library, but not with the lease of the call that it is called in, which is in use; and on
+/// this manager such a call waits for the answer in vain, up to the timeout for connecting. It may fork:
+/// then the call ends in the child with REDLOCK_FORKED. It must not unwind (longjmp, throw) through the
+/// library.
 ///
 /// @param rl        the manager.
 /// @param user      as for RedLock_SetCredentials.
 /// @param callback  the function, or NULL to ask nobody and log in nowhere.
-/// @param user_data handed to the function as it is; may be NULL. Must stay valid as that of
-///                  RedLock_SetLogger.
+/// @param user_data handed to the function as it is; may be NULL. It must stay valid for as long as that
+///                  of RedLock_SetLogger.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetPasswordCallback(
@@ -102,10 +106,28 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallback(
     callback: RedLockPasswordCallback,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| {
-        let user = text_or_null(user, "user")?;
-        handle.manager.set_password_source(user, password_source(callback, user_data))
-    })
+    set_password_callback(rl, user, callback, UserData::new(user_data, None))
+}
+
+/// RedLock_SetPasswordCallback with a function that is told when nobody uses user_data any more.
+///
+/// @param rl        the manager.
+/// @param user      as for RedLock_SetCredentials.
+/// @param callback  as for RedLock_SetPasswordCallback.
+/// @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, also if
+///                  this function fails.
+/// @param destroy   as for RedLock_SetLoggerWithDestroy; RedLock_SetCredentials, too, replaces the
+///                  callback.
+/// @return as for RedLock_SetPasswordCallback.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetPasswordCallbackWithDestroy(
+    rl: *mut RedLock,
+    user: *const c_char,
+    callback: RedLockPasswordCallback,
+    user_data: *mut c_void,
+    destroy: RedLockDestroy,
+) -> RedLockStatus {
+    set_password_callback(rl, user, callback, UserData::new(user_data, destroy))
 }
 
 /// Sets who is trusted to say who a server is, for rediss:// servers. Connections that are there stay
@@ -213,38 +235,38 @@ fn variable(name: &[u8], argument: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
+fn set_password_callback(
+    rl: *mut RedLock,
+    user: *const c_char,
+    callback: RedLockPasswordCallback,
+    user_data: UserData,
+) -> RedLockStatus {
+    // Also while `user_data` is destroyed that nobody took.
+    let _uncancelled = Uncancelled::new();
+    manager_call(rl, |handle| {
+        let source = password_source(callback, user_data);
+        handle.manager.set_password_source(text_or_null(user, "user")?, source)
+    })
+}
+
 /// The C function and its argument as a source of passwords.
 fn password_source(
     callback: RedLockPasswordCallback,
-    user_data: *mut c_void,
+    user_data: UserData,
 ) -> Option<PasswordSource> {
-    struct Callback {
-        function: unsafe extern "C" fn(*const c_char, *mut c_char, usize, *mut c_void) -> bool,
-        user_data: *mut c_void,
-    }
-    // SAFETY: the pointer is never looked at here, only handed back to the function it came
-    // with; that both may be used from any thread that calls the library is in the contract of
-    // RedLock_SetPasswordCallback.
-    unsafe impl Send for Callback {}
-    // SAFETY: as above.
-    unsafe impl Sync for Callback {}
-    impl Callback {
-        fn ask(&self, server: &str) -> Option<Vec<u8>> {
-            let server = super::message::c_string(server);
-            let mut room = vec![0_u8; PASSWORD_ROOM];
-            let place = room.as_mut_ptr().cast();
-            // SAFETY: `function` is what the caller gave as a RedLockPasswordCallback, `server` is a
-            // C string, and `place` has room for so many bytes; both outlive the call.
-            let is_there =
-                unsafe { (self.function)(server.as_ptr(), place, room.len(), self.user_data) };
-            let length = room.iter().position(|&byte| byte == 0);
-            let password = length.filter(|_| is_there).map(|it| room[..it].to_vec());
-            room.fill(0);
-            // The compiler must not find that nobody reads the zeros.
-            std::hint::black_box(&room);
-            password.filter(|it| !it.is_empty())
-        }
-    }
-    let callback = Callback { function: callback?, user_data };
-    Some(Arc::new(move |server: &str| callback.ask(server)))
+    let function = callback?;
+    Some(Arc::new(move |server: &str| {
+        let server = super::message::c_string(server);
+        let mut room = vec![0_u8; PASSWORD_ROOM];
+        let place = room.as_mut_ptr().cast();
+        // SAFETY: `function` is what the caller gave as a RedLockPasswordCallback, for this user_data,
+        // `server` is a C string, and `place` has room for so many bytes; both outlive the call.
+        let is_there = unsafe { function(server.as_ptr(), place, room.len(), user_data.pointer()) };
+        let length = room.iter().position(|&byte| byte == 0);
+        let password = length.filter(|_| is_there).map(|it| room[..it].to_vec());
+        room.fill(0);
+        // The compiler must not find that nobody reads the zeros.
+        std::hint::black_box(&room);
+        password.filter(|it| !it.is_empty())
+    }))
 }

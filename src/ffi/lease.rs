@@ -122,7 +122,7 @@ pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *mut RedLockLease) -> 
 
 impl RedLockLease {
     /// Runs one locking call on the lease, and keeps what it has to say. The state is not locked
-    /// meanwhile: a logger may look at the lease, and so may other threads.
+    /// meanwhile: who is asked for a password may look at the lease, and so may other threads.
     pub(super) fn call(
         &self,
         call: impl FnOnce(&mut Lease) -> Result<(), Error>,
@@ -138,10 +138,20 @@ impl RedLockLease {
         outcome
     }
 
+    /// Whether it has a lock that nobody has ended, and whose time is over.
+    pub(super) fn has_expired(&self) -> bool {
+        self.state.lock().is_ok_and(|state| {
+            let hold = state.lease.hold.as_ref().filter(|it| it.is_ours() && !it.has_ended());
+            hold.is_some() && !state.lease.is_held()
+        })
+    }
+
     /// Waits until no other call is under way. One of this very thread never ends meanwhile: that is
-    /// a logger, called from it, that uses the lease again.
+    /// a password callback, called from it, that uses the lease again. In a child, calls of the parent's
+    /// threads are not under way: a thread of the child's may only look like one of those.
     fn take_turn(&self) -> Result<Turn<'_>, Error> {
-        if self.caller.load(Ordering::Relaxed) == this_thread() {
+        let is_within = self.caller.load(Ordering::Relaxed) == this_thread();
+        if is_within && self.turn.is_ours() {
             let words = "the lease is in use by the call that this call is made from";
             return Err(Error::invalid(words));
         }

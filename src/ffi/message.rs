@@ -1,43 +1,112 @@
 //! Words that C may read at any time.
 
-use std::ffi::{CString, c_char};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char};
+use std::sync::Arc;
 
 use crate::fork::ForkMutex;
 
 /// The longest message, with its NUL.
 const CAPACITY: usize = 4096;
 
-/// The words of a manager. Threads share a manager, so one may read its words while another call
-/// writes new ones: the bytes never move, the last one is always NUL, and a reader sees at worst a
-/// mixture of both.
+/// How many bytes of different words are kept for one manager, and how many more once the times in them
+/// are left out, which are what makes most of them differ.
+const KEPT_MAX: usize = 1024 * 1024;
+const KEPT_WITHOUT_TIMES_MAX: usize = 2 * KEPT_MAX;
+
+/// What a text takes beside its bytes, about.
+const OVERHEAD: usize = 64;
+
+/// What is said when there is no room for different words any more.
+static NO_ROOM: &CStr =
+    c"there is no room for more different words: free the manager, and make another";
+
+/// The words of a manager. Threads share a manager, so one may read its words while another call sets
+/// new ones, and nobody can tell for how long a pointer is used. So what was handed out is never
+/// changed, and stays until the manager is freed. Equal words are kept once, and words that nobody asked
+/// for not at all.
+#[derive(Default)]
 pub(super) struct Message {
-    bytes: Box<[AtomicU8; CAPACITY]>,
-    writing: ForkMutex<()>,
+    state: ForkMutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    words: CString,
+    /// All that were handed out. `Arc`, since these may be moved while somebody reads what is in them.
+    kept: BTreeSet<Arc<CStr>>,
+    bytes: usize,
 }
 
 impl Message {
     pub(super) fn set(&self, words: &str) {
-        // A child that was forked while its parent wrote goes without the words.
-        let Ok(_writing) = self.writing.lock() else { return };
-        let words = without_nul(words);
-        let fits = words.char_indices().map(|(at, it)| at + it.len_utf8());
-        let length = fits.take_while(|&end| end < CAPACITY).last().unwrap_or(0);
-        for (slot, byte) in self.bytes.iter().zip(words[..length].bytes().chain([0])) {
-            slot.store(byte, Ordering::Relaxed);
-        }
+        // A child that was forked while its parent used them goes without the words.
+        let Ok(mut state) = self.state.lock() else { return };
+        state.words = c_string(cut(words));
     }
 
+    /// The words as they are now, for as long as the manager lives.
     pub(super) fn as_ptr(&self) -> *const c_char {
-        self.bytes.as_ptr().cast()
+        match self.state.lock() {
+            Ok(mut state) => state.hand_out(),
+            Err(_) => c"the parent process was using the words when it forked".as_ptr(),
+        }
     }
 }
 
-impl Default for Message {
-    fn default() -> Self {
-        let bytes = Box::new([const { AtomicU8::new(0) }; CAPACITY]);
-        Self { bytes, writing: ForkMutex::new(()) }
+impl State {
+    fn hand_out(&mut self) -> *const c_char {
+        let words = std::mem::take(&mut self.words);
+        let kept = self.keep(&words, KEPT_MAX).or_else(|| {
+            let words = c_string(&without_times(&words.to_string_lossy()));
+            self.keep(&words, KEPT_WITHOUT_TIMES_MAX)
+        });
+        self.words = words;
+        kept.unwrap_or(NO_ROOM.as_ptr())
     }
+
+    /// The words where they are kept, if they are or there is room for them.
+    fn keep(&mut self, words: &CStr, bytes_max: usize) -> Option<*const c_char> {
+        if words.is_empty() {
+            return Some(c"".as_ptr());
+        }
+        if let Some(kept) = self.kept.get(words) {
+            return Some(kept.as_ptr());
+        }
+        let bytes = self.bytes + words.count_bytes() + OVERHEAD;
+        if bytes > bytes_max {
+            return None;
+        }
+        let kept: Arc<CStr> = words.into();
+        let pointer = kept.as_ptr();
+        self.bytes = bytes;
+        self.kept.insert(kept);
+        Some(pointer)
+    }
+}
+
+/// As much of it as fits, in whole characters.
+fn cut(words: &str) -> &str {
+    let words = without_nul(words);
+    let fits = words.char_indices().map(|(at, it)| at + it.len_utf8());
+    let length = fits.take_while(|&end| end < CAPACITY).last().unwrap_or(0);
+    &words[..length]
+}
+
+/// "no answer in 51 ms" as "no answer in some ms".
+fn without_times(words: &str) -> String {
+    let mut rest = words.split(' ').peekable();
+    let mut coarse = Vec::new();
+    while let Some(word) = rest.next() {
+        let is_time = rest.peek().is_some_and(|it| it.starts_with("ms"));
+        let number = word.trim_start_matches(|it: char| !it.is_ascii_digit());
+        let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+        match is_time && is_number {
+            true => coarse.push(word.replace(number, "some")),
+            false => coarse.push(word.to_owned()),
+        }
+    }
+    coarse.join(" ")
 }
 
 /// `words` as a C string. What we say never holds a NUL; if it did, it would end there.
@@ -51,17 +120,28 @@ fn without_nul(words: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::CStr;
-
     use super::*;
+
+    impl Message {
+        /// What C reads now, and where.
+        fn said(&self) -> (*const c_char, String) {
+            let pointer = self.as_ptr();
+            (pointer, self.read(pointer))
+        }
+
+        fn read(&self, pointer: *const c_char) -> String {
+            let state = self.state.lock().unwrap();
+            let mut texts = state.kept.iter().map(|it| &**it).chain([NO_ROOM]);
+            let text = texts.find(|it| it.as_ptr() == pointer).unwrap_or_default();
+            text.to_str().expect("whole characters").to_owned()
+        }
+    }
 
     fn kept(words: &str) -> String {
         let message = Message::default();
         message.set("the words before");
         message.set(words);
-        let bytes: Vec<u8> = message.bytes.iter().map(|it| it.load(Ordering::Relaxed)).collect();
-        let words = CStr::from_bytes_until_nul(&bytes).expect("there is a NUL");
-        words.to_str().expect("whole characters").to_owned()
+        message.said().1
     }
 
     #[test]
@@ -75,5 +155,59 @@ mod tests {
         // No character is cut in two.
         assert_eq!(kept(&"\u{e9}".repeat(CAPACITY)).len(), CAPACITY - 2);
         assert_eq!(kept("up to here\0and no further"), "up to here");
+    }
+
+    #[test]
+    fn what_was_handed_out_stays_as_it_is() {
+        let message = Message::default();
+        let mut seen = Vec::new();
+        for number in 0..1_000 {
+            let words = format!("the words of call {}", number % 100);
+            message.set(&words);
+            seen.push((message.as_ptr(), words));
+            message.set("");
+            assert_eq!(message.said().1, "");
+        }
+        assert!(seen.iter().all(|(pointer, words)| message.read(*pointer) == *words));
+        assert_eq!(seen[7].0, seen[107].0, "equal words are kept once");
+        assert_eq!(message.state.lock().unwrap().kept.len(), 100);
+    }
+
+    #[test]
+    fn words_that_nobody_asks_for_are_not_kept() {
+        let message = Message::default();
+        (0..1_000).for_each(|it| message.set(&format!("the words of call {it}")));
+        assert!(message.state.lock().unwrap().kept.is_empty());
+    }
+
+    #[test]
+    fn there_is_a_bound_to_what_is_kept_and_times_are_the_first_to_go() {
+        let message = Message::default();
+        let long = "x".repeat(3_000);
+        let timed = |number: usize| format!("{long}: no answer in {number} ms");
+        let say = |words: &str| {
+            message.set(words);
+            message.said()
+        };
+        let (first, _) = say(&timed(0));
+        let many = KEPT_MAX / long.len() + 1;
+        (0..many).for_each(|it| drop(say(&timed(it))));
+        assert_eq!(say(&timed(many)).1, format!("{long}: no answer in some ms"));
+        for number in 0..many {
+            let words = format!("{long}: number {number}");
+            let (_, said) = say(&words);
+            assert!(said == words || said == NO_ROOM.to_str().unwrap(), "{said}");
+        }
+        assert_eq!(say(&format!("{long} and else")).1, NO_ROOM.to_str().unwrap());
+        assert_eq!(say(&timed(0)), (first, timed(0)), "what is there is said still");
+        assert!(message.state.lock().unwrap().bytes <= KEPT_WITHOUT_TIMES_MAX);
+    }
+
+    #[test]
+    fn times_are_left_out_and_nothing_else() {
+        let words = "2 of 5 servers, h:6379 held by another (18211 ms left), no answer in 50 ms";
+        let coarse = "2 of 5 servers, h:6379 held by another (some ms left), no answer in some ms";
+        assert_eq!(without_times(words), coarse);
+        assert_eq!(without_times("count is -5, but"), "count is -5, but");
     }
 }

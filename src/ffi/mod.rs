@@ -16,8 +16,10 @@ use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
+use crate::system::process::this_process;
 
 pub mod access;
+pub mod callback;
 pub mod lease;
 mod message;
 pub mod redlock;
@@ -52,10 +54,11 @@ fn manager_call(
 }
 
 /// A call on a manager with a lease: its words go to the lease, or to the manager if there is no
-/// lease.
+/// lease. `late` is what a success is worth if the lock is over when the logger is done.
 fn lease_call(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
+    late: Status,
     call: impl FnOnce(&Manager, &mut Lease) -> Result<(), Error>,
 ) -> RedLockStatus {
     let _uncancelled = Uncancelled::new();
@@ -67,11 +70,39 @@ fn lease_call(
         return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
     };
     status_of(guard(|| {
-        lease.call(|lease| match &handle {
-            Some(handle) => call(&handle.manager, lease),
-            None => Err(Error::invalid("rl is NULL")),
-        })
+        let Some(handle) = handle else {
+            return lease.call(|_| Err(Error::invalid("rl is NULL")));
+        };
+        let process = this_process();
+        let manager = &handle.manager;
+        let (mut outcome, was_told) = told(manager, || lease.call(|lease| call(manager, lease)));
+        if was_told && outcome.is_ok() && lease.has_expired() {
+            outcome = lease.call(|lease| release_late(manager, lease, late));
+        }
+        // Who destroys something now may fork, too.
+        drop(handle);
+        if this_process() == process {
+            outcome
+        } else {
+            lease.call(|_| Err(Error::forked_within()))
+        }
     }))
+}
+
+/// A logger took so long that the lock of a call that succeeded is over: it did not succeed.
+fn release_late(manager: &Manager, lease: &mut Lease, late: Status) -> Result<(), Error> {
+    let _ = manager.unlock(lease);
+    Err(Error::new(late, "the lock expired while log lines were told"))
+}
+
+/// Makes a call, and tells what log lines there are when nothing of it is held any more; also returns
+/// whether there were any. If a callback forks, what the call has done in the child is the parent's.
+fn told<T>(manager: &Manager, call: impl FnOnce() -> Result<T, Error>) -> (Result<T, Error>, bool) {
+    let process = this_process();
+    let outcome = guard(call);
+    let was_told = guard(|| Ok(manager.tell())).unwrap_or(true);
+    let is_same = this_process() == process;
+    (if is_same { outcome } else { Err(Error::forked_within()) }, was_told)
 }
 
 /// The manager behind the pointer, kept alive for the length of the call.

@@ -4,13 +4,15 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
+use super::callback::{RedLockDestroy, UserData};
 use super::lease::RedLockLease;
 use super::message::Message;
 use super::status::RedLockStatus;
-use super::{Argument, guard, lease_call, manager_call, shared, text};
-use crate::error::Error;
-use crate::log::{Level, Logger};
+use super::{Argument, guard, lease_call, manager_call, shared, text, told};
+use crate::error::{Error, Status};
+use crate::log::Logger;
 use crate::redlock::RedLock as Manager;
+use crate::system::cancellation::Uncancelled;
 
 /// A lock manager: the servers and the settings. Any number of threads may lock through one
 /// manager at once, and they share its connections; make the settings before the first lock.
@@ -35,7 +37,7 @@ pub type RedLockLogger =
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
-        let handle = RedLock { manager: Manager::new(), message: Message::default() };
+        let handle = RedLock { manager: Manager::told_by_caller(), message: Message::default() };
         Ok(Arc::into_raw(Arc::new(handle)).cast_mut())
     });
     made.unwrap_or(ptr::null_mut())
@@ -43,9 +45,9 @@ pub extern "C" fn RedLock_New() -> *mut RedLock {
 
 /// Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
 /// they expire, and their leases stay valid handles. Calls of other threads that have begun are
-/// finished first, by those threads. The connections are closed, as at the end of the process: a
-/// server that had fallen behind the others may not carry out the last releases, and keeps those keys
-/// until their TTL is over.
+/// finished by those threads, and may use callbacks with their user_data until then. The connections
+/// are closed, as at the end of the process: a server that had fallen behind the others may not carry
+/// out the last releases, and keeps those keys until their TTL is over.
 ///
 /// @param rl a manager, or NULL, which is fine. Not to be used after this call, nor freed twice.
 #[unsafe(no_mangle)]
@@ -100,12 +102,13 @@ pub unsafe extern "C" fn RedLock_AddServerUrl(
 ///                   (RedLock_SetTimeouts).
 /// @return REDLOCK_OK when a quorum is up; RedLock_ErrorMessage(rl) then names the servers that
 ///         are not, or is empty. REDLOCK_UNREACHABLE when too few could be reached: it says why,
-///         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_INTERNAL.
+///         server by server. REDLOCK_NO_SERVERS, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED (a callback
+///         forked, and this is the child), REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Connect(rl: *mut RedLock, timeout_ms: i64) -> RedLockStatus {
     manager_call(rl, |handle| {
-        let absent = handle.manager.connect(timeout_ms)?;
-        handle.message.set(&absent);
+        let (absent, _) = told(&handle.manager, || handle.manager.connect(timeout_ms));
+        handle.message.set(&absent?);
         Ok(())
     })
 }
@@ -164,30 +167,73 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 }
 
 /// Sets a function to be told of servers that are lost, refuse or come back. Without one,
-/// nothing is said anywhere. It is called only within calls to this library, on the thread that
-/// made the call, with no lock held: it may call this library again. It must not unwind
-/// (longjmp, throw) through it.
+/// nothing is said anywhere.
+///
+/// It is called at the end of calls that ask servers, on the thread that made the call, and the call
+/// holds nothing any more then, not even its lease. So it may call this library, with any lease; wait
+/// for calls of other threads; free the manager; or fork (then the call ends in the child with
+/// REDLOCK_FORKED).
+/// It must not unwind (longjmp, throw) through the library. Its time passes for the lock as well: one
+/// that is over by then is REDLOCK_TOO_SLOW, or REDLOCK_LOST if it was held before.
+///
+/// For one manager it is never called by two threads at once, nor from within itself, so lines come in
+/// their order: the thread that tells goes on with lines of other threads, and with those of its own
+/// calls. What comes up
+/// in a call that takes long, as RedLock_TryLock may, is told when that call ends, or another one on
+/// this manager. Up to 256 lines of 64 KiB in all wait for it; then the oldest are left out, and a line
+/// tells how many.
 ///
 /// @param rl        the manager.
 /// @param callback  the function, or NULL for silence.
-/// @param user_data handed to the function as it is; may be NULL. Must stay valid until another
-///                  logger is set and calls that have begun are over, or the manager is freed.
-/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+/// @param user_data handed to the function as it is; may be NULL. Another thread may be using it when
+///                  this function, or RedLock_Free, returns: it must stay valid until all calls on the
+///                  manager that had begun by then are over. Who cannot tell when that is uses
+///                  RedLock_SetLoggerWithDestroy.
+/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetLogger(
     rl: *mut RedLock,
     callback: RedLockLogger,
     user_data: *mut c_void,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| handle.manager.set_logger(logger(callback, user_data)))
+    set_logger(rl, callback, UserData::new(user_data, None))
+}
+
+/// RedLock_SetLogger with a function that is told when nobody uses user_data any more.
+///
+/// @param rl        the manager.
+/// @param callback  as for RedLock_SetLogger.
+/// @param user_data as for RedLock_SetLogger. It belongs to the manager from now on, also if this
+///                  function fails.
+/// @param destroy   is called exactly once, with user_data: when another logger was set, or the manager
+///                  was freed, and the last call that might use it is over. At once, before this
+///                  function returns, if callback is NULL or anything but REDLOCK_OK is returned. It is
+///                  called by the thread that was the last to need user_data: in this function, in
+///                  RedLock_Free, or at the end of a call on the manager, with nothing held: it may call
+///                  this library, but the manager may have been freed. It must not unwind through the
+///                  library. It is not called in a forked child for what was set by the parent: what the
+///                  child has is a copy, and ends with it. NULL, if nobody needs to be told.
+/// @return as for RedLock_SetLogger.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
+    rl: *mut RedLock,
+    callback: RedLockLogger,
+    user_data: *mut c_void,
+    destroy: RedLockDestroy,
+) -> RedLockStatus {
+    set_logger(rl, callback, UserData::new(user_data, destroy))
 }
 
 /// What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
 /// RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
 ///
 /// @param rl the manager, or NULL.
-/// @return words for a person, at most 4095 bytes; empty if there is nothing to say. They belong
-///         to the manager, live as long as it does, and change with the next such call.
+/// @return words for a person, at most 4095 bytes; empty if there is nothing to say. Whole words of one
+///         call, of whichever thread, and they never change: after the next call, ask again. They belong
+///         to the manager and live as long as it does. So that they can, a manager has bounds: once it
+///         has handed out a megabyte of different words, times are left out of new ones ("no answer in
+///         some ms"); after two, words that were never handed out before are replaced by a sentence that
+///         says so.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *mut RedLock) -> *const c_char {
     match shared(rl) {
@@ -222,7 +268,9 @@ pub unsafe extern "C" fn RedLock_Lock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.lock(text(resource, "resource")?, ttl_ms, lease))
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
+        manager.lock(text(resource, "resource")?, ttl_ms, lease)
+    })
 }
 
 /// Takes a lock, trying for a time rather than a number of times. Callers stand in line as for
@@ -245,7 +293,7 @@ pub unsafe extern "C" fn RedLock_TryLock(
     wait_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
         manager.try_lock(text(resource, "resource")?, ttl_ms, wait_ms, lease)
     })
 }
@@ -270,7 +318,7 @@ pub unsafe extern "C" fn RedLock_ContinueLock(
     ttl_ms: i64,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| {
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
         manager.continue_lock(text(resource, "resource")?, ttl_ms, lease)
     })
 }
@@ -291,7 +339,7 @@ pub unsafe extern "C" fn RedLock_Extend(
     lease: *mut RedLockLease,
     ttl_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.extend(lease, ttl_ms))
+    lease_call(rl, lease, Status::Lost, |manager, lease| manager.extend(lease, ttl_ms))
 }
 
 /// Releases a lock: deletes it on the servers where it is still this lease's. Nobody else's is
@@ -311,7 +359,7 @@ pub unsafe extern "C" fn RedLock_Unlock(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.unlock(lease))
+    lease_call(rl, lease, Status::Lost, |manager, lease| manager.unlock(lease))
 }
 
 /// Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
@@ -329,7 +377,7 @@ pub unsafe extern "C" fn RedLock_Confirm(
     lease: *mut RedLockLease,
     least_ms: i64,
 ) -> RedLockStatus {
-    lease_call(rl, lease, |manager, lease| manager.confirm(lease, least_ms))
+    lease_call(rl, lease, Status::Lost, |manager, lease| manager.confirm(lease, least_ms))
 }
 
 /// Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
@@ -338,8 +386,9 @@ pub unsafe extern "C" fn RedLock_Confirm(
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.
 /// @param locked   receives the answer; false on failure.
-/// @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
-///         REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words.
+/// @return REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED
+///         (a callback forked, and this is the child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the
+///         words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_IsLocked(
     rl: *mut RedLock,
@@ -349,31 +398,29 @@ pub unsafe extern "C" fn RedLock_IsLocked(
     let locked = Argument::new(locked, "locked", false);
     manager_call(rl, |handle| {
         let mut locked = locked?;
-        locked.set(handle.manager.is_locked(text(resource, "resource")?)?);
+        let ask = || handle.manager.is_locked(text(resource, "resource")?);
+        let (answer, _) = told(&handle.manager, ask);
+        let answer = answer?;
+        // A logger may have made calls of its own, and they have left their words.
+        handle.message.set("");
+        locked.set(answer);
         Ok(())
     })
 }
 
+fn set_logger(rl: *mut RedLock, callback: RedLockLogger, user_data: UserData) -> RedLockStatus {
+    // Also while `user_data` is destroyed that nobody took.
+    let _uncancelled = Uncancelled::new();
+    manager_call(rl, |handle| handle.manager.set_logger(logger(callback, user_data)))
+}
+
 /// The C function and its argument as a logger of the manager.
-fn logger(callback: RedLockLogger, user_data: *mut c_void) -> Option<Logger> {
-    struct Callback {
-        function: unsafe extern "C" fn(i32, *const c_char, *mut c_void),
-        user_data: *mut c_void,
-    }
-    // SAFETY: the pointer is never looked at here, only handed back to the function it came
-    // with; that both may be used from any thread that calls the library is in the contract of
-    // RedLock_SetLogger.
-    unsafe impl Send for Callback {}
-    // SAFETY: as above.
-    unsafe impl Sync for Callback {}
-    impl Callback {
-        fn tell(&self, level: Level, message: &str) {
-            let message = super::message::c_string(message);
-            // SAFETY: `function` is what the caller gave as a RedLockLogger, and `message` is
-            // a C string that outlives the call.
-            unsafe { (self.function)(level as i32, message.as_ptr(), self.user_data) }
-        }
-    }
-    let callback = Callback { function: callback?, user_data };
-    Some(Arc::new(move |level, message: &str| callback.tell(level, message)))
+fn logger(callback: RedLockLogger, user_data: UserData) -> Option<Logger> {
+    let function = callback?;
+    Some(Arc::new(move |level, message: &str| {
+        let message = super::message::c_string(message);
+        // SAFETY: `function` is what the caller gave as a RedLockLogger, for this user_data, and
+        // `message` is a C string that outlives the call.
+        unsafe { function(level as i32, message.as_ptr(), user_data.pointer()) }
+    }))
 }

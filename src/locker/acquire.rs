@@ -66,6 +66,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         check::resource(resource)?;
         check::ttl(ttl_ms, self.settings.drift())?;
         self.transport.ask_for_passwords();
+        self.check_process()?;
         let now = self.transport.now();
         if self.hold_of(lease)?.is_some_and(|it| it.is_held(now)) {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));
@@ -327,8 +328,11 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
 }
 
 impl<X: Transport<Inquiry>, E: Entropy> Drop for InLine<'_, X, E> {
+    /// Not in a child that was forked within the call: the line is its parent's.
     fn drop(&mut self) {
-        if let Some(number) = self.number.take() {
+        if let Some(number) = self.number.take()
+            && self.locker.transport.is_ours()
+        {
             let now = self.locker.transport.now();
             self.locker.call_off(self.locker.lines.leave(self.resource, number, now));
         }

@@ -129,8 +129,8 @@ pub(crate) enum Next<S> {
 impl<S: Copy> Lines<S> {
     /// A caller that wants the resource. Returns its number.
     ///
-    /// One whose thread stands in that line already would wait for itself: it is a logger's, made
-    /// from within the other's call. It is left out of the line, and asks when it likes.
+    /// One whose thread stands in that line already would wait for itself: it is a password callback's,
+    /// made from within the other's call. It is left out of the line, and asks when it likes.
     pub(crate) fn join(&self, resource: &Arc<[u8]>, now: Moment) -> u64 {
         let mut state = self.state();
         state.last_number += 1;

@@ -150,6 +150,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let ttl_ms = hold.longest_ttl_ms();
         // Without a quorum of connections the release is queued, and told to those that are there.
         let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, ttl_ms);
+        self.check_process()?;
         let now = met.unwrap_or_else(|_| self.transport.now());
         let is_again = before == Phase::Releasing || hold.was_release_sent();
         let inquiry = Inquiry::release(is_again, self.roster.len());
@@ -229,6 +230,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         view: &View,
         outcome: Result<String, Miss>,
     ) -> Result<(), Error> {
+        self.check_process()?;
         let (hold, now) = (view.hold(), self.transport.now());
         let miss = match outcome {
             Ok(absent) => {
@@ -391,7 +393,14 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         self.meet(quorum, now.plus_ms(self.connect_ms()).min(limit), ttl_ms)?;
         let grace_ms = self.transport.now().ms_since(now).clamp(STRAGGLERS_MIN_MS, STRAGGLERS_MS);
         self.await_stragglers(grace_ms, limit, ttl_ms);
+        self.check_process().map_err(Miss::Fault)?;
         Ok(self.transport.now())
+    }
+
+    /// Who was asked for a password may have forked, and then this may be the child: what the call was
+    /// about to do is the parent's to do, and threads of the parent may have been changing all that is here.
+    fn check_process(&self) -> Result<(), Error> {
+        if self.transport.is_ours() { Ok(()) } else { Err(Error::forked_within()) }
     }
 
     /// A quorum is up. The others may be about to follow: what is asked next should reach them, too,
@@ -408,6 +417,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         let meet = Inquiry::round(Goal::Meet, self.roster.len());
         let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
         let meet = self.transport.connect(meet, enough, patience);
+        self.check_process().map_err(Miss::Fault)?;
         match meet.outcome() {
             Outcome::Reached => Ok(()),
             _ => Err(Miss::Votes(Status::Unreachable, Box::new(meet))),

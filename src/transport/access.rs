@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::login::Login;
+use super::login::{Login, Told};
 use super::tls::Tls;
 use crate::error::Error;
 use crate::fork::ForkMutex;
@@ -38,8 +38,9 @@ impl Access {
         self.asks.load(Ordering::Relaxed)
     }
 
-    pub(super) fn login(&self) -> Result<Login, Error> {
-        Ok((*self.login.lock()?).clone())
+    /// Without a hold on the source of passwords: the caller has mutexes taken.
+    pub(super) fn login(&self) -> Result<Told, Error> {
+        Ok(self.login.lock()?.told())
     }
 }
 

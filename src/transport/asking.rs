@@ -22,9 +22,14 @@ impl Asking {
         self.is_under_way
     }
 
+    /// Whether [`Self::begin`] would say so.
+    pub(super) fn is_due(&self, now: Moment) -> bool {
+        !self.is_under_way && now >= self.next_at
+    }
+
     /// Whether to ask now. If so, [`Self::end`] is expected.
     pub(super) fn begin(&mut self, now: Moment) -> bool {
-        let begins = !self.is_under_way && now >= self.next_at;
+        let begins = self.is_due(now);
         self.is_under_way |= begins;
         begins
     }

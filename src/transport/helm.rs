@@ -17,7 +17,7 @@ pub(super) trait Engine {
     type End;
     /// What there is to wait for.
     type Watch;
-    /// What there is to say when nothing is held.
+    /// What there is to say.
     type Words;
 
     /// Does what is due.
@@ -50,8 +50,8 @@ pub(super) trait Around<W> {
     /// Takes the ringing for heard.
     fn silence(&self);
 
-    /// Says it to whom it may concern.
-    fn say(&self, words: W);
+    /// Keeps it for who says it when nothing is held any more. Here something is: it calls nobody.
+    fn keep(&self, words: W);
 }
 
 /// An engine, the threads that wait for it, and one that drives.
@@ -237,20 +237,21 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
         self.lock()
     }
 
-    /// Unlocks at the end of a call, and says what there is to say. The driver may rest because of
-    /// what is no longer so, or not know what to wait for: then it is told.
+    /// Unlocks at the end of a call. The driver may rest because of what is no longer so, or not know
+    /// what to wait for: then it is told.
     fn leave(&self, mut shared: Guard<'_, E>) {
         let rings = shared.engine.take_change() && mem::take(&mut shared.resting);
-        let words = shared.engine.take_words();
         self.unlock(shared);
         if rings {
             self.around.ring();
         }
-        self.around.say(words);
     }
 
-    /// Who is woken finds everything in the signal, and need not wait for the mutex.
+    /// Who is woken finds everything in the signal, and need not wait for the mutex. What there is to say
+    /// is kept first, and in the order in which it came up: who is woken says it at the end of its call,
+    /// however long the driver goes on.
     fn unlock(&self, mut shared: Guard<'_, E>) {
+        self.around.keep(shared.engine.take_words());
         let wakes = mem::take(&mut shared.wakes);
         drop(shared);
         if !wakes.is_empty() {

@@ -2,7 +2,7 @@
 //! was told, once or whenever it asks.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::access::Access;
 use super::asking::Asking;
@@ -38,6 +38,28 @@ pub enum Login {
     },
 }
 
+/// The same for an account, which is looked at with mutexes taken: a source of passwords is somebody
+/// else's code, and must not be dropped there.
+pub(super) enum Told {
+    Nobody,
+    Known(Credentials),
+    Asked { user: Option<Vec<u8>>, source: WeakSource },
+}
+
+type WeakSource = Weak<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
+
+impl Login {
+    pub(super) fn told(&self) -> Told {
+        match self {
+            Self::Nobody => Told::Nobody,
+            Self::Known(credentials) => Told::Known(credentials.clone()),
+            Self::Asked { user, source } => {
+                Told::Asked { user: user.clone(), source: Arc::downgrade(source) }
+            }
+        }
+    }
+}
+
 /// Who we are on one server.
 pub(super) struct Account {
     server: String,
@@ -45,13 +67,13 @@ pub(super) struct Account {
     password: Option<Vec<u8>>,
     access: Arc<Access>,
     /// Who is asked, or was asked last.
-    asked: Option<PasswordSource>,
+    asked: Option<WeakSource>,
     /// The last answer, until the server refuses it. It counts as long as the same is to be asked.
     answer: Option<Vec<u8>>,
     asking: Asking,
 }
 
-/// Who to ask for a password, and for which server.
+/// Who to ask for a password, and for which server. It is dropped with nothing held.
 pub(super) struct Question {
     source: PasswordSource,
     server: String,
@@ -85,9 +107,9 @@ impl Account {
             return Ok(Some(Credentials { user, password }));
         }
         let told = match self.access.login().map_err(|error| error.to_string())? {
-            Login::Nobody => None,
-            Login::Known(credentials) => Some(credentials),
-            Login::Asked { user, source } => {
+            Told::Nobody => None,
+            Told::Known(credentials) => Some(credentials),
+            Told::Asked { user, source } => {
                 let answer = self.answer_of(&source).cloned();
                 let password = answer.ok_or("its password is not known yet")?;
                 Some(Credentials { user, password })
@@ -107,11 +129,11 @@ impl Account {
     pub(super) fn is_lacking(&self) -> bool {
         self.password.is_none()
             && self.access.asks()
-            && matches!(self.access.login(), Ok(Login::Asked { source, .. }) if self.answer_of(&source).is_none())
+            && matches!(self.access.login(), Ok(Told::Asked { source, .. }) if self.answer_of(&source).is_none())
     }
 
-    fn answer_of(&self, source: &PasswordSource) -> Option<&Vec<u8>> {
-        let is_same = self.asked.as_ref().is_some_and(|it| Arc::ptr_eq(it, source));
+    fn answer_of(&self, source: &WeakSource) -> Option<&Vec<u8>> {
+        let is_same = self.asked.as_ref().is_some_and(|it| Weak::ptr_eq(it, source));
         self.answer.as_ref().filter(|_| is_same)
     }
 
@@ -125,13 +147,16 @@ impl Account {
         if self.password.is_some() {
             return None;
         }
-        let Ok(Login::Asked { source, .. }) = self.access.login() else { return None };
-        if self.answer_of(&source).is_some() || !self.asking.begin(now) {
+        let Ok(Told::Asked { source, .. }) = self.access.login() else { return None };
+        if self.answer_of(&source).is_some() || !self.asking.is_due(now) {
             return None;
         }
-        self.asked = Some(Arc::clone(&source));
+        // From here on it goes to who asks, and is not dropped on the way.
+        let asked = source.upgrade()?;
+        self.asking.begin(now);
+        self.asked = Some(source);
         self.answer = None;
-        Some(Question { source, server: self.server.clone() })
+        Some(Question { source: asked, server: self.server.clone() })
     }
 
     pub(super) fn handle_answer(&mut self, answer: Option<Vec<u8>>, began: Moment, now: Moment) {

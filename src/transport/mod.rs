@@ -73,9 +73,17 @@ pub trait Transport<T: Tally> {
     /// Now, on the clock that all moments here are on.
     fn now(&self) -> Moment;
 
+    /// Whether this process is the one whose connections these are. Who is asked for a password may
+    /// fork, so it is to be looked at after [`Self::ask_for_passwords`] and [`Self::connect`]; what is
+    /// not ours is left alone.
+    fn is_ours(&self) -> bool {
+        true
+    }
+
     /// Makes connections and waits until the tally has heard enough; [`Answer::Done`] is a
     /// connection to a server that keeps up with what it is asked. Names are looked up, which may
-    /// take its time, only if fewer than `enough` servers are promising without.
+    /// take its time, only if fewer than `enough` servers are promising without. In a process that
+    /// is not the one of [`Self::is_ours`], the tally has heard nothing.
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T;
 
     /// Whether so many such connections are there already, as far as can be told without waiting.

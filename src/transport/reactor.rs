@@ -15,7 +15,7 @@ use super::{Errand, Patience, Servers, Tally, Ticket, Timeouts, Transport};
 use crate::log::{Line, Log};
 use crate::moment::Moment;
 use crate::system::clock;
-use crate::system::process::this_process;
+use crate::system::process::{Generation, this_process};
 use crate::system::socket::{Visible, Waker};
 
 /// The connections to all servers, and the calls that wait for them.
@@ -25,10 +25,10 @@ pub struct Reactor<T: Tally> {
     access: Arc<Access>,
     /// The descriptors, for a forked child.
     visible: Vec<Visible>,
-    process: u32,
+    process: Generation,
 }
 
-/// What wakes the thread that waits for the sockets, and who is told of servers.
+/// What wakes the thread that waits for the sockets, and what keeps lines about servers.
 struct Surroundings {
     /// Empty only while it is dropped.
     waker: Option<Waker>,
@@ -44,8 +44,8 @@ impl Around<Vec<Line>> for Surroundings {
         self.waker.iter().for_each(Waker::clear);
     }
 
-    fn say(&self, lines: Vec<Line>) {
-        self.log.tell(&lines);
+    fn keep(&self, lines: Vec<Line>) {
+        self.log.keep(lines);
     }
 }
 
@@ -89,6 +89,9 @@ impl<T: Tally> Reactor<T> {
         for (index, (name, port)) in wanted {
             let began = clock::now();
             let found = endpoint::look_up(&name, port);
+            if !self.is_ours() {
+                return 0;
+            }
             let now = clock::now();
             self.helm.visit(|calls| {
                 calls.servers[index].handle_addresses(found, began, now, &mut calls.news);
@@ -100,7 +103,8 @@ impl<T: Tally> Reactor<T> {
 
     /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
     /// or call the library. Each question is taken when its turn comes, so that meanwhile other threads
-    /// ask the next. Returns how long it took.
+    /// ask the next. Returns how long it took. If who is asked forks, the child stops at once: the
+    /// connections are the parent's, and its threads may have been changing them.
     fn ask_who_is_asked(&self) -> i64 {
         if !self.access.asks() {
             return 0;
@@ -111,6 +115,9 @@ impl<T: Tally> Reactor<T> {
         while let Some((index, question)) = due {
             let began = clock::now();
             let password = question.ask();
+            if !self.is_ours() {
+                return 0;
+            }
             end = clock::now();
             due = self.helm.visit(|calls| {
                 calls.servers[index].handle_password(password, began, end, &mut calls.news);
@@ -133,11 +140,6 @@ fn next_question<T: Tally>(
 }
 
 impl<T: Tally> Reactor<T> {
-    /// Whether this process is the one that made the reactor.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.process == this_process()
-    }
-
     /// Whether no thread is using the connections at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.helm.is_at_rest()
@@ -154,6 +156,10 @@ impl<T: Tally> Transport<T> for Reactor<T> {
 
     fn now(&self) -> Moment {
         clock::now()
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == this_process()
     }
 
     fn is_connected(&self, enough: usize, reply_ms: i64, now: Moment) -> bool {
@@ -176,7 +182,13 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     }
 
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T {
-        let asked_ms = self.ask_who_is_asked() + self.look_up_names(enough);
+        let mut asked_ms = self.ask_who_is_asked();
+        if self.is_ours() {
+            asked_ms += self.look_up_names(enough);
+        }
+        if !self.is_ours() {
+            return tally;
+        }
         let until = patience.until.plus_ms(asked_ms);
         let now = clock::now();
         let call = self.helm.run(|calls, place| {
@@ -245,7 +257,7 @@ fn heard<T>(call: Call<T>) -> (T, Servers) {
 
 impl<T: Tally> Drop for Reactor<T> {
     fn drop(&mut self) {
-        if !self.is_ours() {
+        if self.process != this_process() {
             // A child's copy: the sockets are closed by number, and not once more by their owners.
             self.close_inherited();
             let (calls, around) = self.helm.get_mut();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -357,6 +358,47 @@ void unreachable_servers_are_no_fault_of_the_call() {
     manager.set_logger(redlock::Logger());
 }
 
+void callbacks_are_destroyed_when_nobody_can_use_them() {
+    ClosedPort closed;
+    std::weak_ptr<int> first, second, asked, also_asked;
+    {
+        Manager manager;
+        manager.add_server("127.0.0.1", closed.port());
+        const auto logger_with = [&](std::weak_ptr<int> &seen) {
+            const std::shared_ptr<int> kept = std::make_shared<int>(7);
+            seen = kept;
+            manager.set_logger([kept](int, const char *) { CHECK(*kept == 7); });
+        };
+        const auto callback_with = [&](std::weak_ptr<int> &seen) {
+            const std::shared_ptr<int> kept = std::make_shared<int>(7);
+            seen = kept;
+            manager.set_password_callback([kept](const std::string &) {
+                CHECK(*kept == 7);
+                return std::string("p");
+            });
+        };
+        logger_with(first);
+        callback_with(asked);
+        CHECK(thrown_by([&] { manager.connect(milliseconds(50)); }) == Status::Unreachable);
+        CHECK(!first.expired() && !asked.expired());
+        logger_with(second);
+        callback_with(also_asked);
+        CHECK(first.expired() && !second.expired());
+        CHECK(asked.expired() && !also_asked.expired());
+        // One for a user that makes no sense.
+        std::weak_ptr<int> refused;
+        CHECK(thrown_by([&] {
+            const std::shared_ptr<int> kept = std::make_shared<int>(7);
+            refused = kept;
+            manager.set_password_callback(std::string("a\0b", 3), [kept](const std::string &) {
+                return std::string();
+            });
+        }) == Status::InvalidArgument);
+        CHECK(refused.expired() && !also_asked.expired());
+    }
+    CHECK(second.expired() && also_asked.expired());
+}
+
 // Both processes come back from here: so the child runs the destructors of what it inherited.
 void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
     Manager manager = manager_of(servers);
@@ -405,6 +447,7 @@ int main(int argc, char **argv) {
     a_lease_outlives_its_manager(servers);
     faults_of_a_call_are_thrown(servers);
     unreachable_servers_are_no_fault_of_the_call();
+    callbacks_are_destroyed_when_nobody_can_use_them();
     a_child_leaves_the_locks_of_its_parent_alone(servers);
     return 0;
 }

@@ -8,6 +8,7 @@ mod addresses;
 mod declarations;
 mod held;
 mod many_servers;
+mod messages;
 mod names;
 mod nulls;
 mod numbers;

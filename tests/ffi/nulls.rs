@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use redlock::ffi::access::*;
+use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::lease::*;
 use redlock::ffi::redlock::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
@@ -80,6 +81,11 @@ impl Arguments<'_> {
         (!self.is_missing("callback")).then_some(ignore)
     }
 
+    fn destroy(&self) -> RedLockDestroy {
+        unsafe extern "C" fn ignore(_: *mut c_void) {}
+        (!self.is_missing("destroy")).then_some(ignore)
+    }
+
     fn user_data(&self) -> *mut c_void {
         self.or_null("user_data", self.locked.cast())
     }
@@ -104,7 +110,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 29] = calls! {
+    let calls: [(&str, Call); 31] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -112,6 +118,9 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
+        Status RedLock_SetLoggerWithDestroy(
+            it.rl(), it.callback(), it.user_data(), it.destroy()
+        ) of it;
         Complaint RedLock_ErrorMessage(it.rl()) of it;
         Status RedLock_Lock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_TryLock(it.rl(), it.resource(), TTL, 0, it.lease()) of it;
@@ -126,6 +135,9 @@ fn calls() -> BTreeMap<&'static str, Call> {
         ) of it;
         Status RedLock_SetPasswordCallback(
             it.rl(), it.text("user", c"u"), it.password_callback(), it.user_data()
+        ) of it;
+        Status RedLock_SetPasswordCallbackWithDestroy(
+            it.rl(), it.text("user", c"u"), it.password_callback(), it.user_data(), it.destroy()
         ) of it;
         Status RedLock_SetTlsCa(it.rl(), it.text("ca_file", c"/no/file")) of it;
         Status RedLock_SetTlsCertificate(
@@ -145,8 +157,9 @@ fn calls() -> BTreeMap<&'static str, Call> {
 }
 
 /// Where NULL has a meaning.
-const FINE: [&str; 9] = [
+const FINE: [&str; 10] = [
     "callback",
+    "destroy",
     "user_data",
     "user",
     "password",

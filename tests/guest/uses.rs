@@ -40,8 +40,13 @@ fn a_logger_is_called_by_the_caller_and_may_call_back() {
 }
 
 #[test]
-fn a_logger_may_look_at_the_lease_of_the_call_it_is_called_in() {
-    logs("look at the lease");
+fn a_logger_may_use_the_lease_of_the_call_that_it_is_told_after() {
+    logs("use the lease");
+}
+
+#[test]
+fn user_data_is_destroyed_once_when_nobody_can_use_it_any_more() {
+    Program::compile("destroy").run::<&str>(&[]);
 }
 
 fn logs(how: &str) {

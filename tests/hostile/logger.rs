@@ -1,11 +1,11 @@
-//! A logger of the fuzzed program, which may call the library from within a call.
+//! A logger of the fuzzed program, which may call the library at the end of a call.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use crate::ffi::lease::RedLockLease;
-use crate::ffi::redlock::{RedLock, RedLock_IsLocked, RedLock_TryLock};
+use crate::ffi::redlock::{RedLock, RedLock_Confirm, RedLock_IsLocked};
 use crate::ffi::status::RedLockStatus::REDLOCK_INVALID_ARGUMENT;
 use crate::handles::{self, look};
 
@@ -17,11 +17,11 @@ const NOTHING: InUse = (ptr::null_mut(), ptr::null_mut());
 pub(crate) static CALLS_BACK: u8 = 0;
 
 thread_local! {
-    /// What the call under way was given.
+    /// What the call was given that it is told after.
     static IN_USE: Cell<InUse> = const { Cell::new(NOTHING) };
 }
 
-/// A logger, which may use the manager and the lease of the call that it is called from.
+/// A logger, which may use the manager and the lease of the call that it is told after.
 pub(crate) unsafe extern "C" fn listen(level: i32, line: *const c_char, user_data: *mut c_void) {
     assert!([1, 2].contains(&level));
     // SAFETY: the header promises a string.
@@ -30,17 +30,17 @@ pub(crate) unsafe extern "C" fn listen(level: i32, line: *const c_char, user_dat
     if !user_data.is_null() && !rl.is_null() {
         look(lease);
         let mut locked = false;
-        // SAFETY: both live, or are NULL; the call under way has them.
+        // SAFETY: both live, or are NULL: the call that is over was made with them.
         unsafe {
             RedLock_IsLocked(rl, c"r".as_ptr(), &raw mut locked);
-            let status = RedLock_TryLock(rl, c"r".as_ptr(), 1000, 0, lease);
-            assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "a lease in use was used");
+            let status = RedLock_Confirm(rl, lease, -1);
+            assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "the lease, or the time, is none");
         }
         IN_USE.set((rl, lease));
     }
 }
 
-/// Makes a call with these handles, which a logger that calls back then uses.
+/// Makes a call with these handles, which a logger that calls back uses.
 pub(crate) fn in_call<T>(
     rl: *mut RedLock,
     lease: *mut RedLockLease,

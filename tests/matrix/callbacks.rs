@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use redlock::ffi::redlock::{RedLock_Free, RedLock_Lock, RedLock_SetLogger};
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_INVALID_ARGUMENT, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
+    self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
 
-use crate::support::usage::{TTL, connected, make_brief};
-use crate::support::{Cluster, Lease, Manager, Server, wait_until};
+use crate::support::usage::{PATIENT_MS, TTL, connected, make_brief};
+use crate::support::{Cluster, Lease, Manager, Program, Server, wait_until};
 
 /// Called for each line, on the thread of the call.
 struct Logger<'a> {
@@ -71,7 +71,7 @@ fn x02_a_logger_may_free_the_manager_whose_call_it_is_called_in() {
     wait_until("nothing is left", || !cluster[2].exists("r"));
 }
 
-/// Also for the resource of the call it is called in, and with its lease, which is refused.
+/// Also for the resource of the call that it is told after, and with its lease.
 #[test]
 fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
     let cluster = Cluster::start(3);
@@ -79,9 +79,8 @@ fn x02_a_logger_may_make_any_call_and_the_call_it_is_called_in_ends_as_ever() {
     assert_eq!(manager.set_retry(2, 5), REDLOCK_OK);
     let (lease, other) = (Lease::new(), Lease::new());
     let logger = Logger::of(&manager, || {
-        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_INVALID_ARGUMENT);
-        assert_eq!(manager.extend(&lease, TTL), REDLOCK_INVALID_ARGUMENT);
-        assert_eq!(manager.unlock(&lease), REDLOCK_INVALID_ARGUMENT);
+        let status = manager.confirm(&lease, 0);
+        assert!([REDLOCK_OK, REDLOCK_LOST, REDLOCK_UNREACHABLE].contains(&status), "{status:?}");
         let _ = (lease.is_held(), manager.is_locked("r"), manager.connect(100));
         for status in [manager.try_lock("r", TTL, 20, &other), manager.lock("r", TTL, &other)] {
             let is_outcome = [REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status);
@@ -131,4 +130,46 @@ fn x02_the_time_that_a_logger_takes_is_taken_off_the_validity() {
     }
     manager.unlock(&lease);
     cluster.wait_until_gone("r");
+}
+
+/// The logger is called when all else is done, and a success would be none when it returns.
+#[test]
+fn x02_a_lock_that_expires_while_the_logger_is_told_is_not_had() {
+    const TTL_MS: i64 = 300;
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = Lease::new();
+    let logger = Logger::of(&manager, || {
+        wait_until("it has expired", || lease.remaining_ms() == 0);
+    });
+    let calls: [(&dyn Fn() -> RedLockStatus, RedLockStatus); 3] = [
+        (&|| manager.try_lock("r", TTL_MS, PATIENT_MS, &lease), REDLOCK_TOO_SLOW),
+        (&|| manager.extend(&lease, TTL_MS), REDLOCK_LOST),
+        (&|| manager.confirm(&lease, 0), REDLOCK_LOST),
+    ];
+    for (call, status) in calls {
+        wait_until("the logger is called in a call that would have succeeded", || {
+            manager.unlock(&lease);
+            if status == REDLOCK_LOST
+                && manager.try_lock("r", TTL_MS, PATIENT_MS, &lease) != REDLOCK_OK
+            {
+                return false;
+            }
+            cluster[0].hang_up();
+            let before = logger.calls.get();
+            let said = call();
+            assert!(said != REDLOCK_OK || lease.is_held() || logger.calls.get() == before);
+            logger.calls.get() > before && said == status && lease.message().contains("log lines")
+        });
+        assert!(!lease.is_held() && lease.token().is_empty(), "{}", lease.message());
+    }
+    cluster.wait_until_gone("r");
+}
+
+/// Each of two threads is in its logger when the other is, and both confirm the lease of the other, as a
+/// logger that tells whether a lock is still there may.
+#[test]
+fn x02_loggers_that_confirm_each_others_leases_do_not_wait_for_each_other() {
+    let cluster = Cluster::start(3);
+    Program::compile("loggers_cross").run(&cluster.urls());
 }

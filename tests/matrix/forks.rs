@@ -1,6 +1,8 @@
 //! Children of a process that locks.
 
+use crate::support::program::Running;
 use crate::support::proxy::Traffic;
+use crate::support::shim::SamePid;
 use crate::support::{Cluster, Program, Proxy, Server, wait_until};
 
 #[test]
@@ -111,4 +113,97 @@ fn f01_a_child_forked_as_the_first_call_was_made_locks_on_its_own() {
 fn f01_a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
     let cluster = Cluster::start(3);
     Program::compile("fork_descriptors").run(&cluster.urls());
+}
+
+#[test]
+fn f01_a_child_with_the_pid_of_its_parent_is_no_parent() {
+    for shim in [SamePid::new(), SamePid::without_page()] {
+        let program = Program::compile("fork_same_pid");
+        same_pid(|urls| {
+            program.start_in(&shim.environment(), &[&["shim".to_owned()], urls].concat())
+        });
+    }
+}
+
+/// What the test before has a shim for, where the system permits it.
+#[test]
+fn f01_the_first_process_of_a_nested_pid_namespace_is_not_that_of_the_outer_one() {
+    let program = Program::compile("fork_same_pid");
+    same_pid(|urls| program.start(&[&["namespaces".to_owned()], urls].concat()));
+}
+
+fn same_pid(start: impl FnOnce(&[String]) -> Running) {
+    let cluster = Cluster::start(3);
+    let mut program = start(&cluster.urls());
+    match &*program.hears_a_word() {
+        "not permitted" => return program.ends_well(),
+        word => assert_eq!(word, "the parent has a lock"),
+    }
+    cluster.wait_until_everywhere("parents");
+    let tokens: Vec<_> = cluster.iter().map(|it| it.get("parents")).collect();
+    let parents: Vec<_> = cluster.iter().map(Server::clients).collect();
+    program.says("go on");
+    for _ in 0..2 {
+        program.hears("the child has a lock");
+        has_its_own_connections(&cluster, &parents);
+        program.says("go on");
+    }
+    for (server, token) in cluster.iter().zip(&tokens) {
+        assert!(server.get("parents").is_none_or(|it| Some(it) == *token));
+    }
+    program.ends_well();
+    for key in ["parents", "childs", "grandchilds"] {
+        cluster.wait_until_gone(key);
+    }
+}
+
+/// There is one more connection to each server, beside those of before.
+fn has_its_own_connections(cluster: &Cluster, before: &[Vec<u64>]) {
+    for (server, before) in cluster.iter().zip(before) {
+        wait_until("the child has a connection of its own, and the parent's is there", || {
+            let now = server.clients();
+            now.len() == before.len() + 1 && before.iter().all(|it| now.contains(it))
+        });
+    }
+}
+
+#[test]
+fn f01_a_logger_may_fork() {
+    callback_forks("logger");
+}
+
+#[test]
+fn f01_who_is_asked_for_a_password_may_fork() {
+    callback_forks("password");
+}
+
+fn callback_forks(which: &str) {
+    const PASSWORD: &str = "s3same-0pen";
+    let cluster = Cluster::start(3);
+    for server in cluster.iter() {
+        let password = format!(">{PASSWORD}");
+        server.must(&["ACL", "SETUSER", "locker", "reset", "on", &password, "~*", "+@all"]);
+    }
+    let arguments = [vec![which.to_owned(), PASSWORD.to_owned()], cluster.urls()].concat();
+    let mut program = Program::compile("fork_callback").start(&arguments);
+    let mut children = 0;
+    loop {
+        match &*program.hears_a_word() {
+            "break the connections" => cluster.iter().for_each(Server::hang_up),
+            "the child has a lock" => {
+                children += 1;
+                // Where the parent was just connecting it may have none yet.
+                wait_until("the child has connections of its own", || {
+                    cluster.iter().all(|it| it.clients().len() == 1 || it.clients().len() == 2)
+                });
+            }
+            _ => break,
+        }
+        program.says("go on");
+    }
+    program.ends_well();
+    assert_eq!(children, 8, "every call has had a child");
+    for key in ["r", "kept", "childs"] {
+        cluster.wait_until_gone(key);
+    }
 }

@@ -164,14 +164,15 @@ fn who_is_told_to_drive_may_find_others_at_it() {
     });
 }
 
+/// The one that drives waits for a word of the other, whose own call has ended by then.
 #[test]
-fn whoever_is_told_of_something_may_call_again() {
+fn who_is_woken_finds_what_there_is_to_say_while_another_drives_on() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
-        stage.listen();
-        stage.enter(|it| it.run(1, Needs::Answer));
-        stage.me().run(2, Needs::Answer);
-        stage.me().visit(|_| ());
+        stage.enter(|it| it.run(1, Needs::Word));
+        stage.me().run(2, Needs::Sending);
+        stage.me().run(3, Needs::Time);
+        stage.me().call_off(1);
         stage.close();
     });
 }

@@ -1,7 +1,7 @@
 //! Where scenes are played: threads around one helm, and what must be true when all have gone.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
 
 use loom::model::Builder;
 use loom::thread::{self, JoinHandle};
@@ -27,7 +27,6 @@ pub(super) struct Stage {
     /// Those that have not gone, and how many there were.
     threads: Vec<JoinHandle<()>>,
     entered: usize,
-    listener: Listener,
 }
 
 /// What a thread has of the stage.
@@ -35,16 +34,14 @@ pub(super) struct Stage {
 pub(super) struct Actor {
     helm: Arc<Helm<Fake, Surroundings>>,
     world: Arc<World>,
+    kept: Arc<AtomicUsize>,
 }
 
 pub(super) struct Surroundings {
     world: Arc<World>,
-    listener: Listener,
-    said: AtomicUsize,
+    /// How many ends there were to tell of, so far.
+    kept: Arc<AtomicUsize>,
 }
-
-/// Whoever is told of something may call again.
-type Listener = Arc<OnceLock<Weak<Helm<Fake, Surroundings>>>>;
 
 impl Stage {
     pub(super) fn new(world: World) -> Self {
@@ -53,19 +50,10 @@ impl Stage {
 
     /// With a trap for the first who drives.
     pub(super) fn with_trap(world: World, trap: Option<Trap>) -> Self {
-        let (world, listener) = (Arc::new(world), Listener::default());
-        let around = Surroundings {
-            world: Arc::clone(&world),
-            listener: Arc::clone(&listener),
-            said: AtomicUsize::new(0),
-        };
+        let (world, kept) = (Arc::new(world), Arc::default());
+        let around = Surroundings { world: Arc::clone(&world), kept: Arc::clone(&kept) };
         let helm = Arc::new(Helm::new(Fake::new(Arc::clone(&world), trap), around));
-        Self { actor: Actor { helm, world }, threads: Vec::new(), entered: 0, listener }
-    }
-
-    /// Has everybody who is told of something call again.
-    pub(super) fn listen(&self) {
-        let _ = self.listener.set(Arc::downgrade(&self.actor.helm));
+        Self { actor: Actor { helm, world, kept }, threads: Vec::new(), entered: 0 }
     }
 
     /// Has a thread play a part.
@@ -101,7 +89,7 @@ impl Stage {
         let (engine, around) = helm.get_mut();
         let counts = engine.counts;
         assert!(counts.places <= self.entered + 1, "a place that nobody gave back");
-        assert_eq!(around.said.load(Ordering::Relaxed), counts.ends, "something that nobody said");
+        assert_eq!(around.kept.load(Ordering::Relaxed), counts.ends, "something that nobody kept");
         engine.count_open()
     }
 
@@ -121,10 +109,13 @@ impl Stage {
 }
 
 impl Actor {
-    /// Makes a call. It must end, and with its own end.
+    /// Makes a call. It must end, and with its own end. What there is to say by then is there to be said,
+    /// whoever brought it up, and though another goes on driving.
     pub(super) fn run(&self, name: Name, needs: Needs) {
+        let before = self.kept.load(Ordering::Relaxed);
         let end = self.helm.run(|engine, place| engine.begin(place, name, needs));
         assert_eq!(end, name, "the end of another call");
+        assert!(self.kept.load(Ordering::Relaxed) > before, "an end that nobody tells of");
     }
 
     pub(super) fn visit(&self, visit: impl FnOnce(&mut Fake)) {
@@ -150,12 +141,7 @@ impl Around<Words> for Surroundings {
         self.world.silence();
     }
 
-    fn say(&self, words: Words) {
-        self.said.fetch_add(words, Ordering::Relaxed);
-        if words > 0
-            && let Some(helm) = self.listener.get().and_then(Weak::upgrade)
-        {
-            helm.visit(|_| ());
-        }
+    fn keep(&self, words: Words) {
+        self.kept.fetch_add(words, Ordering::Relaxed);
     }
 }

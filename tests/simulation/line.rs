@@ -364,7 +364,7 @@ fn a_turn_that_comes_early_is_no_try_of_lock() {
     assert_eq!(told[1], ('b', TAKEN, 458));
 }
 
-/// As a logger's is. It is none of those in line, or it would wait for itself.
+/// As a password callback's is. It is none of those in line, or it would wait for itself.
 #[test]
 fn a_call_from_within_another_does_not_wait_for_it() {
     let calls: [fn(&Client, &mut Lease) -> Said; 3] = [

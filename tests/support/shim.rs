@@ -71,6 +71,34 @@ impl Pauses {
     }
 }
 
+/// Gives a process, and all that it forks, one and the same pid.
+pub(crate) struct SamePid {
+    directory: Directory,
+    how: &'static str,
+}
+
+impl SamePid {
+    pub(crate) fn new() -> Self {
+        Self::of("page")
+    }
+
+    /// The system has no page, either, that is emptied in a child.
+    pub(crate) fn without_page() -> Self {
+        Self::of("no page")
+    }
+
+    fn of(how: &'static str) -> Self {
+        let directory = Directory::new();
+        program::compile("same_pid_shim", ["-shared", "-fPIC"], &directory.join("shim.so"));
+        Self { directory, how }
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        let library = self.directory.join("shim.so");
+        [("LD_PRELOAD", library), ("REDLOCK_TEST_SAME_PID", self.how.to_owned())]
+    }
+}
+
 struct Shim {
     variable: &'static str,
     page: NonNull<[AtomicI64; WORDS]>,

@@ -2,7 +2,9 @@
 
 use crate::world;
 
-pub(crate) fn this_process() -> u32 {
+pub(crate) type Generation = u64;
+
+pub(crate) fn this_process() -> Generation {
     1
 }
 

@@ -1,0 +1,67 @@
+//! The words of a manager that threads share.
+
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use redlock::ffi::redlock::RedLock_ErrorMessage;
+use redlock::ffi::status::RedLockStatus;
+
+use crate::support::Manager;
+
+const READERS: usize = 2;
+const READS: usize = 600_000;
+
+/// Calls that are refused, each in words of its own.
+const FAULTS: [fn(&Manager) -> RedLockStatus; 4] = [
+    |it| it.set_retry(0, 200),
+    |it| it.set_timeouts(-7, 0),
+    |it| it.add("", 70_000),
+    |it| it.set_clock_drift_factor(7.5),
+];
+
+/// As C reads them: byte by byte, wherever the pointer leads.
+fn read(pointer: *const c_char) -> &'static CStr {
+    // SAFETY: the header promises a string that lives as long as the manager, and the test ends first.
+    unsafe { CStr::from_ptr(pointer) }
+}
+
+#[test]
+fn words_are_those_of_one_call_whichever_threads_set_and_read_them() {
+    let manager = Manager::new();
+    let whole = FAULTS.map(|fault| {
+        fault(&manager);
+        manager.message()
+    });
+    assert!(whole.iter().all(|it| it.len() > 10), "{whole:?}");
+    // SAFETY: the manager lives.
+    let early = unsafe { RedLock_ErrorMessage(manager.raw()) };
+    let (is_over, torn) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for turn in 0..2 {
+            let (manager, is_over) = (&manager, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    FAULTS.iter().skip(turn).for_each(|fault| _ = fault(manager));
+                    // A success leaves no words.
+                    manager.set_retry(3, 200);
+                }
+            });
+        }
+        let readers = [(); READERS].map(|()| {
+            scope.spawn(|| {
+                for _ in 0..READS {
+                    // SAFETY: the manager lives.
+                    let words = read(unsafe { RedLock_ErrorMessage(manager.raw()) });
+                    let is_whole = words.is_empty()
+                        || whole.iter().any(|it| it.as_bytes() == words.to_bytes());
+                    torn.fetch_add(usize::from(!is_whole), Ordering::Relaxed);
+                }
+            })
+        });
+        readers.into_iter().for_each(|it| it.join().expect("it does not panic"));
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(torn.into_inner(), 0, "of {} reads", READERS * READS);
+    assert_eq!(read(early).to_bytes(), whole[3].as_bytes(), "words that were handed out changed");
+}
