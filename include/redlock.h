@@ -121,7 +121,8 @@ typedef struct RedLock RedLock;
 typedef struct RedLockLease RedLockLease;
 
 /**
- * What a logger may be told. See RedLock_SetLogger.
+ * What a logger may be told: of each server that it is lost, refuses or comes back, and why. Things that
+ * are alike are told once a second, with a count of the lines left out. See RedLock_SetLogger.
  *
  * @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
  *                  something that a reader of logs may care for. Other values may follow.

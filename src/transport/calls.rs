@@ -344,6 +344,27 @@ mod tests {
         assert!(calls.next_end().is_none());
     }
 
+    /// The driver may rest because of a socket that another thread has read in passing, and with it the last
+    /// answer to the driver's own call: then no socket wakes it. That it is woken by a ring is the affair of
+    /// the helm, for which `tests/model` goes through every order.
+    #[test]
+    fn who_ends_a_call_in_passing_rings() {
+        let mut calls = calls_to_three();
+        let ticket = ask(&mut calls, Enough(1));
+        calls.take_change();
+        bring(&mut calls, ticket, 1);
+        assert!(calls.take_change(), "its answer came");
+        let standby = calls.open(0, NOW, Moment::NEVER);
+        assert!(calls.next_end().is_some() && !calls.take_change());
+        calls.call_off(standby);
+        assert!(calls.take_change(), "it is waited for no more");
+        let ticket = ask(&mut calls, Enough(9));
+        calls.set_until(ticket, NOW);
+        calls.take_change();
+        calls.expire(NOW);
+        assert!(calls.take_change(), "its time was up");
+    }
+
     #[test]
     fn what_comes_too_late_is_not_told_to_the_next_call_in_its_place() {
         let mut calls = calls_to_three();

@@ -115,7 +115,7 @@ static void bad_settings(void) {
 }
 
 static void bad_servers(void) {
-    const char *places[] = {NULL, "", " ", "a b", "h:1", "redis://", "redis://h:x", "rediss://",
+    const char *places[] = {NULL, "", " ", "a b", "h:0", "redis://", "redis://h:x", "rediss://",
                             "http://h", "\xff", "redis://h/x", "unix://", "://", "h\r\n", "redis://%ff@h",
                             "redis://[::1", "redis://h:65536", "redis://h:-1", "redis://h/-1", "%s%n{}",
                             "unix://relative", "redis://u:p@", "redis+tls://h", "127.0.0.1:6379:1",

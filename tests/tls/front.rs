@@ -79,7 +79,7 @@ impl Front {
 }
 
 /// The key need not be that of the certificate.
-fn config(identity: &Identity) -> ServerConfig {
+pub(crate) fn config(identity: &Identity) -> ServerConfig {
     // What the processor's instructions for AES do to bits is more than valgrind can follow.
     let cipher_suites = vec![ring::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
     let provider = Arc::new(CryptoProvider { cipher_suites, ..ring::default_provider() });

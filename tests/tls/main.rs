@@ -32,5 +32,7 @@ mod rig;
 #[cfg(feature = "tls")]
 mod strangers;
 #[cfg(feature = "tls")]
+mod tickets;
+#[cfg(feature = "tls")]
 mod versions;
 mod without;

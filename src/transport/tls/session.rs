@@ -9,9 +9,11 @@ use super::super::mixup;
 use super::words;
 use crate::system::socket::Socket;
 
-/// How often in a row a server may send what brings no word of its own: the longest chain of
-/// certificates takes fewer, and who goes on without end must not keep us.
+/// How often in a row a server may send what brings no word of its own, in the handshake and after it:
+/// the longest chain of certificates takes fewer, and so do the tickets that servers send. Who goes on
+/// without end must not keep us: hundreds of tickets come at a time, and each costs as much as a request.
 const WORDLESS_MAX: usize = 32;
+const WORDLESS_LATER_MAX: usize = 8;
 
 /// The socket, and what TLS knows of the connection. What is given to it before the handshake is
 /// over is sent after that.
@@ -46,7 +48,7 @@ impl Session {
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wordless += 1;
-                    if wordless > WORDLESS_MAX {
+                    if wordless > self.wordless_max() {
                         let words = "it says too much over TLS that means nothing";
                         return Err(io::Error::new(ErrorKind::InvalidData, words));
                     }
@@ -83,6 +85,10 @@ impl Session {
 
     pub(in crate::transport) fn forget(self) {
         self.socket.forget();
+    }
+
+    fn wordless_max(&self) -> usize {
+        if self.is_shaking_hands() { WORDLESS_MAX } else { WORDLESS_LATER_MAX }
     }
 
     /// Returns whether anything came, be it the end of the stream.
