@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::secure::{Showroom, script};
 use crate::support::directory::Directory;
@@ -17,6 +17,14 @@ use crate::workshop::Workshop;
 fn bystander(directory: &Path) -> Process {
     let mut command = Command::new("sleep");
     Process::start(command.arg("1000").current_dir(directory)).expect("sleep can be run")
+}
+
+/// A server of somebody else's, which runs in this directory and hears of nobody.
+fn server_of_others(directory: &Path) -> Process {
+    let mut command = Command::new(product::tls_program());
+    command.args(["--port", "0", "--save", "", "--unixsocket"]).arg(directory.join("socket"));
+    command.current_dir(directory).stdout(Stdio::null());
+    Process::start(&mut command).expect("a server can be run")
 }
 
 fn somebody_listens(port: u16) -> bool {
@@ -86,7 +94,8 @@ fn a_directory_of_others_stays_with_whatever_its_files_name() {
 #[test]
 fn a_number_that_is_old_ends_nobody() {
     let room = Showroom::open();
-    let elsewhere = bystander(room.directory().parent().expect("it is in a directory"));
+    let place = Directory::new();
+    let elsewhere = server_of_others(place.path());
     let (inside, frozen) = (bystander(&room.directory()), room.directory());
     let pid_file = |number: u16| frozen.join(format!("{}.pid", room.port + number));
     let server: u32 =
