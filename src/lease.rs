@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::error::Error;
 use crate::moment::Moment;
+use crate::quorum::backoff::Backoff;
 use crate::system::clock;
 use crate::system::process::this_process;
 use crate::token::Token;
@@ -171,6 +173,19 @@ pub struct Lease {
     pub(crate) resource: Arc<[u8]>,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
+    /// The wait that the last call has left off in the middle, if it was a slice of one.
+    pub(crate) wait: Option<BrokenOff>,
+}
+
+/// A wait for a lock between two of the slices that it is made in.
+#[derive(Clone, Debug)]
+pub(crate) struct BrokenOff {
+    /// The end of the pause that was under way.
+    pub(crate) pause_until: Moment,
+    pub(crate) backoff: Backoff,
+    pub(crate) has_asked: bool,
+    /// What the last try has come to.
+    pub(crate) error: Error,
 }
 
 impl Lease {
@@ -222,6 +237,7 @@ impl Lease {
         self.hold = None;
         self.validity_ms = 0;
         self.absent.clear();
+        self.wait = None;
     }
 
     /// Makes it empty, for a call about this resource.

@@ -247,6 +247,39 @@ pub unsafe extern "C" fn RedLock_TryLock(
     })
 }
 
+/// RedLock_TryLock for callers that must look up from a wait now and then: one call of this function
+/// is a slice of the wait, and the next one with the same lease and resource goes on with it. It
+/// asks no sooner than the wait would have done in one piece, and the pauses go on growing; so a
+/// wait in slices sends what one in a piece sends. In between the caller has no place in the line.
+/// Any other locking call on the lease, or another resource, ends the wait.
+///
+/// @param rl       the manager.
+/// @param resource as for RedLock_Lock.
+/// @param ttl_ms   as for RedLock_Lock.
+/// @param wait_ms  how much of the wait is left, this slice included. 0: one attempt, at once. More
+///                 than 0: as long as that. Less than 0: for ever.
+/// @param slice_ms how long this call may wait, at least 0. Where that is less than wait_ms, there is
+///                 no last attempt at its end; an attempt that is under way then is not cut short.
+///                 Otherwise this is the last slice, and ends as RedLock_TryLock does.
+/// @param lease    as for RedLock_Lock. It keeps what the next slice has to know. To give the wait up
+///                 between two slices, free it, or use it for something else.
+/// @return as for RedLock_Lock. At the end of a slice it is what the last attempt of the wait has come
+///         to, as a rule REDLOCK_TAKEN: whether the wait is over, the caller knows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_TryLockSlice(
+    rl: *mut RedLock,
+    resource: *const c_char,
+    ttl_ms: i64,
+    wait_ms: i64,
+    slice_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, |manager, lease| {
+        let resource = text(resource, "resource")?;
+        manager.try_lock_slice(resource, ttl_ms, (wait_ms, slice_ms), lease)
+    })
+}
+
 /// Takes a lock or renews it. Where the lease passed, or an earlier one passed to this function
 /// with the same manager and resource, still holds it, this is RedLock_Extend and the lease passed
 /// becomes one more handle of that lock; otherwise it is RedLock_Lock. Both try as RedLock_SetRetry

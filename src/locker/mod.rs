@@ -95,12 +95,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        let plan = match wait_ms {
-            0 => Plan::Tries(1),
-            ..0 => Plan::Until(Moment::NEVER),
-            _ => Plan::Until(self.transport.now().plus_ms(wait_ms)),
-        };
-        self.lock_by(plan, resource, ttl_ms, lease)
+        self.lock_by(self.plan(wait_ms), resource, ttl_ms, lease)
     }
 
     pub fn continue_lock(

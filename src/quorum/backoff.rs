@@ -17,7 +17,7 @@ pub fn pause(delay_ms: i64, random: u64) -> Duration {
 /// being a few round trips at first and doubled by each refusal. Polls are so the more frequent the
 /// younger the wait: what is held for long is asked for seldom, and what changes hands often is
 /// had soon.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
     bound: Duration,
     /// Until when the key was to live when it was last seen.
