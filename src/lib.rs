@@ -14,6 +14,7 @@ pub mod ffi;
 mod fork;
 #[doc(hidden)]
 pub mod inquiry;
+mod kept_log;
 mod lease;
 #[doc(hidden)]
 pub mod locker;

@@ -1,5 +1,6 @@
 //! NULL in every place of every function.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
@@ -16,17 +17,20 @@ use crate::{Holder, TTL};
 /// A function, called with some of its pointers missing.
 type Call = fn(&Arguments) -> Answer;
 
+const ROOM: usize = 4;
+
 /// What it answers.
 enum Answer {
     Status(RedLockStatus),
     Nothing(()),
     Held(bool),
     Milliseconds(i64),
+    Level(i32),
     Words(*const c_char),
     /// Words about a handle, which say so if there is none.
     Complaint(*const c_char),
 }
-use Answer::{Complaint, Held, Milliseconds, Nothing, Status, Words};
+use Answer::{Complaint, Held, Level, Milliseconds, Nothing, Status, Words};
 
 /// The pointers of a call, each good unless it is missing.
 struct Arguments<'a> {
@@ -34,6 +38,7 @@ struct Arguments<'a> {
     lease: &'a Lease,
     resource: CString,
     locked: *mut bool,
+    room: [Cell<c_char>; ROOM],
     missing: &'a [&'a str],
 }
 
@@ -56,6 +61,11 @@ impl Arguments<'_> {
 
     fn locked(&self) -> *mut bool {
         self.or_null("locked", self.locked)
+    }
+
+    /// For a line of the log.
+    fn room(&self) -> *mut c_char {
+        self.or_null("line", self.room.as_ptr().cast_mut().cast())
     }
 
     /// A string for the parameter of this name.
@@ -104,7 +114,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 30] = calls! {
+    let calls: [(&str, Call); 32] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -112,6 +122,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
+        Status RedLock_KeepLog(it.rl(), 10) of it;
+        Level RedLock_TakeLogLine(it.rl(), it.room(), ROOM) of it;
         Complaint RedLock_ErrorMessage(it.rl()) of it;
         Status RedLock_Lock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_TryLock(it.rl(), it.resource(), TTL, 0, it.lease()) of it;
@@ -227,7 +239,8 @@ fn arguments<'a>(
     missing: &'a [&'a str],
 ) -> Arguments<'a> {
     let resource = c"other".to_owned();
-    Arguments { manager, lease, resource, locked, missing }
+    let room = Default::default();
+    Arguments { manager, lease, resource, locked, room, missing }
 }
 
 #[track_caller]
@@ -252,6 +265,7 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
         Nothing(()) => {}
         Held(held) => assert!(!held, "{function}"),
         Milliseconds(ms) => assert_eq!(*ms, 0, "{function}"),
+        Level(level) => assert_eq!(*level, 0, "{function}"),
         Words(words) => assert_eq!(text(*words), "", "{function}"),
         Complaint(words) => assert_eq!(text(*words), format!("{} is NULL", missing[0])),
     }
