@@ -15,6 +15,7 @@ mod python;
 mod readme;
 mod ruby;
 mod secure;
+mod waiters;
 mod workshop;
 
 use std::sync::Arc;
