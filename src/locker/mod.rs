@@ -181,6 +181,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
         check::resource(resource)?;
+        // Of a server as well that the quorum does without: it may owe somebody a release.
+        self.transport.ask_for_passwords();
         let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, QUESTION_TTL_MS);
         let now = met.map_err(|it| self.error(it))?;
         let (resource, nobody) = (Arc::from(resource), Token::from_random([0; 20]));

@@ -21,6 +21,8 @@ mod ffi;
 mod fork;
 #[path = "../../src/inquiry.rs"]
 mod inquiry;
+#[path = "../../src/kept_log.rs"]
+mod kept_log;
 #[path = "../../src/lease.rs"]
 mod lease;
 #[path = "../../src/locker/mod.rs"]

@@ -70,7 +70,7 @@ func main() {
 }
 "#;
 
-const WAIT_MS: u32 = 3_000;
+const WAIT_MS: u32 = 5_000;
 
 /// How many times as much as the one in C a waiter may ask. The pauses are random, and a busy machine
 /// may stop any of them for a while. Whoever begins the pauses anew every quarter of a second asks five
