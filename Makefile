@@ -47,6 +47,8 @@ help:
 	@echo 'make test         check everything'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
 	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
+	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'
+	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired (10 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
@@ -121,6 +123,14 @@ SERVERS = redis valkey redis-6.2
 test-servers: test-tools build $(EXAMPLES)/demo
 	@$(TOOLS) servers
 	@CARGO="$(CARGO)" sh packaging/test-servers.sh "$(TARGET)" $(EXAMPLES)/demo $(SERVERS)
+
+# What passes on a quiet machine only, fails somewhere. The first run that fails is the last.
+TIMES = 5
+LOOPS = 4
+TESTS =
+.PHONY: test-under-load
+test-under-load: test-tools
+	@sh packaging/test-under-load.sh $(TIMES) $(LOOPS) $(if $(TESTS),$(CARGO) test $(TESTS),$(MAKE_COMMAND) test)
 
 # Not a part of the tests: they take long, and not every Rust toolchain has what it takes. They say what
 # is missing.

@@ -331,6 +331,31 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
                                            RedLockDestroy destroy);
 
 /**
+ * Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom
+ * no thread may call from C, as into interpreters. It takes the place of a function set by
+ * RedLock_SetLogger, as one that is set later takes its place. What was kept before is forgotten. A
+ * forked child keeps its own lines, and has none of its parent's.
+ *
+ * @param rl    the manager.
+ * @param lines how many lines to keep at most, up to 65536: where one more comes, the oldest goes. 0:
+ *              none, and nothing is said any more.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_KeepLog(RedLock *rl,
+                              int lines);
+
+/**
+ * Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
+ *
+ * @param rl   the manager, or NULL.
+ * @param line receives the line, cut to what there is room for, and a NUL; empty where there is
+ *             none. May be NULL: then the line is dropped.
+ * @param size bytes of room, with the NUL; 256 are enough for most lines.
+ * @return the level of the line, as RedLockLogger is told it; 0 if there is none.
+ */
+int32_t RedLock_TakeLogLine(RedLock *rl, char *line, size_t size);
+
+/**
  * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
  * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
  *
@@ -386,6 +411,33 @@ RedLockStatus RedLock_TryLock(RedLock *rl,
                               int64_t ttl_ms,
                               int64_t wait_ms,
                               RedLockLease *lease);
+
+/**
+ * RedLock_TryLock for callers that must look up from a wait now and then: one call of this function
+ * is a slice of the wait, and the next one with the same lease and resource goes on with it. It
+ * asks no sooner than the wait would have done in one piece, and the pauses go on growing; so a
+ * wait in slices sends what one in a piece sends. In between the caller has no place in the line.
+ * Any other locking call on the lease, or another resource, ends the wait.
+ *
+ * @param rl       the manager.
+ * @param resource as for RedLock_Lock.
+ * @param ttl_ms   as for RedLock_Lock.
+ * @param wait_ms  how much of the wait is left, this slice included. 0: one attempt, at once. More
+ *                 than 0: as long as that. Less than 0: for ever.
+ * @param slice_ms how long this call may wait, at least 0. Where that is less than wait_ms, there is
+ *                 no last attempt at its end; an attempt that is under way then is not cut short.
+ *                 Otherwise this is the last slice, and ends as RedLock_TryLock does.
+ * @param lease    as for RedLock_Lock. It keeps what the next slice has to know. To give the wait up
+ *                 between two slices, free it, or use it for something else.
+ * @return as for RedLock_Lock. At the end of a slice it is what the last attempt of the wait has come
+ *         to, as a rule REDLOCK_TAKEN: whether the wait is over, the caller knows.
+ */
+RedLockStatus RedLock_TryLockSlice(RedLock *rl,
+                                   const char *resource,
+                                   int64_t ttl_ms,
+                                   int64_t wait_ms,
+                                   int64_t slice_ms,
+                                   RedLockLease *lease);
 
 /**
  * Takes a lock or renews it. Where the lease passed, or an earlier one passed to this function

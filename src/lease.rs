@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::hold::Hold;
 use crate::moment::Moment;
+use crate::quorum::backoff::Backoff;
 use crate::system::clock;
 
 /// A handle of one lock: empty, or the holder of it.
@@ -15,6 +17,19 @@ pub struct Lease {
     pub(crate) resource: Arc<[u8]>,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
+    /// The wait that the last call has left off in the middle, if it was a slice of one.
+    pub(crate) wait: Option<BrokenOff>,
+}
+
+/// A wait for a lock between two of the slices that it is made in.
+#[derive(Clone, Debug)]
+pub(crate) struct BrokenOff {
+    /// The end of the pause that was under way.
+    pub(crate) pause_until: Moment,
+    pub(crate) backoff: Backoff,
+    pub(crate) has_asked: bool,
+    /// What the last try has come to.
+    pub(crate) error: Error,
 }
 
 impl Lease {
@@ -66,6 +81,7 @@ impl Lease {
         self.hold = None;
         self.validity_ms = 0;
         self.absent.clear();
+        self.wait = None;
     }
 
     /// Makes it empty, for a call about this resource.

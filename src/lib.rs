@@ -15,6 +15,7 @@ mod fork;
 mod hold;
 #[doc(hidden)]
 pub mod inquiry;
+mod kept_log;
 mod lease;
 #[doc(hidden)]
 pub mod locker;

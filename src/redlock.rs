@@ -214,6 +214,17 @@ impl RedLock {
         self.ask(|locker| locker.try_lock(resource, ttl_ms, wait_ms, lease))
     }
 
+    /// Takes a lock, trying for a time of which this call is a slice.
+    pub fn try_lock_slice(
+        &self,
+        resource: &[u8],
+        ttl_ms: i64,
+        wait_and_slice_ms: (i64, i64),
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
+        self.locker()?.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
+    }
+
     /// Takes a lock, or renews what this manager continued before.
     pub fn continue_lock(
         &self,

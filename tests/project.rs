@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How a test starts a server that may be of any kind.
 const STARTS: [&str; 5] = [
@@ -54,6 +59,51 @@ fn made_in(line: &str) -> Option<&str> {
     let line = line.trim().trim_start_matches("- ");
     let line = ["run: ", "command: "].iter().find_map(|it| line.strip_prefix(it)).unwrap_or(line);
     line.strip_prefix("make ")
+}
+
+/// Busy loops that outlive what they were started for would be in the way of everything after it.
+#[test]
+fn no_busy_loop_is_left_when_the_tests_under_load_end() {
+    const TELL: &str = "echo I am $$; exec sleep 1000";
+    for (how, command) in [
+        ("passes", "echo I am $$"),
+        ("fails", "echo I am $$; exit 7"),
+        ("is interrupted", TELL),
+        ("is killed", TELL),
+    ] {
+        let mut process = Command::new("sh");
+        process.arg(root().join("packaging/test-under-load.sh")).args(["2", "3"]);
+        process.args(["sh", "-c", command]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut script = process.process_group(0).spawn().expect("there is a shell");
+        let (id, group) = (script.id().to_string(), format!("-{}", script.id()));
+        let lines = BufReader::new(script.stdout.take().expect("a pipe")).lines();
+        let mut lines = lines.map(|it| it.expect("a line"));
+        let first = lines.next().expect("a line");
+        assert!(first.contains("run 1 of 2, beside 3 busy loops"), "{first}");
+        let command = lines.find_map(|it| Some(it.strip_prefix("I am ")?.to_owned()));
+        match how {
+            // As a terminal does.
+            "is interrupted" => assert!(kill("INT", &group)),
+            "is killed" => {
+                assert!(kill("KILL", &id));
+                assert!(kill("KILL", &command.expect("it has told its number")));
+            }
+            _ => {}
+        }
+        assert_eq!(script.wait().expect("it ends").success(), how == "passes", "it {how}");
+        let start = Instant::now();
+        while kill("0", &group) {
+            assert!(start.elapsed() < Duration::from_secs(60), "it {how}, and something is left");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Whether there was something to send the signal to.
+fn kill(signal: &str, to: &str) -> bool {
+    let mut kill = Command::new("kill");
+    kill.args([&format!("-{signal}"), "--", to]).stderr(Stdio::null());
+    kill.status().expect("there is a kill").success()
 }
 
 #[test]

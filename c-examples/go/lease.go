@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -24,8 +25,9 @@ type Lease struct {
 	resource string
 	hold     *hold
 	calls    sync.Mutex // one call at a time, which may take as long as the servers do
-	mu       sync.Mutex // guards the handle, for moments
+	mu       sync.Mutex // guards the handle and the words, for moments
 	handle   *C.RedLockLease
+	words    string
 	counts   bool // the Manager is kept for it
 }
 
@@ -96,6 +98,36 @@ func (l *Lease) Resource() string {
 	return l.resource
 }
 
+// Message is what the last call on it has to say. After a success: which servers could not take part,
+// and why; empty if all could. After a failure: the message of the error.
+func (l *Lease) Message() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.words
+}
+
+// Token is what stands on the servers as the value of the key; empty if it holds no lock. Keep it to
+// yourself: who knows it can release the lock. Nothing else shows it. It waits for a call on the
+// Lease that is under way.
+func (l *Lease) Token() string {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	if l.handle == nil {
+		return ""
+	}
+	return C.GoString(C.RedLockLease_Token(l.handle))
+}
+
+// String is what is locked, and for how long it is valid.
+func (l *Lease) String() string {
+	return fmt.Sprintf("redlock.Lease of %q, valid for %v", l.resource, l.Remaining())
+}
+
+// GoString is String, for %#v.
+func (l *Lease) GoString() string {
+	return l.String()
+}
+
 // newLease makes a Lease that holds nothing yet, and nothing of the Manager either.
 func (m *Manager) newLease(resource string) (*Lease, error) {
 	l := &Lease{manager: m, resource: resource, hold: &hold{}, handle: C.RedLockLease_New()}
@@ -106,13 +138,12 @@ func (m *Manager) newLease(resource string) (*Lease, error) {
 	return l, nil
 }
 
-// acquire is called once, by a goroutine that has begun a call on the Manager.
-func (l *Lease) acquire(ttl, patience time.Duration) error {
+// acquire is called by a goroutine that has begun a call on the Manager, until it succeeds.
+func (l *Lease) acquire(ttl, wait, slice time.Duration) error {
 	name := C.CString(l.resource)
 	defer freeText(name)
-	status := C.RedLock_TryLock(l.manager.handle, name, ms(ttl), ms(patience), l.handle)
+	status := C.RedLock_TryLockSlice(l.manager.handle, name, ms(ttl), ms(wait), ms(slice), l.handle)
 	if err := l.check(status); err != nil {
-		l.finish() // now rather than when the collector comes: there may be many attempts
 		return err
 	}
 	order.Add(1)
@@ -123,10 +154,12 @@ func (l *Lease) acquire(ttl, patience time.Duration) error {
 }
 
 // undo releases what was taken for a caller that is gone, in the slot in which it was taken.
-func (l *Lease) undo() {
-	C.RedLock_Unlock(l.manager.handle, l.handle)
-	l.letGo()
-	l.finish()
+func (l *Lease) undo(err error) {
+	if err == nil {
+		C.RedLock_Unlock(l.manager.handle, l.handle)
+		l.letGo()
+	}
+	l.finish() // now rather than when the collector comes: there may be many of them
 }
 
 // call makes a call for the holder. Those on one lease wait for each other before they take a slot.
@@ -152,14 +185,21 @@ func (l *Lease) letGo() {
 // check reads the words of a call. That the goroutine may be on another thread by now does no harm:
 // they are kept in the lease.
 func (l *Lease) check(status C.RedLockStatus) error {
+	words := C.GoString(C.RedLockLease_ErrorMessage(l.handle))
+	l.mu.Lock()
+	l.words = words
+	l.mu.Unlock()
 	if status == C.REDLOCK_OK {
 		return nil
 	}
-	return &Error{Status: Status(status), Message: C.GoString(C.RedLockLease_ErrorMessage(l.handle))}
+	return &Error{Status: Status(status), Message: words}
 }
 
-// finish gives back what a Lease has. It is also the finalizer, and does no I/O.
+// finish gives back what a Lease has, if there is one. It is also the finalizer, and does no I/O.
 func (l *Lease) finish() {
+	if l == nil {
+		return
+	}
 	l.calls.Lock()
 	defer l.calls.Unlock()
 	if l.handle == nil {

@@ -108,11 +108,17 @@ func TestAnOldReleaseDoesNotEndANewLock(t *testing.T) {
 	}
 }
 
+// Where the number of tries is bounded, they are pauses between two of these; else C has its own, and they
+// are how long it may go on pausing for nothing.
 func TestPausesGrowWithTheWaiting(t *testing.T) {
-	m := &Manager{longest: longestPause(200 * time.Millisecond)}
-	for _, it := range []struct{ waited, bound time.Duration }{
-		{0, shortest}, {100 * time.Millisecond, 25 * time.Millisecond}, {time.Hour, 300 * time.Millisecond},
+	for _, it := range []struct {
+		tries         int
+		waited, bound time.Duration
+	}{
+		{3, 0, shortest}, {3, 100 * time.Millisecond, 25 * time.Millisecond}, {3, time.Hour, 300 * time.Millisecond},
+		{0, 0, shortest}, {0, 100 * time.Millisecond, 25 * time.Millisecond}, {0, time.Hour, 75 * time.Millisecond},
 	} {
+		m := &Manager{tries: it.tries, longest: longestPause(200 * time.Millisecond)}
 		longest := time.Duration(0)
 		for i := 0; i < 1000; i++ {
 			pause := m.pause(it.waited)

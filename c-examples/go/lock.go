@@ -15,13 +15,17 @@ import (
 	"unsafe"
 )
 
-// How long an attempt may last at first, in the C library: while a goroutine of this Manager is
+// How long an attempt may wait at first, in the C library: while a goroutine of this Manager is
 // releasing the lock, it is handed over there, right behind the release. The C library makes such
 // a call stand back for up to 8 ms, where that gives other processes their chance.
 const handOver = 16 * time.Millisecond
 
 // The first pauses are at least so long.
 const shortest = time.Millisecond
+
+// forever is how long a Lock waits that has no bound on its tries: that its context ends, C need not
+// know.
+const forever = time.Duration(-1)
 
 // Lock takes the lock, or waits for it until ctx is done or Options.Tries are used up. ttl is how
 // long the lock lasts unless it is extended or released, in whole milliseconds, rounded up; at
@@ -38,24 +42,32 @@ func (m *Manager) Lock(ctx context.Context, resource string, ttl time.Duration) 
 	w := m.lines.join(resource)
 	defer m.lines.leave(w)
 	since, pause, patience := time.Now(), time.Time{}, handOver
+	var lease *Lease // the same one until it is woken: C knows by it how far the wait has come
 	for tries := 1; ; tries++ {
 		woken, err := m.await(ctx, w, pause)
+		if err == nil && (woken || lease == nil) {
+			since, patience = time.Now(), handOver
+			lease.finish()
+			lease, err = m.newLease(resource)
+		}
 		if err != nil {
+			lease.finish()
 			return nil, m.withReason(w, err)
 		}
-		if woken {
-			since, patience = time.Now(), handOver
-		}
-		lease, err := m.attempt(ctx, resource, ttl, patience)
+		err = m.attempt(ctx, lease, ttl, patience, m.tries == 0)
 		refusal, ok := err.(*Error)
+		if err == nil {
+			return lease, nil
+		}
+		if ok && !refusal.Status.Retriable() {
+			lease.finish()
+		}
 		if !ok || !refusal.Status.Retriable() {
-			if err != nil {
-				err = m.withReason(w, err)
-			}
-			return lease, err
+			return nil, m.withReason(w, err)
 		}
 		m.lines.refused(w, refusal)
 		if m.tries > 0 && tries >= m.tries {
+			lease.finish()
 			return nil, refusal
 		}
 		pause, patience = time.Now().Add(m.pause(time.Since(since))), 0
@@ -68,7 +80,17 @@ func (m *Manager) TryLock(ctx context.Context, resource string, ttl time.Duratio
 	if err := check(ctx, resource, ttl); err != nil {
 		return nil, err
 	}
-	return m.attempt(ctx, resource, ttl, 0)
+	lease, err := m.newLease(resource)
+	if err != nil {
+		return nil, err
+	}
+	if err = m.attempt(ctx, lease, ttl, 0, false); err != nil {
+		if status(err) != 0 {
+			lease.finish()
+		}
+		return nil, err
+	}
+	return lease, nil
 }
 
 // await returns when it is w's turn to ask the servers, and says whether somebody told it so. Who
@@ -116,28 +138,26 @@ func (m *Manager) withReason(w *waiter, err error) error {
 	return &Error{Status: reason.Status, Message: reason.Message, cause: err}
 }
 
-// attempt asks the servers, for as long as patience says, or once.
-func (m *Manager) attempt(ctx context.Context, resource string, ttl, patience time.Duration) (*Lease, error) {
+// attempt asks the servers, for as long as patience says, or once. Where it is a slice of a longer wait,
+// it goes on with that: C asks when its pause is over, which may be later, and pauses ever longer.
+// After an error that is none of C, the lease may still be in use.
+func (m *Manager) attempt(ctx context.Context, l *Lease, ttl, patience time.Duration, slice bool) error {
 	if deadline, ok := ctx.Deadline(); ok && patience > 0 {
 		patience = earlier(patience, time.Until(deadline))
 		if patience < 0 {
 			patience = 0 // less than that would be for ever
 		}
 	}
-	lease, err := m.newLease(resource)
-	if err != nil {
-		return nil, err
+	wait := patience
+	if slice {
+		wait = forever
 	}
-	err = m.ask(ctx, func() error { return lease.acquire(ttl, patience) }, lease.undo)
-	if err != nil {
-		return nil, err
-	}
-	return lease, nil
+	return m.ask(ctx, func() error { return l.acquire(ttl, wait, patience) }, l.undo)
 }
 
 // ask makes a call into C that takes as long as the servers do. It returns when that is over, or
-// ctx is; the call then ends in the background, and undo is called if it succeeded.
-func (m *Manager) ask(ctx context.Context, call func() error, undo func()) error {
+// ctx is; the call then ends in the background, and undo is called with what it has come to.
+func (m *Manager) ask(ctx context.Context, call func() error, undo func(error)) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -158,9 +178,7 @@ func (m *Manager) ask(ctx context.Context, call func() error, undo func()) error
 		select {
 		case outcome <- err:
 		case <-ctx.Done():
-			if err == nil {
-				undo()
-			}
+			undo(err)
 		}
 	}()
 	select {
@@ -172,14 +190,17 @@ func (m *Manager) ask(ctx context.Context, call func() error, undo func()) error
 }
 
 // pause is how long to pause after so long a wait. It grows with that, so that nobody waits much
-// longer than there was reason to; it is random, so that those who wait do not come back all at
+// longer than there was reason to; where C has pauses of its own, it is no longer than a part of
+// these. It is random, so that those who wait do not come back all at
 // once. The randomness is the system's: math/rand may draw the same numbers in every process.
 func (m *Manager) pause(waited time.Duration) time.Duration {
-	bound := waited / 4
-	if bound < shortest {
+	bound, most := waited/4, m.longest
+	if m.tries == 0 {
+		most /= 4
+	}
+	if bound = earlier(bound, most); bound < shortest {
 		bound = shortest
 	}
-	bound = earlier(bound, m.longest)
 	if n, err := rand.Int(rand.Reader, big.NewInt(int64(bound))); err == nil {
 		return time.Duration(n.Int64())
 	}

@@ -96,10 +96,20 @@ func (m *Manager) Close() error {
 // Connect connects to the servers now rather than at the first lock, for a program that would
 // rather not start than find out later. It returns when a quorum is up: ErrUnreachable says that
 // and why there is none.
-func (m *Manager) Connect(ctx context.Context) error {
-	return m.ask(ctx, func() error {
-		return m.check(C.RedLock_Connect(m.handle, 0))
-	}, func() {})
+//
+// The words are about the servers that are not up, and why: a name may be mis-spelled. They are empty
+// if all are.
+func (m *Manager) Connect(ctx context.Context) (string, error) {
+	words := make(chan string, 1) // not a variable: the call may end after this one
+	err := m.ask(ctx, func() error {
+		err := m.check(C.RedLock_Connect(m.handle, 0))
+		words <- C.GoString(C.RedLock_ErrorMessage(m.handle))
+		return err
+	}, func(error) {})
+	if err != nil {
+		return "", err
+	}
+	return <-words, nil
 }
 
 // IsLocked asks the servers whether anybody holds the resource. To take a lock, take it: the
@@ -110,7 +120,7 @@ func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {
 		return m.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_IsLocked(m.handle, texts[0], &locked)
 		}, resource)
-	}, func() {})
+	}, func(error) {})
 	return err == nil && bool(locked), err
 }
 

@@ -7,6 +7,7 @@ package redlock
 import "C"
 
 import (
+	"fmt"
 	"runtime/cgo"
 	"strings"
 	"time"
@@ -15,8 +16,7 @@ import (
 // Options are the settings of a Manager. A zero stands for the default.
 type Options struct {
 	// RetryDelay bounds the pauses of Lock between two attempts, which are random, begin short and
-	// grow with the time that it has waited: none is longer than one and a half of it. Default
-	// 200 ms.
+	// grow while it waits: none is much longer than one and a half of it. Default 200 ms.
 	RetryDelay time.Duration
 	// Tries is how often Lock asks the servers at most; what it waits in line for other goroutines
 	// of the Manager is not counted. Default: as often as its context allows.
@@ -31,7 +31,7 @@ type Options struct {
 	// Username and Password are for servers whose URL names neither. Without a Username it is the
 	// default user of the servers.
 	Username string
-	Password string
+	Password string `json:"-"`
 	// PasswordFunc is asked for the password instead: when a server is first connected to, and again
 	// when it did not accept the last answer. server is as messages name it, such as 10.0.0.7:6379.
 	// After an error the server counts as not connected, and the function is asked again a second
@@ -58,6 +58,19 @@ type TLS struct {
 	// InsecureSkipVerify takes any certificate for good: whoever sits in between can read along and
 	// answer in the servers' stead.
 	InsecureSkipVerify bool
+}
+
+// Format is for printing the Options with package fmt: it leaves the Password out.
+func (o Options) Format(state fmt.State, _ rune) {
+	type plain Options
+	if o.Password != "" {
+		o.Password = "(not shown)"
+	}
+	if state.Flag('#') {
+		fmt.Fprintf(state, "%#v", plain(o))
+	} else {
+		fmt.Fprintf(state, "%+v", plain(o))
+	}
 }
 
 func (m *Manager) configure(o Options) error {

@@ -38,7 +38,6 @@ import functools
 import math
 import operator
 import os
-import random
 import sys
 import threading
 import time
@@ -56,6 +55,9 @@ from typing import (
     SupportsFloat,
     Union,
 )
+
+if TYPE_CHECKING:
+    import logging
 
 __all__ = [
     "TLS",
@@ -78,6 +80,7 @@ Seconds = Union[SupportsFloat, timedelta]
 Name = Union[str, bytes]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
+Logger = Union["logging.Logger", Callable[[int, str], object]]
 
 
 class Error(Exception):
@@ -180,7 +183,8 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
     "RedLock_SetTlsInsecureSkipVerify": (_HANDLE, ctypes.c_bool),
     "RedLock_SetCredentials": (_HANDLE, _STRING, _STRING),
-    "RedLock_TryLock": (_HANDLE, _STRING, _MS, _MS, _HANDLE),
+    "RedLock_KeepLog": (_HANDLE, _INT),
+    "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
@@ -192,10 +196,12 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_New": (_HANDLE,),
     "RedLock_Free": (None, _HANDLE),
     "RedLock_ErrorMessage": (_STRING, _HANDLE),
+    "RedLock_TakeLogLine": (_INT, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLockLease_New": (_HANDLE,),
     "RedLockLease_Free": (None, _HANDLE),
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
     "RedLockLease_RemainingMs": (_MS, _HANDLE),
+    "RedLockLease_Token": (_STRING, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
 }
 
@@ -252,9 +258,16 @@ class _C:
 _c = _C()
 
 
-def _check(status: int, words: Callable[[Any], bytes], handle: Any) -> None:
+def _check(status: int, words: str) -> str:
     if status != 0:
-        raise _ERRORS.get(status, Error)(words(handle).decode("utf-8", "replace"), status)
+        raise _ERRORS.get(status, Error)(words, status)
+    return words
+
+
+# The numbers of logging.WARNING and logging.INFO.
+_WARNING, _INFO = 30, 20
+# So many lines wait to be told in the midst of a long call; of more, the last ones.
+_LOG_LINES = 1000
 
 
 def _string(text: Name, what: str) -> bytes:
@@ -263,7 +276,10 @@ def _string(text: Name, what: str) -> bytes:
         try:
             text = text.encode()
         except UnicodeEncodeError as error:
-            raise InvalidArgument(f"{what} is no text: {error.reason}", -1) from None
+            reason = error.reason
+        if isinstance(text, str):
+            # Not from within the except clause: that error holds the text, which may be a password.
+            raise InvalidArgument(f"{what} is no text: {reason}", -1)
     if not isinstance(text, bytes):
         raise TypeError(f"{what} is a str or bytes, not {type(text).__name__}")
     if b"\0" in text:
@@ -320,6 +336,8 @@ class _Here(threading.local):
     signal handler would be lost.
     """
 
+    is_telling = False  # whether the thread is in the logger
+
     def __init__(self) -> None:
         self._leases: dict[bytes, weakref.ref[Lease]] = {}
         self._limit = 100
@@ -357,9 +375,11 @@ class Manager:
     connect_timeout: for connecting to a server.
     reply_timeout: for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5.
     drift_factor: how much faster a server's clock may run than ours.
+    logger: as for set_logger.
     """
 
     _handle: Any = None
+    _logger: Callable[[int, str], object] | None = None
 
     def __init__(
         self,
@@ -371,13 +391,14 @@ class Manager:
         connect_timeout: Seconds = 1.5,
         reply_timeout: Seconds = 0,
         drift_factor: float = 0.01,
+        logger: Logger | None = None,
     ) -> None:
         if not servers:
             raise NoServers("no server was given", -2)
         self._count = len(servers)
-        self._retry_delay = _seconds(retry_delay, "retry_delay")
         self._user = _optional(user, "the user")
-        self._password = password
+        # One that is no function is told once, and not kept: nobody finds it here.
+        self._ask = password if callable(password) else None
         self._renewal: float | None = None
         self._calls = 0
         self._open = True
@@ -395,9 +416,11 @@ class Manager:
         if tls:
             self._use_tls(tls)
         if user is not None or password is not None:
-            self._log_in()
+            self._log_in(password)
         for server in servers:
             self._add(server, "rediss" if tls else "redis")
+        if logger is not None:
+            self.set_logger(logger)
 
     def lock(self, resource: Name, ttl: Seconds, wait: Seconds | None = 5) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
@@ -438,10 +461,27 @@ class Manager:
         self._call(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
         return answer.value
 
-    def connect(self, timeout: Seconds = 0) -> None:
-        """Connects now rather than at the first lock; returns when a quorum is up."""
+    def connect(self, timeout: Seconds = 0) -> str:
+        """Connects now rather than at the first lock; returns when a quorum is up.
+
+        It returns words about the servers that are not up, and why: a name may be mis-spelled. They
+        are empty if all are. Where there is no quorum, Unreachable is raised.
+        """
         self._renew_log_in()
-        self._call(_c.RedLock_Connect, _ms(timeout, "timeout"))
+        return self._call(_c.RedLock_Connect, _ms(timeout, "timeout"))
+
+    def set_logger(self, logger: Logger | None) -> None:
+        """Sets who is told of servers that are lost, refuse or come back; None: nobody.
+
+        It is a logging.Logger, or a function of a level and a line of text. The levels are those of
+        logging: WARNING for a fault of a server, INFO for what is mended. It is called by the thread
+        whose call met with it, at the end of that call, and may use this manager. The errors that it
+        raises (of the class Exception) are ignored. Neither a password nor a token is in the text.
+        """
+        if logger is not None and not callable(logger):
+            logger = logger.log  # Loggers of logging are not called themselves
+        self._logger = logger
+        self._call(_c.RedLock_KeepLog, 0 if logger is None else _LOG_LINES)
 
     def close(self) -> None:
         """Closes the connections when the last lease is unlocked, or gone; a new call raises Closed.
@@ -499,13 +539,45 @@ class Manager:
             handle, self._handle = self._handle, None
             _c.RedLock_Free(handle)
 
-    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+    def _call(self, function: Callable[..., int], *arguments: Any) -> str:
+        """Returns what there is to say after a success."""
         handle = self._begin()
         try:
             with self._asking:
-                _check(function(handle, *arguments), _c.RedLock_ErrorMessage, handle)
+                status = function(handle, *arguments)
+                words = _c.RedLock_ErrorMessage(handle).decode("utf-8", "replace")
+            return _check(status, words)
+        finally:
+            self._end_call(handle)
+
+    def _end_call(self, handle: Any) -> None:
+        try:
+            self._tell(handle)
         finally:
             self._end()
+
+    def _tell(self, handle: Any) -> None:
+        """Tells the logger what the library has kept.
+
+        C does not call it: what a signal handler raises would be lost there, and a thread that comes
+        back to an interpreter at its end would be ended in the midst of the library.
+        """
+        if self._logger is None or self._here.is_telling:
+            return
+        self._here.is_telling = True
+        try:
+            line = ctypes.create_string_buffer(1024)
+            while self._logger is not None:
+                level = _c.RedLock_TakeLogLine(handle, line, len(line))
+                if level == 0:
+                    break
+                try:
+                    text = line.value.decode("utf-8", "replace")
+                    self._logger(_WARNING if level == 1 else _INFO, text)
+                except Exception:  # noqa: BLE001
+                    pass  # a lock does not depend on it
+        finally:
+            self._here.is_telling = False
 
     def _add(self, server: str, scheme: str) -> None:
         if not isinstance(server, str):
@@ -527,11 +599,11 @@ class Manager:
         if tls.insecure_skip_verify:
             self._call(_c.RedLock_SetTlsInsecureSkipVerify, True)
 
-    def _log_in(self) -> None:
+    def _log_in(self, password: Password | None) -> None:
         """Tells the library the password that it is to log in with from now on."""
         self._renewal = None
         self._told_in = os.getpid()
-        password = self._password() if callable(self._password) else self._password
+        password = password() if callable(password) else password
         self._call(_c.RedLock_SetCredentials, self._user, _optional(password, "the password"))
 
     def _renew_log_in(self) -> None:
@@ -540,12 +612,12 @@ class Manager:
         It does so in a new process, and after a call in which a server could not take part: it may
         want another one by now. If that cannot be had, the old one stays.
         """
-        if not callable(self._password):
+        if self._ask is None:
             return
         is_due = self._renewal is not None and self._renewal <= time.monotonic()
         if is_due or self._told_in != os.getpid():
             try:
-                self._log_in()
+                self._log_in(self._ask)
             except Exception:  # noqa: BLE001
                 return
 
@@ -588,6 +660,7 @@ class Lease:
         self._ttl = ttl
         self._ttl_ms = _ms(ttl, "ttl")
         self._unlocked = False
+        self._words = ""
         self._holds: list[bool] = []
         self._process = os.getpid()
         self._calling = threading.RLock()  # a call and the reading of its words belong together
@@ -633,6 +706,24 @@ class Lease:
     def held(self) -> bool:
         """Whether the lock is held and valid now, by this machine's clock."""
         return bool(_c.RedLockLease_IsHeld(self._handle))
+
+    @property
+    def message(self) -> str:
+        """What the last call on it has to say.
+
+        After a success: which servers could not take part, and why; empty if all could. After a
+        failure: the message of the exception.
+        """
+        return self._words
+
+    @property
+    def token(self) -> str:
+        """What stands on the servers as the value of the key; empty if it holds no lock.
+
+        Keep it to yourself: who knows it can release the lock. Nothing else shows it.
+        """
+        with self._calling if self._process == os.getpid() else threading.RLock():
+            return str(_c.RedLockLease_Token(self._handle).decode())
 
     if TYPE_CHECKING:
 
@@ -708,15 +799,11 @@ class Lease:
         while True:
             left = max(0.0, deadline - time.monotonic())
             try:
-                self._attempt(min(left, self._SLICE))
+                self._attempt(left)
                 return
             except (Taken, Unreachable, TooSlow):
-                left = deadline - time.monotonic()
-                if left <= 0:
+                if left <= self._SLICE:
                     raise
-            pause = self._manager._retry_delay * random.uniform(0.5, 1.5) - self._SLICE
-            if pause > 0:
-                time.sleep(min(pause, left))
 
     @staticmethod
     def _waiting_time(wait: Seconds) -> float:
@@ -725,16 +812,17 @@ class Lease:
             raise InvalidArgument("wait is negative", -1)
         return seconds
 
-    def _attempt(self, seconds: float) -> None:
+    def _attempt(self, left: float) -> None:
+        """One slice, in which C goes on with the wait that the one before has left off."""
         manager = self._manager
         manager._renew_log_in()
-        wait = _ms(seconds, "wait")
+        times = -1 if left == math.inf else _ms(left, "wait"), _ms(self._SLICE, "a slice")
         try:
-            self._call(_c.RedLock_TryLock, self._name, self._ttl_ms, wait, self._handle)
+            self._call(_c.RedLock_TryLockSlice, self._name, self._ttl_ms, *times, self._handle)
         except Unreachable:
             manager._some_server_failed()
             raise
-        if _c.RedLockLease_ErrorMessage(self._handle):
+        if self._words:
             manager._some_server_failed()
 
     def _refuse_nested(self) -> None:
@@ -768,6 +856,9 @@ class Lease:
         handle = self._manager._begin(leaving)
         try:
             with calling:
-                _check(function(handle, *arguments), _c.RedLockLease_ErrorMessage, self._handle)
+                status = function(handle, *arguments)
+                words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
+                self._words = words
+            _check(status, words)
         finally:
-            self._manager._end()
+            self._manager._end_call(handle)

@@ -77,7 +77,8 @@ module Redlock
       "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsInsecureSkipVerify" => [ADDRESS, BOOL],
       "RedLock_SetCredentials" => [ADDRESS, ADDRESS, ADDRESS],
-      "RedLock_TryLock" => [ADDRESS, ADDRESS, MS, MS, ADDRESS],
+      "RedLock_KeepLog" => [ADDRESS, INT],
+      "RedLock_TryLockSlice" => [ADDRESS, ADDRESS, MS, MS, MS, ADDRESS],
       "RedLock_Extend" => [ADDRESS, ADDRESS, MS],
       "RedLock_Confirm" => [ADDRESS, ADDRESS, MS],
       "RedLock_Unlock" => [ADDRESS, ADDRESS],
@@ -90,10 +91,12 @@ module Redlock
       "RedLock_New" => [POINTER],
       "RedLock_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLock_ErrorMessage" => [POINTER, ADDRESS],
+      "RedLock_TakeLogLine" => [INT, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLockLease_New" => [POINTER],
       "RedLockLease_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLockLease_IsHeld" => [BOOL, ADDRESS],
       "RedLockLease_RemainingMs" => [MS, ADDRESS],
+      "RedLockLease_Token" => [POINTER, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
 
@@ -110,12 +113,10 @@ module Redlock
         FUNCTIONS.fetch(function).call(*arguments)
       end
 
-      # Calls a function that answers with a status; the block knows where its words are.
-      def check(function, *arguments)
-        status = call(function, *arguments)
+      def check(status, words)
         return true if status.zero?
 
-        raise ERRORS.fetch(status, Error).new(words(yield), status)
+        raise ERRORS.fetch(status, Error).new(words, status)
       end
 
       def words(pointer)
@@ -203,13 +204,21 @@ module Redlock
   # The C manager with what it was told. It is freed when it was closed and the last call on it is
   # over, or with its owner.
   class Servers # :nodoc:
+    # The severities WARN and INFO of Ruby's Logger.
+    WARN = 2
+    INFO = 1
+    # So many lines wait to be told in the midst of a long call; of more, the last ones.
+    LOG_LINES = 1000
+    LINE_BYTES = 1024
+
     attr_reader :retry_delay
 
     def initialize(retry_delay, user, password)
       @handle = C.handle("RedLock")
       @retry_delay = retry_delay
       @user = user
-      @password = password
+      # One that is not asked for is told once, and not kept: nobody finds it here.
+      @ask = password if password.respond_to?(:call)
       @asking = Mutex.new # the words of a call are kept in the C manager: one call at a time
       @counting = Mutex.new
       @calls = 0
@@ -234,17 +243,36 @@ module Redlock
     # Yields the C manager.
     def use(leaving: false)
       entered = enter(leaving: leaving)
-      yield @handle.to_i
+      begin
+        yield @handle.to_i
+      ensure
+        tell if @logger
+      end
     ensure
       leave if entered
     end
 
+    # Returns what there is to say after a success.
     def call(function, *arguments)
       use do |address|
         @asking.synchronize do
-          C.check(function, address, *arguments) { C.call("RedLock_ErrorMessage", address) }
+          status = C.call(function, address, *arguments)
+          words = C.words(C.call("RedLock_ErrorMessage", address))
+          C.check(status, words)
+          words
         end
       end
+    end
+
+    # Anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
+    def logger=(logger)
+      unless logger.nil? || logger.respond_to?(:call)
+        raise TypeError, "a logger responds to add or call" unless logger.respond_to?(:add)
+
+        logger = logger.method(:add)
+      end
+      @logger = logger
+      call("RedLock_KeepLog", logger ? LOG_LINES : 0)
     end
 
     def close
@@ -259,10 +287,10 @@ module Redlock
     end
 
     # Tells the library the password that it is to log in with from now on.
-    def log_in
+    def log_in(password)
       @renewal = nil
       @told_in = Process.pid
-      password = @password.respond_to?(:call) ? @password.call : @password
+      password = password.call if password.respond_to?(:call)
       user = @user && C.string(@user, "the user")
       password &&= C.string(password, "the password")
       call("RedLock_SetCredentials", user.to_i, password.to_i)
@@ -272,9 +300,9 @@ module Redlock
     # server could not take part: it may want another one by now. If that cannot be had, the old
     # one stays.
     def renew_log_in
-      return unless @password.respond_to?(:call)
+      return unless @ask
 
-      log_in if @told_in != Process.pid || (@renewal && @renewal <= now)
+      log_in(@ask) if @told_in != Process.pid || (@renewal && @renewal <= now)
     rescue StandardError
       false
     end
@@ -287,7 +315,34 @@ module Redlock
       Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
 
+    def inspect
+      "#<#{self.class}>"
+    end
+
     private
+
+    # Tells the logger what the library has kept. C does not call it: on the way back there, what Timeout,
+    # Thread#raise or a signal handler raises would leave the library in the midst of something. They
+    # wait for the end of this, but for signal handlers.
+    def tell
+      return if Thread.current[:redlock_telling] # in the logger itself
+
+      Thread.handle_interrupt(Object => :never) do
+        Thread.current[:redlock_telling] = true
+        line = Fiddle::Pointer.malloc(LINE_BYTES, Fiddle::RUBY_FREE)
+        while @logger && !(level = C.call("RedLock_TakeLogLine", @handle.to_i, line.to_i, LINE_BYTES)).zero?
+          tell_line(level == 1 ? WARN : INFO, C.words(line))
+        end
+      ensure
+        Thread.current[:redlock_telling] = nil
+      end
+    end
+
+    def tell_line(severity, line)
+      @logger&.call(severity, line)
+    rescue StandardError
+      false # a lock does not depend on it
+    end
 
     def free_if_done(calls)
       return if @open || calls.positive? || @freed
@@ -319,8 +374,9 @@ module Redlock
     # connect_timeout::  for connecting to a server
     # reply_timeout::    for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5
     # drift_factor::     how much faster a server's clock may run than ours
+    # logger::           as for #logger=
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
-                   reply_timeout: 0, drift_factor: 0.01)
+                   reply_timeout: 0, drift_factor: 0.01, logger: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -332,8 +388,9 @@ module Redlock
       set("RedLock_SetTimeouts", *timeouts)
       set("RedLock_SetClockDriftFactor", Float(drift_factor))
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
-      @servers.log_in if user || password
+      @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
+      self.logger = logger if logger
     end
 
     # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block
@@ -367,10 +424,21 @@ module Redlock
       answer[0] != 0
     end
 
-    # Connects now rather than at the first lock; returns when a quorum of the servers is up.
+    # Connects now rather than at the first lock; returns when a quorum of the servers is up. It
+    # returns words about the servers that are not up, and why: a name may be mis-spelled. They are
+    # empty if all are. Where there is no quorum, Unreachable is raised.
     def connect(timeout: 0)
       @servers.renew_log_in
       set("RedLock_Connect", C.ms(timeout, "timeout"))
+    end
+
+    # Sets who is told of servers that are lost, refuse or come back; nil: nobody. It is a Logger, or
+    # responds to +call+ with a severity and a line of text. The severities are those of Logger: WARN for
+    # a fault of a server, INFO for what is mended. It is called by the thread whose call met with it,
+    # at the end of that call, and may use this manager. A StandardError that it raises is ignored, and
+    # Timeout, Thread#raise and Thread#kill wait for its end. Neither a password nor a token is in the text.
+    def logger=(logger)
+      @servers.logger = logger
     end
 
     # Closes the connections when the last lease is unlocked; a new call raises Closed. A manager that
@@ -430,6 +498,10 @@ module Redlock
     # The name that is locked, as it was given.
     attr_reader :resource
 
+    # What the last call on it has to say. After a success: which servers could not take part, and why;
+    # empty if all could. After a failure: the message of the exception.
+    attr_reader :message
+
     def initialize(servers, resource, ttl) # :nodoc:
       @servers = servers
       @resource = String(resource).dup.freeze
@@ -439,6 +511,7 @@ module Redlock
       @handle = C.handle("RedLockLease")
       @calling = Mutex.new # a call and the reading of its words belong together
       @unlocked = false
+      @message = ""
       @holds = []
     end
 
@@ -491,6 +564,12 @@ module Redlock
       C.call("RedLockLease_IsHeld", @handle.to_i) != 0
     end
 
+    # What stands on the servers as the value of the key; empty if it holds no lock. Keep it to yourself:
+    # who knows it can release the lock. Nothing else shows it.
+    def token
+      @calling.synchronize { C.words(C.call("RedLockLease_Token", @handle.to_i)) }
+    end
+
     def inspect # :nodoc:
       "#<#{self.class} of #{@resource.inspect}, valid for #{remaining} s>"
     end
@@ -502,23 +581,25 @@ module Redlock
 
     private
 
-    # C waits a slice at a time. Longer pauses, and all of them where a Fiber scheduler runs (it may
-    # be another fiber of this thread that holds the lock), are spent in Ruby.
+    # C waits a slice at a time. Where a Fiber scheduler runs (it may be another fiber of this thread
+    # that holds the lock), all pauses are spent in Ruby.
     def acquire(wait)
       deadline = wait && @servers.now + waiting_time(wait)
       begin
-        slice = scheduled? ? 0 : SLICE
-        left = deadline ? [deadline - @servers.now, 0].max : Float::INFINITY
-        attempt([left, slice].min)
+        left = time_left(deadline)
+        scheduled? ? attempt(0) : attempt(left)
       rescue Taken, Unreachable, TooSlow => e
         @refusal = e
-        left = deadline - @servers.now if deadline
-        raise if left <= 0
+        left = time_left(deadline) if scheduled?
+        raise if left <= (scheduled? ? 0 : SLICE)
 
-        pause = [@servers.retry_delay * rand(0.5...1.5) - slice, left].min
-        sleep([pause, 0].max) if pause.positive? || slice.zero?
+        sleep([@servers.retry_delay * rand(0.5...1.5), left].min) if scheduled?
         retry
       end
+    end
+
+    def time_left(deadline)
+      deadline ? [deadline - @servers.now, 0].max : Float::INFINITY
     end
 
     # A manager that is closed meanwhile is not freed before #let_go.
@@ -542,10 +623,12 @@ module Redlock
       Fiber.respond_to?(:current_scheduler) && !Fiber.current_scheduler.nil?
     end
 
-    def attempt(seconds)
+    # One slice, in which C goes on with the wait that the one before has left off.
+    def attempt(left)
       @servers.renew_log_in
-      call("RedLock_TryLock", @name.to_i, @ttl_ms, C.ms(seconds, "wait"), @handle.to_i)
-      @servers.some_server_failed unless C.call("RedLockLease_ErrorMessage", @handle.to_i).to_s.empty?
+      times = [left == Float::INFINITY ? -1 : C.ms(left, "wait"), C.ms(SLICE, "a slice")]
+      call("RedLock_TryLockSlice", @name.to_i, @ttl_ms, *times, @handle.to_i)
+      @servers.some_server_failed unless @message.empty?
     rescue Unreachable
       @servers.some_server_failed
       raise
@@ -597,7 +680,9 @@ module Redlock
     def call(function, *arguments, leaving: false)
       @servers.use(leaving: leaving) do |address|
         @calling.synchronize do
-          C.check(function, address, *arguments) { C.call("RedLockLease_ErrorMessage", @handle.to_i) }
+          status = C.call(function, address, *arguments)
+          @message = C.words(C.call("RedLockLease_ErrorMessage", @handle.to_i))
+          C.check(status, @message)
         end
       end
     end

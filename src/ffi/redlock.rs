@@ -1,8 +1,8 @@
 //! The C functions of the lock manager.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr;
 use std::sync::Arc;
+use std::{ptr, slice};
 
 use super::callback::{RedLockDestroy, UserData};
 use super::lease::RedLockLease;
@@ -10,6 +10,7 @@ use super::message::Message;
 use super::status::RedLockStatus;
 use super::{Argument, guard, lease_call, manager_call, shared, text, told};
 use crate::error::{Error, Status};
+use crate::kept_log::{KeptLog, LINES_MAX};
 use crate::log::Logger;
 use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
@@ -19,6 +20,7 @@ use crate::system::cancellation::Uncancelled;
 pub struct RedLock {
     pub(super) manager: Manager,
     pub(super) message: Message,
+    kept_log: Arc<KeptLog>,
 }
 
 /// What a logger may be told: of each server that it is lost, refuses or comes back, and why. Things that
@@ -38,7 +40,8 @@ pub type RedLockLogger =
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_New() -> *mut RedLock {
     let made = guard(|| {
-        let handle = RedLock { manager: Manager::told_by_caller(), message: Message::default() };
+        let (message, kept_log) = Default::default();
+        let handle = RedLock { manager: Manager::told_by_caller(), message, kept_log };
         Ok(Arc::into_raw(Arc::new(handle)).cast_mut())
     });
     made.unwrap_or(ptr::null_mut())
@@ -225,6 +228,57 @@ pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
     set_logger(rl, callback, UserData::new(user_data, destroy))
 }
 
+/// Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom
+/// no thread may call from C, as into interpreters. It takes the place of a function set by
+/// RedLock_SetLogger, as one that is set later takes its place. What was kept before is forgotten. A
+/// forked child keeps its own lines, and has none of its parent's.
+///
+/// @param rl    the manager.
+/// @param lines how many lines to keep at most, up to 65536: where one more comes, the oldest goes. 0:
+///              none, and nothing is said any more.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_KeepLog(rl: *mut RedLock, lines: c_int) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        if !(0..=LINES_MAX).contains(&lines) {
+            let words = format!("lines is {lines}, not from 0 to {LINES_MAX}");
+            return Err(Error::invalid(words));
+        }
+        handle.kept_log.keep(usize::try_from(lines).unwrap_or_default())?;
+        let kept_log = Arc::clone(&handle.kept_log);
+        let logger = move |level, line: &str| kept_log.push(level, line);
+        let logger = (lines > 0).then(|| Arc::new(logger) as Logger);
+        handle.manager.set_logger(logger)
+    })
+}
+
+/// Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
+///
+/// @param rl   the manager, or NULL.
+/// @param line receives the line, cut to what there is room for, and a NUL; empty where there is
+///             none. May be NULL: then the line is dropped.
+/// @param size bytes of room, with the NUL; 256 are enough for most lines.
+/// @return the level of the line, as RedLockLogger is told it; 0 if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_TakeLogLine(
+    rl: *mut RedLock,
+    line: *mut c_char,
+    size: usize,
+) -> i32 {
+    let taken = shared(rl).and_then(|handle| guard(|| Ok(handle.kept_log.take())).ok()?);
+    if !line.is_null() && size > 0 {
+        let text = taken.as_ref().map_or("", |it| it.1.as_str());
+        let fits = |end: &usize| *end < size && text.is_char_boundary(*end);
+        let bytes = &text.as_bytes()[..(0..=text.len()).rev().find(fits).unwrap_or_default()];
+        // SAFETY: `line` is not NULL, and the header asks for so much room that may be written to. Not
+        // more of it is touched than what is written, which is within that.
+        let room = unsafe { slice::from_raw_parts_mut(line.cast::<u8>(), bytes.len() + 1) };
+        room[..bytes.len()].copy_from_slice(bytes);
+        room[bytes.len()] = 0;
+    }
+    taken.map_or(0, |it| it.0 as i32)
+}
+
 /// What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
 /// RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
 ///
@@ -296,6 +350,39 @@ pub unsafe extern "C" fn RedLock_TryLock(
 ) -> RedLockStatus {
     lease_call(rl, lease, Status::TooSlow, |manager, lease| {
         manager.try_lock(text(resource, "resource")?, ttl_ms, wait_ms, lease)
+    })
+}
+
+/// RedLock_TryLock for callers that must look up from a wait now and then: one call of this function
+/// is a slice of the wait, and the next one with the same lease and resource goes on with it. It
+/// asks no sooner than the wait would have done in one piece, and the pauses go on growing; so a
+/// wait in slices sends what one in a piece sends. In between the caller has no place in the line.
+/// Any other locking call on the lease, or another resource, ends the wait.
+///
+/// @param rl       the manager.
+/// @param resource as for RedLock_Lock.
+/// @param ttl_ms   as for RedLock_Lock.
+/// @param wait_ms  how much of the wait is left, this slice included. 0: one attempt, at once. More
+///                 than 0: as long as that. Less than 0: for ever.
+/// @param slice_ms how long this call may wait, at least 0. Where that is less than wait_ms, there is
+///                 no last attempt at its end; an attempt that is under way then is not cut short.
+///                 Otherwise this is the last slice, and ends as RedLock_TryLock does.
+/// @param lease    as for RedLock_Lock. It keeps what the next slice has to know. To give the wait up
+///                 between two slices, free it, or use it for something else.
+/// @return as for RedLock_Lock. At the end of a slice it is what the last attempt of the wait has come
+///         to, as a rule REDLOCK_TAKEN: whether the wait is over, the caller knows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_TryLockSlice(
+    rl: *mut RedLock,
+    resource: *const c_char,
+    ttl_ms: i64,
+    wait_ms: i64,
+    slice_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, Status::TooSlow, |manager, lease| {
+        let resource = text(resource, "resource")?;
+        manager.try_lock_slice(resource, ttl_ms, (wait_ms, slice_ms), lease)
     })
 }
 

@@ -9,7 +9,7 @@ use crate::check;
 use crate::error::{Error, Status};
 use crate::hold::{Asked, Hold, View};
 use crate::inquiry::Inquiry;
-use crate::lease::Lease;
+use crate::lease::{BrokenOff, Lease};
 use crate::moment::Moment;
 use crate::quorum::backoff::{self, Backoff};
 use crate::quorum::round::Outcome;
@@ -53,12 +53,64 @@ struct InLine<'a, X: Transport<Inquiry>, E: Entropy> {
     token: Option<Token>,
     /// None once it has left the line.
     number: Option<u64>,
+    /// When this call ends although the plan is not over.
+    slice_end: Moment,
+    /// The end of the pause that was under way then.
+    left_off: Option<Moment>,
+}
+
+/// Why a caller stands by no more.
+enum Turn {
+    /// Somebody has asked on its behalf.
+    Asked(Answers),
+    /// It is to ask by itself.
+    Ask,
+    SliceOver,
 }
 
 impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     pub(super) fn lock_by(
         &self,
         plan: Plan,
+        resource: &[u8],
+        ttl_ms: i64,
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
+        self.lock_in_slices(plan, None, resource, ttl_ms, lease)
+    }
+
+    /// As `try_lock`, but a wait that is longer than the slice is left off at the end of that, and the
+    /// next slice with this lease goes on with it.
+    pub fn try_lock_slice(
+        &self,
+        resource: &[u8],
+        ttl_ms: i64,
+        (wait_ms, slice_ms): (i64, i64),
+        lease: &mut Lease,
+    ) -> Result<(), Error> {
+        if slice_ms < 0 {
+            return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
+        }
+        let slice_end = match (0..=slice_ms).contains(&wait_ms) {
+            true => Moment::NEVER,
+            false => self.transport.now().plus_ms(slice_ms),
+        };
+        self.lock_in_slices(self.plan(wait_ms), Some(slice_end), resource, ttl_ms, lease)
+    }
+
+    pub(super) fn plan(&self, wait_ms: i64) -> Plan {
+        match wait_ms {
+            0 => Plan::Tries(1),
+            ..0 => Plan::Until(Moment::NEVER),
+            _ => Plan::Until(self.transport.now().plus_ms(wait_ms)),
+        }
+    }
+
+    /// Who names the end of a slice goes on with the wait that the lease has left off.
+    fn lock_in_slices(
+        &self,
+        plan: Plan,
+        slice_end: Option<Moment>,
         resource: &[u8],
         ttl_ms: i64,
         lease: &mut Lease,
@@ -71,6 +123,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         if self.hold_of(lease)?.is_some_and(|it| it.is_held(now)) {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));
         }
+        let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
+        let wait = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
         let resource = Arc::clone(&lease.resource);
         let mut caller = InLine {
@@ -79,14 +133,24 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
             ttl_ms,
             plan,
             tries: 0,
-            has_asked: false,
-            backoff: Backoff::default(),
+            has_asked: wait.as_ref().is_some_and(|it| it.has_asked),
+            backoff: wait.as_ref().map_or_else(Backoff::default, |it| it.backoff.clone()),
             token: None,
             number: Some(self.lines.join(&resource, now)),
+            slice_end: slice_end.unwrap_or(Moment::NEVER),
+            left_off: None,
         };
-        let (hold, absent) = caller.take().map_err(|it| self.error(it))?;
-        lease.keep(hold, absent, self.transport.now());
-        Ok(())
+        match caller.take(wait) {
+            Ok((hold, absent)) => {
+                lease.keep(hold, absent, self.transport.now());
+                Ok(())
+            }
+            Err(miss) => {
+                let error = self.error(miss);
+                lease.wait = caller.broken_off(&error);
+                Err(error)
+            }
+        }
     }
 
     /// Releases a lock, and asks for it on behalf of whoever of this process comes next.
@@ -179,9 +243,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 }
 
 impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
-    /// Tries until the lock is taken, the plan is over, or trying again is no use.
-    fn take(&mut self) -> Result<Taken, Miss> {
-        let mut outcome = self.try_once();
+    /// Tries until the lock is taken, the plan or the slice is over, or trying again is no use.
+    fn take(&mut self, wait: Option<BrokenOff>) -> Result<Taken, Miss> {
+        let mut outcome = match wait {
+            Some(it) => self.go_on(Miss::Behind(it.error), it.pause_until),
+            None => self.try_once(),
+        };
         loop {
             let miss = match outcome {
                 Ok(taken) => {
@@ -191,12 +258,48 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
                 Err(Miss::Fault(error)) => return Err(Miss::Fault(error)),
                 Err(miss) => miss,
             };
+            if self.left_off.is_some() {
+                return Err(miss);
+            }
             let Some(wait) = self.wait_after(&miss)? else { return Err(miss) };
-            outcome = match self.stand_by(wait)? {
-                Some(answers) => self.judge(answers),
-                None => self.try_once(),
-            };
+            outcome = self.try_after(miss, wait);
         }
+    }
+
+    /// Goes on with a wait that was left off.
+    fn go_on(&mut self, miss: Miss, pause_until: Moment) -> Result<Taken, Miss> {
+        match self.plan {
+            Plan::Until(until) => self.try_after(miss, Wait { pause_until, until }),
+            Plan::Tries(_) => self.try_once(),
+        }
+    }
+
+    /// Tries again when it is time. Where the slice ends before, the miss stands.
+    fn try_after(&mut self, miss: Miss, wait: Wait) -> Result<Taken, Miss> {
+        match self.stand_by(wait)? {
+            Turn::Asked(answers) => self.judge(answers),
+            Turn::Ask => self.try_once(),
+            Turn::SliceOver => {
+                let now = self.locker.transport.now();
+                // Without a pause of its own it stood behind others: it may be the first when it is back.
+                let left_off =
+                    if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
+                self.left_off = Some(left_off);
+                let backoff = self.backoff.clone();
+                self.locker.lines.pass_on(self.resource, self.number(), left_off, backoff);
+                Err(miss)
+            }
+        }
+    }
+
+    /// What the next slice needs in order to go on, if there may be one.
+    fn broken_off(&self, error: &Error) -> Option<BrokenOff> {
+        self.left_off.map(|pause_until| BrokenOff {
+            pause_until,
+            backoff: self.backoff.clone(),
+            has_asked: self.has_asked,
+            error: error.clone(),
+        })
     }
 
     /// Asks the servers, if it is this caller's turn.
@@ -273,25 +376,29 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
             _ => longest,
         };
         let random = random(&self.locker.entropy).map_err(Miss::Fault)?;
+        if let Some(inherited) = self.locker.lines.inherit(self.resource, self.number()) {
+            self.backoff = inherited;
+        }
         Ok(self.backoff.next(&refusal, longest, random, now))
     }
 
     /// Waits until it is this caller's turn, or its time is up. Whoever releases the lock meanwhile
     /// may ask on its behalf: then these are the answers.
-    fn stand_by(&mut self, wait: Wait) -> Result<Option<Answers>, Miss> {
+    fn stand_by(&mut self, wait: Wait) -> Result<Turn, Miss> {
         let end = match self.plan {
             Plan::Until(until) if self.has_asked => until,
             _ => Moment::NEVER,
         };
         let bid = self.bid(end)?;
         let (lines, transport) = (&self.locker.lines, &self.locker.transport);
+        let in_slice = Wait { until: wait.until.min(self.slice_end), ..wait };
         loop {
             let answers = transport.stand_by(|name, now| {
-                lines.stand_by(self.resource, self.number(), (name, bid), wait, now)
+                lines.stand_by(self.resource, self.number(), (name, bid), in_slice, now)
             });
-            if answers.is_some() {
+            if let Some(answers) = answers {
                 self.has_asked = true;
-                return Ok(answers);
+                return Ok(Turn::Asked(answers));
             }
             let now = transport.now();
             if lines.stand_up(self.resource, self.number(), wait, now) {
@@ -301,7 +408,10 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
                     // A turn that came early is no try of the plan.
                     self.tries -= 1;
                 }
-                return Ok(None);
+                return Ok(Turn::Ask);
+            }
+            if now >= self.slice_end {
+                return Ok(Turn::SliceOver);
             }
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::hold::Hold;
 use crate::moment::Moment;
+use crate::quorum::backoff::Backoff;
 use crate::system::process::this_thread;
 use crate::token::Token;
 
@@ -65,6 +66,8 @@ struct Line<S> {
     run_since: Moment,
     /// When another process was last seen to have the lock.
     rival_at: Option<Moment>,
+    /// How far the pauses had grown of a first in line that will be back.
+    backoff: Option<Backoff>,
 }
 
 struct Caller<S> {
@@ -196,11 +199,36 @@ impl<S: Copy> Lines<S> {
         let mut state = self.state();
         let line = state.lines.get_mut(resource)?;
         line.hold = Some(Arc::clone(hold));
-        line.open_at = None;
+        (line.open_at, line.backoff) = (None, None);
         line.remove(number);
         // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
         let next = line.first.as_ref()?.standby.as_ref();
         next.filter(|it| hold.valid_until() < it.until).map(|it| it.name)
+    }
+
+    /// The caller is about to leave the line, in the midst of a pause, and to come again. Whoever is the
+    /// first then goes on with that pause, and with the backoff: it begins no new wait.
+    pub(crate) fn pass_on(
+        &self,
+        resource: &[u8],
+        number: u64,
+        pause_until: Moment,
+        backoff: Backoff,
+    ) {
+        let mut state = self.state();
+        let line = state.lines.get_mut(resource);
+        if let Some(line) = line.filter(|it| it.is_first(number) && !it.behind.is_empty()) {
+            if line.hold.is_none() {
+                line.open_at.get_or_insert(pause_until);
+            }
+            line.backoff.get_or_insert(backoff);
+        }
+    }
+
+    /// The backoff that the caller is to go on with, if one that was the first before it has left any.
+    pub(crate) fn inherit(&self, resource: &[u8], number: u64) -> Option<Backoff> {
+        let mut state = self.state();
+        state.lines.get_mut(resource).filter(|it| it.is_first(number))?.backoff.take()
     }
 
     /// The caller gives up. Returns who is to be told.
@@ -208,7 +236,7 @@ impl<S: Copy> Lines<S> {
         let mut state = self.state();
         let line = state.lines.get_mut(resource)?;
         let was_first = line.remove(number);
-        if was_first && line.hold.is_none() {
+        if was_first && line.first.is_some() && line.hold.is_none() {
             line.open_at.get_or_insert(now);
         }
         let next = line.first.as_ref().filter(|_| was_first).and_then(Caller::name);
@@ -349,6 +377,7 @@ impl<S: Copy> Line<S> {
             asks_in_vain: false,
             run_since: now,
             rival_at: None,
+            backoff: None,
         }
     }
 

@@ -95,12 +95,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        let plan = match wait_ms {
-            0 => Plan::Tries(1),
-            ..0 => Plan::Until(Moment::NEVER),
-            _ => Plan::Until(self.transport.now().plus_ms(wait_ms)),
-        };
-        self.lock_by(plan, resource, ttl_ms, lease)
+        self.lock_by(self.plan(wait_ms), resource, ttl_ms, lease)
     }
 
     pub fn continue_lock(
@@ -189,6 +184,8 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
         check::resource(resource)?;
+        // Of a server as well that the quorum does without: it may owe somebody a release.
+        self.transport.ask_for_passwords();
         let met = self.meet_if_needed(self.transport.now(), Moment::NEVER, QUESTION_TTL_MS);
         let now = met.map_err(|it| self.error(it))?;
         let (resource, nobody) = (Arc::from(resource), Token::from_random([0; 20]));

@@ -21,7 +21,7 @@ pub fn pause(delay_ms: i64, random: u64) -> Duration {
 /// A pause ends early when so many keys can have expired that a quorum is free. One server does not
 /// bring that about: the word of one that puts its key's end off as time passes counts for nothing,
 /// and so does that of one for which a few pauses have ended early, until one has not.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Backoff {
     bound: Duration,
     /// What each server said last.
@@ -51,7 +51,7 @@ pub struct Refusal {
     pub is_complete: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Told {
     server: usize,
     expiry: Moment,

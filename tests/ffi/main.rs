@@ -7,6 +7,7 @@ mod support;
 mod addresses;
 mod declarations;
 mod held;
+mod kept_log;
 mod many_servers;
 mod messages;
 mod names;

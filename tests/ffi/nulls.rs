@@ -1,5 +1,6 @@
 //! NULL in every place of every function.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
@@ -17,17 +18,20 @@ use crate::{Holder, TTL};
 /// A function, called with some of its pointers missing.
 type Call = fn(&Arguments) -> Answer;
 
+const ROOM: usize = 4;
+
 /// What it answers.
 enum Answer {
     Status(RedLockStatus),
     Nothing(()),
     Held(bool),
     Milliseconds(i64),
+    Level(i32),
     Words(*const c_char),
     /// Words about a handle, which say so if there is none.
     Complaint(*const c_char),
 }
-use Answer::{Complaint, Held, Milliseconds, Nothing, Status, Words};
+use Answer::{Complaint, Held, Level, Milliseconds, Nothing, Status, Words};
 
 /// The pointers of a call, each good unless it is missing.
 struct Arguments<'a> {
@@ -35,6 +39,7 @@ struct Arguments<'a> {
     lease: &'a Lease,
     resource: CString,
     locked: *mut bool,
+    room: [Cell<c_char>; ROOM],
     missing: &'a [&'a str],
 }
 
@@ -57,6 +62,11 @@ impl Arguments<'_> {
 
     fn locked(&self) -> *mut bool {
         self.or_null("locked", self.locked)
+    }
+
+    /// For a line of the log.
+    fn room(&self) -> *mut c_char {
+        self.or_null("line", self.room.as_ptr().cast_mut().cast())
     }
 
     /// A string for the parameter of this name.
@@ -110,7 +120,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 31] = calls! {
+    let calls: [(&str, Call); 34] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -121,9 +131,12 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetLoggerWithDestroy(
             it.rl(), it.callback(), it.user_data(), it.destroy()
         ) of it;
+        Status RedLock_KeepLog(it.rl(), 10) of it;
+        Level RedLock_TakeLogLine(it.rl(), it.room(), ROOM) of it;
         Complaint RedLock_ErrorMessage(it.rl()) of it;
         Status RedLock_Lock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_TryLock(it.rl(), it.resource(), TTL, 0, it.lease()) of it;
+        Status RedLock_TryLockSlice(it.rl(), it.resource(), TTL, -1, 0, it.lease()) of it;
         Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
         Status RedLock_Unlock(it.rl(), it.lease()) of it;
@@ -239,7 +252,8 @@ fn arguments<'a>(
     missing: &'a [&'a str],
 ) -> Arguments<'a> {
     let resource = c"other".to_owned();
-    Arguments { manager, lease, resource, locked, missing }
+    let room = Default::default();
+    Arguments { manager, lease, resource, locked, room, missing }
 }
 
 #[track_caller]
@@ -264,6 +278,7 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
         Nothing(()) => {}
         Held(held) => assert!(!held, "{function}"),
         Milliseconds(ms) => assert_eq!(*ms, 0, "{function}"),
+        Level(level) => assert_eq!(*level, 0, "{function}"),
         Words(words) => assert_eq!(text(*words), "", "{function}"),
         Complaint(words) => assert_eq!(text(*words), format!("{} is NULL", missing[0])),
     }

@@ -166,7 +166,7 @@ func TestAttemptsCutOff(t *testing.T) {
 	const goroutines = 1000
 	before := runtime.NumGoroutine()
 	m, names := impatient(t), resourcesOf(t, goroutines)
-	must(t, m.Connect(context.Background()))
+	mustConnect(t, m)
 	var ended atomic.Int64
 	each(goroutines, func(i int) {
 		patience := time.Duration(rand.Int63n(int64(20 * time.Millisecond)))

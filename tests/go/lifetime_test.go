@@ -24,7 +24,8 @@ func TestClosedManager(t *testing.T) {
 	mustBe(t, err, redlock.ErrClosed)
 	_, err = m.IsLocked(context.Background(), name)
 	mustBe(t, err, redlock.ErrClosed)
-	mustBe(t, m.Connect(context.Background()), redlock.ErrClosed)
+	_, err = m.Connect(context.Background())
+	mustBe(t, err, redlock.ErrClosed)
 	if !lease.Held() || !isLocked(t, other, name) {
 		t.Fatal("Close released a lock")
 	}
@@ -55,7 +56,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 	before := descriptors(t)
 	for round := 0; round < 10; round++ {
 		m := impatient(t)
-		must(t, m.Connect(context.Background()))
+		mustConnect(t, m)
 		mustUnlock(t, mustLock(t, m, resource(t), time.Minute))
 		late := mustLock(t, m, resource(t), time.Minute)
 		_, err := m.TryLock(context.Background(), late.Resource(), time.Minute)

@@ -82,6 +82,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
+func mustConnect(t *testing.T, m *redlock.Manager) {
+	t.Helper()
+	_, err := m.Connect(context.Background())
+	must(t, err)
+}
+
 func mustUnlock(t *testing.T, lease *redlock.Lease) {
 	t.Helper()
 	must(t, lease.Unlock())

@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestTLS(t *testing.T) {
 	s := secureServers(t)
 	options := redlock.Options{TLS: &redlock.TLS{CAFile: s.ca, CertFile: s.certificate, KeyFile: s.key}}
 	m := newManager(t, options, s.servers...)
-	must(t, m.Connect(context.Background()))
+	mustConnect(t, m)
 	each(200, func(int) {
 		if err := tryOnce(m, resource(t)); err != nil {
 			t.Error(err)

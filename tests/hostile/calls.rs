@@ -15,7 +15,7 @@ use crate::ffi::redlock::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,
     RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry, RedLock_SetTimeouts,
-    RedLock_TryLock, RedLock_Unlock,
+    RedLock_TryLock, RedLock_TryLockSlice, RedLock_Unlock,
 };
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
@@ -243,6 +243,7 @@ impl Run<'_> {
             unsafe {
                 match wait_ms {
                     -1 => RedLock_Lock(rl, resource, ttl_ms, lease),
+                    100 => RedLock_TryLockSlice(rl, resource, ttl_ms, wait_ms, 30, lease),
                     _ => RedLock_TryLock(rl, resource, ttl_ms, wait_ms, lease),
                 }
             }

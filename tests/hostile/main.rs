@@ -23,6 +23,8 @@ mod fork;
 mod hold;
 #[path = "../../src/inquiry.rs"]
 mod inquiry;
+#[path = "../../src/kept_log.rs"]
+mod kept_log;
 #[path = "../../src/lease.rs"]
 mod lease;
 #[path = "../../src/locker/mod.rs"]

@@ -143,20 +143,27 @@ impl Lapse {
 
 #[test]
 fn c03_servers_that_run_half_a_percent_fast_are_within_the_drift() {
-    let mut lapse = Lapse::start();
+    let (mut lapse, mut was_taken_over) = (Lapse::start(), false);
     for hundredth in 1..=100 {
         let (taken_over, held) = lapse.step(TTL / 100 * 1005 / 1000);
-        assert!(!(taken_over && held), "both have it after {hundredth} % of the TTL");
-        assert_eq!(held, hundredth <= 98, "after {hundredth} % of the TTL");
-        assert_eq!(taken_over, hundredth == 100, "after {hundredth} % of the TTL");
+        was_taken_over |= taken_over;
+        assert!(!(was_taken_over && held), "both have it after {hundredth} % of the TTL");
+        // The time that this test takes comes to that of the steps, for all of them: a busy machine may
+        // need some hundredths.
+        let is_early = hundredth <= 90;
+        assert!(if is_early { held } else { hundredth <= 98 || !held }, "{hundredth} %: {held}");
+        assert!(!(is_early && was_taken_over), "taken over after {hundredth} % of the TTL");
     }
+    assert!(was_taken_over, "it was not free at the end of the TTL");
 }
 
 #[test]
 fn c03_servers_that_run_three_percent_fast_let_another_in_at_the_end_of_a_long_hold() {
     let mut lapse = Lapse::start();
     let both = (1..=100).find(|_| lapse.step(TTL / 100 * 103 / 100) == (true, true));
-    assert_eq!(both, Some(98), "the drift was not exceeded, so this test shows nothing");
+    // By the steps alone it is 98; the time that this test takes comes to that.
+    let is_at_the_end = both.is_some_and(|it| (90..=98).contains(&it));
+    assert!(is_at_the_end, "the drift was not exceeded ({both:?}), so this test shows nothing");
     assert_eq!(lapse.client.does("confirm 0").status, "REDLOCK_LOST");
     assert_eq!(lapse.client.does(&format!("extend {TTL}")).status, "REDLOCK_LOST");
 }

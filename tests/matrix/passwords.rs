@@ -18,8 +18,8 @@ fn guarded(password: &str) -> (Cluster, Manager) {
     (cluster, manager)
 }
 
-fn change(cluster: &Cluster, password: &str) {
-    for server in cluster.iter() {
+fn change(servers: &[Server], password: &str) {
+    for server in servers {
         let password = format!(">{password}");
         server.must(&["ACL", "SETUSER", "locker", "reset", "on", &password, "~*", "+@all"]);
     }
@@ -44,6 +44,26 @@ fn a02_a_password_that_is_changed_in_a_hold_is_asked_for_again() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     nothing_is_left(&manager, &cluster, "r");
     assert!(!log.text().contains("-one"), "{}", log.text());
+}
+
+/// A quorum is there without it: so nobody has to connect, and who only asks questions asks for it.
+#[test]
+fn a02_a_minority_that_wants_another_password_is_told_of_a_release_all_the_same() {
+    let (cluster, manager) = guarded("the-0ld-one");
+    let changed = cluster[0].address();
+    let current = Mutex::new("the-0ld-one");
+    let _asked = manager.asks(Some("locker"), |server, room| {
+        let current = *current.lock().expect("not poisoned");
+        answer_with(if server == changed { current } else { "the-0ld-one" }, room)
+    });
+    manager.connect_to_all();
+    let lease = manager.take("r", TTL);
+    wait_until("all have it", || cluster.having("r") == 3);
+    change(&cluster[..1], "the-n3w-one");
+    *current.lock().expect("not poisoned") = "the-n3w-one";
+    cluster[0].hang_up();
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    nothing_is_left(&manager, &cluster, "r");
 }
 
 #[test]

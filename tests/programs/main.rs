@@ -16,6 +16,7 @@ mod readme;
 mod ruby;
 mod secure;
 mod servers_script;
+mod waiters;
 mod workshop;
 
 use std::sync::Arc;

@@ -138,6 +138,34 @@ impl Client {
         said(self.locker.try_lock(resource.as_bytes(), ttl_ms, wait_ms, lease))
     }
 
+    /// TryLock for `wait_ms`, in slices: as bindings do it whose callers cannot be interrupted within C.
+    pub(crate) fn try_lock_in_slices(
+        &self,
+        resource: &str,
+        ttl_ms: i64,
+        (wait_ms, slice_ms): (i64, i64),
+        lease: &mut Lease,
+    ) -> Said {
+        let end = self.world.now() + wait_ms * MS;
+        loop {
+            let left_ms = (end - self.world.now() + MS - 1) / MS;
+            let said = self.try_lock_slice(resource, ttl_ms, (left_ms, slice_ms), lease);
+            if said.is_ok() || self.world.now() >= end {
+                return said;
+            }
+        }
+    }
+
+    pub(crate) fn try_lock_slice(
+        &self,
+        resource: &str,
+        ttl_ms: i64,
+        wait_and_slice_ms: (i64, i64),
+        lease: &mut Lease,
+    ) -> Said {
+        said(self.locker.try_lock_slice(resource.as_bytes(), ttl_ms, wait_and_slice_ms, lease))
+    }
+
     pub(crate) fn continue_lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {
         said(self.locker.continue_lock(resource.as_bytes(), ttl_ms, lease))
     }

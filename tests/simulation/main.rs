@@ -12,6 +12,7 @@ mod history;
 mod link;
 mod peer;
 mod server;
+mod slices;
 mod threads;
 mod world;
 

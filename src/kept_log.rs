@@ -1,0 +1,94 @@
+//! Log lines that are kept until somebody fetches them, for callers into whom no thread may call.
+
+use std::collections::VecDeque;
+
+use crate::error::Error;
+use crate::fork::{ForkGuard, ForkMutex};
+use crate::log::{Level, Line};
+use crate::system::process::{Generation, this_process};
+
+/// How many lines may be asked to be kept.
+pub(crate) const LINES_MAX: i32 = 65_536;
+
+/// The lines that nobody has taken yet, the oldest first.
+#[derive(Default)]
+pub(crate) struct KeptLog {
+    state: ForkMutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    most: usize,
+    lines: VecDeque<Line>,
+    /// The process that the lines are of.
+    process: Generation,
+}
+
+impl KeptLog {
+    /// From now on, so many lines are kept at most. What was kept is forgotten.
+    pub(crate) fn keep(&self, most: usize) -> Result<(), Error> {
+        let mut state = self.state()?;
+        state.most = most;
+        state.lines.clear();
+        Ok(())
+    }
+
+    /// Keeps a line. Where there is no room for it, the oldest one goes.
+    pub(crate) fn push(&self, level: Level, line: &str) {
+        if let Ok(mut state) = self.state() {
+            state.lines.push_back((level, line.to_owned()));
+            while state.lines.len() > state.most {
+                state.lines.pop_front();
+            }
+        }
+    }
+
+    /// Takes the oldest line.
+    pub(crate) fn take(&self) -> Option<Line> {
+        self.state().ok()?.lines.pop_front()
+    }
+
+    /// What a parent has kept, it takes itself: its child has none of it.
+    fn state(&self) -> Result<ForkGuard<'_, State>, Error> {
+        let mut state = self.state.lock()?;
+        if state.process != this_process() {
+            state.process = this_process();
+            state.lines.clear();
+        }
+        Ok(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(log: &KeptLog) -> Vec<String> {
+        std::iter::from_fn(|| log.take()).map(|it| it.1).collect()
+    }
+
+    #[test]
+    fn lines_are_taken_in_the_order_of_their_coming_and_once() {
+        let log = KeptLog::default();
+        log.keep(10).unwrap();
+        log.push(Level::Warning, "first");
+        log.push(Level::Info, "second");
+        assert_eq!(log.take(), Some((Level::Warning, "first".into())));
+        log.push(Level::Info, "third");
+        assert_eq!(lines(&log), ["second", "third"]);
+        assert_eq!(log.take(), None);
+    }
+
+    #[test]
+    fn no_more_are_kept_than_were_asked_for_and_the_last_ones_stay() {
+        let log = KeptLog::default();
+        log.push(Level::Info, "nobody asked for this");
+        assert_eq!(log.take(), None);
+        log.keep(3).unwrap();
+        (0..1_000).for_each(|it| log.push(Level::Info, &it.to_string()));
+        assert_eq!(lines(&log), ["997", "998", "999"]);
+        log.push(Level::Info, "it is kept no more");
+        log.keep(0).unwrap();
+        assert_eq!(log.take(), None);
+    }
+}

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import logging
+import pickle
+import pprint
+import threading
+import traceback
+from typing import Any
+
+from support import SERVERS, RedlockTest, ask_all, in_child, keys, manager, program, redlock
+
+# Nobody listens there. Of the servers, only the second one may be down.
+MISSPELT = "127.0.0.1:1"
+TWO_OF_THREE = (SERVERS[0], SERVERS[2], MISSPELT)
+
+
+class Words(RedlockTest):
+    """What is said after a success."""
+
+    def test_a_server_that_is_not_there_is_named(self) -> None:
+        locker = manager(*TWO_OF_THREE)
+        self.assertIn(MISSPELT, locker.connect())
+        with locker.lock(self.name, ttl=60) as lease:
+            self.assertIn(MISSPELT, lease.message)
+            lease.extend()
+            self.assertIn(MISSPELT, lease.message)
+
+    def test_nothing_is_said_where_all_are_there(self) -> None:
+        locker = manager(SERVERS[0])
+        self.assertEqual("", locker.connect())
+        with locker.lock(self.name, ttl=60) as lease:
+            self.assertEqual("", lease.message)
+
+    def test_after_a_failure_it_is_the_message_of_the_exception(self) -> None:
+        with self.manager.lock(self.name, ttl=60) as lease:
+            error = self.assert_fails(redlock.InvalidArgument, lease.extend, 0)
+            self.assertEqual(str(error), lease.message)
+            self.assertNotEqual("", lease.message)
+
+
+class Secrets(RedlockTest):
+    def test_neither_a_token_nor_a_password_shows(self) -> None:
+        password = "s3same-0pen"
+        servers = [server.replace("127", f"redis://u:{password}@127") for server in TWO_OF_THREE]
+        lines: list[str] = []
+        guarded = manager(
+            *TWO_OF_THREE, user="u", password=password, logger=lambda _, line: lines.append(line)
+        )
+        by_url = manager(*servers)
+        lease = self.manager.lock(self.name, ttl=60)
+        secrets = [password, lease.token]
+        self.assertRegex(lease.token, "^[0-9A-F]{40}$")
+        for thing in (guarded, by_url, self.manager, lease):
+            shown = [repr(thing), str(thing), f"{thing}", pprint.pformat(thing), self.deep(thing)]
+            for serialize in (json.dumps, pickle.dumps, copy.copy, copy.deepcopy):
+                shown.append(self.said_by(serialize, thing))
+            self.assert_hidden(secrets, shown)
+        calls = [
+            lambda: guarded.lock("x", ttl=1, wait=0),
+            lambda: by_url.lock("x", ttl=1, wait=0),
+            lambda: manager("h:1", password=password + "\0"),
+            lambda: manager("h:1", password=password + "\udc80"),
+            lambda: manager(f"redis://u:{password}@h:x"),
+            lambda: self.manager.lock(self.name, ttl=1, wait=0),
+            lambda: lease.extend(0),
+        ]
+        self.assert_hidden(secrets, [self.said_by(call) for call in calls] + lines)
+        self.assert_hidden([lease.token], [lease.message])
+        lease.unlock()
+        self.assertEqual("", lease.token)
+
+    def deep(self, thing: Any) -> str:
+        """All that is in it, and in what is in that."""
+        inner = {**vars(thing), **vars(getattr(thing, "_manager", thing))}
+        return repr({name: it for name, it in inner.items() if name != "_handle"})
+
+    def said_by(self, call: Any, *arguments: Any) -> str:
+        """The error with all its causes, as those see it who look inside."""
+        try:
+            return repr(call(*arguments))
+        except Exception as error:
+            words = "".join(str(error) + repr(error) for error in self.causes(error))
+            return words + "".join(traceback.format_exception_only(type(error), error))
+
+    def causes(self, error: BaseException | None) -> list[BaseException]:
+        return [error, *self.causes(error.__context__), *self.causes(error.__cause__)] if error else []
+
+    def assert_hidden(self, secrets: list[str], shown: list[str]) -> None:
+        for text in shown:
+            for secret in secrets:
+                self.assertNotIn(secret, text)
+
+
+class Loggers(RedlockTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.lines: list[tuple[int, str]] = []
+
+    def tell(self, level: int, line: str) -> None:
+        self.lines.append((level, line))
+
+    def test_a_fault_is_told_with_a_level_of_logging(self) -> None:
+        locker = manager(*TWO_OF_THREE, logger=self.tell)
+        locker.lock(self.name, ttl=60).unlock()
+        self.assertIn(logging.WARNING, [level for level, line in self.lines if MISSPELT in line])
+        self.assertLessEqual({level for level, _ in self.lines}, {logging.WARNING, logging.INFO})
+
+    def test_a_logger_of_logging_will_do(self) -> None:
+        logger = logging.getLogger(self.name)
+        for given in (logger, logger.log):
+            locker = manager(*TWO_OF_THREE)
+            locker.set_logger(given)
+            with self.assertLogs(logger, logging.WARNING) as told:
+                locker.connect()
+            self.assertIn(MISSPELT, "".join(told.output))
+
+    def test_nobody_is_told_any_more(self) -> None:
+        locker = manager(*TWO_OF_THREE, logger=self.tell)
+        locker.set_logger(None)
+        locker.connect()
+        self.assertEqual([], self.lines)
+
+    def test_what_is_no_logger(self) -> None:
+        self.assert_fails(AttributeError, self.manager.set_logger, "a file")
+
+    def test_its_errors_do_not_matter(self) -> None:
+        def fail(level: int, line: str) -> None:
+            self.tell(level, line)
+            raise OSError("no space left on device")
+
+        locker = manager(*TWO_OF_THREE, logger=fail)
+        with locker.lock(self.name, ttl=60):
+            pass
+        self.assertNotEqual([], self.lines)
+        self.assert_free()
+
+    def test_an_interruption_in_it_is_raised_and_leaves_nothing(self) -> None:
+        def interrupt(level: int, line: str) -> None:
+            raise KeyboardInterrupt
+
+        locker = manager(*TWO_OF_THREE, logger=interrupt)
+        self.assert_fails(KeyboardInterrupt, locker.lock, self.name, ttl=60)
+        self.assert_free()
+
+    def test_it_may_use_the_manager(self) -> None:
+        answers: list[bool] = []
+        locker = manager(*TWO_OF_THREE)
+        locker.set_logger(lambda *_: answers.append(locker.is_locked(self.name)))
+        with locker.lock(self.name, ttl=60):
+            pass
+        self.assertNotEqual([], answers)
+
+    def test_threads_and_the_collector(self) -> None:
+        def use() -> None:
+            for _ in range(10):
+                locker = manager(*TWO_OF_THREE, logger=self.tell)
+                locker.lock(self.name, ttl=60, wait=None).unlock()
+                locker.set_logger(None if len(self.lines) % 2 else self.tell)
+                del locker
+                gc.collect()
+
+        self.run_threads(*[use] * 4)
+        self.assertNotEqual([], self.lines)
+        self.assert_free()
+
+    def test_threads_on_one_manager(self) -> None:
+        names: set[str] = set()
+
+        def tell(_level: int, _line: str) -> None:
+            names.add(threading.current_thread().name)
+
+        locker = manager(*TWO_OF_THREE, logger=tell)
+        self.run_threads(*[lambda: locker.lock(self.name, ttl=60, wait=None).unlock()] * 8)
+        self.assertNotEqual(set(), names)
+        self.assert_free()
+
+    def test_a_child_tells_what_it_met_with_itself(self) -> None:
+        locker = manager(*TWO_OF_THREE, logger=self.tell)
+        locker.lock(self.name, ttl=60).unlock()
+        mine = len(self.lines)
+
+        def use() -> list[tuple[int, str]]:
+            locker.lock(self.name, ttl=60).unlock()
+            return self.lines[mine:]
+
+        self.assertIn(MISSPELT, str(in_child(use)))
+        self.assertEqual(mine, len(self.lines))
+
+    def test_daemon_threads_are_told_things_when_the_interpreter_ends(self) -> None:
+        run = program(f"""
+import threading, time
+def use():
+    while True:
+        locker = redlock.Manager(*{TWO_OF_THREE!r}, logger=lambda *_: None)
+        locker.lock({self.name!r}, ttl=600, wait=None).unlock()
+threads = [threading.Thread(target=use, daemon=True) for _ in range(4)]
+[thread.start() for thread in threads]
+time.sleep(0.1)
+print("the end")
+""")
+        self.assertEqual((0, "the end\n", ""), (run.returncode, run.stdout, run.stderr))
+        self.eventually("the locks of killed threads end", lambda: self.free_in_the_end())
+
+    def free_in_the_end(self) -> bool:
+        """What a thread that was ended with the interpreter held is deleted by the test."""
+        ask_all("DEL", self.name)
+        return keys(self.name) == 0

@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+require "json"
+require "logger"
+require "pp"
+require "stringio"
+require "yaml"
+require_relative "support"
+
+# Of the servers of the tests, only the second one may be down; and nobody listens at the last of these.
+module TwoOfThree
+  MISSPELT = "127.0.0.1:1"
+  TWO_OF_THREE = [RedlockTest::SERVERS[0], RedlockTest::SERVERS[2], MISSPELT].freeze
+end
+
+# What is said after a success, and what is never said.
+class WordsTest < RedlockTest
+  include TwoOfThree
+
+  def test_a_server_that_is_not_there_is_named
+    locker = manager(*TWO_OF_THREE)
+    assert_includes locker.connect, MISSPELT
+    locker.lock(@name, ttl: 60) do |lease|
+      assert_includes lease.message, MISSPELT
+      lease.extend
+      assert_includes lease.message, MISSPELT
+    end
+  end
+
+  def test_nothing_is_said_where_all_are_there
+    locker = manager(SERVERS[0])
+    assert_equal "", locker.connect
+    locker.lock(@name, ttl: 60) { |lease| assert_equal "", lease.message }
+  end
+
+  def test_after_a_failure_it_is_the_message_of_the_exception
+    @locker.lock(@name, ttl: 60) do |lease|
+      error = assert_raises(Redlock::InvalidArgument) { lease.extend(ttl: 0) }
+      assert_equal error.message, lease.message
+      refute_empty lease.message
+    end
+  end
+
+  PASSWORD = "s3same-0pen"
+
+  def test_neither_a_token_nor_a_password_shows
+    lines = StringIO.new
+    guarded = manager(*TWO_OF_THREE, user: "u", password: PASSWORD, logger: Logger.new(lines))
+    by_url = manager(*TWO_OF_THREE.map { |server| "redis://u:#{PASSWORD}@#{server}" })
+    lease = @locker.lock(@name, ttl: 60)
+    assert_match(/\A[0-9A-F]{40}\z/, lease.token)
+    secrets = [PASSWORD, lease.token]
+    assert_hidden secrets, [guarded, by_url, @locker, lease].flat_map { |thing| all_that_shows(thing) }
+    assert_hidden secrets, errors(guarded, by_url, lease) << lines.string
+    refute_includes lease.message, lease.token
+    lease.unlock
+    assert_equal "", lease.token
+  end
+
+  def all_that_shows(thing)
+    inner = thing.instance_variables.map { |name| thing.instance_variable_get(name) }
+    inner += inner.flat_map { |it| it.instance_variables.map { |name| it.instance_variable_get(name) } }
+    dumps = [Marshal, YAML].map { |form| said_by { form.dump(thing) } }
+    [thing, *inner].flat_map { |it| [it.inspect, it.to_s, it.pretty_inspect] } + [thing.to_json, *dumps]
+  end
+
+  def errors(guarded, by_url, lease)
+    [
+      said_by { guarded.lock("x", ttl: 1, wait: 0) }, said_by { by_url.lock("x", ttl: 1, wait: 0) },
+      said_by { manager("h:1", password: "#{PASSWORD}\0") }, said_by { manager("redis://u:#{PASSWORD}@h:x") },
+      said_by { @locker.lock(@name, ttl: 1, wait: 0) }, said_by { lease.extend(ttl: 0) },
+      said_by { guarded.missing }, said_by { lease.missing },
+      said_by { guarded.instance_variable_get(:@servers).missing }
+    ]
+  end
+
+  def said_by
+    yield.to_s
+  rescue StandardError => e
+    "#{e.full_message(highlight: false)} #{e.inspect}".lines.grep_v(/_test\.rb/).join
+  end
+
+  def assert_hidden(secrets, shown)
+    shown.product(secrets) { |text, secret| refute_includes text, secret }
+  end
+end
+
+class LoggerTest < RedlockTest
+  include TwoOfThree
+
+  def setup
+    super
+    @lines = []
+    @tell = ->(severity, line) { @lines.push([severity, line]) }
+  end
+
+  def test_a_fault_is_told_with_a_severity_of_logger
+    locker = manager(*TWO_OF_THREE, logger: @tell)
+    locker.lock(@name, ttl: 60) { true }
+    assert(@lines.any? { |severity, line| severity == Logger::WARN && line.include?(MISSPELT) })
+    assert_empty @lines.map(&:first).uniq - [Logger::WARN, Logger::INFO]
+  end
+
+  def test_a_logger_will_do
+    text = StringIO.new
+    locker = manager(*TWO_OF_THREE)
+    locker.logger = Logger.new(text)
+    locker.connect
+    assert_match(/WARN.*#{MISSPELT}/, text.string)
+  end
+
+  def test_nobody_is_told_any_more
+    locker = manager(*TWO_OF_THREE, logger: @tell)
+    locker.logger = nil
+    locker.connect
+    assert_empty @lines
+  end
+
+  def test_what_is_no_logger
+    assert_raises(TypeError) { @locker.logger = "a file" }
+  end
+
+  def test_its_errors_do_not_matter
+    locker = manager(*TWO_OF_THREE)
+    locker.logger = ->(*line) { @tell.call(*line) && raise(IOError, "no space left on device") }
+    locker.lock(@name, ttl: 60) { true }
+    refute_empty @lines
+    assert_free
+  end
+
+  def test_what_is_raised_beyond_that_is_raised_and_leaves_nothing
+    locker = manager(*TWO_OF_THREE, logger: ->(*) { raise Interrupt, "in the logger" })
+    assert_raises(Interrupt) { locker.lock(@name, ttl: 60) { flunk } }
+    assert_free
+  end
+
+  def test_it_may_use_the_manager
+    answers = []
+    locker = manager(*TWO_OF_THREE)
+    locker.logger = ->(*) { answers.push(locker.locked?(@name)) }
+    locker.lock(@name, ttl: 60) { true }
+    refute_empty answers
+  end
+
+  # It is told of in the midst of what comes from outside.
+  def test_interruptions_wait_for_its_end
+    100.times { |i| stop_a_thread_that_is_told_things(i.even?, rand(0.0..0.004)) }
+    refute_empty @lines
+    assert_free
+  end
+
+  def stop_a_thread_that_is_told_things(by_kill, after)
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      loop { manager(*TWO_OF_THREE, logger: @tell).lock(@name, ttl: 600) { Thread.pass } }
+    end
+    sleep after
+    by_kill ? thread.kill : thread.raise(IOError, "from outside")
+    assert thread.join(PATIENCE), "it went on"
+  rescue IOError
+    true
+  end
+
+  def test_threads_and_the_collector
+    threads = Array.new(4) do
+      Thread.new do
+        10.times do
+          locker = manager(*TWO_OF_THREE, logger: @tell)
+          locker.lock(@name, ttl: 60, wait: nil) { true }
+          locker.logger = nil if rand < 0.5
+          GC.start
+        end
+      end
+    end
+    threads.each(&:join)
+    refute_empty @lines
+    assert_free
+  end
+
+  def test_a_child_tells_what_it_met_with_itself
+    locker = manager(*TWO_OF_THREE, logger: @tell)
+    locker.lock(@name, ttl: 60) { true }
+    mine = @lines.size
+    theirs = in_child { locker.lock(@name, ttl: 60) { @lines.drop(mine) } }
+    assert_includes theirs.to_s, MISSPELT
+    assert_equal mine, @lines.size
+  end
+
+  def test_threads_that_are_told_things_when_the_program_ends
+    out, error = ruby(<<~SCRIPT)
+      4.times do
+        Thread.new do
+          loop { Redlock::Manager.new(*#{TWO_OF_THREE}, logger: ->(*) {}).lock(#{@name.dump}, ttl: 600, wait: nil) { 1 } }
+        end
+      end
+      sleep 0.1
+      puts "the end"
+    SCRIPT
+    assert_equal ["the end\n", ""], [out, error]
+    ask_all("DEL", @name)
+  end
+end
