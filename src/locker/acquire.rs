@@ -62,7 +62,7 @@ struct InLine<'a, X: Transport<Inquiry>, E: Entropy> {
 /// Why a caller stands by no more.
 enum Turn {
     /// Somebody has asked on its behalf.
-    Asked(Answers),
+    Asked(Box<Answers>),
     /// It is to ask by itself.
     Ask,
     SliceOver,
@@ -277,7 +277,7 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
     /// Tries again when it is time. Where the slice ends before, the miss stands.
     fn try_after(&mut self, miss: Miss, wait: Wait) -> Result<Taken, Miss> {
         match self.stand_by(wait)? {
-            Turn::Asked(answers) => self.judge(answers),
+            Turn::Asked(answers) => self.judge(*answers),
             Turn::Ask => self.try_once(),
             Turn::SliceOver => {
                 let now = self.locker.transport.now();
@@ -398,7 +398,7 @@ impl<X: Transport<Inquiry>, E: Entropy> InLine<'_, X, E> {
             });
             if let Some(answers) = answers {
                 self.has_asked = true;
-                return Ok(Turn::Asked(answers));
+                return Ok(Turn::Asked(Box::new(answers)));
             }
             let now = transport.now();
             if lines.stand_up(self.resource, self.number(), wait, now) {
