@@ -196,7 +196,8 @@ impl Server {
         } else if self.link.is_up() {
             Failure::NoAnswer { ms }
         } else {
-            Failure::NotConnected(self.link.not_within(ms))
+            let lacking = self.link.lacking();
+            Failure::NotConnected(format!("no connection within {ms} ms{lacking}"))
         }
     }
 
