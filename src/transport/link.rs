@@ -138,15 +138,10 @@ impl Link {
         if self.failures == 0 && !self.is_down() { "no answer yet" } else { &self.why_down }
     }
 
-    /// What to say when there is no connection yet although `ms` have passed.
-    pub(super) fn not_within(&self, ms: i64) -> String {
-        match &self.state {
-            State::Greeting { wire, .. } => {
-                let (what, hint) = (wire.lacks(), wire.hint());
-                format!("no connection within {ms} ms: accepted, but {what}{hint}")
-            }
-            _ => format!("no connection within {ms} ms"),
-        }
+    /// What the server has not done yet, if it has accepted the connection.
+    pub(super) fn lacking(&self) -> String {
+        let State::Greeting { wire, .. } = &self.state else { return String::new() };
+        wire.lacking()
     }
 
     /// When the server last said something.
@@ -183,8 +178,7 @@ impl Link {
                 self.connect_failed(why, now)
             }
             State::Greeting { wire, since, .. } => {
-                let (what, hint) = (wire.lacks(), wire.hint());
-                let why = format!("accepted, but {what} in {} ms{hint}", now.ms_since(*since));
+                let why = format!("no greeting in {} ms{}", now.ms_since(*since), wire.lacking());
                 self.connect_failed(why, now)
             }
             State::Up { .. } => None,
@@ -247,10 +241,10 @@ impl Link {
     pub(super) fn read_greeting(&mut self, now: Moment) -> Option<Change> {
         while let State::Greeting { greeting, .. } = &mut self.state {
             let is_at_login = greeting.is_at_login();
-            if greeting.is_at_beginning() && self.inbox.first() == Some(mixup::ALERT) {
-                return self.connect_failed(mixup::SPEAKS_TLS.to_owned(), now);
-            }
             let progress = match self.inbox.next() {
+                Err(_) if greeting.is_at_beginning() && self.inbox.first() == mixup::ALERT => {
+                    return self.connect_failed(mixup::SPEAKS_TLS.to_owned(), now);
+                }
                 Ok(Some(value)) => greeting.handle_reply(&value),
                 Ok(None) => return None,
                 Err(nonsense) => return self.connect_failed(nonsense.to_string(), now),
@@ -272,8 +266,8 @@ impl Link {
     /// There is no use in this connection any more.
     pub(super) fn break_off(&mut self, how: String, now: Moment) -> Option<Change> {
         if !self.is_up() {
-            let hint = self.hint();
-            return self.connect_failed(how + hint, now);
+            let how = how + self.hint();
+            return self.connect_failed(how, now);
         }
         self.close();
         // It worked until now, so there is no reason to wait with a new one; but a server that keeps
@@ -286,17 +280,9 @@ impl Link {
 
     /// Why it may have broken off a conversation that has just begun.
     fn hint(&self) -> &'static str {
-        match &self.state {
-            State::Greeting { wire: Wire::Plain(_), greeting, .. }
-                if greeting.is_at_beginning()
-                    && self.inbox.is_empty()
-                    && !matches!(self.endpoint.place(), Place::Path(_)) =>
-            {
-                mixup::PERHAPS_TLS
-            }
-            State::Greeting { wire, .. } => wire.hint(),
-            _ => "",
-        }
+        let State::Greeting { wire, greeting, .. } = &self.state else { return "" };
+        let has_spoken = !greeting.is_at_beginning() || !self.inbox.is_empty();
+        mixup::hint(wire, has_spoken, Some(self.endpoint.place()))
     }
 
     /// Lets go of a socket that [`Visible::close_inherited`] has closed.

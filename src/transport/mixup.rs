@@ -4,17 +4,26 @@
 //! for that; or it says, in its own protocol, that it makes no sense. A server with TLS that is asked
 //! without sends an alert, or closes without a word.
 
+use super::endpoint::Place;
+use super::wire::Wire;
+
 /// The first byte of a TLS alert, which begins no reply.
-pub(super) const ALERT: u8 = 0x15;
+pub(super) const ALERT: Option<u8> = Some(0x15);
 
 /// It answered a greeting in the clear with an alert.
 pub(super) const SPEAKS_TLS: &str = "it seems to speak TLS (use rediss://)";
 
-/// It closed the connection when it was greeted in the clear, and had said nothing.
-pub(super) const PERHAPS_TLS: &str = ", when it was greeted: perhaps it wants TLS (use rediss://)";
-
-/// It said nothing to the beginning of a handshake, or closed.
-pub(super) const PERHAPS_PLAIN: &str = ": perhaps it does not speak TLS (use redis://)";
+/// Why somebody may have broken off, or not answered, a conversation that has just begun. In the clear, it
+/// has spoken if it has said anything.
+pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'static str {
+    match (wire, place) {
+        (Wire::Tls(_), _) if wire.is_silent() => ": perhaps it does not speak TLS (use redis://)",
+        (Wire::Plain(_), Some(Place::Address(_) | Place::Name(..))) if !has_spoken => {
+            ", when it was greeted: perhaps it wants TLS (use rediss://)"
+        }
+        _ => "",
+    }
+}
 
 /// What to add to the words about a handshake that it answered with this byte first.
 #[cfg(feature = "tls")]

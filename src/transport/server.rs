@@ -176,7 +176,8 @@ impl Server {
         } else if self.link.is_down() {
             self.not_connected()
         } else {
-            Failure::NotConnected(self.link.not_within(ms))
+            let lacking = self.link.lacking();
+            Failure::NotConnected(format!("no connection within {ms} ms{lacking}"))
         }
     }
 

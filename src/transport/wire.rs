@@ -61,22 +61,18 @@ impl Wire {
         }
     }
 
-    /// What the other end has not done, while there is no connection for that.
-    pub(super) fn lacks(&self) -> &'static str {
-        match self.is_shaking_hands() {
+    /// What the other end has not done, while there is no connection for that, and why that may be.
+    pub(super) fn lacking(&self) -> String {
+        let what = match self.is_shaking_hands() {
             true if self.is_silent() => "said nothing in the TLS handshake",
             true => "did not end the TLS handshake",
             false => "said nothing",
-        }
-    }
-
-    /// Why that may be.
-    pub(super) fn hint(&self) -> &'static str {
-        if self.is_silent() { mixup::PERHAPS_PLAIN } else { "" }
+        };
+        format!(": it accepted, but {what}{}", mixup::hint(self, true, None))
     }
 
     /// Whether TLS was begun and nothing has come at all.
-    fn is_silent(&self) -> bool {
+    pub(super) fn is_silent(&self) -> bool {
         match self {
             Self::Plain(_) => false,
             Self::Tls(session) => session.is_silent(),
