@@ -18,8 +18,7 @@ TWO_OF_THREE = (SERVERS[0], SERVERS[2], MISSPELT)
 
 
 def two_of_three(**options: Any) -> redlock.Manager:
-    """Both of them are needed for everything: it has the patience that a busy machine may need."""
-    return manager(*TWO_OF_THREE, connect_timeout=20, reply_timeout=20, **options)
+    return manager(*TWO_OF_THREE, **options)
 
 
 class Words(RedlockTest):

@@ -12,9 +12,8 @@ module TwoOfThree
   MISSPELT = "127.0.0.1:1"
   TWO_OF_THREE = [RedlockTest::SERVERS[0], RedlockTest::SERVERS[2], MISSPELT].freeze
 
-  # Both of them are needed for everything, so it has the patience that a busy machine may need.
   def two_of_three(**options)
-    manager(*TWO_OF_THREE, connect_timeout: 20, reply_timeout: 20, **options)
+    manager(*TWO_OF_THREE, **options)
   end
 end
 
