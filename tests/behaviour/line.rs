@@ -136,7 +136,11 @@ fn who_gives_up_is_told_why_and_is_in_nobodys_way() {
             .collect();
         for wait_ms in [0, 1, 50, 120] {
             let lease = Lease::new();
-            assert_eq!(manager.try_lock("r", TTL, wait_ms, &lease), REDLOCK_TAKEN);
+            // Who comes before the two others asks the servers at its end, and for 25 ms at most: a busy
+            // machine may need longer, and then it is REDLOCK_UNREACHABLE.
+            wait_until("it is told", || {
+                manager.try_lock("r", TTL, wait_ms, &lease) == REDLOCK_TAKEN
+            });
             assert!(!lease.is_held() && lease.token().is_empty());
             let words = lease.message();
             let is_told = words.contains("held through another lease of this manager (")

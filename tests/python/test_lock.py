@@ -80,10 +80,10 @@ class Block(RedlockTest):
     def test_a_lock_that_ran_out_before_the_block_ended_is_lost(self) -> None:
         with self.assertRaises(redlock.Lost):
             with self.manager.lock(self.name, ttl=0.1):
-                self.eventually("it expires", lambda: not self.manager.is_locked(self.name))
+                self.eventually("it expires", lambda: self.is_gone(self.name))
         with self.assertRaisesRegex(ValueError, "the block's own"):
             with self.manager.lock(self.name, ttl=0.1) as lease:
-                is_over = lambda: not lease.held and not self.manager.is_locked(self.name)  # noqa: E731
+                is_over = lambda: not lease.held and self.is_gone(self.name)  # noqa: E731
                 self.eventually("it expires", is_over)
                 raise ValueError("the block's own")
 
@@ -160,7 +160,7 @@ class Explicit(RedlockTest):
 
     def test_what_has_ended_is_lost_and_the_next_holder_is_left_alone(self) -> None:
         lease = self.manager.lock(self.name, ttl=0.1)
-        self.eventually("it expires", lambda: not self.manager.is_locked(self.name))
+        self.eventually("it expires", lambda: self.is_gone(self.name))
         with self.manager.lock(self.name, ttl=600) as theirs:
             self.assertEqual(4, self.assert_fails(redlock.Lost, lease.extend).status)
             self.assert_fails(redlock.Lost, lease.confirm)

@@ -17,11 +17,15 @@ MISSPELT = "127.0.0.1:1"
 TWO_OF_THREE = (SERVERS[0], SERVERS[2], MISSPELT)
 
 
+def two_of_three(**options: Any) -> redlock.Manager:
+    return manager(*TWO_OF_THREE, **options)
+
+
 class Words(RedlockTest):
     """What is said after a success."""
 
     def test_a_server_that_is_not_there_is_named(self) -> None:
-        locker = manager(*TWO_OF_THREE)
+        locker = two_of_three()
         self.assertIn(MISSPELT, locker.connect())
         with locker.lock(self.name, ttl=60) as lease:
             self.assertIn(MISSPELT, lease.message)
@@ -46,9 +50,8 @@ class Secrets(RedlockTest):
         password = "s3same-0pen"
         servers = [server.replace("127", f"redis://u:{password}@127") for server in TWO_OF_THREE]
         lines: list[str] = []
-        guarded = manager(
-            *TWO_OF_THREE, user="u", password=password, logger=lambda _, line: lines.append(line)
-        )
+        tell = lambda _, line: lines.append(line)
+        guarded = two_of_three(user="u", password=password, logger=tell)
         by_url = manager(*servers)
         lease = self.manager.lock(self.name, ttl=60)
         secrets = [password, lease.token]
@@ -103,7 +106,7 @@ class Loggers(RedlockTest):
         self.lines.append((level, line))
 
     def test_a_fault_is_told_with_a_level_of_logging(self) -> None:
-        locker = manager(*TWO_OF_THREE, logger=self.tell)
+        locker = two_of_three(logger=self.tell)
         locker.lock(self.name, ttl=60).unlock()
         self.assertIn(logging.WARNING, [level for level, line in self.lines if MISSPELT in line])
         self.assertLessEqual({level for level, _ in self.lines}, {logging.WARNING, logging.INFO})
@@ -111,14 +114,14 @@ class Loggers(RedlockTest):
     def test_a_logger_of_logging_will_do(self) -> None:
         logger = logging.getLogger(self.name)
         for given in (logger, logger.log):
-            locker = manager(*TWO_OF_THREE)
+            locker = two_of_three()
             locker.set_logger(given)
             with self.assertLogs(logger, logging.WARNING) as told:
                 locker.connect()
             self.assertIn(MISSPELT, "".join(told.output))
 
     def test_nobody_is_told_any_more(self) -> None:
-        locker = manager(*TWO_OF_THREE, logger=self.tell)
+        locker = two_of_three(logger=self.tell)
         locker.set_logger(None)
         locker.connect()
         self.assertEqual([], self.lines)
@@ -131,7 +134,7 @@ class Loggers(RedlockTest):
             self.tell(level, line)
             raise OSError("no space left on device")
 
-        locker = manager(*TWO_OF_THREE, logger=fail)
+        locker = two_of_three(logger=fail)
         with locker.lock(self.name, ttl=60):
             pass
         self.assertNotEqual([], self.lines)
@@ -141,13 +144,13 @@ class Loggers(RedlockTest):
         def interrupt(level: int, line: str) -> None:
             raise KeyboardInterrupt
 
-        locker = manager(*TWO_OF_THREE, logger=interrupt)
+        locker = two_of_three(logger=interrupt)
         self.assert_fails(KeyboardInterrupt, locker.lock, self.name, ttl=60)
         self.assert_free()
 
     def test_it_may_use_the_manager(self) -> None:
         answers: list[bool] = []
-        locker = manager(*TWO_OF_THREE)
+        locker = two_of_three()
         locker.set_logger(lambda *_: answers.append(locker.is_locked(self.name)))
         with locker.lock(self.name, ttl=60):
             pass
@@ -156,7 +159,7 @@ class Loggers(RedlockTest):
     def test_threads_and_the_collector(self) -> None:
         def use() -> None:
             for _ in range(10):
-                locker = manager(*TWO_OF_THREE, logger=self.tell)
+                locker = two_of_three(logger=self.tell)
                 locker.lock(self.name, ttl=60, wait=None).unlock()
                 locker.set_logger(None if len(self.lines) % 2 else self.tell)
                 del locker
@@ -172,13 +175,13 @@ class Loggers(RedlockTest):
         def tell(_level: int, _line: str) -> None:
             names.add(threading.current_thread().name)
 
-        locker = manager(*TWO_OF_THREE, logger=tell)
+        locker = two_of_three(logger=tell)
         self.run_threads(*[lambda: locker.lock(self.name, ttl=60, wait=None).unlock()] * 8)
         self.assertNotEqual(set(), names)
         self.assert_free()
 
     def test_a_child_tells_what_it_met_with_itself(self) -> None:
-        locker = manager(*TWO_OF_THREE, logger=self.tell)
+        locker = two_of_three(logger=self.tell)
         locker.lock(self.name, ttl=60).unlock()
         mine = len(self.lines)
 

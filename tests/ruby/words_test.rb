@@ -11,6 +11,10 @@ require_relative "support"
 module TwoOfThree
   MISSPELT = "127.0.0.1:1"
   TWO_OF_THREE = [RedlockTest::SERVERS[0], RedlockTest::SERVERS[2], MISSPELT].freeze
+
+  def two_of_three(**options)
+    manager(*TWO_OF_THREE, **options)
+  end
 end
 
 # What is said after a success, and what is never said.
@@ -18,7 +22,7 @@ class WordsTest < RedlockTest
   include TwoOfThree
 
   def test_a_server_that_is_not_there_is_named
-    locker = manager(*TWO_OF_THREE)
+    locker = two_of_three
     assert_includes locker.connect, MISSPELT
     locker.lock(@name, ttl: 60) do |lease|
       assert_includes lease.message, MISSPELT
@@ -45,7 +49,7 @@ class WordsTest < RedlockTest
 
   def test_neither_a_token_nor_a_password_shows
     lines = StringIO.new
-    guarded = manager(*TWO_OF_THREE, user: "u", password: PASSWORD, logger: Logger.new(lines))
+    guarded = two_of_three(user: "u", password: PASSWORD, logger: Logger.new(lines))
     by_url = manager(*TWO_OF_THREE.map { |server| "redis://u:#{PASSWORD}@#{server}" })
     lease = @locker.lock(@name, ttl: 60)
     assert_match(/\A[0-9A-F]{40}\z/, lease.token)
@@ -95,7 +99,7 @@ class LoggerTest < RedlockTest
   end
 
   def test_a_fault_is_told_with_a_severity_of_logger
-    locker = manager(*TWO_OF_THREE, logger: @tell)
+    locker = two_of_three(logger: @tell)
     locker.lock(@name, ttl: 60) { true }
     assert(@lines.any? { |severity, line| severity == Logger::WARN && line.include?(MISSPELT) })
     assert_empty @lines.map(&:first).uniq - [Logger::WARN, Logger::INFO]
@@ -103,14 +107,14 @@ class LoggerTest < RedlockTest
 
   def test_a_logger_will_do
     text = StringIO.new
-    locker = manager(*TWO_OF_THREE)
+    locker = two_of_three
     locker.logger = Logger.new(text)
     locker.connect
     assert_match(/WARN.*#{MISSPELT}/, text.string)
   end
 
   def test_nobody_is_told_any_more
-    locker = manager(*TWO_OF_THREE, logger: @tell)
+    locker = two_of_three(logger: @tell)
     locker.logger = nil
     locker.connect
     assert_empty @lines
@@ -121,7 +125,7 @@ class LoggerTest < RedlockTest
   end
 
   def test_its_errors_do_not_matter
-    locker = manager(*TWO_OF_THREE)
+    locker = two_of_three
     locker.logger = ->(*line) { @tell.call(*line) && raise(IOError, "no space left on device") }
     locker.lock(@name, ttl: 60) { true }
     refute_empty @lines
@@ -129,14 +133,14 @@ class LoggerTest < RedlockTest
   end
 
   def test_what_is_raised_beyond_that_is_raised_and_leaves_nothing
-    locker = manager(*TWO_OF_THREE, logger: ->(*) { raise Interrupt, "in the logger" })
+    locker = two_of_three(logger: ->(*) { raise Interrupt, "in the logger" })
     assert_raises(Interrupt) { locker.lock(@name, ttl: 60) { flunk } }
     assert_free
   end
 
   def test_it_may_use_the_manager
     answers = []
-    locker = manager(*TWO_OF_THREE)
+    locker = two_of_three
     locker.logger = ->(*) { answers.push(locker.locked?(@name)) }
     locker.lock(@name, ttl: 60) { true }
     refute_empty answers
@@ -152,7 +156,7 @@ class LoggerTest < RedlockTest
   def stop_a_thread_that_is_told_things(by_kill, after)
     thread = Thread.new do
       Thread.current.report_on_exception = false
-      loop { manager(*TWO_OF_THREE, logger: @tell).lock(@name, ttl: 600) { Thread.pass } }
+      loop { two_of_three(logger: @tell).lock(@name, ttl: 600) { Thread.pass } }
     end
     sleep after
     by_kill ? thread.kill : thread.raise(IOError, "from outside")
@@ -165,7 +169,7 @@ class LoggerTest < RedlockTest
     threads = Array.new(4) do
       Thread.new do
         10.times do
-          locker = manager(*TWO_OF_THREE, logger: @tell)
+          locker = two_of_three(logger: @tell)
           locker.lock(@name, ttl: 60, wait: nil) { true }
           locker.logger = nil if rand < 0.5
           GC.start
@@ -178,7 +182,7 @@ class LoggerTest < RedlockTest
   end
 
   def test_a_child_tells_what_it_met_with_itself
-    locker = manager(*TWO_OF_THREE, logger: @tell)
+    locker = two_of_three(logger: @tell)
     locker.lock(@name, ttl: 60) { true }
     mine = @lines.size
     theirs = in_child { locker.lock(@name, ttl: 60) { @lines.drop(mine) } }
