@@ -1,10 +1,10 @@
 //! A caller of the library: makes its calls, one after the other, and has each of them judged.
 
-use std::rc::Rc;
-
 use crate::clocks::MS;
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::plants::{self, Plant};
+use crate::promises::Promise;
 use crate::redlock::RedLock;
 use crate::schedule::{At, Call, RESOURCES, SLOTS, Step};
 use crate::store::tag;
@@ -15,7 +15,8 @@ use crate::world::{self, Event, START, World};
 /// All that a caller has.
 pub(crate) struct Actor {
     pub(crate) client: usize,
-    pub(crate) manager: Rc<RedLock>,
+    /// The first is the one that has the client's list.
+    pub(crate) managers: Vec<RedLock>,
 }
 
 impl Actor {
@@ -43,25 +44,30 @@ impl Actor {
     /// Makes a call. Returns what it was told, unless the client ended meanwhile.
     pub(crate) fn take(&self, step: Step, lease: &mut Lease) -> Option<Result<(), Error>> {
         let asked = self.begin(step, lease);
+        let manager = &self.managers[step.manager];
         let mut found = None;
         let resource = RESOURCES[step.resource].as_bytes();
         let said = match step.call {
-            Call::Lock { ttl_ms } => self.manager.lock(resource, ttl_ms, lease),
-            Call::TryLock { ttl_ms, wait_ms } => {
-                self.manager.try_lock(resource, ttl_ms, wait_ms, lease)
-            }
-            Call::Continue { ttl_ms } => self.manager.continue_lock(resource, ttl_ms, lease),
-            Call::Extend { ttl_ms } => self.manager.extend(lease, ttl_ms),
-            Call::Confirm { least_ms } => self.manager.confirm(lease, least_ms),
-            Call::Unlock => self.manager.unlock(lease),
-            Call::IsLocked => self.manager.is_locked(resource).map(|it| found = Some(it)),
+            Call::Lock { ttl_ms } => manager.lock(resource, ttl_ms, lease),
+            Call::TryLock { ttl_ms, wait_ms } => manager.try_lock(resource, ttl_ms, wait_ms, lease),
+            Call::Continue { ttl_ms } => manager.continue_lock(resource, ttl_ms, lease),
+            Call::Extend { ttl_ms } => manager.extend(lease, ttl_ms),
+            Call::Confirm { least_ms } => manager.confirm(lease, least_ms),
+            Call::Unlock => manager.unlock(lease),
+            Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Forget => {
                 *lease = Lease::new();
                 Ok(())
             }
         };
+        if let Some(ttl_ms) = step.call.ttl_ms().filter(|_| said.is_ok())
+            && world::with(|world| world.is_broken(Plant::ReturnsLate))
+        {
+            turns::sleep(ttl_ms * MS);
+        }
         let told = Told {
             said,
+            absent: lease.absent().to_owned(),
             found,
             tag: tag_of(lease),
             valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
@@ -73,18 +79,27 @@ impl Actor {
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
         let hold = lease.hold.as_ref();
         world::with(|world| {
+            world.go_through(step.manager);
             if let Some((after, mishap)) = step.mishap {
                 world.at(world.now + after, Event::Befall { client: self.client, mishap });
             }
             world.say(|world| {
-                let Step { call, slot, .. } = step;
-                format!("{}, lease {slot}: {} {call:?}", world.who(), RESOURCES[step.resource])
+                let Step { call, slot, manager, .. } = step;
+                let through =
+                    if manager > 0 { format!(" through manager {manager}") } else { "".into() };
+                let resource = RESOURCES[step.resource];
+                format!("{}, lease {slot}{through}: {resource} {call:?}", world.who())
             });
             let mut asked = Asked {
                 call: step.call,
                 client: self.client,
+                manager: step.manager,
                 resource: step.resource,
                 tag: tag_of(lease),
+                is_held: hold.is_some_and(|it| {
+                    let shown = world.clients[self.client].read(world.now);
+                    !it.has_ended() && it.valid_until().as_nanos() > shown
+                }),
                 valid_until: hold.map_or(0, |it| it.valid_until().as_nanos()),
                 longest_ttl_ms: hold.map_or(0, |it| it.longest_ttl_ms()),
                 at: world.now,
@@ -98,7 +113,7 @@ impl Actor {
         })
     }
 
-    fn end(&self, asked: &Asked, told: Told) -> Option<Result<(), Error>> {
+    fn end(&self, asked: &Asked, mut told: Told) -> Option<Result<(), Error>> {
         world::with(|world| {
             if world.clients[self.client].is_gone {
                 return None;
@@ -116,6 +131,7 @@ impl Actor {
                 let took = At(world.now - asked.at);
                 format!("{} was told after {took}: {words}", world.who())
             });
+            plants::distort(world, asked, &mut told);
             world.judge(asked, &told);
             Some(told.said)
         })
@@ -133,28 +149,32 @@ fn tag_of(lease: &Lease) -> Option<u64> {
 /// The end of a play: when nothing goes wrong any more, each client has to get each lock and to
 /// release it, with nothing left behind.
 pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
-    let settings = actor.manager.set_timeouts(1_000, 500);
-    if settings.and_then(|()| actor.manager.set_retry(3, 20)).is_err() {
-        violate("it does not take its settings".to_owned());
+    let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
+    if actor.managers.iter().any(|it| set(it).is_err()) {
+        violate(Promise::NoFault, "it does not take its settings".to_owned());
     }
     for resource in 0..resources {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
         let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step = Step { pause: 0, before_end: None, call, slot: 0, resource, mishap: None };
+        let step =
+            Step { pause: 0, before_end: None, call, manager: 0, slot: 0, resource, mishap: None };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);
         if let Err(error) = said {
-            return violate(format!("client {}: it has no lock to be had: {error}", actor.client));
+            let words = format!("client {}: it has no lock to be had: {error}", actor.client);
+            return violate(Promise::LockAgain, words);
         }
         if let Some(Err(error)) = actor.take(Step { call: Call::Unlock, ..step }, &mut lease) {
-            return violate(format!("client {}: it cannot release: {error}", actor.client));
+            let words = format!("client {}: it cannot release: {error}", actor.client);
+            return violate(Promise::LockAgain, words);
         }
         if is_left(tag) {
             // A server may have been lost just then; who makes the next call tells it.
             let had_faults = world::with(|world| world.has_had_faults());
-            if !had_faults || actor.manager.connect(0).is_err() || is_left(tag) {
-                return violate(format!("client {}: what it released is left", actor.client));
+            if !had_faults || actor.managers[0].connect(0).is_err() || is_left(tag) {
+                let words = format!("client {}: what it released is left", actor.client);
+                return violate(Promise::FailedIsReleased, words);
             }
         }
     }
@@ -170,7 +190,10 @@ pub(crate) fn clear_up(actor: &Actor) {
     // One finds the connection lost, one makes another, one says on it who we are and what there is to
     // be released.
     for _ in 0..4 {
-        let _ = actor.manager.connect(0);
+        for (which, manager) in actor.managers.iter().enumerate() {
+            world::with(|world| world.go_through(which));
+            let _ = manager.connect(0);
+        }
         turns::sleep(250 * MS);
     }
     world::with(|world| {
@@ -185,7 +208,7 @@ pub(crate) fn clear_up(actor: &Actor) {
         if let Some(tag) = left {
             let words = format!("client {}: something is left of a lock", actor.client);
             world.say(|_| format!("== <{:04x}> is left", tag & 0xFFFF));
-            world.records.violate(words);
+            world.records.violate(Promise::FailedIsReleased, words);
         }
     });
 }
@@ -198,6 +221,6 @@ fn is_left(tag: Option<u64>) -> bool {
     })
 }
 
-fn violate(words: String) {
-    world::with(|world| world.records.violate(words));
+fn violate(promise: Promise, words: String) {
+    world::with(|world| world.records.violate(promise, words));
 }

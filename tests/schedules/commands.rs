@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::io;
 
+use crate::plants::Plant;
 use crate::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
 
 /// The library's scripts, by their text: a server does what it is sent. Whoever changes one teaches
@@ -77,8 +78,15 @@ impl<'a> Command<'a, '_> {
             b"DELIFEQ" if self.store.dialect == Dialect::Delifeq => self.wrong_number(name),
             b"DELEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
             b"DELIFEQ" | b"DELEX" => self.unknown(),
-            _ => self.wrong_number(name),
+            _ => {
+                self.wrong_number(name);
+                Deed::Unknown
+            }
         }
+    }
+
+    fn has(&self, plant: Plant) -> bool {
+        self.store.plant == Some(plant)
     }
 
     fn say(&mut self, words: &str) -> Deed<'a> {
@@ -175,13 +183,14 @@ impl<'a> Command<'a, '_> {
             }
         }
         let found = self.store.find(self.session.database, key);
-        let old = found.map(|it| tag(&self.store.keys[it].value));
+        let old = found.map(|it| self.store.keys[it].tag);
         let done = !(only_new && found.is_some());
         if done {
             found.map(|it| self.store.keys.remove(it));
             self.put(key, value, ttl_ms);
         }
-        self.say(if done { "+OK\r\n" } else { "$-1\r\n" });
+        let says_so = done || self.has(Plant::GrantsAll);
+        self.say(if says_so { "+OK\r\n" } else { "$-1\r\n" });
         match old {
             Some(tag) if done => Deed::Trample { key, tag },
             _ => Deed::Acquire { key, value, ttl_ms, done },
@@ -191,11 +200,12 @@ impl<'a> Command<'a, '_> {
     fn put(&mut self, name: &[u8], value: &[u8], ttl_ms: Option<i64>) {
         let expires_ms = ttl_ms.map(|it| self.expires_ms(it));
         let database = self.session.database;
-        let (name, value) = (Box::from(name), Box::from(value));
-        self.store.keys.push(Key { database, name, value, expires_ms });
+        let (tag, name, value) = (tag(value), Box::from(name), Box::from(value));
+        self.store.keys.push(Key { database, name, value, tag, expires_ms });
     }
 
     fn expires_ms(&self, ttl_ms: i64) -> i64 {
+        let ttl_ms = if self.has(Plant::HalvesTtls) { (ttl_ms / 2).max(1) } else { ttl_ms };
         self.now_ms.saturating_add(ttl_ms).saturating_sub(self.store.early_ms)
     }
 
@@ -214,7 +224,7 @@ impl<'a> Command<'a, '_> {
             return Deed::Inspect { key, tag: None };
         };
         let value = &self.store.keys[found].value;
-        let tag = Some(tag(value));
+        let tag = Some(self.store.keys[found].tag);
         let end = value.len().min(usize::try_from(last).unwrap_or(usize::MAX).saturating_add(1));
         let part = &value[usize::try_from(first).unwrap_or(0).min(end)..end];
         self.out.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
@@ -230,7 +240,7 @@ impl<'a> Command<'a, '_> {
         let key = self.words[1];
         let found = self.store.find(self.session.database, key);
         self.integer(found.map_or(-2, |it| self.left_ms(it)));
-        Deed::Notice { key, tag: found.map(|it| tag(&self.store.keys[it].value)) }
+        Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
     }
 
     /// A server that lets its keys go a moment later than their time says 0 in that moment.
@@ -252,7 +262,7 @@ impl<'a> Command<'a, '_> {
             self.integer(0);
             return Deed::Nothing;
         };
-        let tag = tag(&self.store.keys[found].value);
+        let tag = self.store.keys[found].tag;
         if ttl_ms > 0 {
             self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
         } else {
@@ -268,7 +278,7 @@ impl<'a> Command<'a, '_> {
         }
         let key = self.words[1];
         let found = self.store.find(self.session.database, key);
-        let old = found.map(|it| tag(&self.store.keys.remove(it).value));
+        let old = found.map(|it| self.store.keys.remove(it).tag);
         self.integer(old.is_some().into());
         old.map_or(Deed::Nothing, |tag| Deed::Trample { key, tag })
     }
@@ -284,14 +294,14 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
-        let [_, script, b"1", _, value, ..] = self.words else { return Deed::UnknownScript };
+        let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
         if *script == RELEASE.as_bytes() {
             self.release(value)
         } else if *script == EXTEND.as_bytes() && self.words.len() == 6 {
             self.extend(value)
         } else {
             self.error("ERR Error compiling script");
-            Deed::UnknownScript
+            Deed::Unknown
         }
     }
 
@@ -300,7 +310,9 @@ impl<'a> Command<'a, '_> {
     fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
         let key = self.words[1 + 2 * usize::from(self.words[0].eq_ignore_ascii_case(b"EVAL"))];
         let found = self.store.find(self.session.database, key);
-        let found = found.filter(|&it| *self.store.keys[it].value == *value);
+        let is_deleted =
+            |it: &usize| *self.store.keys[*it].value == *value || self.has(Plant::DeletesAll);
+        let found = found.filter(|it| is_deleted(it) && !self.has(Plant::DeletesNothing));
         if found.is_some()
             && let Some(why) = self.write_refusal("del", false)
         {
@@ -317,8 +329,15 @@ impl<'a> Command<'a, '_> {
             return self.error("ERR value is not an integer or out of range");
         };
         let Some(found) = self.store.find(self.session.database, key) else {
-            self.pair(0, -2);
-            return Deed::Extend { key, value, done: false };
+            let repaired = self.has(Plant::SetsAgain);
+            if repaired {
+                self.put(key, value, Some(ttl_ms));
+            }
+            match repaired || self.has(Plant::ExtendsAll) {
+                true => self.pair(1, ttl_ms),
+                false => self.pair(0, -2),
+            }
+            return Deed::Extend { key, value, done: false, absent: true, repaired };
         };
         if self.store.refusal == Some(Refusal::NoPermLook) {
             return self.script_error(
@@ -327,17 +346,19 @@ impl<'a> Command<'a, '_> {
         }
         let left_ms = self.left_ms(found);
         if *self.store.keys[found].value != *value {
-            self.pair(2, left_ms);
-            return Deed::Extend { key, value, done: false };
+            self.pair(if self.has(Plant::ExtendsAll) { 1 } else { 2 }, left_ms);
+            return Deed::Extend { key, value, done: false, absent: false, repaired: false };
         }
-        if left_ms < ttl_ms {
+        if self.has(Plant::Shortens) {
+            self.store.keys[found].expires_ms = Some(self.now_ms + 1 + ttl_ms / 8);
+        } else if left_ms < ttl_ms {
             if let Some(why) = self.write_refusal("pexpire", false) {
                 return self.script_error(&why);
             }
             self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
         }
         self.pair(1, left_ms);
-        Deed::Extend { key, value, done: true }
+        Deed::Extend { key, value, done: true, absent: false, repaired: false }
     }
 
     /// What a script answers that returns two numbers.

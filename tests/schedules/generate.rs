@@ -13,7 +13,7 @@ use crate::store::{Dialect, Refusal};
 const SPAN_MS: i64 = 2_500;
 
 /// A server with a password has this one.
-pub(crate) const PASSWORD: &str = "p";
+pub(crate) const PASSWORD: &str = "open-sesame";
 
 /// Which assumptions a schedule is to break.
 #[derive(Clone, Copy, Debug)]
@@ -38,27 +38,40 @@ struct Maker {
     mishaps_in: u64,
     /// Whether nothing goes wrong but that servers answer with an error to what they have done.
     only_lies: bool,
+    /// Nothing goes wrong but that servers lose a lock while it is extended and confirmed.
+    is_siege: bool,
 }
 
 pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut dice = Dice::of(seed, 0, 0);
     let sins = match wish {
-        Wish::Any if dice.once_in(4) => vec![dice.pick(&SINS)],
+        Wish::Any if dice.once_in(4) => vec![dice.pick(&[&SINS[..], &[Sin::LostKeys; 3]].concat())],
         Wish::Any | Wish::Nothing => Vec::new(),
         Wish::This(sin) => vec![sin],
     };
+    let is_siege = sins.contains(&Sin::LostKeys) && !dice.once_in(3);
+    let ttls_ms: &[i64] = match is_siege {
+        true => &[1_000, 3_000, 10_000],
+        false => &[20, 50, 100, 200, 400, 1_000, 3_000, 10_000],
+    };
     let least_servers = if sins.contains(&Sin::SplitLists) { 3 } else { 1 };
     let mut maker = Maker {
-        servers: dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]).max(least_servers),
-        clients: dice.pick(&[2, 2, 2, 3, 3, 4, 5, 8]),
+        servers: match is_siege {
+            true => dice.pick(&[3, 3, 5]),
+            false => dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]).max(least_servers),
+        },
+        clients: if is_siege { 2 } else { dice.pick(&[2, 2, 2, 3, 3, 4, 5, 8]) },
         resources: dice.pick(&[1, 1, RESOURCES.len()]),
-        ttls_ms: (0..2)
-            .map(|_| dice.pick(&[20, 50, 100, 200, 400, 1_000, 3_000, 10_000]))
-            .collect(),
+        ttls_ms: (0..2).map(|_| dice.pick(ttls_ms)).collect(),
         drift: dice.pick(&[0.01, 0.01, 0.01, 0.0, 0.1]),
         tardy: dice.pick(&[0, 1, 3]),
-        mishaps_in: dice.pick(&[1_000_000, 10, 4]),
-        only_lies: dice.once_in(10),
+        mishaps_in: match sins.contains(&Sin::LostKeys) {
+            true if is_siege => dice.pick(&[1, 2]),
+            true => dice.pick(&[1_000_000, 10, 4, 2]),
+            false => dice.pick(&[1_000_000, 10, 4]),
+        },
+        only_lies: !is_siege && dice.once_in(10),
+        is_siege,
         dice,
         sins,
     };
@@ -67,7 +80,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut clients: Vec<_> = (0..maker.clients).map(|it| maker.client(it)).collect();
     let faults = maker.faults();
     maker.hitches(&mut clients);
-    Schedule { seed, sins: maker.sins, weather, servers, clients, faults }
+    Schedule { seed, sins: maker.sins, weather, servers, clients, faults, plant: None }
 }
 
 impl Maker {
@@ -116,7 +129,7 @@ impl Maker {
     }
 
     fn client(&mut self, index: usize) -> ClientPlan {
-        let list = match self.servers {
+        let list: Vec<usize> = match self.servers {
             // The first and the last half, as if the list had been changed with locks taken.
             it if self.has(Sin::SplitLists) && index.is_multiple_of(2) => {
                 (0..it.div_ceil(2)).collect()
@@ -124,9 +137,9 @@ impl Maker {
             it if self.has(Sin::SplitLists) => (it / 2..it).collect(),
             it => (0..it).collect(),
         };
+        let others = self.others(&list);
         let callers = if self.dice.once_in(6) { self.dice.between(2, 3) } else { 1 };
         ClientPlan {
-            list,
             ahead: self.dice.between(0, 1 << 50),
             // No slower than it should be.
             per_million: self.dice.pick(&[1_000_000, 1_000_000, 1_002_000]),
@@ -136,9 +149,28 @@ impl Maker {
             delay_ms: if self.dice.once_in(50) { 0 } else { self.dice.pick(&[5, 20, 100, 200]) },
             connect_ms: self.dice.pick(&[10, 50, 300]),
             reply_ms: self.dice.pick(&[0, 0, 5, 50, 300]),
-            callers: (0..callers).map(|_| self.steps()).collect(),
+            callers: (0..callers).map(|_| self.steps(&list, &others)).collect(),
+            others,
             hitches: Vec::new(),
+            list,
         }
+    }
+
+    /// What its other managers know: mostly the same servers in another order.
+    fn others(&mut self, list: &[usize]) -> Vec<Vec<usize>> {
+        let has_others = self.dice.once_in(if self.is_siege { 2 } else { 4 });
+        let count = if has_others { self.dice.between(1, 2) } else { 0 };
+        let mut other = |_| {
+            let mut other = list.to_vec();
+            for place in (1..other.len()).rev() {
+                other.swap(place, self.dice.below(place + 1));
+            }
+            if other.len() > 1 && self.dice.once_in(8) {
+                other.pop();
+            }
+            other
+        };
+        (0..count).map(&mut other).collect()
     }
 
     fn ttl_ms(&mut self) -> i64 {
@@ -150,6 +182,7 @@ impl Maker {
     fn pause(&mut self) -> i64 {
         let ttl_ms = self.ttl_ms();
         match self.dice.below(10) {
+            _ if self.is_siege => self.ms(0, 8),
             it if it < self.tardy => self.ms(ttl_ms, 2 * ttl_ms),
             0..=3 => 0,
             4..=6 => self.ms(0, 5),
@@ -167,26 +200,45 @@ impl Maker {
     fn mishap(&mut self) -> Option<(i64, Mishap)> {
         let longest_ms = self.ttl_ms();
         let (after, short, long) = (self.ms(0, 4), self.ms(0, 10), self.ms(0, longest_ms));
-        let what = match self.dice.below(4) {
+        // A lock is lost by a majority sooner if always the same servers lose it.
+        let server = self.dice.below(if self.is_siege { 3 } else { self.servers });
+        let lasts = if self.dice.once_in(3) { long } else { short };
+        // A lock is lost server by server, with its extensions under way.
+        let kind = match self.has(Sin::LostKeys) {
+            true if self.is_siege => 9,
+            true => self.dice.below(10),
+            false => self.dice.below(6),
+        };
+        let what = match kind {
             0 => Mishap::Stop { lasts: long },
             1 => Mishap::Stop { lasts: short },
-            _ => Mishap::Cut { server: self.dice.below(self.servers) },
+            2 | 3 => Mishap::Cut { server },
+            4 => Mishap::Stall { server, back: true, lasts },
+            5 | 6 => Mishap::Stall { server, back: false, lasts },
+            _ => Mishap::Lose { server, lasts: if self.dice.once_in(2) { 0 } else { short } },
         };
         (self.dice.once_in(self.mishaps_in) && !self.only_lies).then_some((after, what))
     }
 
-    fn steps(&mut self) -> Vec<Step> {
+    fn steps(&mut self, list: &[usize], others: &[Vec<usize>]) -> Vec<Step> {
         let mut steps = Vec::new();
         let count = self.dice.between(1, if self.clients > 3 { 5 } else { 8 }) as usize;
         while steps.len() < count {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
             let mut add = |maker: &mut Self, call, before_end| {
                 let (pause, mishap) = (maker.pause(), maker.mishap());
-                steps.push(Step { pause, before_end, call, slot, resource, mishap });
+                // No lock may be taken through one that knows other servers.
+                let manager = maker.dice.below(others.len() + 1);
+                let takes =
+                    !matches!(call, Call::Extend { .. } | Call::Confirm { .. } | Call::Unlock);
+                let is_same = |it: &Vec<usize>| it.len() == list.len();
+                let may = manager == 0 || !takes || is_same(&others[manager - 1]);
+                let manager = if may { manager } else { 0 };
+                steps.push(Step { pause, before_end, call, manager, slot, resource, mishap });
             };
             let take = self.take();
             add(self, take, None);
-            while self.dice.once_in(2) {
+            while self.dice.once_in(2) || self.is_siege && !self.dice.once_in(3) {
                 let (keep, before_end) = (self.keep(), self.before_end());
                 add(self, keep, before_end);
             }
@@ -225,13 +277,17 @@ impl Maker {
         // What this schedule has to choose from.
         let kinds: Vec<usize> = (0..9).filter(|_| self.dice.once_in(2)).collect();
         let count = self.dice.pick(&[0, 1, 3, 6, 12]);
-        let kinds = if self.only_lies { vec![5] } else { kinds };
+        let kinds = match () {
+            () if self.only_lies => vec![5],
+            () if self.is_siege => vec![],
+            () => kinds,
+        };
         let mut faults = Vec::new();
         for _ in 0..if kinds.is_empty() { 0 } else { count } {
             let kind = kinds[self.dice.below(kinds.len())];
             faults.push(self.fault(kind));
         }
-        for _ in 0..if self.sins.is_empty() { 0 } else { 4 } {
+        for _ in 0..if self.sins.is_empty() || self.is_siege { 0 } else { 4 } {
             faults.extend(self.sinful());
         }
         faults.sort_by_key(|it| it.at);

@@ -4,8 +4,9 @@
 //!
 //! A schedule is made of a seed, and fixes everything: the servers with their clocks, what the clients
 //! do, and all that goes wrong. Each knows which assumptions of the promise it breaks. If none, no two
-//! holds of a lock may ever overlap, in true time; the rest of what is checked (`verdicts.rs`,
-//! `records.rs`, the end of `actor.rs`) is so whatever is broken.
+//! holds of a lock may ever overlap, in true time; the rest of what is promised (`promises.rs` has
+//! a name for each) is so whatever is broken. Who looks at which of it, and how each was seen to be
+//! broken, is in `promises.md`.
 //!
 //! - `cargo test --test schedules` plays a few seeds, shows that each broken assumption is found out,
 //!   and holds the servers played against a real one.
@@ -62,15 +63,20 @@ mod dice;
 mod differential;
 mod generate;
 mod network;
+mod plants;
 mod play;
 mod plays;
+mod possession;
+mod promises;
 mod records;
 mod resp;
 mod schedule;
 mod server;
 mod shrink;
 mod simulate;
+mod statuses;
 mod store;
+mod traces;
 mod troubles;
 mod turns;
 mod verdicts;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use crate::dice::Dice;
+use crate::plants::Plant;
 use crate::schedule::Cut;
 use crate::store::Session;
 use crate::world::{Event, World};
@@ -36,6 +37,8 @@ pub(crate) struct Bell {
 
 pub(crate) struct Connection {
     pub(crate) client: usize,
+    /// Which of the client's managers made it.
+    pub(crate) manager: usize,
     pub(crate) server: usize,
     phase: Phase,
     pipes: [Pipe; 2],
@@ -55,6 +58,12 @@ pub(crate) struct Connection {
     /// It has served for more than a greeting.
     pub(crate) has_worked: bool,
     pub(crate) session: Session,
+    /// The answers to acquires that are on their way: after so many bytes they are there as a whole.
+    answers: VecDeque<(usize, u64)>,
+    /// The last acquire that was carried out and whose answer is not whole yet.
+    pub(crate) acquiring: Option<u64>,
+    sent_back: usize,
+    arrived_back: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,10 +126,11 @@ impl World {
     pub(crate) fn connect(&mut self, port: u16) -> usize {
         let client = self.current_client().unwrap_or(0);
         let server = usize::from(port - FIRST_PORT);
-        let connection = self.connections.len();
+        let (connection, manager) = (self.connections.len(), self.current_manager());
         let is_gone = self.clients[client].is_gone;
         self.connections.push(Connection {
             client,
+            manager,
             server,
             phase: if is_gone { Phase::Refused } else { Phase::Connecting },
             pipes: Default::default(),
@@ -134,6 +144,10 @@ impl World {
             has_said_all: false,
             has_worked: false,
             session: Session::default(),
+            answers: VecDeque::new(),
+            acquiring: None,
+            sent_back: 0,
+            arrived_back: 0,
         });
         if !is_gone {
             let at = self.now + self.delay(client, server) + self.delay(client, server);
@@ -179,7 +193,10 @@ impl World {
         }
         let room = self.weather.room.saturating_sub(it.pipes[0].bytes);
         let taken = bytes.len().min(room);
-        if taken > 0 {
+        if taken > 0 && self.is_broken(Plant::Garbles) {
+            let garbled: Vec<u8> = bytes[..taken].iter().map(u8::to_ascii_lowercase).collect();
+            self.transmit(socket, Way::There, &garbled);
+        } else if taken > 0 {
             self.transmit(socket, Way::There, &bytes[..taken]);
         }
         Ok(taken)
@@ -189,6 +206,9 @@ impl World {
     pub(crate) fn transmit(&mut self, connection: usize, way: Way, bytes: &[u8]) {
         let (client, server) =
             (self.connections[connection].client, self.connections[connection].server);
+        if way == Way::Back {
+            self.connections[connection].sent_back += bytes.len();
+        }
         let split_in = self.weather.split_in;
         let dice = &mut self.wire(client, server).dice;
         let mut rest = bytes;
@@ -263,9 +283,31 @@ impl World {
                     it.inbox.clear();
                     it.read = 0;
                 }
+                it.arrived_back += bytes.len();
                 it.inbox.extend(bytes);
+                self.hear(connection);
             }
             Load::End(end) => it.end = Some(end),
+        }
+    }
+
+    /// The answer to an acquire will be there as a whole after so many bytes more.
+    pub(crate) fn expect_answer(&mut self, connection: usize, bytes: usize, tag: u64) {
+        let it = &mut self.connections[connection];
+        it.answers.push_back((it.sent_back + bytes, tag));
+    }
+
+    /// Answers may be there as a whole.
+    fn hear(&mut self, connection: usize) {
+        let it = &mut self.connections[connection];
+        while let Some(&(bytes, tag)) = it.answers.front() {
+            if bytes > it.arrived_back {
+                return;
+            }
+            it.answers.pop_front();
+            if let Some(token) = self.records.find(tag) {
+                token.heard_at[it.server] = self.now;
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::clocks::MS;
 use crate::coroutine::Coroutine;
 use crate::generate::PASSWORD;
 use crate::network::FIRST_PORT;
+use crate::promises::Promise;
 use crate::redlock::RedLock;
 use crate::schedule::{At, ClientPlan, Schedule, ServerPlan};
 use crate::world::{self, START, World};
@@ -26,6 +27,10 @@ pub(crate) struct Outcome {
     pub(crate) granted: usize,
     pub(crate) events: u64,
     pub(crate) simulated: i64,
+    /// How often a grant that was on its way counted as if it had been there from the start; and how
+    /// often another client had the lock meanwhile.
+    pub(crate) excused: u64,
+    pub(crate) excused_with_rival: u64,
     /// If it was asked for.
     pub(crate) story: Option<String>,
 }
@@ -39,7 +44,8 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         .iter()
         .enumerate()
         .map(|(client, plan)| {
-            Rc::new(Actor { client, manager: Rc::new(manager(plan, &schedule.servers, tells)) })
+            let manager = |which| manager(plan, which, &schedule.servers, tells);
+            Rc::new(Actor { client, managers: (0..=plan.others.len()).map(manager).collect() })
         })
         .collect();
     let mut play = Play { coroutines: Vec::new() };
@@ -66,6 +72,8 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         overlapped,
         granted: world.records.holds.len(),
         events: world.events,
+        excused: world.records.excused,
+        excused_with_rival: world.records.excused_with_rival,
         simulated: world.now - START,
         story: world.story.take(),
     }
@@ -80,12 +88,12 @@ fn find_overlap(world: &mut World) -> bool {
     let Some(words) = words else { return false };
     world.say(|_| format!("== {words}"));
     if world.schedule.sins.is_empty() {
-        world.records.violate(words);
+        world.records.violate(Promise::OneHolder, words);
     }
     true
 }
 
-fn manager(plan: &ClientPlan, servers: &[ServerPlan], tells: bool) -> RedLock {
+fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool) -> RedLock {
     let manager = RedLock::new();
     let add = |&server: &usize| {
         let port = FIRST_PORT + server as u16;
@@ -94,7 +102,7 @@ fn manager(plan: &ClientPlan, servers: &[ServerPlan], tells: bool) -> RedLock {
             false => manager.add_server_url("127.0.0.1", port.into()),
         }
     };
-    let settled = plan.list.iter().try_for_each(add).and_then(|()| {
+    let settled = plan.list_of(which).iter().try_for_each(add).and_then(|()| {
         manager.set_retry(plan.tries, plan.delay_ms)?;
         manager.set_timeouts(plan.connect_ms, plan.reply_ms)?;
         manager.set_clock_drift_factor(plan.drift)
@@ -142,7 +150,7 @@ impl Play {
         let until = world::with(|world| world.now) + LONGEST;
         while self.coroutines.iter().any(Option::is_some) {
             if !self.go_on(until) {
-                world::with(|world| world.records.violate("a call never ended"));
+                world::with(|world| world.records.violate(Promise::InTime, "a call never ended"));
                 return;
             }
         }
@@ -160,7 +168,7 @@ impl Play {
         if let Some(end) = end {
             self.coroutines[caller] = None;
             if let Err(panic) = end {
-                world::with(|world| world.records.violate(words_of(&panic)));
+                world::with(|world| world.records.violate(Promise::NoCrash, words_of(&panic)));
             }
         }
         true
@@ -188,7 +196,7 @@ impl Play {
         world::with(|world| {
             let now = world.now;
             if world.servers.iter_mut().any(|it| it.count_keys(now) > 0) {
-                world.records.violate("a key is left when its time is over");
+                world.records.violate(Promise::EndsByItself, "a key is left when its time is over");
             }
         });
     }

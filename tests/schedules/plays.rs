@@ -1,5 +1,6 @@
 //! The tests: many seeds, and that what they show can be believed.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::num::NonZero;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use std::thread;
 use crate::generate::{Wish, schedule};
 use crate::play::play;
 use crate::schedule::Sin;
-use crate::shrink::{overlaps, shrink};
+use crate::shrink::{kind_of, overlaps, shrink};
 use crate::simulate::{self, simulate};
 
 /// How many are played by each run of the tests.
@@ -19,21 +20,24 @@ const BITES_WITHIN: u64 = 300;
 
 #[test]
 fn no_seed_breaks_the_promise() {
-    let figures = simulate(0..SEEDS, 1);
+    let figures = simulate(0..SEEDS, 1, simulate::ENOUGH);
     println!("{figures}");
     tell_first(&figures);
     assert!(figures.granted > 2 * SEEDS, "they must not fail to do anything");
 }
 
-/// `make simulate` runs it, with the first seed and the number of them in the environment.
+/// `make simulate` runs it, with the first seed and the number of them in the environment. With
+/// REDLOCK_ENOUGH it goes on until so many violations have been seen, and tells which kinds there are.
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn many_seeds() {
     let first = number("REDLOCK_FIRST").unwrap_or(0);
     let count = number("REDLOCK_SEEDS").unwrap_or(100_000);
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let figures = simulate(first..first + count, threads);
+    let enough = number("REDLOCK_ENOUGH").and_then(|it| usize::try_from(it).ok());
+    let figures = simulate(first..first + count, threads, enough.unwrap_or(simulate::ENOUGH));
     println!("{figures}");
+    tell_kinds(&figures);
     tell_first(&figures);
 }
 
@@ -107,6 +111,17 @@ fn assert_bites(sin: Sin) {
     let smallest = Rc::new(shrink(whole, &overlaps));
     assert!(overlaps(&smallest) && smallest.parts().len() < parts, "{smallest}");
     println!("{}", simulate::story_of(&smallest));
+}
+
+/// How often each kind of violation was seen, and in which seeds first.
+fn tell_kinds(figures: &simulate::Figures) {
+    let mut kinds = BTreeMap::<String, Vec<u64>>::new();
+    for (seed, words) in &figures.violations {
+        kinds.entry(kind_of(words)).or_default().push(*seed);
+    }
+    for (kind, seeds) in kinds {
+        println!("{} times {kind}: seeds {:?}", seeds.len(), &seeds[..seeds.len().min(12)]);
+    }
 }
 
 fn tell_first(figures: &simulate::Figures) {

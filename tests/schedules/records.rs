@@ -1,6 +1,9 @@
 //! What was done and what was held, in true time; and the first thing that was wrong with it.
 
 use crate::clocks::{Clock, MS};
+use crate::possession::Span;
+use crate::promises::Promise;
+use crate::schedule::RESOURCES;
 use crate::store::{Deed, tag};
 use crate::world::World;
 
@@ -9,26 +12,58 @@ pub(crate) const SERVERS_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Records {
-    tokens: Vec<Token>,
+    pub(crate) tokens: Vec<Token>,
     pub(crate) holds: Vec<Hold>,
     /// What was found wrong first.
     pub(crate) violation: Option<String>,
+    /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
+    /// and in how many of these another client had it in between.
+    pub(crate) excused: u64,
+    pub(crate) excused_with_rival: u64,
+}
+
+/// Who sends a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) client: usize,
+    pub(crate) manager: usize,
+    pub(crate) connection: usize,
 }
 
 /// A token, and what the servers did with it.
 pub(crate) struct Token {
-    tag: u64,
-    client: usize,
+    pub(crate) tag: u64,
+    pub(crate) client: usize,
+    /// Which of the client's managers asked for it, and which was the last to do something about it.
+    taken_by: usize,
+    pub(crate) kept_by: usize,
+    pub(crate) resource: usize,
     ttl_ms: i64,
     /// By server: whether it was sent to it to be set, and was; and was to be deleted.
     asked: u64,
     granted: u64,
     pub(crate) released: u64,
-    /// By server: when it last extended it, and when it last told of it.
+    /// By server: whether it said that it has it not, since it was last sent to it to be set.
+    missed: u64,
+    /// By server: whether it ever said so.
+    pub(crate) lost: u64,
+    /// By server: when it was sent to it first, when the answer to that arrived, when it last extended
+    /// it, and when it last told of it.
+    asked_at: [i64; SERVERS_MAX],
+    pub(crate) heard_at: [i64; SERVERS_MAX],
     extended_at: [i64; SERVERS_MAX],
     seen_at: [i64; SERVERS_MAX],
     /// By server: when it last told of it, or for how long it has it.
     noticed_at: [i64; SERVERS_MAX],
+    /// On which connection it was set after it had been released, with no release behind it yet.
+    pub(crate) overtaken: Option<usize>,
+    /// It was released through another manager while it was on its way to be set.
+    is_stray: bool,
+    /// Which servers have it, and had it.
+    pub(crate) spans: Vec<Span>,
+    /// When its client was told that it has the lock, and until when grants were on their way.
+    pub(crate) had_at: i64,
+    pub(crate) window_end: i64,
 }
 
 /// A lock that a client has, as it was told.
@@ -54,35 +89,89 @@ impl Hold {
     }
 }
 
+fn resource_of(key: &[u8]) -> usize {
+    RESOURCES.iter().position(|it| it.as_bytes() == key).unwrap_or(usize::MAX)
+}
+
+impl Token {
+    fn new(tag: u64, sender: Sender, key: &[u8]) -> Self {
+        let never = [i64::MIN; SERVERS_MAX];
+        Self {
+            tag,
+            client: sender.client,
+            taken_by: sender.manager,
+            kept_by: sender.manager,
+            resource: resource_of(key),
+            ttl_ms: 0,
+            asked: 0,
+            granted: 0,
+            released: 0,
+            missed: 0,
+            lost: 0,
+            asked_at: never,
+            heard_at: never,
+            extended_at: never,
+            seen_at: never,
+            noticed_at: never,
+            overtaken: None,
+            is_stray: false,
+            spans: Vec::new(),
+            had_at: i64::MAX,
+            window_end: i64::MIN,
+        }
+    }
+
+    /// A server says that it has it not.
+    fn miss(&mut self, server: usize) {
+        self.missed |= 1 << server;
+        self.lost |= 1 << server;
+    }
+
+    /// When a server was sent it first.
+    pub(crate) fn first_asked(&self) -> i64 {
+        let times = self.asked_at.iter().filter(|it| **it > i64::MIN);
+        times.copied().min().unwrap_or(i64::MAX)
+    }
+
+    /// Whether some server was sent it after that.
+    pub(crate) fn was_asked_since(&self, since: i64) -> bool {
+        self.asked_at.iter().any(|it| *it >= since)
+    }
+}
+
 impl Records {
     /// Only what is wrong first is kept: the rest may come of it.
-    pub(crate) fn violate(&mut self, what: impl Into<String>) {
-        self.violation.get_or_insert_with(|| what.into());
+    pub(crate) fn violate(&mut self, promise: Promise, what: impl AsRef<str>) {
+        self.violation.get_or_insert_with(|| format!("{promise}: {}", what.as_ref()));
     }
 
     /// A server did something for a client.
-    pub(crate) fn note(&mut self, now: i64, client: usize, server: usize, deed: &Deed<'_>) {
+    pub(crate) fn note(&mut self, now: i64, sender: Sender, server: usize, deed: &Deed<'_>) {
         match *deed {
-            Deed::Nothing | Deed::Inspect { tag: None, .. } | Deed::Notice { tag: None, .. } => {}
-            Deed::Acquire { value, ttl_ms, done, .. } => {
-                let was_asked = self.token(value, client).asked & (1 << server) != 0;
-                // One that lost a lock may be given it again.
-                let is_repair = self.hold(tag(value)).is_some();
-                if was_asked && !is_repair {
-                    self.violate("the same acquire was sent to a server twice");
-                }
-                let token = self.token(value, client);
-                token.ttl_ms = ttl_ms.unwrap_or(i64::MAX);
-                token.asked |= 1 << server;
-                token.granted |= u64::from(done) << server;
+            Deed::Nothing | Deed::Notice { tag: None, .. } => {}
+            Deed::Inspect { key, tag: None } => {
+                let resource = resource_of(key);
+                let is_it = |it: &&mut Token| (it.client, it.resource) == (sender.client, resource);
+                self.tokens.iter_mut().filter(is_it).for_each(|it| it.miss(server));
             }
-            Deed::Extend { value, done, .. } => {
-                let token = self.token(value, client);
+            Deed::Acquire { key, value, ttl_ms, done } => {
+                self.note_acquire(now, sender, server, (key, value), done);
+                self.token(value, sender, key).ttl_ms = ttl_ms.unwrap_or(i64::MAX);
+            }
+            Deed::Extend { key, value, done, absent, .. } => {
+                let token = self.token(value, sender, key);
                 if done {
                     token.extended_at[server] = now;
                 }
+                if absent {
+                    token.miss(server);
+                }
             }
-            Deed::Release { value, .. } => self.token(value, client).released |= 1 << server,
+            Deed::Release { key, value, .. } => {
+                let token = self.token(value, sender, key);
+                token.released |= 1 << server;
+                token.overtaken.take_if(|it| *it == sender.connection);
+            }
             Deed::Inspect { tag: Some(tag), .. } => {
                 if let Some(token) = self.find(tag) {
                     (token.seen_at[server], token.noticed_at[server]) = (now, now);
@@ -94,38 +183,60 @@ impl Records {
                 }
             }
             Deed::Trample { .. } => {
-                self.violate("a key was changed with no regard to whose it is");
+                let words = "a key was changed with no regard to whose it is";
+                self.violate(Promise::OthersKeys, words);
             }
-            Deed::UnknownScript => {
-                self.violate("a script was sent that the simulated servers do not know");
+            Deed::Unknown => {
+                let words = "something was sent that the simulated servers do not know";
+                self.violate(Promise::KnownRequests, words);
             }
+        }
+    }
+
+    fn note_acquire(
+        &mut self,
+        now: i64,
+        sender: Sender,
+        server: usize,
+        (key, value): (&[u8], &[u8]),
+        done: bool,
+    ) {
+        let bit = 1 << server;
+        let token = self.token(value, sender, key);
+        let (was_asked, was_missed) = (token.asked & bit != 0, token.missed & bit != 0);
+        token.asked |= bit;
+        token.missed &= !bit;
+        token.granted |= u64::from(done) << server;
+        if !was_asked {
+            token.asked_at[server] = now;
+        }
+        let is_late = done && token.released & bit != 0;
+        if is_late {
+            // Through another manager it may come before what it releases.
+            match token.taken_by == token.kept_by {
+                true => token.overtaken = Some(sender.connection),
+                false => token.is_stray = true,
+            }
+        }
+        if was_asked && !was_missed && !is_late {
+            self.violate(Promise::AcquireOnce, "the same acquire was sent to a server twice");
         }
     }
 
     /// The token with this value, which this client uses.
-    fn token(&mut self, value: &[u8], client: usize) -> &mut Token {
+    fn token(&mut self, value: &[u8], sender: Sender, key: &[u8]) -> &mut Token {
         let tag = tag(value);
         let place = self.tokens.iter().rposition(|it| it.tag == tag).unwrap_or_else(|| {
-            self.tokens.push(Token {
-                tag,
-                client,
-                ttl_ms: 0,
-                asked: 0,
-                granted: 0,
-                released: 0,
-                extended_at: [i64::MIN; SERVERS_MAX],
-                seen_at: [i64::MIN; SERVERS_MAX],
-                noticed_at: [i64::MIN; SERVERS_MAX],
-            });
+            self.tokens.push(Token::new(tag, sender, key));
             self.tokens.len() - 1
         });
-        if self.tokens[place].client != client {
-            self.violate("two clients used the same token");
+        if self.tokens[place].client != sender.client {
+            self.violate(Promise::TokensDiffer, "two clients used the same token");
         }
         &mut self.tokens[place]
     }
 
-    fn find(&mut self, tag: u64) -> Option<&mut Token> {
+    pub(crate) fn find(&mut self, tag: u64) -> Option<&mut Token> {
         self.tokens.iter_mut().rfind(|it| it.tag == tag)
     }
 
@@ -157,12 +268,32 @@ impl Records {
         self.tokens.iter().any(|it| seen(it) >= count)
     }
 
+    /// Whether a quorum granted one of this client's attempts that began since then.
+    pub(crate) fn has_granted(&self, client: usize, quorum: usize, since: i64) -> bool {
+        let is_it = |it: &Token| {
+            it.client == client
+                && it.granted.count_ones() as usize >= quorum
+                && it.was_asked_since(since)
+        };
+        self.tokens.iter().any(is_it)
+    }
+
+    /// Whether a server refused one of this client's attempts since then.
+    pub(crate) fn was_refused(&self, client: usize, resource: usize, since: i64) -> bool {
+        let is_it = |it: &Token| {
+            (it.client, it.resource) == (client, resource)
+                && it.asked & !it.granted != 0
+                && it.was_asked_since(since)
+        };
+        self.tokens.iter().any(is_it)
+    }
+
     /// Whether it is a token of this client that no lock has any more: of an attempt that came to
     /// nothing, or of a lock that it has released. A release is worth sending for one TTL: if so much
     /// was held up for longer, in all, it may have come too late.
     pub(crate) fn is_spent(&self, tag: u64, client: usize, held_up: i64) -> bool {
         let token = self.tokens.iter().rfind(|it| it.tag == tag);
-        let is_it = |it: &Token| it.client == client && it.ttl_ms > held_up / MS;
+        let is_it = |it: &Token| it.client == client && it.ttl_ms > held_up / MS && !it.is_stray;
         let hold = self.holds.iter().rfind(|it| it.tag == tag);
         token.is_some_and(is_it) && hold.is_none_or(|it| it.releases > 0)
     }
@@ -179,13 +310,6 @@ impl Records {
 
     pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut Hold> {
         self.holds.iter_mut().rfind(|it| it.tag == tag)
-    }
-
-    /// Whoever had it does not any more.
-    pub(crate) fn end(&mut self, tag: u64, now: i64) {
-        if let Some(hold) = self.hold(tag) {
-            hold.ended.get_or_insert(now);
-        }
     }
 
     /// The client is no more, so it has nothing.

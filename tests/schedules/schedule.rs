@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::clocks::MS;
+use crate::plants::Plant;
 use crate::store::{Dialect, Refusal};
 
 /// The assumptions of the promise that a schedule may break.
@@ -32,6 +33,8 @@ pub(crate) struct Schedule {
     pub(crate) servers: Vec<ServerPlan>,
     pub(crate) clients: Vec<ClientPlan>,
     pub(crate) faults: Vec<Fault>,
+    /// What is broken on purpose, to see a verdict see it.
+    pub(crate) plant: Option<Plant>,
 }
 
 /// How long bytes are on their way, and in what pieces they come.
@@ -63,6 +66,9 @@ pub(crate) struct ServerPlan {
 pub(crate) struct ClientPlan {
     /// Which servers it knows.
     pub(crate) list: Vec<usize>,
+    /// What its other managers know: the same servers in another order; or others, and then no lock
+    /// may be taken through it.
+    pub(crate) others: Vec<Vec<usize>>,
     pub(crate) ahead: i64,
     pub(crate) per_million: i64,
     pub(crate) drift: f64,
@@ -82,6 +88,8 @@ pub(crate) struct Step {
     /// Rather than after that pause, so long before the lease's lock ends, if it has one.
     pub(crate) before_end: Option<i64>,
     pub(crate) call: Call,
+    /// Through which of the client's managers: the one with its list, or another.
+    pub(crate) manager: usize,
     /// Which of the caller's leases it is about.
     pub(crate) slot: usize,
     /// Which resource, if the lease does not say.
@@ -96,6 +104,10 @@ pub(crate) enum Mishap {
     Stop { lasts: i64 },
     /// Its connection to a server is cut.
     Cut { server: usize },
+    /// Nothing arrives there, or back; it does afterwards.
+    Stall { server: usize, back: bool, lasts: i64 },
+    /// The server loses its keys, and nothing more arrives there for so long.
+    Lose { server: usize, lasts: i64 },
 }
 
 /// How many leases a caller has.
@@ -225,6 +237,17 @@ pub(crate) enum Part {
 }
 
 impl ClientPlan {
+    /// The servers of one of its managers.
+    pub(crate) fn list_of(&self, manager: usize) -> &[usize] {
+        manager.checked_sub(1).and_then(|it| self.others.get(it)).unwrap_or(&self.list)
+    }
+
+    /// Whether that has other servers than the first.
+    pub(crate) fn is_foreign(&self, manager: usize) -> bool {
+        let list = self.list_of(manager);
+        list.len() != self.list.len() || list.iter().any(|it| !self.list.contains(it))
+    }
+
     /// Whether it is ever stopped at a step of its own, or in a call.
     pub(crate) fn is_stopped(&self) -> bool {
         let mut steps = self.callers.iter().flatten();
@@ -244,7 +267,7 @@ impl Schedule {
     /// One in which nobody does anything.
     pub(crate) fn empty() -> Self {
         let (sins, servers, clients, faults) = Default::default();
-        Self { seed: 0, sins, weather: Weather::CALM, servers, clients, faults }
+        Self { seed: 0, sins, weather: Weather::CALM, servers, clients, faults, plant: None }
     }
 
     /// How many resources it is about.
@@ -316,7 +339,10 @@ impl Schedule {
         let hitches: i64 = hitches.filter_map(|it| it.lasts).sum();
         let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
         let stops = steps.filter_map(|it| match it.mishap {
-            Some((_, Mishap::Stop { lasts })) => Some(lasts),
+            Some((
+                _,
+                Mishap::Stop { lasts } | Mishap::Stall { lasts, .. } | Mishap::Lose { lasts, .. },
+            )) => Some(lasts),
             _ => None,
         });
         let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
@@ -368,14 +394,21 @@ impl fmt::Display for Schedule {
             write!(f, "{} per million, drift {}, ", it.per_million, it.drift)?;
             write!(f, "{} tries every {} ms, ", it.tries, it.delay_ms)?;
             writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
+            for (other, list) in it.others.iter().enumerate() {
+                writeln!(f, "  its manager {}: servers {list:?}", other + 1)?;
+            }
             for (caller, steps) in it.callers.iter().enumerate() {
                 for step in steps {
-                    let Step { pause, before_end, call, slot, resource, mishap } = step;
+                    let Step { pause, before_end, call, manager, slot, resource, mishap } = step;
                     write!(f, "  {index}.{caller}: after {}", At(*pause))?;
                     if let Some(before) = before_end {
                         write!(f, " (or {} before its end)", At(*before))?;
                     }
-                    write!(f, ", lease {slot}: ")?;
+                    write!(f, ", lease {slot}")?;
+                    if *manager > 0 {
+                        write!(f, " through manager {manager}")?;
+                    }
+                    write!(f, ": ")?;
                     write!(f, "{} {call:?}", RESOURCES[*resource])?;
                     match mishap {
                         Some((after, what)) => writeln!(f, ", and after {} {what:?}", At(*after))?,

@@ -4,15 +4,19 @@ use std::mem;
 
 use crate::clocks::{Clock, MS};
 use crate::generate::PASSWORD;
-use crate::network::{End, Way};
+use crate::network::{Connection, End, Way};
+use crate::promises::Promise;
+use crate::records::Sender;
 use crate::resp;
 use crate::schedule::ServerPlan;
-use crate::store::{Deed, Refusal, Store, tag};
+use crate::store::{Deed, Key, Refusal, Store, tag};
 use crate::world::World;
 
 pub(crate) struct Server {
     pub(crate) clock: Clock,
     pub(crate) store: Store,
+    /// The keys that it has lost, and when; for one that has them again.
+    pub(crate) lost: Vec<(i64, Key)>,
     /// How many reasons there are for it not to run, and to stand still.
     pub(crate) down: usize,
     pub(crate) frozen: usize,
@@ -25,6 +29,7 @@ impl Server {
         Self {
             clock: Clock::new(plan.ahead, plan.per_million),
             store: Store::new(plan.dialect, plan.early_ms, password),
+            lost: Vec::new(),
             down: 0,
             frozen: 0,
             refusals: Vec::new(),
@@ -79,7 +84,8 @@ impl World {
                 }
                 Ok(None) => break,
                 Err(()) => {
-                    self.records.violate("a server was sent what is no request");
+                    self.records
+                        .violate(Promise::KnownRequests, "a server was sent what is no request");
                     break;
                 }
             }
@@ -96,19 +102,79 @@ impl World {
         }
     }
 
-    fn execute(&mut self, connection: usize, words: &[&[u8]], out: &mut Vec<u8>) {
-        let (now, client) = (self.now, self.connections[connection].client);
-        let at = self.connections[connection].server;
+    pub(crate) fn execute(&mut self, connection: usize, words: &[&[u8]], out: &mut Vec<u8>) {
+        let Connection { client, manager, server: at, .. } = self.connections[connection];
+        let (now, sender) = (self.now, Sender { client, manager, connection });
+        self.bring_back_keys(at);
+        let mut before = mem::take(&mut self.keys_before);
         let server = &mut self.servers[at];
         server.store.refusal = server.refusals.last().copied();
         let now_ms = server.now_ms(now);
+        server.store.expire(now_ms);
+        before.clear();
+        before.extend(server.store.keys.iter().map(|it| (it.tag, it.expires_ms)));
         let session = &mut self.connections[connection].session;
         let start = out.len();
         let deed = server.store.execute(session, words, now_ms, out);
-        self.records.note(now, client, at, &deed);
+        self.records.note(now, sender, at, &deed);
+        self.note_possession(at, &deed);
+        self.note_answer(connection, &deed, (start, out));
+        self.judge_keys(at, &deed, &before);
+        self.keys_before = before;
         self.connections[connection].has_worked |= deed != Deed::Nothing;
         let reply = &out[start..];
         self.say(|_| format!("    server {at} to client {client}: {}", words_of(words, reply)));
+        if self.schedule.plant.is_some() {
+            self.play_a_trick(connection, words, &deed);
+        }
+    }
+
+    /// The answer to an acquire is that to what comes with it, too.
+    fn note_answer(&mut self, connection: usize, deed: &Deed<'_>, (start, out): (usize, &[u8])) {
+        let acquiring = match *deed {
+            Deed::Acquire { value, .. } if out.get(start) != Some(&b'-') => Some(tag(value)),
+            _ => None,
+        };
+        let before = mem::replace(&mut self.connections[connection].acquiring, acquiring);
+        if let (Some(tag), Deed::Notice { .. }) = (before, deed) {
+            self.expect_answer(connection, out.len(), tag);
+        }
+    }
+
+    /// Whatever a client may have sent, it changes no keys but its own, and those only as it should.
+    fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, Option<i64>)]) {
+        let own = match *deed {
+            Deed::Acquire { value, .. }
+            | Deed::Extend { value, .. }
+            | Deed::Release { value, .. } => tag(value),
+            _ => return,
+        };
+        let keys = &self.servers[server].store.keys;
+        let mut broken = None;
+        for &(tag, expires_ms) in before {
+            let after = keys.iter().find(|it| it.tag == tag).map(|it| it.expires_ms);
+            let is_right = match (after, deed) {
+                (Some(after), _) if after == expires_ms => true,
+                (None, Deed::Release { .. }) if tag == own => true,
+                (Some(after), Deed::Extend { .. }) if tag == own => {
+                    if after.is_some_and(|after| expires_ms.is_none_or(|it| after < it)) {
+                        broken = Some((Promise::DeadlineGrows, "a server made a lock shorter"));
+                    }
+                    true
+                }
+                _ => false,
+            };
+            if !is_right {
+                broken = Some((Promise::OthersKeys, "a key was changed that is another's"));
+            }
+        }
+        let is_new = |tag| !before.iter().any(|it| it.0 == tag);
+        if !matches!(deed, Deed::Acquire { .. }) && keys.iter().any(|it| is_new(it.tag)) {
+            broken = Some((Promise::ExtensionSetsNothing, "an extension or a release set a key"));
+        }
+        if let Some((promise, words)) = broken {
+            self.records.violate(promise, words);
+        }
     }
 
     /// What has come while the server stood still is done now.

@@ -85,6 +85,14 @@ impl Search<'_> {
             let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
             callers.flatten().for_each(|it| it.mishap = None);
         });
+        change(&|it| {
+            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
+            callers.flatten().for_each(|it| it.manager = 0);
+        });
+        change(&|it| {
+            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
+            callers.flatten().for_each(|it| it.before_end = None);
+        });
         change(&|it| it.weather.split_in = 0);
         change(&|it| it.weather.wake = 0);
         change(&|it| it.servers.iter_mut().for_each(|it| it.password = false));

@@ -17,7 +17,7 @@ use crate::shrink::{fails_like, shrink};
 const SHARE: u64 = 64;
 
 /// So many violations are enough.
-const ENOUGH: usize = 10;
+pub(crate) const ENOUGH: usize = 10;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
@@ -28,6 +28,9 @@ pub(crate) struct Figures {
     pub(crate) overlapped: u64,
     pub(crate) granted: u64,
     pub(crate) faults: u64,
+    /// As of a play.
+    excused: u64,
+    excused_with_rival: u64,
     simulated_ms: i64,
     events: u64,
     /// Of processors.
@@ -47,6 +50,8 @@ impl Figures {
         self.faults += (schedule.faults.len() + hitches) as u64;
         self.simulated_ms += outcome.simulated / MS;
         self.events += outcome.events;
+        self.excused += outcome.excused;
+        self.excused_with_rival += outcome.excused_with_rival;
         self.violations.extend(outcome.violation.map(|it| (seed, it)));
     }
 
@@ -59,6 +64,8 @@ impl Figures {
         self.faults += other.faults;
         self.simulated_ms += other.simulated_ms;
         self.events += other.events;
+        self.excused += other.excused;
+        self.excused_with_rival += other.excused_with_rival;
         self.took += other.took;
     }
 }
@@ -72,7 +79,9 @@ impl fmt::Display for Figures {
         write!(f, "so that two held one lock; ")?;
         let days = self.simulated_ms as f64 / 86_400_000.0;
         write!(f, "{days:.1} days simulated, {} locks granted, ", self.granted)?;
-        write!(f, "{} faults injected, {} events", self.faults, self.events)
+        write!(f, "{} faults injected, {} events; ", self.faults, self.events)?;
+        write!(f, "{} times a grant on its way was counted, ", self.excused)?;
+        write!(f, "{} of them with another's lock in between", self.excused_with_rival)
     }
 }
 
@@ -84,14 +93,14 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Plays them on so many threads.
-pub(crate) fn simulate(seeds: Range<u64>, threads: usize) -> Figures {
+/// Plays them on so many threads, until each has seen so many violations.
+pub(crate) fn simulate(seeds: Range<u64>, threads: usize, enough: usize) -> Figures {
     let next = AtomicU64::new(seeds.start);
     let work = || {
         let mut figures = Figures::default();
         loop {
             let first = next.fetch_add(SHARE, Ordering::Relaxed);
-            if first >= seeds.end || figures.violations.len() >= ENOUGH {
+            if first >= seeds.end || figures.violations.len() >= enough {
                 figures.took = processor_time();
                 return figures;
             }

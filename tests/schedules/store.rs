@@ -1,7 +1,10 @@
 //! The keys of a server, and what may become of them.
 
+use std::mem;
+
 use crate::clocks::MS;
 use crate::commands::{Command, is_talk};
+use crate::plants::Plant;
 
 /// Which commands of its own a server has to delete a key that has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +48,13 @@ pub(crate) enum Deed<'a> {
         ttl_ms: Option<i64>,
         done: bool,
     },
-    /// It was there, with this value, or not.
+    /// It was there, with this value; or not there, and set again if `repaired`.
     Extend {
         key: &'a [u8],
         value: &'a [u8],
         done: bool,
+        absent: bool,
+        repaired: bool,
     },
     Release {
         key: &'a [u8],
@@ -70,8 +75,8 @@ pub(crate) enum Deed<'a> {
         key: &'a [u8],
         tag: u64,
     },
-    /// A script that this server does not know.
-    UnknownScript,
+    /// A command or a script that this server does not know.
+    Unknown,
 }
 
 /// Who is at the other end.
@@ -90,6 +95,8 @@ pub(crate) struct Store {
     /// command, and 1 if it has read it a moment before.
     pub(crate) early_ms: i64,
     pub(crate) refusal: Option<Refusal>,
+    /// How it is broken on purpose.
+    pub(crate) plant: Option<Plant>,
 }
 
 #[derive(Clone, Debug)]
@@ -97,6 +104,7 @@ pub(crate) struct Key {
     pub(crate) database: i64,
     pub(crate) name: Box<[u8]>,
     pub(crate) value: Box<[u8]>,
+    pub(crate) tag: u64,
     /// None: it stays for ever.
     pub(crate) expires_ms: Option<i64>,
 }
@@ -111,7 +119,7 @@ pub(crate) fn tag(value: &[u8]) -> u64 {
 
 impl Store {
     pub(crate) fn new(dialect: Dialect, early_ms: i64, password: Option<&'static str>) -> Self {
-        Self { keys: Vec::new(), dialect, password, early_ms, refusal: None }
+        Self { keys: Vec::new(), dialect, password, early_ms, refusal: None, plant: None }
     }
 
     /// Carries out a command, and writes the reply.
@@ -133,12 +141,15 @@ impl Store {
     }
 
     pub(crate) fn expire(&mut self, now_ms: i64) {
+        if self.plant == Some(Plant::KeepsForEver) {
+            return;
+        }
         self.keys.retain(|it| it.expires_ms.is_none_or(|end| now_ms < end));
     }
 
     /// The tags of all values.
     pub(crate) fn tags(&self) -> impl Iterator<Item = u64> {
-        self.keys.iter().map(|it| tag(&it.value))
+        self.keys.iter().map(|it| it.tag)
     }
 
     /// How many keys there are.
@@ -148,13 +159,15 @@ impl Store {
 
     /// When a key with a value of this tag expires, if it is there; at no time, if it stays.
     pub(crate) fn expiry_of(&self, tagged: u64) -> Option<i64> {
-        let key = self.keys.iter().find(|it| tag(&it.value) == tagged)?;
+        let key = self.keys.iter().find(|it| it.tag == tagged)?;
         Some(key.expires_ms.unwrap_or(i64::MAX / MS))
     }
 
-    /// It loses those keys.
-    pub(crate) fn lose(&mut self, mut is_lost: impl FnMut() -> bool) {
-        self.keys.retain(|_| !is_lost());
+    /// It loses those keys, which are returned.
+    pub(crate) fn lose(&mut self, mut is_lost: impl FnMut() -> bool) -> Vec<Key> {
+        let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
+        self.keys = kept;
+        lost
     }
 
     pub(crate) fn find(&self, database: i64, name: &[u8]) -> Option<usize> {

@@ -25,8 +25,9 @@ impl World {
             What::Refuse { server, how } => self.servers[server].refusals.push(how),
             What::Flush { server } => self.forget_keys(server, Keeps::None),
             What::StepClock { server, by } => {
-                let now = self.now;
+                let (now, tags) = (self.now, self.tags_on(server));
                 self.servers[server].clock.step(now, by);
+                self.note_ends(server, &tags);
             }
             What::Pause { client } => self.stop(client, lasts),
             What::Suspend { client, is_counted } => self.suspend(client, lasts, is_counted),
@@ -63,22 +64,44 @@ impl World {
         self.say(|world| format!("!! mended: {:?}", world.schedule.faults[fault].what));
     }
 
+    fn stall(&mut self, client: usize, server: usize, back: bool, lasts: i64) {
+        let until = self.now + lasts;
+        let stalled = &mut self.wire(client, server).stalled_until[usize::from(back)];
+        *stalled = until.max(*stalled);
+    }
+
     /// Something happens in the midst of a call.
     pub(crate) fn befall(&mut self, client: usize, mishap: Mishap) {
         self.say(|_| format!("!! client {client}: {mishap:?}"));
         match mishap {
             Mishap::Stop { lasts } => self.stop(client, lasts),
             Mishap::Cut { server } => self.cut(client, server, Cut::Reset),
+            Mishap::Stall { server, back, lasts } => self.stall(client, server, back, lasts),
+            Mishap::Lose { server, lasts } => {
+                self.forget_keys(server, Keeps::None);
+                self.stall(client, server, false, lasts);
+            }
         }
     }
 
     fn forget_keys(&mut self, server: usize, keeps: Keeps) {
         let mut dice = Dice::new(self.now as u64);
-        self.servers[server].store.lose(|| match keeps {
+        let tags = self.tags_on(server);
+        let lost = self.servers[server].store.lose(|| match keeps {
             Keeps::All => false,
             Keeps::Some => dice.once_in(2),
             Keeps::None => true,
         });
+        let lost = lost.into_iter().map(|it| (self.now, it));
+        self.servers[server].lost.extend(lost);
+        self.note_ends(server, &tags);
+    }
+
+    /// Of all keys that a server has now.
+    fn tags_on(&mut self, server: usize) -> Vec<u64> {
+        let (now, server) = (self.now, &mut self.servers[server]);
+        server.count_keys(now);
+        server.store.tags().collect()
     }
 
     fn suspend(&mut self, client: usize, lasts: i64, is_counted: bool) {

@@ -5,6 +5,8 @@ use std::thread;
 
 use crate::clocks::MS;
 use crate::coroutine;
+use crate::plants::Plant;
+use crate::promises::Promise;
 use crate::schedule::At;
 use crate::system::socket::Watched;
 use crate::world::{Event, World, with};
@@ -15,6 +17,8 @@ const IDLE_MAX: u32 = 1_000;
 /// A thread of a client.
 pub(crate) struct Caller {
     pub(crate) client: usize,
+    /// Through which of the client's managers it makes its call.
+    pub(crate) manager: usize,
     /// Counts its pauses.
     pause: u64,
     state: State,
@@ -86,7 +90,7 @@ impl World {
     pub(crate) fn add_caller(&mut self, client: usize) -> usize {
         let caller = self.callers.len();
         let watched = Vec::new();
-        self.callers.push(Caller { client, pause: 1, state: State::Resting, watched });
+        self.callers.push(Caller { client, manager: 0, pause: 1, state: State::Resting, watched });
         self.clients[client].callers += 1;
         self.at(self.now, Event::GoOn { caller, pause: 1 });
         caller
@@ -115,6 +119,17 @@ impl World {
     /// The caller that runs.
     pub(crate) fn current(&self) -> Option<usize> {
         self.running
+    }
+
+    /// The caller that runs calls another manager from now on.
+    pub(crate) fn go_through(&mut self, manager: usize) {
+        if let Some(caller) = self.running {
+            self.callers[caller].manager = manager;
+        }
+    }
+
+    pub(crate) fn current_manager(&self) -> usize {
+        self.running.map_or(0, |it| self.callers[it].manager)
     }
 
     pub(crate) fn current_client(&self) -> Option<usize> {
@@ -189,6 +204,8 @@ impl World {
         if self.clients[client].read(self.now) >= until {
             return !self.spins(client);
         }
+        let late = if self.is_broken(Plant::Oversleeps) { 2_000 * MS } else { 0 };
+        let until = until.saturating_add(late);
         let until = self.clients[client].clock.when(until);
         self.callers[caller].watched.clear();
         self.callers[caller].watched.extend_from_slice(watched);
@@ -202,7 +219,7 @@ impl World {
         self.idle = (self.now, if since == self.now { count + 1 } else { 0 });
         let spins = self.idle.1 > IDLE_MAX && !self.clients[client].is_gone;
         if spins {
-            self.records.violate("a call waits for no time, again and again");
+            self.records.violate(Promise::InTime, "a call waits for no time, again and again");
             self.rest(State::Resting, None);
         }
         spins

@@ -1,9 +1,10 @@
 //! Whether what a caller was told is true, and came in time.
 
 use crate::clocks::MS;
-use crate::error::{Error, Status};
+use crate::error::Error;
 use crate::network::Connection;
-use crate::records::Hold;
+use crate::promises::Promise;
+use crate::records::{Hold, Token};
 use crate::schedule::{Call, ClientPlan, Fault, Weather, What};
 use crate::world::World;
 
@@ -11,7 +12,10 @@ use crate::world::World;
 pub(crate) struct Asked {
     pub(crate) call: Call,
     pub(crate) client: usize,
+    pub(crate) manager: usize,
     pub(crate) resource: usize,
+    /// Whether its lease held a lock, as far as that is known without asking.
+    pub(crate) is_held: bool,
     /// Of the lock that its lease had, and until when that was valid on the client's clock.
     pub(crate) tag: Option<u64>,
     pub(crate) valid_until: i64,
@@ -33,6 +37,8 @@ pub(crate) struct Told {
     pub(crate) tag: Option<u64>,
     pub(crate) valid_until: i64,
     pub(crate) has_ended: bool,
+    /// Words about servers that could not take part.
+    pub(crate) absent: String,
 }
 
 /// What a computer takes that has nothing else to do; by a generous measure.
@@ -50,8 +56,11 @@ impl World {
     /// A call begins.
     pub(crate) fn note_call(&mut self, asked: &mut Asked) {
         let now = self.now;
+        let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
         let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
         match asked.call {
+            // With other servers it is to be refused.
+            _ if is_foreign => {}
             Call::Unlock => {
                 hold.releases += 1;
                 hold.ended.get_or_insert(now);
@@ -62,21 +71,41 @@ impl World {
             Call::Extend { .. } | Call::Continue { .. } => hold.extensions += 1,
             _ => {}
         }
+        if !matches!(asked.call, Call::IsLocked | Call::Forget)
+            && !is_foreign
+            && let Some(token) = asked.tag.and_then(|it| self.records.find(it))
+        {
+            token.kept_by = asked.manager;
+        }
+        let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
         (asked.extensions, asked.releases) = (hold.extensions, hold.releases);
     }
 
     /// A call has ended.
     pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
         self.judge_time(asked);
+        self.judge_words(told);
         let status = told.said.as_ref().err().map(Error::status);
+        if let Some(status) = status {
+            self.judge_failure(asked, told, status);
+        } else {
+            self.judge_success(asked, told);
+        }
+        self.judge_sent(asked);
+    }
+
+    fn judge_success(&mut self, asked: &Asked, told: &Told) {
         let is_same = asked.tag.is_some() && asked.tag == told.tag;
-        match (asked.call, status) {
-            (_, Some(Status::InvalidArgument)) => {}
-            (_, Some(Status::Internal | Status::Forked | Status::NoServers)) => {
-                self.records.violate("a call failed for no reason");
-            }
-            (Call::Lock { .. } | Call::TryLock { .. }, None) => self.judge_taken(asked, told),
-            (Call::Continue { .. }, None) => match told.tag.and_then(|it| self.records.hold(it)) {
+        if self.is_of_others(asked) {
+            let words = "a lease was taken that is of other servers";
+            return self.records.violate(Promise::OtherServers, words);
+        }
+        if is_same && told.valid_until < asked.valid_until {
+            return self.records.violate(Promise::DeadlineGrows, "a lock was made shorter");
+        }
+        match asked.call {
+            Call::Lock { .. } | Call::TryLock { .. } => self.judge_taken(asked, told),
+            Call::Continue { .. } => match told.tag.and_then(|it| self.records.hold(it)) {
                 // It may have been another lease's.
                 Some(hold) => {
                     let is_alone = is_same && hold.extensions == asked.extensions;
@@ -84,24 +113,32 @@ impl World {
                 }
                 None => self.judge_taken(asked, told),
             },
-            (Call::Extend { .. }, None) => self.judge_extended(asked, told, true),
-            (Call::Confirm { least_ms }, None) => self.judge_confirmed(asked, least_ms),
-            (Call::Unlock, None) => self.judge_released(asked),
-            (Call::IsLocked, None) => {
-                let quorum = self.clients[asked.client].quorum();
-                if told.found == Some(true) && !self.records.has_noticed(quorum, asked.at) {
-                    self.records.violate("no quorum has what was said to be locked");
-                }
-            }
-            (Call::Extend { .. } | Call::Continue { .. }, Some(_)) if is_same => {}
-            (Call::Confirm { .. }, Some(_)) if !told.has_ended => {}
-            (
-                Call::Extend { .. } | Call::Continue { .. } | Call::Confirm { .. } | Call::Unlock,
-                Some(Status::Lost),
-            ) => self.judge_lost(asked),
-            _ => {}
+            Call::Extend { .. } => self.judge_extended(asked, told, true),
+            Call::Confirm { least_ms } => self.judge_confirmed(asked, least_ms),
+            Call::Unlock => self.judge_released(asked),
+            Call::IsLocked => self.judge_found(asked, told.found),
+            Call::Forget => {}
         }
-        self.judge_sent(asked);
+    }
+
+    /// One value on a quorum says that a resource is locked; and if it was there all the time, nobody
+    /// can have been told that it is free.
+    fn judge_found(&mut self, asked: &Asked, found: Option<bool>) {
+        let (client, now) = (&self.clients[asked.client], self.now);
+        let (list, quorum) = (&client.list, client.quorum());
+        let is_there = |it: &Token| {
+            it.resource == asked.resource && it.was_there((list, quorum), asked.at, now)
+        };
+        let words = match found {
+            Some(true) if !self.records.has_noticed(quorum, asked.at) => {
+                "no quorum has what was said to be locked"
+            }
+            Some(false) if self.records.tokens.iter().any(is_there) => {
+                "a quorum has one value, and it was said to be free"
+            }
+            _ => return,
+        };
+        self.records.violate(Promise::TrueIsLocked, words);
     }
 
     /// A call is to end in time; but for as long as its client was stopped, it could not.
@@ -115,21 +152,30 @@ impl World {
         let longest_ms = longest_ms(plan, asked) * company;
         if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
             let words = format!("took {} ms, not at most {longest_ms}", took / MS);
-            self.records.violate(format!("a call outlived its time: {words}"));
+            let words = format!("a call outlived its time: {words}");
+            self.records.violate(Promise::InTime, words);
         }
     }
 
     fn judge_taken(&mut self, asked: &Asked, told: &Told) {
-        let Some(tag) = told.tag else { return self.records.violate("a lock without a token") };
+        let Some(tag) = told.tag else {
+            return self.records.violate(Promise::TrueLock, "a lock without a token");
+        };
         if self.records.granted(tag) < self.clients[asked.client].quorum() {
-            self.records.violate("a lock that no quorum granted");
+            self.records.violate(Promise::TrueLock, "a lock that no quorum granted");
+        }
+        if self.records.hold(tag).is_some() {
+            self.records.violate(Promise::TokensDiffer, "a lock with the token of another");
         }
         // Between its last look at the clock and the end of the call it may have been stopped.
         let client = &self.clients[asked.client];
         let is_over = told.valid_until <= client.read(self.now);
         if is_over && client.callers == 1 && client.stopped == asked.stopped {
-            self.records.violate("a lock was granted that was over");
+            self.records.violate(Promise::GrantInTime, "a lock was granted that was over");
         }
+        let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
+        let window_end = self.window_end(asked, ttl_ms, told.valid_until);
+        self.records.note_had(tag, self.now, window_end);
         self.records.holds.push(Hold {
             tag,
             client: asked.client,
@@ -145,14 +191,13 @@ impl World {
 
     /// What has ended does not come back.
     fn judge_extended(&mut self, asked: &Asked, told: &Told, is_alone: bool) {
-        let Some(tag) = told.tag else { return self.records.violate("a lock without a token") };
+        let Some(tag) = told.tag else {
+            return self.records.violate(Promise::TrueExtend, "a lock without a token");
+        };
         let (now, quorum) = (self.now, self.clients[asked.client].quorum());
         let Some(hold) = self.records.hold(tag) else {
-            return self.records.violate("a lock was extended that nobody had");
+            return self.records.violate(Promise::TrueExtend, "nobody had what was extended");
         };
-        if asked.tag == told.tag && told.valid_until < asked.valid_until {
-            return self.records.violate("an extension made a lock shorter");
-        }
         let is_alone = is_alone && hold.extensions == asked.extensions;
         if hold.releases > asked.releases {
             // It was released meanwhile, through another lease.
@@ -166,15 +211,17 @@ impl World {
             self.records.holds.push(again);
         }
         if was_released {
-            self.records.violate("a lock was extended that had been released");
+            self.records.violate(Promise::TrueExtend, "what was released was extended");
         }
         let end = match is_alone {
             true => self.clients[asked.client].clock.when(asked.valid_until.max(old_until)),
             false => i64::MAX,
         };
         if is_alone && self.records.extended(tag, asked.at, end) < quorum {
-            self.records.violate("a lock was extended that no quorum extended before its end");
+            let words = "a lock was extended that no quorum extended before its end";
+            self.records.violate(Promise::TrueExtend, words);
         }
+        self.judge_vouched(asked, tag);
         self.judge_deadline(asked, told);
     }
 
@@ -184,29 +231,38 @@ impl World {
         let until = self.clients[asked.client].clock.when(told.valid_until);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
         if releases == 0 && until > self.now && self.kept_until(asked.client, tag) < until {
-            self.records.violate("no quorum keeps the lock until its deadline");
+            let words = "no quorum keeps the lock until its deadline";
+            self.records.violate(Promise::DeadlineKept, words);
         }
     }
 
     fn judge_confirmed(&mut self, asked: &Asked, least_ms: i64) {
-        let Some(tag) = asked.tag else { return self.records.violate("nothing was confirmed") };
+        let Some(tag) = asked.tag else {
+            return self.records.violate(Promise::TrueConfirm, "nothing was confirmed");
+        };
         if self.records.seen(tag, asked.at) < self.clients[asked.client].quorum() {
-            self.records.violate("a lock was confirmed that no quorum has");
+            let words = "a lock was confirmed that no quorum has";
+            self.records.violate(Promise::TrueConfirm, words);
         }
+        self.judge_vouched(asked, tag);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
         let until = self.now + least_ms * MS;
         let is_kept = self.kept_until(asked.client, tag) >= until;
         // One that is stopped after its last look hears of it later.
         let was_stopped = self.clients[asked.client].stopped > asked.stopped;
         if self.schedule.sins.is_empty() && releases == 0 && !is_kept && !was_stopped {
-            self.records.violate("a lock was confirmed for longer than it is there");
+            let words = "a lock was confirmed for longer than it is there";
+            self.records.violate(Promise::TrueConfirm, words);
         }
     }
 
     fn judge_released(&mut self, asked: &Asked) {
-        let Some(tag) = asked.tag else { return self.records.violate("nothing was released") };
+        let Some(tag) = asked.tag else {
+            return self.records.violate(Promise::TrueUnlock, "nothing was released");
+        };
         if self.records.released(tag) < self.clients[asked.client].quorum() {
-            self.records.violate("a lock was released without a quorum being told");
+            let words = "a lock was released without a quorum being told";
+            self.records.violate(Promise::TrueUnlock, words);
         }
     }
 
@@ -225,21 +281,34 @@ impl World {
             && !client.may_be_late
             && !self.schedule.faults.iter().any(may_differ);
         let held_up = self.schedule.held_up();
-        let is_left = |server: &usize| {
-            let it = &self.servers[*server];
-            let is_spent =
-                |tag| it.kept_until(tag) > soon && self.records.is_spent(tag, me, held_up);
-            let of_both = |it: &&Connection| (it.client, it.server) == (me, *server);
-            it.store.tags().any(is_spent)
-                && self.connections.iter().filter(of_both).any(Connection::is_idle)
+        if !is_plain {
+            return;
+        }
+        let of_both = |it: &&Connection, server| {
+            (it.client, it.manager, it.server) == (me, asked.manager, server) && it.is_idle()
         };
-        if is_plain && client.list.iter().any(is_left) {
-            self.records.violate("a release was not sent to a server that was there");
+        let is_mine =
+            |it: &&Token| it.kept_by == asked.manager && self.records.is_spent(it.tag, me, held_up);
+        let mine = |tag| self.records.tokens.iter().filter(is_mine).find(|it| it.tag == tag);
+        for &server in &client.list {
+            let it = &self.servers[server];
+            let left = it.store.tags().filter(|tag| it.kept_until(*tag) > soon).find_map(mine);
+            let Some(token) = left else { continue };
+            let is_idle = |at: usize| self.connections[at].is_idle();
+            let (promise, words) = if token.overtaken.is_some_and(is_idle) {
+                (Promise::ReleasedInOrder, "a release came before what it was to release")
+            } else if self.connections.iter().any(|it| of_both(&it, server)) {
+                let words = "a release was not sent to a server that was there";
+                (Promise::FailedIsReleased, words)
+            } else {
+                continue;
+            };
+            return self.records.violate(promise, words);
         }
     }
 
     /// Nobody is told that a lock is lost which nobody else can have.
-    fn judge_lost(&mut self, asked: &Asked) {
+    pub(crate) fn judge_lost(&mut self, asked: &Asked) {
         let now = self.now;
         let clock = &self.clients[asked.client].clock;
         let Some(hold) =
@@ -253,7 +322,7 @@ impl World {
             matches!(asked.call, Call::Unlock) && hold.ended.is_some_and(|it| it < asked.at);
         hold.ended.get_or_insert(now);
         if self.schedule.sins.is_empty() && was_valid && !is_released && !was_lost {
-            self.records.violate("a lock was told to be lost that was not");
+            self.records.violate(Promise::TrueLost, "a lock was told to be lost that was not");
         }
     }
 
@@ -282,13 +351,14 @@ impl World {
     }
 }
 
+/// How long servers may take to reply, if that is set; for a lock of this TTL.
+pub(crate) fn reply_ms(set_ms: i64, ttl_ms: i64) -> i64 {
+    if set_ms > 0 { set_ms } else { (ttl_ms / 20).clamp(25, 500) }
+}
+
 /// How long a call may take on its client's clock.
 fn longest_ms(plan: &ClientPlan, asked: &Asked) -> i64 {
-    let reply_ms = |ttl_ms: i64| match plan.reply_ms {
-        0 => (ttl_ms / 20).clamp(25, 500),
-        set => set,
-    };
-    let once = |ttl_ms| plan.connect_ms + STRAGGLERS_MS + reply_ms(ttl_ms);
+    let once = |ttl_ms| plan.connect_ms + STRAGGLERS_MS + reply_ms(plan.reply_ms, ttl_ms);
     let pause_ms = i64::from(plan.delay_ms) * 3 / 2 + 1;
     let tries = |ttl_ms| (once(ttl_ms) + pause_ms) * i64::from(plan.tries);
     match asked.call {

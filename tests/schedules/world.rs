@@ -12,9 +12,12 @@ use std::rc::Rc;
 use crate::client::Client;
 use crate::dice::Dice;
 use crate::network::{Bell, Connection, Way, Wire};
+use crate::plants::Plant;
+use crate::promises::Promise;
 use crate::records::Records;
 use crate::schedule::{At, ClientPlan, Mishap, Schedule, Weather};
 use crate::server::Server;
+use crate::store::Refusal;
 use crate::turns::Caller;
 
 /// No schedule has so many, or it goes on for ever.
@@ -41,6 +44,9 @@ pub(crate) struct World {
     pub(crate) idle: (i64, u32),
     /// Kept for its memory.
     pub(crate) ranges: Vec<Range<usize>>,
+    pub(crate) keys_before: Vec<(u64, Option<i64>)>,
+    /// What a server does now is part of what is broken on purpose.
+    pub(crate) is_tricked: bool,
     due: BinaryHeap<Reverse<Due>>,
     pub(crate) events: u64,
     pub(crate) running: Option<usize>,
@@ -123,12 +129,17 @@ impl World {
             callers: Vec::new(),
             idle: (0, 0),
             ranges: Vec::new(),
+            keys_before: Vec::new(),
+            is_tricked: false,
             due: BinaryHeap::new(),
             events: 0,
             running: None,
             turns: Dice::of(seed, 3, 0),
             schedule: Rc::clone(&schedule),
         };
+        for server in &mut world.servers {
+            server.store.plant = schedule.plant;
+        }
         for (fault, it) in schedule.faults.iter().enumerate() {
             world.at(START + it.at, Event::Strike { fault });
         }
@@ -150,7 +161,7 @@ impl World {
             self.due.pop();
             self.now = due.at;
             if self.events > EVENTS_MAX {
-                self.records.violate("it goes on for ever");
+                self.records.violate(Promise::InTime, "it goes on for ever");
                 return None;
             }
             match due.event {
@@ -198,6 +209,9 @@ impl World {
         let least = self.weather.least;
         self.weather = Weather { least, most: 2 * least, ..Weather::CALM };
         self.clients.iter_mut().for_each(Client::calm_down);
+        if self.is_broken(Plant::NeverMends) {
+            self.servers.iter_mut().for_each(|it| it.refusals.push(Refusal::Loading));
+        }
         self.say(|_| "== from now on all goes well".to_owned());
     }
 
