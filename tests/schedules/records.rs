@@ -151,7 +151,11 @@ impl Records {
             Deed::Nothing | Deed::Notice { tag: None, .. } => {}
             Deed::Inspect { key, tag: None } => {
                 let resource = resource_of(key);
-                let is_it = |it: &&mut Token| (it.client, it.resource) == (sender.client, resource);
+                // One that was not sent to it yet is not lost.
+                let is_it = |it: &&mut Token| {
+                    (it.client, it.resource) == (sender.client, resource)
+                        && it.asked & (1 << server) != 0
+                };
                 self.tokens.iter_mut().filter(is_it).for_each(|it| it.miss(server));
             }
             Deed::Acquire { key, value, ttl_ms, done } => {

@@ -194,8 +194,10 @@ impl World {
             let drift = Drift::new(self.schedule.clients[asked.client].drift);
             let drift = drift.unwrap_or(Drift::DEFAULT);
             let elapsed_ms = (self.now - asked.at) / MS + GRAIN_MS;
+            let now = self.now;
             let is_short = |until: i64| {
-                let left_ms = (until - asked.at) / MS;
+                // It is taken off what is left when the answer comes, to be sure.
+                let left_ms = (until - now) / MS;
                 drift.validity_ms(left_ms) - elapsed_ms < least_ms
             };
             let tag = asked.tag.unwrap_or(0);
