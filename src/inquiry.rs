@@ -15,8 +15,8 @@ use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
 use crate::token::Token;
 use crate::transport::command::Answer;
+use crate::transport::condition::Condition;
 use crate::transport::endpoint::Endpoint;
-use crate::transport::standing::Standing;
 use crate::transport::{Servers, Tally};
 
 /// One question to all servers, and what came of it.
@@ -29,7 +29,7 @@ pub struct Inquiry {
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
     /// What is known of those that were not heard before it failed, or may have changed since.
-    unheard: Vec<(usize, Standing)>,
+    unheard: Vec<(usize, Condition)>,
 }
 
 enum Count {
@@ -196,9 +196,9 @@ impl Inquiry {
 
     /// What is to be said of a server that did not vote yes, or has no connection any more.
     fn said_of(&self, server: usize) -> Option<String> {
-        if let Some((_, standing)) = self.unheard.iter().find(|it| it.0 == server) {
-            let is_fine = self.is_meeting() && standing.is_connected;
-            return (!is_fine).then(|| standing.words.clone());
+        if let Some((_, condition)) = self.unheard.iter().find(|it| it.0 == server) {
+            let is_fine = self.is_meeting() && condition.is_connected;
+            return (!is_fine).then(|| condition.words.clone());
         }
         let answer = self.reasons.iter().find(|it| it.0 == server);
         answer.map(|it| self.describe(server, &it.1)).or_else(|| {
@@ -308,7 +308,7 @@ impl Inquiry {
             _ => self.describe(server, answer),
         };
         let is_connected = !matches!(answer, Answer::Failed(_));
-        self.unheard.push((server, Standing { is_connected, words }));
+        self.unheard.push((server, Condition { is_connected, words }));
     }
 }
 
@@ -364,7 +364,7 @@ impl Tally for Inquiry {
         is_decided
     }
 
-    fn wants_standing(&self, server: usize) -> bool {
+    fn wants_condition(&self, server: usize) -> bool {
         let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
         let is_heard = self.unheard.iter().any(|it| it.0 == server);
         let ballot = self.ballot();
@@ -374,8 +374,8 @@ impl Tally for Inquiry {
             && if self.is_meeting() { may_have_changed } else { ballot.is_pending(server) }
     }
 
-    fn note_standing(&mut self, server: usize, standing: Standing) {
-        self.unheard.push((server, standing));
+    fn note_condition(&mut self, server: usize, condition: Condition) {
+        self.unheard.push((server, condition));
     }
 }
 

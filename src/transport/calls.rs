@@ -206,8 +206,8 @@ impl<T: Tally> Calls<T> {
             if sent_at.is_some() {
                 call.sent = call.sent.with(index);
             }
-            if let Some(tally) = call.tally.as_mut().filter(|it| it.wants_standing(index)) {
-                tally.note_standing(index, server.standing(sent_at, now, &mut self.news));
+            if let Some(tally) = call.tally.as_mut().filter(|it| it.wants_condition(index)) {
+                tally.note_condition(index, server.condition(sent_at, now, &mut self.news));
             }
         }
         // Whoever waits for the sockets may not be the one whose call this is.

@@ -9,6 +9,7 @@ mod addresses;
 mod asking;
 mod calls;
 pub mod command;
+pub mod condition;
 pub mod endpoint;
 mod entries;
 pub mod failure;
@@ -26,7 +27,6 @@ mod remarks;
 mod reply;
 pub mod roster;
 mod server;
-pub mod standing;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
 mod wire;
@@ -34,7 +34,7 @@ mod wire;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use self::command::{Answer, Request};
-use self::standing::Standing;
+use self::condition::Condition;
 use crate::moment::Moment;
 
 /// Hears the answers to one request.
@@ -45,12 +45,12 @@ pub trait Tally: Send {
     fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool;
 
     /// Whether it is to be told how things stand with a server, now that the call ends.
-    fn wants_standing(&self, _server: usize) -> bool {
+    fn wants_condition(&self, _server: usize) -> bool {
         false
     }
 
     /// How things stand with a server of which it wants to know.
-    fn note_standing(&mut self, _server: usize, _standing: Standing) {}
+    fn note_condition(&mut self, _server: usize, _condition: Condition) {}
 }
 
 /// How long to wait for answers.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::access::Access;
 use super::command::{Answer, Dialect, Request};
+use super::condition::Condition;
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::health::Health;
@@ -18,7 +19,6 @@ use super::predecessor::Predecessor;
 use super::queue::{Queue, Settled};
 use super::remarks::{Event, Remarks};
 use super::reply::Nonsense;
-use super::standing::Standing;
 use super::{Ticket, Timeouts};
 use crate::log::{Level, Line};
 use crate::moment::Moment;
@@ -182,20 +182,20 @@ impl Server {
     }
 
     /// How things stand with it, for a call that ends. It was asked then, if it was.
-    pub(super) fn standing(
+    pub(super) fn condition(
         &mut self,
         asked_at: Option<Moment>,
         now: Moment,
         news: &mut News,
-    ) -> Standing {
+    ) -> Condition {
         self.receive_all(now, news);
         if self.is_stuck() && asked_at.is_none() {
             let ms = now.ms_since(self.owes_since().unwrap_or(now));
-            return Standing::behind(&Failure::Behind { ms });
+            return Condition::behind(&Failure::Behind { ms });
         }
         match self.link.is_up() || self.is_stuck() {
-            true => Standing::up(asked_at, now),
-            false => Standing::down(&self.not_connected()),
+            true => Condition::up(asked_at, now),
+            false => Condition::down(&self.not_connected()),
         }
     }
 

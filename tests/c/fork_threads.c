@@ -53,6 +53,20 @@ static void is_not_ours(RedLockLease *lease) {
     }
 }
 
+/* A server that lags behind when a manager is freed does not come to the last releases: the header says so.
+ * On a busy machine that happens here. So it is freed when all keep up, and have released a last lock. */
+static void free_when_all_have_heard(RedLock *freed) {
+    RedLockLease *last = new_lease();
+    for (int i = 0; i < 2; i++) {
+        connect_to_all(freed);
+        EXPECT(REDLOCK_OK, RedLock_Lock(freed, "last", 1000, last), last);
+        RedLock_Unlock(freed, last);
+    }
+    connect_to_all(freed);
+    RedLockLease_Free(last);
+    RedLock_Free(freed);
+}
+
 static void child(void) {
     no_longer_than(20);
     RedLockLease *lease = new_lease();
@@ -65,7 +79,7 @@ static void child(void) {
         is_not_ours(leases[i]);
     }
     RedLockLease_Free(lease);
-    RedLock_Free(manager);
+    free_when_all_have_heard(manager);
     _exit(0);
 }
 
@@ -96,6 +110,6 @@ int main(int argc, char **argv) {
         pthread_join(threads[i], NULL);
         RedLockLease_Free(leases[i]);
     }
-    RedLock_Free(manager);
+    free_when_all_have_heard(manager);
     return 0;
 }

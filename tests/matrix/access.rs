@@ -52,6 +52,12 @@ fn a01_what_a_minority_does_not_permit_does_not_show() {
     for (rules, _) in denials() {
         permit(&cluster[0], rules);
         let manager = insider(&cluster);
+        // The others have to grant the lock, or there is no quorum that may extend it.
+        wait_until("the others are connected", || {
+            let (status, words) = (manager.connect(0), manager.message());
+            let lacks = |address: &String| words.contains(address);
+            status == REDLOCK_OK && !addresses(&cluster[1..]).iter().any(lacks)
+        });
         in_time(TOO_LONG, || everything_works(&manager, RESOURCE));
         permit(&cluster[0], EVERYTHING);
         nothing_is_left(&manager, &cluster, RESOURCE);

@@ -209,7 +209,10 @@ impl Records {
         let token = self.token(value, sender, key);
         let (was_asked, was_missed) = (token.asked & bit != 0, token.missed & bit != 0);
         token.asked |= bit;
-        token.missed &= !bit;
+        if token.taken_by == token.kept_by {
+            // Another manager may hear only now that it was missed before.
+            token.missed &= !bit;
+        }
         token.granted |= u64::from(done) << server;
         if !was_asked {
             token.asked_at[server] = now;

@@ -6,14 +6,14 @@ use crate::moment::Moment;
 
 /// How things stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Condition {
     /// Whether there is a connection that can be used.
     pub is_connected: bool,
     /// The same in words, as in "asked 3 ms ago, not answered yet".
     pub words: String,
 }
 
-impl Standing {
+impl Condition {
     /// There is no connection.
     pub(super) fn down(failure: &Failure) -> Self {
         Self { is_connected: false, words: failure.to_string() }
@@ -42,9 +42,9 @@ mod tests {
     fn what_is_known_is_said() {
         let now = Moment::from_nanos(1_000_000_000_000);
         let refused = Failure::NotConnected("connection refused".to_owned());
-        assert_eq!(Standing::down(&refused).words, "not connected: connection refused");
-        let asked = Standing::up(Some(now), now.plus_ms(3));
+        assert_eq!(Condition::down(&refused).words, "not connected: connection refused");
+        let asked = Condition::up(Some(now), now.plus_ms(3));
         assert_eq!(asked.words, "asked 3 ms ago, not answered yet");
-        assert!(Standing::up(None, now).words.starts_with("connected, but not asked"));
+        assert!(Condition::up(None, now).words.starts_with("connected, but not asked"));
     }
 }
