@@ -331,31 +331,6 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
                                            RedLockDestroy destroy);
 
 /**
- * Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom
- * no thread may call from C, as into interpreters. It takes the place of a function set by
- * RedLock_SetLogger, as one that is set later takes its place. What was kept before is forgotten. A
- * forked child keeps its own lines, and has none of its parent's.
- *
- * @param rl    the manager.
- * @param lines how many lines to keep at most, up to 65536: where one more comes, the oldest goes. 0:
- *              none, and nothing is said any more.
- * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
- */
-RedLockStatus RedLock_KeepLog(RedLock *rl,
-                              int lines);
-
-/**
- * Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
- *
- * @param rl   the manager, or NULL.
- * @param line receives the line, cut to what there is room for, and a NUL; empty where there is
- *             none. May be NULL: then the line is dropped.
- * @param size bytes of room, with the NUL; 256 are enough for most lines.
- * @return the level of the line, as RedLockLogger is told it; 0 if there is none.
- */
-int32_t RedLock_TakeLogLine(RedLock *rl, char *line, size_t size);
-
-/**
  * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
  * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
  *
@@ -518,6 +493,31 @@ RedLockStatus RedLock_Confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms
 RedLockStatus RedLock_IsLocked(RedLock *rl,
                                const char *resource,
                                bool *locked);
+
+/**
+ * Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom
+ * no thread may call from C, as into interpreters. It takes the place of a function set by
+ * RedLock_SetLogger, as one that is set later takes its place. What was kept before is forgotten. A
+ * forked child keeps its own lines, and has none of its parent's.
+ *
+ * @param rl    the manager.
+ * @param lines how many lines to keep at most, up to 65536: where one more comes, the oldest goes. 0:
+ *              none, and nothing is said any more.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_KeepLog(RedLock *rl,
+                              int lines);
+
+/**
+ * Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
+ *
+ * @param rl   the manager, or NULL.
+ * @param line receives the line, cut to what there is room for, and a NUL; empty where there is
+ *             none. May be NULL: then the line is dropped.
+ * @param size bytes of room, with the NUL; 256 are enough for most lines.
+ * @return the level of the line, as RedLockLogger is told it; 0 if there is none.
+ */
+int32_t RedLock_TakeLogLine(RedLock *rl, char *line, size_t size);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or a

@@ -4,8 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 6] =
-    ["version.rs", "status.rs", "callback.rs", "redlock.rs", "access.rs", "lease.rs"];
+const PARTS: [&str; 7] = [
+    "version.rs",
+    "status.rs",
+    "callback.rs",
+    "redlock.rs",
+    "kept_log.rs",
+    "access.rs",
+    "lease.rs",
+];
 
 #[test]
 fn the_header_is_up_to_date() {

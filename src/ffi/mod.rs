@@ -20,6 +20,7 @@ use crate::system::process::this_process;
 
 pub mod access;
 pub mod callback;
+pub mod kept_log;
 pub mod lease;
 mod message;
 pub mod redlock;

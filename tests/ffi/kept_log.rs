@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use redlock::ffi::redlock::{RedLock_KeepLog, RedLock_TakeLogLine};
+use redlock::ffi::kept_log::{RedLock_KeepLog, RedLock_TakeLogLine};
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::{Manager, Server, wait_until};
