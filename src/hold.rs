@@ -217,6 +217,9 @@ impl Hold {
     /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
     /// within the window of the acquire. An extension that came before makes it look later.
     fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
+        if now.ms_since(self.asked.at) <= self.asked.window_ms {
+            return true;
+        }
         // A server counts whole milliseconds, and its clock may be fast.
         let passed_ms = self.asked.ttl_ms.saturating_sub(left_ms).saturating_sub(1);
         if left_ms < 0 || passed_ms < 0 {
@@ -353,8 +356,10 @@ mod tests {
         assert!(extended(TTL - 100 + 23, 100));
         assert!(!extended(TTL - 100 + 24, 100));
         assert!(!extended(TTL, 100));
+        // What is there within the window was set within it.
+        assert!(extended(TTL, 0) && extended(TTL, 25) && extended(3 * TTL, 1));
         // Somebody has extended it, or taken its end away.
-        assert!(!extended(3 * TTL, 1) && !extended(-1, 1) && !extended(i64::MIN, 1));
+        assert!(!extended(3 * TTL, 26) && !extended(-1, 26) && !extended(i64::MIN, 26));
         let found = |value: &[u8], left_ms, ms| {
             let value = value.to_vec();
             is_sound_after(Verb::Inspect, Answer::Found { value, left_ms }, ms)

@@ -411,9 +411,18 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     /// Connects; names are looked up if fewer than `enough` servers are promising without.
     fn meet(&self, enough: usize, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
-        let meet = Inquiry::round(Goal::Meet, self.roster.len());
-        let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
-        let meet = self.transport.connect(meet, enough, patience);
+        let connect = |enough, until| {
+            let meet = Inquiry::round(Goal::Meet, self.roster.len());
+            let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
+            self.transport.connect(meet, enough, patience)
+        };
+        let mut meet = connect(enough, until);
+        let now = self.transport.now();
+        if meet.outcome() != Outcome::Reached && now < until && self.transport.look_up_the_rest() {
+            // Those that seemed promising did not do, and there are others.
+            let looked_up_ms = self.transport.now().ms_since(now);
+            meet = connect(0, until.plus_ms(looked_up_ms));
+        }
         self.check_process().map_err(Miss::Fault)?;
         match meet.outcome() {
             Outcome::Reached => Ok(()),
@@ -466,7 +475,9 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     fn view(&self, hold: &Arc<Hold>) -> Result<View, Error> {
-        let other = || Error::invalid("the lock was taken on other servers than this manager's");
+        let other = || {
+            Error::invalid("the lock was taken on other servers, or databases, than this manager's")
+        };
         View::new(hold, &self.roster).ok_or_else(other)
     }
 

@@ -53,6 +53,11 @@ impl Endpoint {
         self.place == other.place
     }
 
+    /// Whether the keys of both are the same, whoever we are there.
+    pub fn has_same_keys(&self, other: &Self) -> bool {
+        self.is_same_server(other) && self.database == other.database
+    }
+
     fn parse_url(scheme: &str, url: &str, port: i32) -> Result<Self, String> {
         let (is_path, has_tls) = match scheme {
             "redis" | "valkey" => (false, false),

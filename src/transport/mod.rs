@@ -89,6 +89,12 @@ pub trait Transport<T: Tally> {
     /// Whether so many such connections are there already, as far as can be told without waiting.
     fn is_connected(&self, enough: usize, reply_ms: i64, now: Moment) -> bool;
 
+    /// Looks up the names that were left out since enough servers seemed to do without. Returns whether
+    /// there were any: then it may be worth while to connect once more.
+    fn look_up_the_rest(&self) -> bool {
+        false
+    }
+
     /// Asks for passwords without which servers cannot be connected to, which may take its time: for
     /// calls that can wait, since they have no lock yet that ends meanwhile.
     fn ask_for_passwords(&self) {}

@@ -72,8 +72,8 @@ impl<T: Tally> Reactor<T> {
     }
 
     /// Looks up the names for which that is due, with nothing held: the resolver may be slow. But not
-    /// if so many servers are promising without it. Returns how long it took.
-    fn look_up_names(&self, enough: usize) -> i64 {
+    /// if so many servers are promising without it. Returns how long it took, if there were any.
+    fn look_up_names(&self, enough: usize) -> Option<i64> {
         let now = clock::now();
         let wanted: Vec<(usize, (String, u16))> = self.helm.visit(|calls| {
             if calls.servers.iter().filter(|it| it.is_promising()).count() >= enough {
@@ -84,13 +84,13 @@ impl<T: Tally> Reactor<T> {
             due.filter_map(|(i, it)| Some((i, it?))).collect()
         });
         if wanted.is_empty() {
-            return 0;
+            return None;
         }
         for (index, (name, port)) in wanted {
             let began = clock::now();
             let found = endpoint::look_up(&name, port);
             if !self.is_ours() {
-                return 0;
+                return None;
             }
             let now = clock::now();
             self.helm.visit(|calls| {
@@ -98,7 +98,7 @@ impl<T: Tally> Reactor<T> {
                 calls.deliver(now);
             });
         }
-        clock::now().ms_since(now)
+        Some(clock::now().ms_since(now))
     }
 
     /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
@@ -177,6 +177,10 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         })
     }
 
+    fn look_up_the_rest(&self) -> bool {
+        self.look_up_names(usize::MAX).is_some()
+    }
+
     fn ask_for_passwords(&self) {
         self.ask_who_is_asked();
     }
@@ -184,7 +188,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     fn connect(&self, tally: T, enough: usize, patience: Patience) -> T {
         let mut asked_ms = self.ask_who_is_asked();
         if self.is_ours() {
-            asked_ms += self.look_up_names(enough);
+            asked_ms += self.look_up_names(enough).unwrap_or(0);
         }
         if !self.is_ours() {
             return tally;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Servers;
 use super::endpoint::Endpoint;
 
-/// All servers of a manager. A server is known by where it is, whichever manager's list it stands in.
+/// All servers of a manager. A server is known by where it is and which database is used, whichever
+/// manager's list it stands in.
 #[derive(Clone, Debug)]
 pub struct Roster(Arc<[Endpoint]>);
 
@@ -23,14 +24,14 @@ impl Roster {
 
     /// Where these servers stand in another list; nothing if the other one is not of the same servers.
     pub fn places_in(&self, other: &Self) -> Option<Places> {
-        let is_same = |(mine, theirs): (&Endpoint, &Endpoint)| mine.is_same_server(theirs);
+        let is_same = |(mine, theirs): (&Endpoint, &Endpoint)| mine.has_same_keys(theirs);
         if self.len() != other.len() {
             None
         } else if Arc::ptr_eq(&self.0, &other.0) || self.iter().zip(other.iter()).all(is_same) {
             Some(Places(None))
         } else {
             let place = |mine: &Endpoint| {
-                let place = other.iter().position(|theirs| mine.is_same_server(theirs))?;
+                let place = other.iter().position(|theirs| mine.has_same_keys(theirs))?;
                 u8::try_from(place).ok()
             };
             let places: Option<Arc<[u8]>> = self.iter().map(place).collect();
@@ -107,5 +108,9 @@ mod tests {
         assert!(roster(&[1, 2, 3]).places_in(&roster(&[1, 2, 4])).is_none());
         assert!(roster(&[1, 2, 3]).places_in(&roster(&[1, 2])).is_none());
         assert!(roster(&[1, 2]).places_in(&roster(&[1, 2, 3])).is_none());
+        let url = |url: &str| Roster::new(vec![Endpoint::parse(url, 0).unwrap()]);
+        let first = url("redis://h");
+        assert!(url("redis://h/1").places_in(&first).is_none());
+        assert!(url("redis://user:password@h/0").places_in(&first).is_some());
     }
 }

@@ -2,7 +2,7 @@
 //! may have had it in between.
 
 use redlock::ffi::status::RedLockStatus::{
-    REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE,
+    self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE,
 };
 
 use crate::support::{Cluster, Lease, Manager, wait_until};
@@ -126,7 +126,8 @@ fn a_lease_of_other_servers_is_refused_and_stays_as_it_is() {
     let cluster = Cluster::start(4);
     let urls = cluster.urls();
     let first = Manager::of_urls(&urls[..3]);
-    for others in [&urls[1..], &urls[..2], &urls[..]] {
+    let other_database = [format!("{}/1", urls[0]), urls[1].clone(), urls[2].clone()];
+    for others in [&urls[1..], &urls[..2], &urls[..], &other_database[..]] {
         let lease = first.take("r", TTL);
         let second = Manager::of_urls(others);
         for status in [
@@ -141,6 +142,28 @@ fn a_lease_of_other_servers_is_refused_and_stays_as_it_is() {
         assert!(lease.is_held());
         assert_eq!(first.confirm(&lease, 0), REDLOCK_OK, "{}", lease.message());
         assert_eq!(first.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
+
+/// The first manager may not have heard the third server's grant, and nobody has to wait for that.
+#[test]
+fn what_one_manager_has_not_heard_another_finds_out() {
+    let cluster = Cluster::start(3);
+    let (first, second) = (patient(&cluster), reversed(&cluster));
+    type Use = fn(&Manager, &Lease) -> RedLockStatus;
+    let uses: [Use; 3] = [
+        |it, lease| it.confirm(lease, 0),
+        |it, lease| it.extend(lease, TTL),
+        |it, lease| it.continue_lock("r", TTL, lease),
+    ];
+    for round in 0..30 {
+        let lease = first.take("r", TTL);
+        // Two of three have it, and had it all the time.
+        wait_until("it is there", || cluster.having("r") == 3);
+        cluster[round % 3].must(&["DEL", "r"]);
+        assert_eq!(uses[round / 10](&second, &lease), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(second.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        cluster.wait_until_gone("r");
     }
 }
 

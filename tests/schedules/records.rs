@@ -37,6 +37,8 @@ pub(crate) struct Token {
     /// Which of the client's managers asked for it, and which was the last to do something about it.
     taken_by: usize,
     pub(crate) kept_by: usize,
+    /// All that have sent something about it, one bit each.
+    used_by: u64,
     pub(crate) resource: usize,
     ttl_ms: i64,
     /// By server: whether it was sent to it to be set, and was; and was to be deleted.
@@ -94,6 +96,12 @@ fn resource_of(key: &[u8]) -> usize {
 }
 
 impl Token {
+    /// Whether more than one manager had to do with it: then what one sends may pass what another has sent,
+    /// and a release waits until the manager is used that owes it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
+    }
+
     fn new(tag: u64, sender: Sender, key: &[u8]) -> Self {
         let never = [i64::MIN; SERVERS_MAX];
         Self {
@@ -101,6 +109,7 @@ impl Token {
             client: sender.client,
             taken_by: sender.manager,
             kept_by: sender.manager,
+            used_by: 0,
             resource: resource_of(key),
             ttl_ms: 0,
             asked: 0,
@@ -209,7 +218,7 @@ impl Records {
         let token = self.token(value, sender, key);
         let (was_asked, was_missed) = (token.asked & bit != 0, token.missed & bit != 0);
         token.asked |= bit;
-        if token.taken_by == token.kept_by {
+        if !token.is_shared() {
             // Another manager may hear only now that it was missed before.
             token.missed &= !bit;
         }
@@ -220,9 +229,9 @@ impl Records {
         let is_late = done && token.released & bit != 0;
         if is_late {
             // Through another manager it may come before what it releases.
-            match token.taken_by == token.kept_by {
-                true => token.overtaken = Some(sender.connection),
-                false => token.is_stray = true,
+            match token.is_shared() {
+                true => token.is_stray = true,
+                false => token.overtaken = Some(sender.connection),
             }
         }
         if was_asked && !was_missed && !is_late {
@@ -240,6 +249,7 @@ impl Records {
         if self.tokens[place].client != sender.client {
             self.violate(Promise::TokensDiffer, "two clients used the same token");
         }
+        self.tokens[place].used_by |= 1 << sender.manager;
         &mut self.tokens[place]
     }
 

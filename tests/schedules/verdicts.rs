@@ -287,8 +287,11 @@ impl World {
         let of_both = |it: &&Connection, server| {
             (it.client, it.manager, it.server) == (me, asked.manager, server) && it.is_idle()
         };
-        let is_mine =
-            |it: &&Token| it.kept_by == asked.manager && self.records.is_spent(it.tag, me, held_up);
+        let is_mine = |it: &&Token| {
+            !it.is_shared()
+                && it.kept_by == asked.manager
+                && self.records.is_spent(it.tag, me, held_up)
+        };
         let mine = |tag| self.records.tokens.iter().filter(is_mine).find(|it| it.tag == tag);
         for &server in &client.list {
             let it = &self.servers[server];

@@ -33,6 +33,22 @@ fn a_host_name_serves_in_each_spelling() {
     serves(&server, &format!("redis://localhost:{}", server.port()), 0, 0);
 }
 
+/// Two seem to do without looking up the name of the third, until one of them turns out to be down.
+#[test]
+fn a_server_by_name_is_tried_before_a_call_gives_up() {
+    let (one, other) = (Server::start(), Server::start());
+    for _ in 0..5 {
+        let manager = Manager::new();
+        assert_eq!(manager.add("127.0.0.1", 1), REDLOCK_OK);
+        assert_eq!(manager.add(&one.url(), 0), REDLOCK_OK);
+        assert_eq!(manager.add("localhost", other.port().into()), REDLOCK_OK);
+        assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+        let lease = Lease::new();
+        assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
+
 #[test]
 fn a_database_number_is_minded() {
     let server = Server::start();
