@@ -56,8 +56,8 @@
  *    had expired.
  *  - A ContinueLock that finds its lock gone before its time answers false once, so that the gap is
  *    noticed; the next call takes it anew. There it was taken anew at once.
- *  - m_val is empty, not the token of a failed try, when the lock is not held; m_validityTime is 0
- *    then. A lock that a failed ContinueLock left alone shows its token and the time left of it.
+ *  - m_val is empty, not the token of a failed try, when a Lock or ContinueLock ends without the lock;
+ *    m_validityTime is 0 then. After an Unlock both stay as they were until the next of these calls. A lock that a failed ContinueLock left alone shows its token and the time left of it.
  *  - What Unlock releases is what the call before has locked. The members are only shown: whoever
  *    writes another token into m_val, or another name into m_resource, changes nothing by it, and a
  *    CLock whose members were filled by hand holds nothing. There Unlock deleted by what it found in them.

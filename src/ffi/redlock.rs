@@ -75,8 +75,8 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 /// @param rl          the manager.
 /// @param host_or_url a host name or an IPv4 or IPv6 address, with its port; or, with port 0,
 ///                    host:port ([address]:port for IPv6), or a whole URL: redis://[user][:password@]host[:port][/database],
-///                    unix:///path or redis+unix:///path, each with ?db=, &user= and &pass= as
-///                    needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
+///                    unix:///path or redis+unix:///path, these two with ?db=, &user= and &pass=
+///                    as needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
 ///                    its like are the same. IPv6 addresses in a URL stand in brackets, and users and
 ///                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
 ///                    looked up by the system's resolver, which may block; an address never does.

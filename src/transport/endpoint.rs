@@ -171,7 +171,7 @@ fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
     }
     match behind {
         Some((host, _)) if host.contains(':') && !host.starts_with('[') => Err(
-            "port is 0, and the host has several colons: an IPv6 address with a port stands in brackets, as in [::1]:6379".to_owned(),
+            "port is 0, and the host has several colons: an IPv6 address with a port stands in brackets, as in [::1]:6379, and a user or password needs a URL, as in redis://user:password@host".to_owned(),
         ),
         Some((host, port)) => {
             let words = "port is 0, and what stands behind the colon of the host is not 1 to 65535";

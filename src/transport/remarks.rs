@@ -154,11 +154,11 @@ impl Remarks {
 /// So many others, and whether something else has happened since.
 fn more(left_out: usize, is_past: bool) -> String {
     let mut words = String::new();
-    let earlier = if is_past { ", earlier" } else { "" };
+    let late = if is_past { ", told late" } else { "" };
     let _ = match left_out {
-        0 if is_past => write!(words, " (earlier)"),
+        0 if is_past => write!(words, " (told late)"),
         0 => Ok(()),
-        _ => write!(words, " (and {left_out} more like it{earlier})"),
+        _ => write!(words, " (and {left_out} more like it{late})"),
     };
     words
 }
@@ -270,7 +270,7 @@ mod tests {
         assert!(played.told().is_empty());
         played.after_ms(1);
         let late = [
-            format!("s: {OOM} (and 1 more like it, earlier)"),
+            format!("s: {OOM} (and 1 more like it, told late)"),
             "s: works again (and 1 more like it)".to_owned(),
         ];
         assert_eq!(played.told(), late);
@@ -286,7 +286,7 @@ mod tests {
             [format!("s: {OOM}"), format!("s: {NOPERM}"), "s: works again".into()]
         );
         played.after_ms(1_000);
-        assert_eq!(played.told(), [format!("s: {OOM} (earlier)")]);
+        assert_eq!(played.told(), [format!("s: {OOM} (told late)")]);
     }
 
     #[test]

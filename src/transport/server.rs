@@ -177,7 +177,8 @@ impl Server {
             self.not_connected()
         } else {
             let lacking = self.link.lacking();
-            Failure::NotConnected(format!("no connection within {ms} ms{lacking}"))
+            let what = if lacking.is_empty() { "no connection" } else { "not ready" };
+            Failure::NotConnected(format!("{what} within {ms} ms{lacking}"))
         }
     }
 
