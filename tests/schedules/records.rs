@@ -102,6 +102,10 @@ impl Token {
         self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
     }
 
+    pub(crate) fn note_use(&mut self, manager: usize) {
+        self.used_by |= 1 << manager;
+    }
+
     fn new(tag: u64, sender: Sender, key: &[u8]) -> Self {
         let never = [i64::MIN; SERVERS_MAX];
         Self {
@@ -249,7 +253,7 @@ impl Records {
         if self.tokens[place].client != sender.client {
             self.violate(Promise::TokensDiffer, "two clients used the same token");
         }
-        self.tokens[place].used_by |= 1 << sender.manager;
+        self.tokens[place].note_use(sender.manager);
         &mut self.tokens[place]
     }
 

@@ -70,8 +70,11 @@ impl World {
         *stalled = until.max(*stalled);
     }
 
-    /// Something happens in the midst of a call.
+    /// Something happens in the midst of a call; or would have, if nothing was to go wrong any more.
     pub(crate) fn befall(&mut self, client: usize, mishap: Mishap) {
+        if self.is_calm {
+            return;
+        }
         self.say(|_| format!("!! client {client}: {mishap:?}"));
         match mishap {
             Mishap::Stop { lasts } => self.stop(client, lasts),

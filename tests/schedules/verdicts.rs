@@ -76,6 +76,7 @@ impl World {
             && let Some(token) = asked.tag.and_then(|it| self.records.find(it))
         {
             token.kept_by = asked.manager;
+            token.note_use(asked.manager);
         }
         let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
         (asked.extensions, asked.releases) = (hold.extensions, hold.releases);

@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) records: Records,
     /// How long bytes are on their way, now.
     pub(crate) weather: Weather,
+    /// Whether nothing goes wrong any more.
+    pub(crate) is_calm: bool,
     /// What has happened, if somebody wants to know.
     pub(crate) story: Option<String>,
     pub(crate) callers: Vec<Caller>,
@@ -125,6 +127,7 @@ impl World {
             bells: Vec::new(),
             records: Records::default(),
             weather: schedule.weather.clone(),
+            is_calm: false,
             story: None,
             callers: Vec::new(),
             idle: (0, 0),
@@ -206,6 +209,7 @@ impl World {
 
     /// Nothing goes wrong from now on, and nothing takes long.
     pub(crate) fn calm_down(&mut self) {
+        self.is_calm = true;
         let least = self.weather.least;
         self.weather = Weather { least, most: 2 * least, ..Weather::CALM };
         self.clients.iter_mut().for_each(Client::calm_down);
