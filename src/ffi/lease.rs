@@ -127,6 +127,15 @@ impl RedLockLease {
         &self,
         call: impl FnOnce(&mut Lease) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let mut call = Some(call);
+        self.call_once(&mut |lease| call.take().map_or(Ok(()), |call| call(lease)))
+    }
+
+    /// The same for calls of all kinds.
+    fn call_once(
+        &self,
+        call: &mut dyn FnMut(&mut Lease) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let turn = self.take_turn();
         let outcome = turn.and_then(|_turn| {
             let mut lease = self.state.lock()?.lease.clone();

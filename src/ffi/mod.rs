@@ -43,6 +43,15 @@ fn manager_call(
     rl: *mut RedLock,
     call: impl FnOnce(&RedLock) -> Result<(), Error>,
 ) -> RedLockStatus {
+    let mut call = Some(call);
+    manager_call_once(rl, &mut |handle| call.take().map_or(Ok(()), |call| call(handle)))
+}
+
+/// The same for calls of all kinds.
+fn manager_call_once(
+    rl: *mut RedLock,
+    call: &mut dyn FnMut(&RedLock) -> Result<(), Error>,
+) -> RedLockStatus {
     // Until the manager, which this may be the last to use, is let go of.
     let _uncancelled = Uncancelled::new();
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
@@ -61,6 +70,19 @@ fn lease_call(
     lease: *mut RedLockLease,
     late: Status,
     call: impl FnOnce(&Manager, &mut Lease) -> Result<(), Error>,
+) -> RedLockStatus {
+    let mut call = Some(call);
+    lease_call_once(rl, lease, late, &mut |manager, lease| {
+        call.take().map_or(Ok(()), |call| call(manager, lease))
+    })
+}
+
+/// The same for calls of all kinds: all that is done around them is there once.
+fn lease_call_once(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    late: Status,
+    call: &mut dyn FnMut(&Manager, &mut Lease) -> Result<(), Error>,
 ) -> RedLockStatus {
     let _uncancelled = Uncancelled::new();
     let handle = shared(rl);
@@ -91,6 +113,7 @@ fn lease_call(
 }
 
 /// A logger took so long that the lock of a call that succeeded is over: it did not succeed.
+#[cold]
 fn release_late(manager: &Manager, lease: &mut Lease, late: Status) -> Result<(), Error> {
     let _ = manager.unlock(lease);
     Err(Error::new(late, "the lock expired while log lines were told"))

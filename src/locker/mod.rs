@@ -410,23 +410,21 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     }
 
     /// Connects; names are looked up if fewer than `enough` servers are promising without.
-    fn meet(&self, enough: usize, until: Moment, ttl_ms: i64) -> Result<(), Miss> {
-        let connect = |enough, until| {
+    fn meet(&self, mut enough: usize, mut until: Moment, ttl_ms: i64) -> Result<(), Miss> {
+        loop {
             let meet = Inquiry::round(Goal::Meet, self.roster.len());
             let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
-            self.transport.connect(meet, enough, patience)
-        };
-        let mut meet = connect(enough, until);
-        let now = self.transport.now();
-        if meet.outcome() != Outcome::Reached && now < until && self.transport.look_up_the_rest() {
-            // Those that seemed promising did not do, and there are others.
-            let looked_up_ms = self.transport.now().ms_since(now);
-            meet = connect(0, until.plus_ms(looked_up_ms));
-        }
-        self.check_process().map_err(Miss::Fault)?;
-        match meet.outcome() {
-            Outcome::Reached => Ok(()),
-            _ => Err(Miss::Votes(Status::Unreachable, Box::new(meet))),
+            let meet = self.transport.connect(meet, enough, patience);
+            self.check_process().map_err(Miss::Fault)?;
+            if meet.outcome() == Outcome::Reached {
+                return Ok(());
+            }
+            let now = self.transport.now();
+            if enough == 0 || now >= until || !self.transport.look_up_the_rest() {
+                return Err(Miss::Votes(Status::Unreachable, Box::new(meet)));
+            }
+            // Those that seemed promising did not do, and there are others: once more with these.
+            (enough, until) = (0, until.plus_ms(self.transport.now().ms_since(now)));
         }
     }
 
