@@ -59,8 +59,7 @@ fn c01_clocks_that_step_forward_on_a_majority_let_another_in_and_the_holder_is_t
     let rivals = Rivals::of(&servers.cluster);
     servers.step_some(0..1, TTL + 1000);
     assert!(!servers.cluster[0].exists(RESOURCE), "its clock did not step");
-    rivals.one_holds();
-    wait_until("the key is back", || servers.cluster[0].exists(RESOURCE));
+    rivals.one_holds_until_it_is_back(&servers.cluster[0]);
 
     servers.step_some(0..2, TTL + 1000);
     rivals.both_hold();

@@ -5,7 +5,7 @@ use redlock::ffi::status::RedLockStatus::{
 };
 
 use crate::support::usage::{PATIENT_MS, TTL, connected};
-use crate::support::{Cluster, Lease, Manager, wait_until};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
 /// What they want.
 pub(crate) const RESOURCE: &str = "r";
@@ -50,6 +50,16 @@ impl Rivals {
         assert_eq!(self.holder_confirms(), REDLOCK_OK, "{}", self.held.message());
         assert_eq!(self.holder_extends(), REDLOCK_OK, "{}", self.held.message());
         assert_eq!(self.holders(), 1);
+    }
+
+    /// The same until a server that was without the key has it again: it gets it with an extension that knows
+    /// by then what it said, and that has no rival's key in its way.
+    #[track_caller]
+    pub(crate) fn one_holds_until_it_is_back(&self, server: &Server) {
+        wait_until("the key is back", || {
+            self.one_holds();
+            server.get(RESOURCE) == Some(self.held.token())
+        });
     }
 
     /// An assumption of the promise was broken, and so the promise is: the rival gets what the holder

@@ -91,11 +91,7 @@ fn s05_a_minority_that_comes_back_empty_lets_nobody_in_and_gets_the_key_again() 
     let rivals = Rivals::of(&cluster);
     cluster[0].restart();
     assert!(!cluster[0].exists(RESOURCE));
-    rivals.one_holds();
-    wait_until("the key is back", || {
-        rivals.one_holds();
-        cluster[0].get(RESOURCE) == Some(rivals.held.token())
-    });
+    rivals.one_holds_until_it_is_back(&cluster[0]);
 }
 
 #[test]

@@ -24,8 +24,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
     for (way, is_told) in ways.iter().flat_map(|way| told.map(|it| (way, it))) {
         cluster.wait_until_everywhere(RESOURCE);
         cluster[0].must(way);
-        rivals.one_holds();
-        wait_until("the key is back", || cluster[0].exists(RESOURCE));
+        rivals.one_holds_until_it_is_back(&cluster[0]);
 
         cluster[1..].iter().for_each(|server| _ = server.must(way));
         is_told(&rivals);
