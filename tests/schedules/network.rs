@@ -161,7 +161,7 @@ impl World {
         let Connection { client, server, is_closed, .. } = self.connections[connection];
         let stalled_until = self.wire(client, server).stalled_until;
         let until = stalled_until[0].max(stalled_until[1]);
-        if is_closed {
+        if is_closed || self.connections[connection].phase != Phase::Connecting {
             return;
         }
         if until > self.now {
@@ -176,6 +176,25 @@ impl World {
             format!("client {client} is {words} server {server} (#{connection})")
         });
         self.notice(client, connection);
+    }
+
+    /// What was held up gets through at once.
+    pub(crate) fn end_stalls(&mut self) {
+        for connection in 0..self.connections.len() {
+            let Connection { client, server, .. } = self.connections[connection];
+            let stalled_until = self.wire(client, server).stalled_until;
+            if stalled_until.iter().all(|it| *it <= self.now) {
+                continue;
+            }
+            let at = self.now + self.delay(client, server);
+            self.at(at, Event::Connected { connection });
+            for way in [Way::There, Way::Back] {
+                for _ in 0..self.connections[connection].pipes[way as usize].under_way.len() {
+                    self.at(at, Event::Deliver { connection, way });
+                }
+            }
+        }
+        self.wires.iter_mut().for_each(|it| it.stalled_until = [0; 2]);
     }
 
     pub(crate) fn has_connected(&self, socket: usize) -> io::Result<()> {

@@ -65,17 +65,6 @@ fn a_seed_is_played_the_same_again() {
     }
 }
 
-/// Faults of the library that only very few schedules show: an Unlock that an extension of another
-/// thread came before was told that the lock was lost; keys that were set between two questions
-/// counted as one lock.
-#[test]
-fn seeds_that_once_found_a_fault_find_none() {
-    for seed in [171_088, 249_519, 374_485, 244_541, 304_115, 744_866, 755_030, 23_138, 38_580] {
-        let outcome = play(&Rc::new(schedule(seed, Wish::Any)), false);
-        assert_eq!(outcome.violation, None, "seed {seed}");
-    }
-}
-
 #[test]
 fn different_lists_of_servers_are_found_out() {
     assert_bites(Sin::SplitLists);

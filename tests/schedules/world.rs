@@ -213,6 +213,7 @@ impl World {
         let least = self.weather.least;
         self.weather = Weather { least, most: 2 * least, ..Weather::CALM };
         self.clients.iter_mut().for_each(Client::calm_down);
+        self.end_stalls();
         if self.is_broken(Plant::NeverMends) {
             self.servers.iter_mut().for_each(|it| it.refusals.push(Refusal::Loading));
         }
