@@ -295,7 +295,7 @@ int main(int argc, char **argv)
     sleep(seconds);
     atomic_store(&is_over, true);
     /* Ends the program if a call does not end. */
-    alarm(30);
+    alarm(120);
     for (int i = 0; i < count; i++)
         pthread_join(players[i].thread, NULL);
     report();
