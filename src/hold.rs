@@ -191,9 +191,7 @@ impl Hold {
     /// What a server says of the key, heard at `now`.
     fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
-            (Verb::Acquire, Answer::Done) => {
-                Word::Granted { in_time: now.ms_since(self.asked.at) <= self.asked.window_ms }
-            }
+            (Verb::Acquire, Answer::Done) => Word::Granted { in_time: now <= self.window_end() },
             (Verb::Repair, Answer::Done) => Word::Repaired,
             // A reply that is an error is a reply: the server does not come back to the request.
             (Verb::Acquire | Verb::Repair, _) => Word::NotSet,
@@ -217,7 +215,7 @@ impl Hold {
     /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
     /// within the window of the acquire. An extension that came before makes it look later.
     fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
-        if now.ms_since(self.asked.at) <= self.asked.window_ms {
+        if now <= self.window_end() {
             return true;
         }
         // A server counts whole milliseconds, and its clock may be fast.
@@ -226,7 +224,12 @@ impl Hold {
             return false;
         }
         let least_ms = passed_ms - self.asked.drift.share_ms(passed_ms);
-        now.ms_since(self.asked.at) - least_ms <= self.asked.window_ms
+        now <= self.window_end().plus_ms(least_ms)
+    }
+
+    /// Until when a server may have granted it that counts as if it had granted it at once.
+    fn window_end(&self) -> Moment {
+        self.asked.at.plus_ms(self.asked.window_ms)
     }
 }
 
@@ -345,6 +348,13 @@ mod tests {
     fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
         assert!(is_sound_after(Verb::Acquire, Answer::Done, 25));
         assert!(!is_sound_after(Verb::Acquire, Answer::Done, 26));
+        let hold = hold();
+        let end = hold.window_end();
+        for (now, is_in_time) in [(end, true), (Moment::from_nanos(end.as_nanos() + 1), false)] {
+            *hold.standings() = Standings::new(1);
+            hold.hear(0, Verb::Acquire, &Answer::Done, now);
+            assert_eq!(hold.standings().is_sound(0), is_in_time);
+        }
     }
 
     /// A window of 25 ms: what was set later than that has longer to live.

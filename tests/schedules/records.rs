@@ -79,6 +79,8 @@ pub(crate) struct Hold {
     pub(crate) until: i64,
     /// When it was known to have ended, if that was before.
     pub(crate) ended: Option<i64>,
+    /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
+    pub(crate) is_forgotten: bool,
     /// How often somebody has begun to release it, and to extend it.
     pub(crate) releases: usize,
     pub(crate) extensions: usize,
@@ -88,6 +90,11 @@ impl Hold {
     /// When it ends, or ended, in truth.
     pub(crate) fn end(&self, clock: &Clock) -> i64 {
         clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
+    }
+
+    /// Until when its manager keeps others of its process from it.
+    pub(crate) fn kept_until(&self, clock: &Clock) -> i64 {
+        if self.is_forgotten { clock.when(self.until) } else { self.end(clock) }
     }
 }
 

@@ -81,8 +81,9 @@ impl World {
         let (client, resource) = (asked.client, asked.resource);
         let clock = &self.clients[client].clock;
         let mut holds = self.records.holds.iter();
-        let is_own = holds
-            .any(|it| (it.client, it.resource) == (client, resource) && it.end(clock) >= asked.at);
+        let is_own = holds.any(|it| {
+            (it.client, it.resource) == (client, resource) && it.kept_until(clock) >= asked.at
+        });
         let is_refused = self.records.was_refused(client, resource, asked.at);
         if !is_own && !is_refused && self.clients[client].callers == 1 {
             self.records.violate(Promise::TrueTaken, "nobody had what was said to be taken");

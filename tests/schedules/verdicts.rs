@@ -66,6 +66,7 @@ impl World {
                 hold.ended.get_or_insert(now);
             }
             Call::Forget => {
+                hold.is_forgotten |= hold.ended.is_none();
                 hold.ended.get_or_insert(now);
             }
             Call::Extend { .. } | Call::Continue { .. } => hold.extensions += 1,
@@ -184,6 +185,7 @@ impl World {
             from: self.now,
             until: told.valid_until,
             ended: None,
+            is_forgotten: false,
             releases: 0,
             extensions: 0,
         });
@@ -208,7 +210,7 @@ impl World {
         hold.until = hold.until.max(told.valid_until);
         if hold.ended.is_some() && told.valid_until > self.clients[asked.client].read(now) {
             // Somebody forgot it, and a later call of the manager took it up again.
-            let again = Hold { from: now, ended: None, ..hold.clone() };
+            let again = Hold { from: now, ended: None, is_forgotten: false, ..hold.clone() };
             self.records.holds.push(again);
         }
         if was_released {
