@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
 use crate::quorum::validity::Drift;
+use crate::server_set::ServerSet;
 use crate::system::process::{Generation, this_process};
 use crate::token::Token;
-use crate::transport::Servers;
 use crate::transport::command::{Answer, Verb, Witness};
 use crate::transport::roster::{Places, Roster};
 
@@ -92,12 +92,12 @@ impl Hold {
         let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
         let roster = Roster::new(vec![endpoint]);
         let hold = Self::new(Arc::from(resource), token, asked, roster);
-        hold.take(Servers::first(1), Servers::first(1));
+        hold.take(ServerSet::first(1), ServerSet::first(1));
         hold
     }
 
     /// It is taken: these servers had granted it when that was decided, and to these it was sent.
-    pub(crate) fn take(&self, granted: Servers, sent: Servers) {
+    pub(crate) fn take(&self, granted: ServerSet, sent: ServerSet) {
         self.standings().take(granted.bits(), sent.bits());
         self.servers.store(sent.bits(), Ordering::Release);
         self.extend_to(self.deadline());
@@ -266,12 +266,12 @@ impl View {
     }
 
     /// The servers that may have it.
-    pub(crate) fn servers(&self) -> Servers {
-        self.places.here(Servers::from_bits(self.hold.servers.load(Ordering::Acquire)))
+    pub(crate) fn servers(&self) -> ServerSet {
+        self.places.here(ServerSet::from_bits(self.hold.servers.load(Ordering::Acquire)))
     }
 
     /// These servers may have it from now on.
-    pub(crate) fn note_servers(&self, servers: Servers) {
+    pub(crate) fn note_servers(&self, servers: ServerSet) {
         self.hold.servers.fetch_or(self.places.there(servers).bits(), Ordering::AcqRel);
     }
 
@@ -295,7 +295,7 @@ impl View {
     }
 
     /// These servers have said in time that they have it. Returns whether that is a quorum still.
-    pub(crate) fn pass_round(&self, number: u32, voters: Servers) -> bool {
+    pub(crate) fn pass_round(&self, number: u32, voters: ServerSet) -> bool {
         let voters = self.places.there(voters).bits();
         self.hold.standings().pass_round(number, voters, self.hold.roster.quorum())
     }
@@ -305,13 +305,13 @@ impl View {
     }
 
     /// The servers that are to be sent a repair now.
-    pub(crate) fn begin_repairs(&self) -> Servers {
+    pub(crate) fn begin_repairs(&self) -> ServerSet {
         let servers = self.hold.standings().begin_repairs();
-        self.places.here(Servers::from_bits(servers))
+        self.places.here(ServerSet::from_bits(servers))
     }
 
     /// To these it was not sent.
-    pub(crate) fn withdraw_repairs(&self, servers: Servers) {
+    pub(crate) fn withdraw_repairs(&self, servers: ServerSet) {
         self.hold.standings().withdraw_repairs(self.places.there(servers).bits());
     }
 }

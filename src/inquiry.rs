@@ -13,11 +13,12 @@ use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::census::{Census, Finding};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
+use crate::server_set::ServerSet;
 use crate::token::Token;
+use crate::transport::Tally;
 use crate::transport::command::Answer;
 use crate::transport::condition::Condition;
 use crate::transport::endpoint::Endpoint;
-use crate::transport::{Servers, Tally};
 
 /// One question to all servers, and what came of it.
 pub struct Inquiry {
@@ -128,10 +129,10 @@ impl Inquiry {
 
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
-    pub(crate) fn may_have_it(&self, sent: Servers) -> Servers {
+    pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
         let is_foreign = |it: &&(usize, Answer)| matches!(it.1, Answer::Foreign { .. });
         let foreign = self.reasons.iter().filter(is_foreign);
-        foreign.fold(sent, |servers, &(server, _)| servers.without(server))
+        sent.minus(foreign.map(|&(server, _)| server).collect())
     }
 
     /// What is known after the servers refused.
@@ -169,10 +170,9 @@ impl Inquiry {
     }
 
     /// Those that voted yes.
-    pub(crate) fn voters(&self) -> Servers {
+    pub(crate) fn voters(&self) -> ServerSet {
         let ballot = self.ballot();
-        let servers = (0..ballot.servers() as usize).filter(|&server| ballot.has_agreed(server));
-        servers.fold(Servers::default(), Servers::with)
+        (0..ballot.servers() as usize).filter(|&server| ballot.has_agreed(server)).collect()
     }
 
     /// Whether this server's word that it has the lock is a vote.

@@ -25,6 +25,8 @@ pub mod moment;
 pub mod quorum;
 mod redlock;
 #[doc(hidden)]
+pub mod server_set;
+#[doc(hidden)]
 pub mod settings;
 mod system;
 #[doc(hidden)]

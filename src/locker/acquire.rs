@@ -13,9 +13,10 @@ use crate::lease::{BrokenOff, Lease};
 use crate::moment::Moment;
 use crate::quorum::backoff::{self, Backoff};
 use crate::quorum::round::Outcome;
+use crate::server_set::ServerSet;
 use crate::token::{Entropy, Token, random};
 use crate::transport::command::{Request, Verb, Witness};
-use crate::transport::{Errand, Patience, Servers, Timeouts, Transport};
+use crate::transport::{Errand, Patience, Timeouts, Transport};
 
 /// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
@@ -38,7 +39,7 @@ pub(super) enum Plan {
 type Taken = (Arc<Hold>, String);
 
 /// What the servers said to an attempt, and to which of them a byte of it may have been sent.
-type Answers = (Inquiry, Servers);
+type Answers = (Inquiry, ServerSet);
 
 /// A caller in its line, which it leaves when this is dropped.
 struct InLine<'a, X: Transport<Inquiry>, E: Entropy> {

@@ -21,7 +21,7 @@ use crate::token::{Entropy, Token};
 use crate::transport::command::{Request, Verb};
 use crate::transport::reactor::Reactor;
 use crate::transport::roster::Roster;
-use crate::transport::{Patience, Servers, Transport};
+use crate::transport::{Patience, Transport};
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
 /// the derived reply timeouts.
@@ -294,14 +294,12 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     /// extension, and changes nothing for this call.
     fn repair(&self, view: &View, ttl_ms: i64) {
         let servers = view.begin_repairs();
-        if servers == Servers::default() {
+        if servers.is_empty() {
             return;
         }
         view.note_servers(servers);
         let told = self.transport.tell(Self::request(Verb::Repair, view, ttl_ms).to(servers));
-        let untold =
-            (0..self.roster.len()).filter(|&it| servers.contains(it) && !told.contains(it));
-        view.withdraw_repairs(untold.fold(Servers::default(), Servers::with));
+        view.withdraw_repairs(servers.minus(told));
         if view.hold().has_ended() {
             // Another handle released it meanwhile, and its release may have come before the repair.
             view.hold().note_release();

@@ -9,9 +9,10 @@ use super::command::{Answer, Request};
 use super::failure::Failure;
 use super::helm::Engine;
 use super::server::{News, Server};
-use super::{Patience, Servers, Tally, Ticket};
+use super::{Patience, Tally, Ticket};
 use crate::log::Line;
 use crate::moment::Moment;
+use crate::server_set::ServerSet;
 use crate::system::clock;
 use crate::system::socket::{self, Watched};
 
@@ -38,8 +39,8 @@ pub(super) struct Call<T> {
     /// Without one it waits for its time, or for somebody who gives it one.
     pub(super) tally: Option<T>,
     /// Who has not answered yet, and to whom something was sent.
-    pending: Servers,
-    pub(super) sent: Servers,
+    pending: ServerSet,
+    pub(super) sent: ServerSet,
     since: Moment,
     until: Moment,
 }
@@ -69,7 +70,7 @@ impl<T: Tally> Calls<T> {
     /// Opens a call that waits until then, or until somebody gives it a tally.
     pub(super) fn open(&mut self, place: usize, since: Moment, until: Moment) -> Ticket {
         self.generation += 1;
-        let (generation, none) = (self.generation, Servers::default());
+        let (generation, none) = (self.generation, ServerSet::default());
         if self.calls.len() <= place {
             self.calls.resize_with(place + 1, || None);
         }
@@ -93,7 +94,7 @@ impl<T: Tally> Calls<T> {
         (now, until): (Moment, Moment),
         mut ask: impl FnMut(&mut Server, &mut News),
     ) -> bool {
-        let all = Servers::first(self.servers.len());
+        let all = ServerSet::first(self.servers.len());
         let Some(call) = self.find(ticket).filter(|it| it.tally.is_none()) else { return false };
         (call.tally, call.pending, call.since, call.until) = (Some(tally), all, now, until);
         self.for_each_server(|server, news| ask(server, news));
@@ -340,7 +341,7 @@ mod tests {
         let ticket = ask(&mut calls, Enough(2));
         bring(&mut calls, ticket, 3);
         let sent = calls.next_end().map(|(place, call)| (place, call.sent));
-        assert_eq!(sent, Some((0, Servers::first(3))));
+        assert_eq!(sent, Some((0, ServerSet::first(3))));
         assert!(calls.next_end().is_none());
     }
 

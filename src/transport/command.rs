@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use redis::{Cmd, Value};
 
-use super::Servers;
 use super::failure::Failure;
 use super::link::KEPT_MAX;
 use crate::moment::Moment;
+use crate::server_set::ServerSet;
 use crate::token::Token;
 
 /// What is asked of a server.
@@ -89,7 +89,7 @@ pub struct Request {
     token: Token,
     ttl_ms: i64,
     /// To whom a release or a repair goes.
-    recipients: Servers,
+    recipients: ServerSet,
     witness: Option<Arc<dyn Witness>>,
     /// By the form that the dialect of a server asks for.
     encoded: [OnceLock<Box<[u8]>>; FORMS],
@@ -110,14 +110,14 @@ pub trait Witness: Send + Sync {
 impl Request {
     /// A request about a resource. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
-        let (recipients, encoded) = (Servers::default(), [const { OnceLock::new() }; FORMS]);
+        let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
         Self { verb, resource, token, ttl_ms, recipients, witness: None, encoded }
     }
 
     /// The same request for these servers: a release, or a repair. A release goes to them later if it
     /// cannot go now, until the TTL is over.
     #[must_use]
-    pub fn to(self, recipients: Servers) -> Self {
+    pub fn to(self, recipients: ServerSet) -> Self {
         Self { recipients, ..self }
     }
 

@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use self::command::{Answer, Request};
 use self::condition::Condition;
 use crate::moment::Moment;
+use crate::server_set::ServerSet;
 
 /// Hears the answers to one request.
 pub trait Tally: Send {
@@ -103,7 +104,7 @@ pub trait Transport<T: Tally> {
     /// after that, with nobody waiting for them; those that were not sent yet never will be, but for
     /// releases to servers that need them. Also tells to which servers a byte of the request may
     /// have been sent.
-    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, Servers) {
+    fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, ServerSet) {
         self.ask_then(request, tally, patience, || None)
     }
 
@@ -116,18 +117,20 @@ pub trait Transport<T: Tally> {
         tally: T,
         patience: Patience,
         then: impl FnOnce() -> Option<Errand<Self::Standby, T>>,
-    ) -> (T, Servers);
+    ) -> (T, ServerSet);
 
     /// Sends a release or a repair to the servers that it is for, behind what was sent to them before, and
     /// waits for nothing. A release that cannot go now goes later; a repair goes now or never. Returns
     /// the servers for which it was queued.
-    fn tell(&self, request: Request) -> Servers;
+    fn tell(&self, request: Request) -> ServerSet;
 
     /// Waits until the moment that `begin` gives (it is told what time it is), and meanwhile does what is due on the connections.
     /// If another thread asks on behalf of this one, waits for the answers instead, and returns what
     /// [`Self::ask`] would. `begin` is called with nobody else asking.
-    fn stand_by(&self, begin: impl FnOnce(Self::Standby, Moment) -> Moment)
-    -> Option<(T, Servers)>;
+    fn stand_by(
+        &self,
+        begin: impl FnOnce(Self::Standby, Moment) -> Moment,
+    ) -> Option<(T, ServerSet)>;
 
     /// Ends the wait of somebody who stands by, if nobody asks on behalf of it already.
     fn call_off(&self, standby: Self::Standby);
@@ -140,44 +143,6 @@ pub struct Errand<S, T> {
     pub request: Request,
     pub tally: T,
     pub patience: Patience,
-}
-
-/// A set of servers, by their place in the list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Servers(u64);
-
-impl Servers {
-    /// The first `count` of the list.
-    pub fn first(count: usize) -> Self {
-        (0..count).fold(Self::default(), Self::with)
-    }
-
-    /// These and one more.
-    #[must_use]
-    pub fn with(self, server: usize) -> Self {
-        Self(self.0 | 1 << server)
-    }
-
-    /// These without one.
-    #[must_use]
-    pub fn without(self, server: usize) -> Self {
-        Self(self.0 & !(1 << server))
-    }
-
-    /// Whether one of them is this one.
-    pub fn contains(self, server: usize) -> bool {
-        self.0 & (1 << server) != 0
-    }
-
-    /// The bits, one a server.
-    pub(crate) fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// The servers of these bits.
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
 }
 
 /// How long a server may take. Changed while connections are in use.

@@ -329,7 +329,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::Servers;
+    use crate::server_set::ServerSet;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
     const TICKET: Ticket = Ticket { place: 0, generation: 1 };
@@ -341,7 +341,7 @@ mod tests {
         let (resource, token) = (Arc::from(&b"r"[..]), Token::from_random([7; 20]));
         Arc::new(match verb {
             Verb::Release => {
-                Request::new(verb, resource, token, 10_000).to(Servers::default().with(SERVER))
+                Request::new(verb, resource, token, 10_000).to(ServerSet::default().with(SERVER))
             }
             _ => Request::new(verb, resource, token, 10_000),
         })
@@ -352,7 +352,7 @@ mod tests {
         let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));
         Arc::new(match verb {
             Verb::Release => {
-                Request::new(verb, resource, token, 10_000).to(Servers::default().with(SERVER))
+                Request::new(verb, resource, token, 10_000).to(ServerSet::default().with(SERVER))
             }
             _ => Request::new(verb, resource, token, 10_000),
         })

@@ -11,9 +11,10 @@ use super::health::Health;
 use super::helm::{Around, Helm};
 use super::login::Question;
 use super::server::{News, Server};
-use super::{Errand, Patience, Servers, Tally, Ticket, Timeouts, Transport};
+use super::{Errand, Patience, Tally, Ticket, Timeouts, Transport};
 use crate::log::{Line, Log};
 use crate::moment::Moment;
+use crate::server_set::ServerSet;
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
 use crate::system::socket::{Visible, Waker};
@@ -211,7 +212,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         tally: T,
         patience: Patience,
         then: impl FnOnce() -> Option<Errand<Ticket, T>>,
-    ) -> (T, Servers) {
+    ) -> (T, ServerSet) {
         let call = self.helm.run(|calls, place| {
             let ticket = calls.open(place, patience.since, patience.until);
             calls.ask(ticket, request, tally, patience);
@@ -222,11 +223,11 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         heard(call)
     }
 
-    fn tell(&self, request: Request) -> Servers {
+    fn tell(&self, request: Request) -> ServerSet {
         let request = Arc::new(request);
         let now = clock::now();
         self.helm.visit(|calls| {
-            let mut told = Servers::default();
+            let mut told = ServerSet::default();
             calls.for_each_server(|server, news| {
                 if request.is_for(server.index()) && server.tell(&request, now, news) {
                     told = told.with(server.index());
@@ -237,7 +238,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         })
     }
 
-    fn stand_by(&self, begin: impl FnOnce(Ticket, Moment) -> Moment) -> Option<(T, Servers)> {
+    fn stand_by(&self, begin: impl FnOnce(Ticket, Moment) -> Moment) -> Option<(T, ServerSet)> {
         let now = clock::now();
         let call = self.helm.run(|calls, place| {
             let ticket = calls.open(place, now, Moment::NEVER);
@@ -252,7 +253,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
 }
 
 /// What a call has come to that had a tally from the beginning.
-fn heard<T>(call: Call<T>) -> (T, Servers) {
+fn heard<T>(call: Call<T>) -> (T, ServerSet) {
     match call.tally {
         Some(tally) => (tally, call.sent),
         None => unreachable!("a call keeps the tally that it was given"),

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::Servers;
 use super::endpoint::Endpoint;
+use crate::server_set::ServerSet;
 
 /// All servers of a manager. A server is known by where it is and which database is used, whichever
 /// manager's list it stands in.
@@ -64,22 +64,18 @@ impl Places {
     }
 
     /// These servers by their places there.
-    pub fn there(&self, here: Servers) -> Servers {
-        self.map(here, |all, place, there| if here.contains(place) { all.with(there) } else { all })
+    pub fn there(&self, here: ServerSet) -> ServerSet {
+        if self.is_same() {
+            return here;
+        }
+        here.iter().map(|place| self.place_there(place)).collect()
     }
 
     /// These servers, named by their places there, by their places here.
-    pub fn here(&self, there: Servers) -> Servers {
-        self.map(
-            there,
-            |all, place, other| if there.contains(other) { all.with(place) } else { all },
-        )
-    }
-
-    fn map(&self, same: Servers, add: impl Fn(Servers, usize, usize) -> Servers) -> Servers {
-        let Some(places) = &self.0 else { return same };
-        let places = places.iter().enumerate();
-        places.fold(Servers::default(), |all, (here, &there)| add(all, here, usize::from(there)))
+    pub fn here(&self, there: ServerSet) -> ServerSet {
+        let Some(places) = &self.0 else { return there };
+        let is_one = |here: &usize| there.contains(self.place_there(*here));
+        (0..places.len()).filter(is_one).collect()
     }
 }
 
@@ -97,8 +93,8 @@ mod tests {
         let places = roster(&[3, 1, 2]).places_in(&roster(&[1, 2, 3])).unwrap();
         assert!(!places.is_same());
         assert_eq!([0, 1, 2].map(|here| places.place_there(here)), [2, 0, 1]);
-        let first = Servers::default().with(0);
-        assert_eq!(places.there(first), Servers::default().with(2));
+        let first = ServerSet::default().with(0);
+        assert_eq!(places.there(first), ServerSet::default().with(2));
         assert_eq!(places.here(places.there(first)), first);
         assert!(roster(&[1, 2]).places_in(&roster(&[1, 2])).unwrap().is_same());
     }

@@ -12,12 +12,13 @@ use crate::memory;
 use crate::moment::Moment;
 use crate::peer::{self, Peer};
 use crate::resp::LENGTH_MAX;
+use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::command::{Answer, Request, Verb};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::failure::Failure;
 use crate::transport::reactor::Reactor;
-use crate::transport::{Patience, Servers, Tally, Timeouts, Transport};
+use crate::transport::{Patience, Tally, Timeouts, Transport};
 use crate::world::{self, Connection};
 
 /// Twice the longest reply, for buffers that grow by doubling: the crate's parser has one.
@@ -86,7 +87,9 @@ fn request(number: usize, verb: Verb) -> Request {
     let resource = name(number).into_bytes().into();
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
     match verb {
-        Verb::Release => Request::new(Verb::Release, resource, token, TTL_MS).to(Servers::first(1)),
+        Verb::Release => {
+            Request::new(Verb::Release, resource, token, TTL_MS).to(ServerSet::first(1))
+        }
         _ => Request::new(verb, resource, token, TTL_MS),
     }
 }

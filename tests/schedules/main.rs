@@ -43,6 +43,8 @@ mod moment;
 mod quorum;
 #[path = "../../src/redlock.rs"]
 mod redlock;
+#[path = "../../src/server_set.rs"]
+mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
 mod system;

@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use redlock::inquiry::Inquiry;
 use redlock::moment::Moment;
+use redlock::server_set::ServerSet;
 use redlock::transport::command::{Answer, Request};
 use redlock::transport::failure::Failure;
-use redlock::transport::{Errand, Patience, Servers, Tally, Transport};
+use redlock::transport::{Errand, Patience, Tally, Transport};
 
 use crate::link::Way;
 use crate::server::Clock;
@@ -36,8 +37,8 @@ pub(crate) struct Peer {
 #[derive(Default)]
 struct Call {
     tally: Option<Inquiry>,
-    pending: Servers,
-    sent: Servers,
+    pending: ServerSet,
+    sent: ServerSet,
     is_decided: bool,
     /// When its time is up, in truth.
     until: i64,
@@ -130,7 +131,7 @@ impl World {
     }
 
     /// Waits until the call is decided or its time is up, and mends connections meanwhile.
-    fn finish(&self, client: usize, call: u64, until: Moment) -> (Option<Inquiry>, Servers) {
+    fn finish(&self, client: usize, call: u64, until: Moment) -> (Option<Inquiry>, ServerSet) {
         self.ways(client).for_each(|way| self.mend(way));
         self.set_until(client, call, until);
         // Its time may be another by and by: somebody may ask on its behalf.
@@ -165,7 +166,7 @@ impl Network {
     fn give(&self, call: u64, tally: Inquiry, ask: impl Fn(Way)) {
         self.world.peer(self.me).idle = (0, 0);
         if let Some(call) = self.world.peer(self.me).stands_by(call) {
-            (call.tally, call.pending) = (Some(tally), Servers::first(self.world.servers()));
+            (call.tally, call.pending) = (Some(tally), ServerSet::first(self.world.servers()));
         } else {
             return;
         }
@@ -186,7 +187,7 @@ impl Network {
         self.world.ways(self.me).for_each(|way| self.world.send(way));
     }
 
-    fn finish(&self, call: u64, until: Moment) -> (Inquiry, Servers) {
+    fn finish(&self, call: u64, until: Moment) -> (Inquiry, ServerSet) {
         let (tally, sent) = self.world.finish(self.me, call, until);
         (tally.expect("it was given one"), sent)
     }
@@ -224,7 +225,7 @@ impl Transport<Inquiry> for Network {
         tally: Inquiry,
         patience: Patience,
         then: impl FnOnce() -> Option<Errand<u64, Inquiry>>,
-    ) -> (Inquiry, Servers) {
+    ) -> (Inquiry, ServerSet) {
         let call = self.world.peer(self.me).open();
         self.ask_for(call, request, tally, patience.reply_ms);
         if let Some(it) = then() {
@@ -235,14 +236,14 @@ impl Transport<Inquiry> for Network {
         self.finish(call, patience.until)
     }
 
-    fn tell(&self, request: Request) -> Servers {
+    fn tell(&self, request: Request) -> ServerSet {
         let request = Rc::new(request);
         let ways = self.world.ways(self.me).filter(|it| request.is_for(it.server));
         let told = ways.filter(|&way| self.world.tell(way, &request));
-        told.fold(Servers::default(), |told, way| told.with(way.server))
+        told.map(|way| way.server).collect()
     }
 
-    fn stand_by(&self, begin: impl FnOnce(u64, Moment) -> Moment) -> Option<(Inquiry, Servers)> {
+    fn stand_by(&self, begin: impl FnOnce(u64, Moment) -> Moment) -> Option<(Inquiry, ServerSet)> {
         let call = self.world.peer(self.me).open();
         let now = self.clock();
         let until = begin(call, now);
