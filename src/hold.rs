@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::command::{Answer, Verb, Witness};
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
 use crate::quorum::validity::Drift;
 use crate::server_set::ServerSet;
 use crate::system::process::{Generation, this_process};
 use crate::token::Token;
-use crate::transport::command::{Answer, Verb, Witness};
 use crate::transport::roster::{Places, Roster};
 
 /// A lock that was asked for, and perhaps taken. The leases that continue one lock share it.
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_none_changes_nothing() {
         let hold = hold();
-        let failed = Answer::Failed(crate::transport::failure::Failure::Nonsense);
+        let failed = Answer::Failed(crate::failure::Failure::Nonsense);
         for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
             hold.hear(0, verb, &failed, at_ms(1));
         }

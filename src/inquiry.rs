@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::command::Answer;
 use crate::error::{Error, Status};
 use crate::hold::{Hold, View};
 use crate::moment::Moment;
@@ -16,7 +17,6 @@ use crate::quorum::validity::Drift;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::Tally;
-use crate::transport::command::Answer;
 use crate::transport::condition::Condition;
 use crate::transport::endpoint::Endpoint;
 

@@ -7,8 +7,12 @@
 //! [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
 mod check;
+#[doc(hidden)]
+pub mod command;
 mod continued;
 mod error;
+#[doc(hidden)]
+pub mod failure;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::Drift;
 use crate::transport::Timeouts;
 use crate::transport::access::Access;
-use crate::transport::login::{Credentials, Login, PasswordSource};
+use crate::transport::login::{Login, PasswordSource};
 
 /// The longest that a server may be waited for: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;

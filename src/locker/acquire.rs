@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::line::{Bid, Leave, Next, STAND_BACK, Wait};
 use super::{Locker, Miss};
 use crate::check;
+use crate::command::{Request, Verb, Witness};
 use crate::error::{Error, Status};
 use crate::hold::{Asked, Hold, View};
 use crate::inquiry::Inquiry;
@@ -15,7 +16,6 @@ use crate::quorum::backoff::{self, Backoff};
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
 use crate::token::{Entropy, Token, random};
-use crate::transport::command::{Request, Verb, Witness};
 use crate::transport::{Errand, Patience, Timeouts, Transport};
 
 /// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.

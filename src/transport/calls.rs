@@ -5,11 +5,11 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::command::{Answer, Request};
-use super::failure::Failure;
 use super::helm::Engine;
 use super::server::{News, Server};
 use super::{Patience, Tally, Ticket};
+use crate::command::{Answer, Request};
+use crate::failure::Failure;
 use crate::log::Line;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;

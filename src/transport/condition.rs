@@ -1,7 +1,7 @@
 //! How things stand with a server that a call did not hear of, or not lately: what is known of it when
 //! the call ends, for the words.
 
-use super::failure::Failure;
+use crate::failure::Failure;
 use crate::moment::Moment;
 
 /// How things stand.

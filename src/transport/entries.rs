@@ -4,7 +4,7 @@ use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
 use super::Ticket;
-use super::command::Request;
+use crate::command::Request;
 use crate::moment::Moment;
 use crate::token::Token;
 
@@ -14,10 +14,10 @@ pub(super) struct Entry {
     pub(super) ticket: Option<Ticket>,
     /// When it was queued, and later when it was sent.
     pub(super) since: Moment,
-    /// Whether it was sent as a command that only some servers have, and could be sent as a script.
-    pub(super) is_native: bool,
-    /// A release that is needed is worth sending until then, over another connection if need be:
-    /// after that, the key has expired. Nothing else is ever sent twice.
+    /// Whether it was sent in a form that only some servers know, and could be sent in another.
+    pub(super) is_special: bool,
+    /// A request that must reach the server is worth sending until then, over another connection if need
+    /// be: after that, what it undoes has ended. Nothing else is ever sent twice.
     pub(super) keep_until: Option<Moment>,
 }
 
@@ -26,7 +26,7 @@ impl Entry {
         *self.request.token()
     }
 
-    /// Whether it is a release of a key that may still be there.
+    /// Whether it must reach the server still.
     pub(super) fn is_worth_sending(&self, now: Moment) -> bool {
         self.keep_until.is_some_and(|it| now < it)
     }

@@ -3,6 +3,7 @@
 //! Nothing here waits, and nobody is told: each call returns what has become of the connection, and
 //! the server that owns it tells those who care.
 
+mod opening;
 mod questions;
 mod stream;
 
@@ -14,18 +15,14 @@ use std::sync::Arc;
 use super::Timeouts;
 use super::access::Access;
 use super::addresses::Addresses;
-use super::command::Dialect;
-use super::endpoint::{Endpoint, Place};
-use super::greeting::{Greeting, Progress};
+use super::endpoint::Endpoint;
 use super::inbox::{Inbox, Received};
 use super::login::Account;
-use super::mixup;
 use super::wire::Wire;
+use crate::command::Capabilities;
+use crate::command::handshake::Handshake;
 use crate::moment::Moment;
-use crate::quorum::backoff;
-use crate::system::entropy::SystemEntropy;
 use crate::system::socket::{Socket, Visible};
-use crate::token::random;
 
 pub(super) use self::stream::Stream;
 
@@ -61,11 +58,11 @@ enum State {
         socket: Socket,
         since: Moment,
     },
-    /// Over TLS, the handshake is a part of it.
-    Greeting {
+    /// Over TLS, the handshake of that is a part of it.
+    Handshake {
         wire: Wire,
         since: Moment,
-        greeting: Greeting,
+        handshake: Handshake,
     },
     Up {
         wire: Wire,
@@ -76,7 +73,7 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Change {
     /// It is up; perhaps after a failure.
-    Up { dialect: Dialect, again: bool },
+    Up { capabilities: Capabilities, again: bool },
     /// None is to be had for now; for the first time since there was one.
     Failed { why: String, first: bool },
     /// It was up, and is no more.
@@ -140,7 +137,7 @@ impl Link {
 
     /// What the server has not done yet, if it has accepted the connection.
     pub(super) fn lacking(&self) -> String {
-        let State::Greeting { wire, .. } = &self.state else { return String::new() };
+        let State::Handshake { wire, .. } = &self.state else { return String::new() };
         wire.lacking()
     }
 
@@ -164,7 +161,7 @@ impl Link {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
             State::Down => self.retry_at,
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
-            State::Greeting { since, .. } => since.plus_ms(self.timeouts.connect_ms()),
+            State::Handshake { since, .. } => since.plus_ms(self.timeouts.connect_ms()),
             State::Up { .. } => Moment::NEVER,
         }
     }
@@ -177,7 +174,7 @@ impl Link {
                 let why = format!("no answer in {} ms", now.ms_since(*since));
                 self.connect_failed(why, now)
             }
-            State::Greeting { wire, since, .. } => {
+            State::Handshake { wire, since, .. } => {
                 let why = format!("no greeting in {} ms{}", now.ms_since(*since), wire.lacking());
                 self.connect_failed(why, now)
             }
@@ -190,7 +187,7 @@ impl Link {
         match &self.state {
             State::Down => None,
             State::Connecting { socket, .. } => Some((socket.fd(), true)),
-            State::Greeting { wire, .. } | State::Up { wire } => {
+            State::Handshake { wire, .. } | State::Up { wire } => {
                 // TLS takes little before the handshake is over: then there is nothing to wait for.
                 let is_waiting = !self.outbox.is_empty() && !wire.is_shaking_hands();
                 Some((wire.fd(), is_waiting || wire.has_unsent()))
@@ -198,22 +195,9 @@ impl Link {
         }
     }
 
-    /// The socket may be ready: goes on with connecting, if that is what it does.
-    pub(super) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
-        let State::Connecting { socket, .. } = &self.state else { return None };
-        // What was ready may have been another socket, closed by somebody else meanwhile.
-        if !socket.is_writable() {
-            return None;
-        }
-        match socket.connected() {
-            Ok(()) => self.greet(now),
-            Err(error) => self.connect_failed(error_words(&error), now),
-        }
-    }
-
     /// Sends as much of the outbox as the socket takes.
     pub(super) fn send(&mut self, now: Moment) -> Option<Change> {
-        let (State::Up { wire } | State::Greeting { wire, .. }) = &mut self.state else {
+        let (State::Up { wire } | State::Handshake { wire, .. }) = &mut self.state else {
             return None;
         };
         match wire.send_from(&mut self.outbox) {
@@ -224,7 +208,7 @@ impl Link {
 
     /// Receives into the inbox what is there.
     pub(super) fn receive(&mut self, now: Moment) -> Result<Received, Option<Change>> {
-        let (State::Up { wire } | State::Greeting { wire, .. }) = &mut self.state else {
+        let (State::Up { wire } | State::Handshake { wire, .. }) = &mut self.state else {
             return Ok(Received::Nothing);
         };
         match self.inbox.receive(wire) {
@@ -235,32 +219,6 @@ impl Link {
             }
             Err(error) => Err(self.break_off(error_words(&error), now)),
         }
-    }
-
-    /// Reads the replies to the greeting, if it is under way.
-    pub(super) fn read_greeting(&mut self, now: Moment) -> Option<Change> {
-        while let State::Greeting { greeting, .. } = &mut self.state {
-            let is_at_login = greeting.is_at_login();
-            let progress = match self.inbox.next() {
-                Err(_) if greeting.is_at_beginning() && self.inbox.first() == mixup::ALERT => {
-                    return self.connect_failed(mixup::SPEAKS_TLS.to_owned(), now);
-                }
-                Ok(Some(value)) => greeting.handle_reply(&value),
-                Ok(None) => return None,
-                Err(nonsense) => return self.connect_failed(nonsense.to_string(), now),
-            };
-            match progress {
-                Progress::More => {}
-                Progress::Done(dialect) => return self.come_up(dialect),
-                Progress::Refused(failure) => {
-                    if is_at_login && failure.is_of_the_password() {
-                        self.account.handle_refusal();
-                    }
-                    return self.connect_failed(failure.to_string(), now);
-                }
-            }
-        }
-        None
     }
 
     /// There is no use in this connection any more.
@@ -278,93 +236,13 @@ impl Link {
         Some(Change::Lost { how })
     }
 
-    /// Why it may have broken off a conversation that has just begun.
-    fn hint(&self) -> &'static str {
-        let State::Greeting { wire, greeting, .. } = &self.state else { return "" };
-        let has_spoken = !greeting.is_at_beginning() || !self.inbox.is_empty();
-        mixup::hint(wire, has_spoken, Some(self.endpoint.place()))
-    }
-
     /// Lets go of a socket that [`Visible::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
             State::Down => {}
             State::Connecting { socket, .. } => socket.forget(),
-            State::Greeting { wire, .. } | State::Up { wire } => wire.forget(),
+            State::Handshake { wire, .. } | State::Up { wire } => wire.forget(),
         }
-    }
-
-    /// How long one of several addresses may keep us from trying the next.
-    fn connect_share_ms(&self) -> i64 {
-        let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
-        (self.timeouts.connect_ms() / share).max(1)
-    }
-
-    fn connect(&mut self, now: Moment) -> Option<Change> {
-        self.tried_at = Some(now);
-        let visible = &self.visible[self.place_shown];
-        let socket = match self.endpoint.place() {
-            Place::Path(path) => Socket::to_path(path, visible),
-            _ => match self.addresses.current() {
-                Some(address) => Socket::to_address(address, visible),
-                None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
-            },
-        };
-        match socket {
-            Ok(socket) => {
-                self.state = State::Connecting { socket, since: now };
-                None
-            }
-            Err(error) => self.connect_failed(error_words(&error), now),
-        }
-    }
-
-    fn greet(&mut self, now: Moment) -> Option<Change> {
-        let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) else {
-            return None;
-        };
-        let begun = self.account.credentials().and_then(|credentials| {
-            let greeting = Greeting::new(credentials.as_ref(), self.endpoint.database());
-            Ok((self.wire(socket)?, greeting))
-        });
-        match begun {
-            Ok((wire, greeting)) => {
-                self.outbox.extend_from_slice(greeting.bytes());
-                self.state = State::Greeting { wire, since: now, greeting };
-                self.send(now)
-            }
-            Err(why) => self.connect_failed(why, now),
-        }
-    }
-
-    fn wire(&self, socket: Socket) -> Result<Wire, String> {
-        if !self.endpoint.has_tls() {
-            return Ok(Wire::Plain(socket));
-        }
-        let session = self.access.tls().begin(self.endpoint.place(), socket)?;
-        Ok(Wire::Tls(Box::new(session)))
-    }
-
-    fn come_up(&mut self, dialect: Dialect) -> Option<Change> {
-        if let State::Greeting { wire, .. } = mem::replace(&mut self.state, State::Down) {
-            self.state = State::Up { wire };
-        }
-        let again = mem::take(&mut self.failures) > 0;
-        Some(Change::Up { dialect, again })
-    }
-
-    /// One address did not do; perhaps the next does. If there is none, there is no connection to be
-    /// had for now.
-    fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
-        self.close();
-        // Without a password another address is of no use.
-        if !self.account.is_lacking() && self.addresses.try_next() {
-            return self.connect(now);
-        }
-        let failed = self.note_failure(why);
-        let jitter = random(&SystemEntropy).unwrap_or(0);
-        self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
-        Some(failed)
     }
 
     fn note_failure(&mut self, why: String) -> Change {

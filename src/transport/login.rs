@@ -1,30 +1,16 @@
 //! Who we are on the servers: what their URLs say, and for those that say nothing what the manager
 //! was told, once or whenever it asks.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::access::Access;
 use super::asking::Asking;
 use super::endpoint::Endpoint;
+use crate::command::handshake::Credentials;
 use crate::moment::Moment;
 
 /// Gives the password to the server of this name, if there is one now.
 pub type PasswordSource = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
-
-/// A user, or the default one, and the password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    pub user: Option<Vec<u8>>,
-    pub password: Vec<u8>,
-}
-
-/// Never with the password.
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").finish_non_exhaustive()
-    }
-}
 
 /// Who we are where a URL does not say.
 #[derive(Clone, Default)]

@@ -1,4 +1,4 @@
-//! Talks to servers: knows sockets and RESP, and nothing of quorums and votes.
+//! Talks to servers: knows sockets and where replies end, and nothing of what is asked, of quorums and votes.
 //!
 //! The manager asks all servers at once through [`Transport`], and has a [`Tally`] that is told each
 //! answer as it comes and says when it has heard enough. The [`reactor::Reactor`] does that over
@@ -8,12 +8,9 @@ pub mod access;
 mod addresses;
 mod asking;
 mod calls;
-pub mod command;
 pub mod condition;
 pub mod endpoint;
 mod entries;
-pub mod failure;
-mod greeting;
 mod health;
 mod helm;
 mod inbox;
@@ -33,8 +30,8 @@ mod wire;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use self::command::{Answer, Request};
 use self::condition::Condition;
+use crate::command::{Answer, Request};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 
@@ -60,7 +57,7 @@ pub struct Patience {
     /// When that began: now, or a moment ago.
     pub since: Moment,
     /// When to wait no longer. Servers that have not answered by then have
-    /// [`failure::Failure::NoAnswer`].
+    /// [`crate::failure::Failure::NoAnswer`].
     pub until: Moment,
     /// A server that owes an answer for longer than this is not asked at all.
     pub reply_ms: i64,
@@ -101,8 +98,8 @@ pub trait Transport<T: Tally> {
     fn ask_for_passwords(&self) {}
 
     /// Asks all servers, and waits until the tally has heard enough. Requests that were sent go on
-    /// after that, with nobody waiting for them; those that were not sent yet never will be, but for
-    /// releases to servers that need them. Also tells to which servers a byte of the request may
+    /// after that, with nobody waiting for them; those that were not sent yet never will be, but to
+    /// servers that they must reach ([`Request::must_reach`]). Also tells to which servers a byte of the request may
     /// have been sent.
     fn ask(&self, request: Request, tally: T, patience: Patience) -> (T, ServerSet) {
         self.ask_then(request, tally, patience, || None)
@@ -119,9 +116,9 @@ pub trait Transport<T: Tally> {
         then: impl FnOnce() -> Option<Errand<Self::Standby, T>>,
     ) -> (T, ServerSet);
 
-    /// Sends a release or a repair to the servers that it is for, behind what was sent to them before, and
-    /// waits for nothing. A release that cannot go now goes later; a repair goes now or never. Returns
-    /// the servers for which it was queued.
+    /// Sends a request to the servers that it is for ([`Request::is_for`]), behind what was sent to them
+    /// before, and waits for nothing. To a server that it must reach it goes later if it cannot go now; to
+    /// others it goes now or never. Returns the servers for which it was queued.
     fn tell(&self, request: Request) -> ServerSet;
 
     /// Waits until the moment that `begin` gives (it is told what time it is), and meanwhile does what is due on the connections.

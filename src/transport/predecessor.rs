@@ -3,37 +3,37 @@
 //! What lies between us and the server may have dropped it and acknowledge all the same (a proxy, a
 //! NAT), or the server may be frozen: nothing tells them apart. So it is not closed, for what was sent
 //! may be carried out still, and be carried out late. Until its successor is up it goes on as before.
-//! From then on nothing is asked over it but releases of what was sent over it, and it is closed when
+//! From then on nothing is asked over it but what undoes that which was sent over it, and it is closed when
 //! it guards nothing any more.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::command::{Dialect, Request};
 use super::inbox::Received;
 use super::link::{Stream, error_words};
 use super::queue::{Queue, Settled};
+use crate::command::{Capabilities, Request};
 use crate::moment::Moment;
 
 pub(super) struct Predecessor {
     stream: Stream,
     pub(super) queue: Queue,
-    pub(super) dialect: Dialect,
+    pub(super) capabilities: Capabilities,
     /// Whether the successor is up.
     pub(super) is_replaced: bool,
-    /// Until when a key may be there that was set over it.
+    /// Until when something may be there that was left over it.
     guards_until: Moment,
 }
 
 impl Predecessor {
-    pub(super) fn new(stream: Stream, queue: Queue, dialect: Dialect) -> Self {
+    pub(super) fn new(stream: Stream, queue: Queue, capabilities: Capabilities) -> Self {
         let guards_until = Moment::from_nanos(0);
-        Self { stream, queue, dialect, is_replaced: false, guards_until }
+        Self { stream, queue, capabilities, is_replaced: false, guards_until }
     }
 
     /// The parts, for who goes on with it.
-    pub(super) fn into_parts(self) -> (Stream, Queue, Dialect) {
-        (self.stream, self.queue, self.dialect)
+    pub(super) fn into_parts(self) -> (Stream, Queue, Capabilities) {
+        (self.stream, self.queue, self.capabilities)
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
@@ -58,7 +58,7 @@ impl Predecessor {
 
     /// Sends what is queued, or as much as the socket takes. If the connection is lost, says how.
     pub(super) fn flush(&mut self, now: Moment) -> Result<(), String> {
-        self.queue.send(&mut self.stream.outbox, self.dialect, now);
+        self.queue.send(&mut self.stream.outbox, self.capabilities, now);
         let sent = self.stream.wire.send_from(&mut self.stream.outbox);
         self.queue.note_outbox(self.stream.outbox.capacity());
         sent.map_err(|error| error_words(&error))
@@ -77,16 +77,16 @@ impl Predecessor {
 
     /// The next request whose replies are all there, if there is one.
     pub(super) fn next_settled(&mut self, now: Moment) -> Result<Option<Settled>, String> {
-        let Self { stream, queue, dialect, .. } = self;
-        let settled = queue.next_settled(&mut stream.inbox, dialect, now);
+        let Self { stream, queue, capabilities, .. } = self;
+        let settled = queue.next_settled(&mut stream.inbox, capabilities, now);
         settled.map_err(|nonsense| nonsense.to_string())
     }
 
-    /// Sends a release behind what it releases, if that is under way here: elsewhere it might be
-    /// carried out first. Nobody waits for its answer. One is enough.
-    pub(super) fn guard(&mut self, release: &Arc<Request>, now: Moment) {
-        if self.queue.wants(release) {
-            self.queue.push(release, None, now);
+    /// Sends a request behind what it undoes, if that is under way here: elsewhere it might be carried out
+    /// first. Nobody waits for its answer. One is enough.
+    pub(super) fn guard(&mut self, undoing: &Arc<Request>, now: Moment) {
+        if self.queue.wants(undoing) {
+            self.queue.push(undoing, None, now);
         }
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::access::Access;
 use super::calls::{Call, Calls};
-use super::command::Request;
 use super::endpoint::{self, Endpoint};
 use super::health::Health;
 use super::helm::{Around, Helm};
 use super::login::Question;
 use super::server::{News, Server};
 use super::{Errand, Patience, Tally, Ticket, Timeouts, Transport};
+use crate::command::Request;
 use crate::log::{Line, Log};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;

@@ -1,10 +1,11 @@
 //! What a logger is told of one server: a line for each thing that becomes of it, but only one a second
 //! for things that are alike, however often they happen. The lines that are left out are counted.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::command::{Answer, Verb};
-use super::failure::Failure;
+use crate::command::{Answer, Kind};
+use crate::failure::Failure;
 use crate::log::{Level, Line};
 use crate::moment::Moment;
 
@@ -30,21 +31,13 @@ pub(super) enum Event {
 pub(super) struct Remarks {
     server: String,
     /// The error with which it answered the last request of each kind, if it did.
-    refused: [Option<Failure>; KINDS.len()],
+    refused: BTreeMap<Kind, Failure>,
     told: Vec<Told>,
     /// Counts what has happened.
     clock: u64,
     /// How many lines are left out, and not told of yet.
     left_out: usize,
 }
-
-/// The kinds of requests, each with the work that it does.
-const KINDS: [(Verb, &str); 4] = [
-    (Verb::Acquire, "taking locks"),
-    (Verb::Extend, "extending"),
-    (Verb::Release, "releasing"),
-    (Verb::Inspect, "looking at locks"),
-];
 
 /// A kind of event that was told.
 struct Told {
@@ -58,27 +51,23 @@ struct Told {
 
 impl Remarks {
     pub(super) fn new(server: String) -> Self {
-        let refused = Default::default();
-        Self { server, refused, told: Vec::new(), clock: 0, left_out: 0 }
+        Self { server, refused: BTreeMap::new(), told: Vec::new(), clock: 0, left_out: 0 }
     }
 
     /// Tells that the server begins, or ceases, to answer a kind of request with an error. That it
     /// does something else says nothing about that: a replica refuses no questions.
     pub(super) fn note_answer(
         &mut self,
-        verb: Verb,
+        kind: Kind,
         answer: &Answer,
         now: impl Fn() -> Moment,
         lines: &mut Vec<Line>,
     ) {
-        // A repair is what an acquire is: whether it is permitted is told of both.
-        let verb = if verb == Verb::Repair { Verb::Acquire } else { verb };
-        let kind = KINDS.iter().position(|it| it.0 == verb).unwrap_or_default();
         match answer {
-            Answer::Failed(failure) if self.refused[kind].as_ref() == Some(failure) => {}
+            Answer::Failed(failure) if self.refused.get(&kind) == Some(failure) => {}
             Answer::Failed(failure) => {
-                let is_known = self.refused.iter().flatten().any(|it| it == failure);
-                self.refused[kind] = Some(failure.clone());
+                let is_known = self.refused.values().any(|it| it == failure);
+                self.refused.insert(kind, failure.clone());
                 if !is_known {
                     let words = match failure {
                         Failure::Refused(words) => words,
@@ -89,16 +78,15 @@ impl Remarks {
                 }
             }
             _ => {
-                let Some(failure) = self.refused[kind].take() else { return };
+                let Some(failure) = self.refused.remove(&kind) else { return };
                 if !failure.is_of_the_kind() {
-                    self.refused.iter_mut().for_each(|it| drop(it.take_if(|it| *it == failure)));
+                    self.refused.retain(|_, it| *it != failure);
                 }
-                let refused = self.refused.iter().zip(KINDS).find(|it| it.0.is_some());
-                let words = match refused {
-                    Some((Some(failure), (_, other))) => {
-                        format!("{} works again, {other} does not: {failure}", KINDS[kind].1)
+                let words = match self.refused.first_key_value() {
+                    Some((other, failure)) => {
+                        format!("{kind} works again, {other} does not: {failure}")
                     }
-                    _ => "works again".to_owned(),
+                    None => "works again".to_owned(),
                 };
                 self.say(Event::WorksAgain, (Level::Info, words), now(), lines);
             }
@@ -183,13 +171,13 @@ mod tests {
             Self { remarks: Remarks::new("s".to_owned()), now: NOW, lines: Vec::new() }
         }
 
-        fn refuses(&mut self, verb: Verb, error: &'static str) {
+        fn refuses(&mut self, kind: Kind, error: &'static str) {
             let answer = Answer::Failed(Failure::Refused(error));
-            self.remarks.note_answer(verb, &answer, || self.now, &mut self.lines);
+            self.remarks.note_answer(kind, &answer, || self.now, &mut self.lines);
         }
 
-        fn does(&mut self, verb: Verb) {
-            self.remarks.note_answer(verb, &Answer::Done, || self.now, &mut self.lines);
+        fn does(&mut self, kind: Kind) {
+            self.remarks.note_answer(kind, &Answer::Done, || self.now, &mut self.lines);
         }
 
         /// So much time passes, and the server is looked at.
@@ -207,19 +195,19 @@ mod tests {
     fn what_works_says_nothing_about_what_is_refused() {
         let mut played = Played::new();
         for _ in 0..10_000 {
-            played.does(Verb::Acquire);
-            played.does(Verb::Inspect);
-            played.refuses(Verb::Release, NOPERM);
+            played.does(Kind::Acquiring);
+            played.does(Kind::Inspecting);
+            played.refuses(Kind::Releasing, NOPERM);
             played.after_ms(1);
         }
         // Another kind is refused, too: that is no news.
-        played.refuses(Verb::Extend, NOPERM);
+        played.refuses(Kind::Extending, NOPERM);
         assert_eq!(played.told(), [format!("s: {NOPERM}")]);
-        played.does(Verb::Release);
+        played.does(Kind::Releasing);
         let still = format!("s: releasing works again, extending does not: {NOPERM}");
         assert_eq!(played.told(), [still]);
         played.after_ms(1_000);
-        played.does(Verb::Extend);
+        played.does(Kind::Extending);
         assert_eq!(played.told(), ["s: works again"]);
     }
 
@@ -227,12 +215,12 @@ mod tests {
     #[test]
     fn what_was_refused_to_all_works_again_for_all() {
         let mut played = Played::new();
-        played.refuses(Verb::Acquire, OOM);
-        played.refuses(Verb::Extend, OOM);
-        played.does(Verb::Release);
-        played.does(Verb::Acquire);
+        played.refuses(Kind::Acquiring, OOM);
+        played.refuses(Kind::Extending, OOM);
+        played.does(Kind::Releasing);
+        played.does(Kind::Acquiring);
         assert_eq!(played.told(), [&*format!("s: {OOM}"), "s: works again"]);
-        played.does(Verb::Extend);
+        played.does(Kind::Extending);
         assert!(played.told().is_empty());
     }
 
@@ -241,7 +229,7 @@ mod tests {
         let (mut played, other) = (Played::new(), "BUSY: runs a script that does not end");
         let (mut told, mut counted) = (Vec::new(), 0);
         for nth in 0..10_000 {
-            played.refuses(Verb::Acquire, if nth % 2 == 0 { OOM } else { other });
+            played.refuses(Kind::Acquiring, if nth % 2 == 0 { OOM } else { other });
             played.after_ms(1);
         }
         played.after_ms(1_000);
@@ -262,8 +250,8 @@ mod tests {
     fn the_last_line_tells_how_things_stand() {
         let mut played = Played::new();
         for _ in 0..3 {
-            played.refuses(Verb::Acquire, OOM);
-            played.does(Verb::Acquire);
+            played.refuses(Kind::Acquiring, OOM);
+            played.does(Kind::Acquiring);
         }
         assert_eq!(played.told().len(), 2);
         played.after_ms(999);
@@ -277,10 +265,10 @@ mod tests {
         played.after_ms(10_000);
         assert!(played.told().is_empty());
         // One line was left out, and then something else happens.
-        played.refuses(Verb::Acquire, OOM);
-        played.refuses(Verb::Acquire, NOPERM);
-        played.refuses(Verb::Acquire, OOM);
-        played.does(Verb::Acquire);
+        played.refuses(Kind::Acquiring, OOM);
+        played.refuses(Kind::Acquiring, NOPERM);
+        played.refuses(Kind::Acquiring, OOM);
+        played.does(Kind::Acquiring);
         assert_eq!(
             played.told(),
             [format!("s: {OOM}"), format!("s: {NOPERM}"), "s: works again".into()]

@@ -1,6 +1,7 @@
 //! One server: what it is asked, over one connection and in one order, and who is told.
 
 mod connecting;
+mod receiving;
 mod succession;
 
 use std::mem;
@@ -8,18 +9,16 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::access::Access;
-use super::command::{Answer, Dialect, Request};
 use super::condition::Condition;
 use super::endpoint::Endpoint;
-use super::failure::Failure;
 use super::health::Health;
-use super::inbox::Received;
 use super::link::{Change, Link};
 use super::predecessor::Predecessor;
-use super::queue::{Queue, Settled};
+use super::queue::Queue;
 use super::remarks::{Event, Remarks};
-use super::reply::Nonsense;
 use super::{Ticket, Timeouts};
+use crate::command::{Answer, Capabilities, Request};
+use crate::failure::Failure;
 use crate::log::{Level, Line};
 use crate::moment::Moment;
 use crate::system::clock;
@@ -35,7 +34,7 @@ const BEHIND_MS: i64 = 1;
 pub(super) struct Server {
     index: usize,
     link: Link,
-    dialect: Dialect,
+    capabilities: Capabilities,
     queue: Queue,
     /// The connection before this one, if there is an answer on it that is overdue.
     predecessor: Option<Box<Predecessor>>,
@@ -78,7 +77,7 @@ impl Server {
             index,
             remarks: Remarks::new(link.endpoint().to_string()),
             link,
-            dialect: Dialect::default(),
+            capabilities: Capabilities::default(),
             queue: Queue::new(index),
             predecessor: None,
             looked_at: Moment::from_nanos(0),
@@ -130,19 +129,19 @@ impl Server {
             None => self.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), news);
-                if request.is_needed_by(self.index) {
+                if request.must_reach(self.index) {
                     self.tell(request, now, news);
                 }
             }
         }
     }
 
-    /// Queues a release or a repair that nobody waits for; returns whether it did. If there is no
-    /// connection, or it breaks, a release is sent over the next one, until the key has expired; a
-    /// repair is not queued, or is forgotten.
+    /// Queues a request that nobody waits for; returns whether it did. If there is no connection, or it
+    /// breaks, it is sent over the next one as long as it must reach the server; any other is not queued, or
+    /// is forgotten.
     pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) -> bool {
-        let is_needed = request.is_needed_by(self.index);
-        if !is_needed && (!self.link.is_up() || self.queue.is_full()) {
+        let is_required = request.must_reach(self.index);
+        if !is_required && (!self.link.is_up() || self.queue.is_full()) {
             return false;
         }
         self.push(request, None, now);
@@ -153,8 +152,8 @@ impl Server {
     }
 
     /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;
-    /// if it was not, it never will be, unless it is a release: that is sent now, since a call that is
-    /// decided when it begins is driven by nobody.
+    /// if it was not, it never will be, unless it must reach the server: then it is sent now, since a call
+    /// that is decided when it begins is driven by nobody.
     pub(super) fn abandon(
         &mut self,
         ticket: Ticket,
@@ -259,7 +258,7 @@ impl Server {
     /// Sends what is queued, or as much as the socket takes.
     fn flush(&mut self, now: Moment, news: &mut News) {
         if self.link.is_up() {
-            self.queue.send(&mut self.link.outbox, self.dialect, now);
+            self.queue.send(&mut self.link.outbox, self.capabilities, now);
         }
         let change = self.link.send(now);
         self.queue.note_outbox(self.link.outbox.capacity());
@@ -294,59 +293,6 @@ impl Server {
         Failure::NotConnected(self.link.why_down().to_owned())
     }
 
-    /// Goes on with connecting, or reads what there is.
-    fn read_on(&mut self, now: Moment, news: &mut News) {
-        let change = self.link.handle_connected(now);
-        self.handle_change(change, news);
-        self.receive_all(now, news);
-    }
-
-    /// Also over the connection before this one, if there is no other yet.
-    fn receive_all(&mut self, now: Moment, news: &mut News) {
-        if self.is_stuck() {
-            self.receive_from_predecessor(now, news);
-        }
-        self.receive(now, news);
-    }
-
-    fn receive(&mut self, now: Moment, news: &mut News) {
-        loop {
-            let received = match self.link.receive(now) {
-                Ok(Received::Nothing) => return,
-                Ok(received) => received,
-                Err(change) => return self.handle_change(change, news),
-            };
-            self.queue.hear(now);
-            let change = self.link.read_greeting(now);
-            self.handle_change(change, news);
-            if self.link.is_up() && self.is_stuck() {
-                self.replace_predecessor(now, news);
-            }
-            if let Err(nonsense) = self.read_answers(now, news) {
-                let change = self.link.break_off(nonsense.to_string(), now);
-                return self.handle_change(change, news);
-            }
-            if received == Received::All {
-                return;
-            }
-        }
-    }
-
-    fn read_answers(&mut self, now: Moment, news: &mut News) -> Result<(), Nonsense> {
-        while self.link.is_up() {
-            let inbox = &mut self.link.inbox;
-            let Some(settled) = self.queue.next_settled(inbox, &mut self.dialect, now)? else {
-                return Ok(());
-            };
-            let Settled { verb, ticket, answer } = settled;
-            self.remarks.note_answer(verb, &answer, clock::now, &mut news.lines);
-            if let Some(ticket) = ticket {
-                news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
-            }
-        }
-        Ok(())
-    }
-
     /// Tells everybody who waits what has become of the connection.
     fn handle_change(&mut self, change: Option<Change>, news: &mut News) {
         news.changed |= change.is_some();
@@ -355,11 +301,11 @@ impl Server {
         };
         match change {
             None => {}
-            Some(Change::Up { dialect, again }) => {
+            Some(Change::Up { capabilities, again }) => {
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
-                self.dialect = dialect;
+                self.capabilities = capabilities;
                 for ticket in mem::take(&mut self.hopeful) {
                     self.deliver(ticket, Answer::Done, news);
                 }
@@ -379,7 +325,7 @@ impl Server {
         }
     }
 
-    /// What was to be released still is, over the next connection.
+    /// What must reach the server still does, over the next connection.
     fn fail_all(&mut self, failure: &Failure, news: &mut News) {
         let mut fail = |ticket, sent| {
             let answer = Answer::Failed(failure.clone());

@@ -9,6 +9,7 @@ use std::ptr;
 
 use crate::access;
 use crate::choices::Choices;
+use crate::command::{Answer, Verb};
 use crate::crowd::{self, Crowd};
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::redlock::{
@@ -21,7 +22,6 @@ use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
 use crate::handles::{self, Hands, look, message, pointer};
 use crate::logger::{self, CALLS_BACK, listen};
-use crate::transport::command::{Answer, Verb};
 use crate::transport::endpoint::Endpoint;
 use crate::urls::SECRET;
 use crate::world;

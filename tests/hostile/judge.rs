@@ -1,10 +1,10 @@
 //! What a client has to make of one connection: which reply belongs to which request, what the request
 //! is answered with, and whether the connection is of any use after that.
 
+use crate::command::{Answer, Verb};
+use crate::failure::Failure;
 use crate::resp::{self, Lack, Reply};
 use crate::seen;
-use crate::transport::command::{Answer, Verb};
-use crate::transport::failure::Failure;
 
 /// A request that a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

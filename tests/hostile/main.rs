@@ -11,10 +11,14 @@
 
 #[path = "../../src/check.rs"]
 mod check;
+#[path = "../../src/command/mod.rs"]
+mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
 #[path = "../../src/error.rs"]
 mod error;
+#[path = "../../src/failure.rs"]
+mod failure;
 #[path = "../../src/ffi/mod.rs"]
 mod ffi;
 #[path = "../../src/fork.rs"]

@@ -8,15 +8,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::choices::Choices;
+use crate::command::{Answer, Request, Verb};
+use crate::failure::Failure;
 use crate::memory;
 use crate::moment::Moment;
 use crate::peer::{self, Peer};
 use crate::resp::LENGTH_MAX;
 use crate::server_set::ServerSet;
 use crate::token::Token;
-use crate::transport::command::{Answer, Request, Verb};
 use crate::transport::endpoint::Endpoint;
-use crate::transport::failure::Failure;
 use crate::transport::reactor::Reactor;
 use crate::transport::{Patience, Tally, Timeouts, Transport};
 use crate::world::{self, Connection};

@@ -1,6 +1,6 @@
 //! Taking a lock or renewing it, round after round, with a fresh lease each time.
 
-use redlock::transport::command::Verb;
+use redlock::command::Verb;
 use redlock::{Lease, Status};
 
 use crate::client::{Client, token};

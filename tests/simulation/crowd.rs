@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use redlock::Lease;
-use redlock::transport::command::Verb;
+use redlock::command::Verb;
 
 use crate::client::{Client, Said, token};
 use crate::history::{History, is_borne_out};

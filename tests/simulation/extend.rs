@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use redlock::transport::command::Verb;
+use redlock::command::Verb;
 use redlock::{Lease, Status};
 
 use crate::client::{Client, stall_once, token};

@@ -1,7 +1,7 @@
 //! A lock that is handed on while something goes wrong: nobody has it who should not, and nothing
 //! is left.
 
-use redlock::transport::command::Verb::{Acquire, Release};
+use redlock::command::Verb::{Acquire, Release};
 use redlock::{Lease, Status};
 
 use crate::client::{Client, Dice, stall_once};

@@ -1,6 +1,6 @@
 //! Callers of one client that want the same lock stand in line.
 
-use redlock::transport::command::Verb::{self, Acquire, Inspect, Release};
+use redlock::command::Verb::{self, Acquire, Inspect, Release};
 use redlock::{Lease, Status};
 
 use crate::client::{Client, Said};

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use redlock::command::{Answer, Request};
+use redlock::failure::Failure;
 use redlock::moment::Moment;
-use redlock::transport::command::{Answer, Request};
-use redlock::transport::failure::Failure;
 
 use crate::world::{MS, World};
 
@@ -99,7 +99,7 @@ struct Entry {
 
 impl Link {
     fn push(&mut self, way: Way, request: &Rc<Request>, call: Option<u64>, now: i64) {
-        let is_needed = request.is_needed_by(way.server);
+        let is_needed = request.must_reach(way.server);
         let keep_until = is_needed.then(|| now + request.ttl_ms() * MS);
         self.unsent.push_back(Entry { request: Rc::clone(request), call, since: now, keep_until });
     }
@@ -148,14 +148,14 @@ impl World {
             return;
         };
         self.hear(way, call, Answer::Failed(failure));
-        if request.is_needed_by(way.server) {
+        if request.must_reach(way.server) {
             self.tell(way, request);
         }
     }
 
     /// Queues a release that nobody waits for.
     pub(crate) fn tell(&self, way: Way, request: &Rc<Request>) -> bool {
-        if !request.is_needed_by(way.server) && self.link(way).state != State::Up {
+        if !request.must_reach(way.server) && self.link(way).state != State::Up {
             return false;
         }
         self.link(way).push(way, request, None, self.now());

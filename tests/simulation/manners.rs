@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use redlock::Lease;
-use redlock::transport::command::Verb::{Acquire, Release};
+use redlock::command::Verb::{Acquire, Release};
 
 use crate::client::{Client, Said, stall_once};
 use crate::crowd::{Crowd, LONG, locks, waits};

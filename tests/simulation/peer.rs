@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use redlock::command::{Answer, Request};
+use redlock::failure::Failure;
 use redlock::inquiry::Inquiry;
 use redlock::moment::Moment;
 use redlock::server_set::ServerSet;
-use redlock::transport::command::{Answer, Request};
-use redlock::transport::failure::Failure;
 use redlock::transport::{Errand, Patience, Tally, Transport};
 
 use crate::link::Way;

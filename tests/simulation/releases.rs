@@ -1,6 +1,6 @@
 //! An attempt that came to nothing leaves nothing, whatever was under way.
 
-use redlock::transport::command::Verb;
+use redlock::command::Verb;
 use redlock::{Lease, Status};
 
 use crate::client::token;

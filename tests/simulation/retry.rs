@@ -1,6 +1,6 @@
 //! How often a lock is tried for, and how long the pauses are.
 
-use redlock::transport::command::Verb;
+use redlock::command::Verb;
 use redlock::{Lease, Status};
 
 use crate::TTL;

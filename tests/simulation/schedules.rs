@@ -13,8 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::thread;
 
+use redlock::command::Verb;
 use redlock::token::Token;
-use redlock::transport::command::Verb;
 use redlock::{Lease, Status};
 
 use crate::client::{Client, Dice, token};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use redlock::command::{Answer, Request, Verb};
 use redlock::token::Token;
-use redlock::transport::command::{Answer, Request, Verb};
 
 use crate::link::Way;
 use crate::world::{Event, MS, World};
@@ -91,7 +91,7 @@ impl Server {
         Some(event)
     }
 
-    /// Does what the real ones do at the verbs of `transport::command`.
+    /// Does what the real ones do at the verbs of `command`.
     pub(crate) fn execute(&mut self, request: &Request, now: i64) -> Answer {
         if self.lies_ms.is_some() && request.verb() == Verb::Acquire {
             return Answer::Foreign { left_ms: self.lies_ms };
@@ -103,11 +103,12 @@ impl Server {
         let ours = request.token().as_bytes();
         self.keys.retain(|_, it| now_ms < it.expires_ms);
         let Some(key) = self.keys.get_mut(request.resource()) else {
-            if request.sets_the_key() {
+            let sets_the_key = matches!(request.verb(), Verb::Acquire | Verb::Repair);
+            if sets_the_key {
                 let key = Key { value: ours.to_vec(), expires_ms };
                 self.keys.insert(request.resource().to_vec(), key);
             }
-            return if request.sets_the_key() { Answer::Done } else { Answer::Absent };
+            return if sets_the_key { Answer::Done } else { Answer::Absent };
         };
         let left_ms = key.expires_ms - now_ms;
         let is_ours = key.value == ours;

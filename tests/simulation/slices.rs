@@ -1,6 +1,6 @@
 //! A wait that is made in slices, as interpreters make it that heed nothing within a call.
 
-use redlock::transport::command::Verb;
+use redlock::command::Verb;
 use redlock::{Lease, Status};
 
 use crate::TTL;

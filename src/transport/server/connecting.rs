@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use super::{News, Server};
+use crate::command::Answer;
 use crate::moment::Moment;
 use crate::transport::Ticket;
-use crate::transport::command::Answer;
 use crate::transport::login::Question;
 
 impl Server {

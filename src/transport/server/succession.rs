@@ -2,7 +2,7 @@
 //!
 //! A connection can be dead behind something that acknowledges what is sent over it. A server would be
 //! left out until the longest TTL in flight is over if it was waited for, which may be years; and if it
-//! was simply closed, releases over the next connection could overtake what they release. So it is set
+//! was simply closed, requests over the next connection could overtake what they undo. So it is set
 //! aside ([`Predecessor`]): the server counts as behind until another connection is up, or the first one
 //! has answered after all.
 
@@ -10,12 +10,12 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{Delivery, News, Server};
+use crate::command::{Answer, Request};
+use crate::failure::Failure;
 use crate::log::Level;
 use crate::moment::Moment;
 use crate::system::clock;
 use crate::transport::Ticket;
-use crate::transport::command::{Answer, Request};
-use crate::transport::failure::Failure;
 use crate::transport::inbox::Received;
 use crate::transport::link::Change;
 use crate::transport::predecessor::Predecessor;
@@ -37,12 +37,12 @@ impl Server {
         }
     }
 
-    /// Puts a request in the queue. A release of what may be under way over the connection before this
+    /// Puts a request in the queue. One that undoes what may be under way over the connection before this
     /// one goes over that, too.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
         match &mut self.predecessor {
             Some(it) if !it.is_replaced => return it.queue.push(request, ticket, now),
-            Some(it) if request.is_needed_by(self.index) => it.guard(request, now),
+            Some(it) if request.must_reach(self.index) => it.guard(request, now),
             _ => {}
         }
         self.queue.push(request, ticket, now);
@@ -89,18 +89,17 @@ impl Server {
         news.health.spoil();
         news.changed = true;
         let queue = mem::replace(&mut self.queue, Queue::new(self.index));
-        self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.dialect)));
+        self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
     }
 
-    /// The successor is up. What is to be released over the connection before it is released over this
-    /// one, too.
+    /// The successor is up. What must reach the server over the connection before goes over this one, too.
     pub(super) fn replace_predecessor(&mut self, now: Moment, news: &mut News) {
         // It may have answered in the same moment: then it is used on.
         self.receive_from_predecessor(now, news);
         let Some(mut predecessor) = self.predecessor.take_if(|it| !it.is_replaced) else { return };
         let line = (Level::Info, "has a second connection".to_owned());
         self.remarks.say(Event::Replaced, line, now, &mut news.lines);
-        self.queue.repeat_releases(&mut predecessor.queue);
+        self.queue.repeat_required(&mut predecessor.queue);
         predecessor.is_replaced = true;
         predecessor.look_what_is_guarded();
         if now < predecessor.given_up_at() {
@@ -136,9 +135,9 @@ impl Server {
             if received == Received::Nothing {
                 return Ok(());
             }
-            while let Some(Settled { verb, ticket, answer }) = predecessor.next_settled(now)? {
+            while let Some(Settled { kind, ticket, answer }) = predecessor.next_settled(now)? {
                 if !predecessor.is_replaced {
-                    self.remarks.note_answer(verb, &answer, clock::now, &mut news.lines);
+                    self.remarks.note_answer(kind, &answer, clock::now, &mut news.lines);
                 }
                 let server = self.index;
                 let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
@@ -155,22 +154,22 @@ impl Server {
     fn take_back(&mut self, predecessor: Predecessor, now: Moment, news: &mut News) {
         let line = (Level::Info, "answers again".to_owned());
         self.remarks.say(Event::AnswersAgain, line, now, &mut news.lines);
-        let (stream, queue, dialect) = predecessor.into_parts();
+        let (stream, queue, capabilities) = predecessor.into_parts();
         self.link.take_back(stream);
-        (self.queue, self.dialect) = (queue, dialect);
+        (self.queue, self.capabilities) = (queue, capabilities);
         for ticket in mem::take(&mut self.hopeful) {
             self.deliver(ticket, Answer::Done, news);
         }
         news.changed = true;
     }
 
-    /// The connection before this one is given up. What is to be released still is, over this one.
+    /// The connection before this one is given up. What must reach the server still does, over this one.
     fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, news: &mut News) {
         news.changed = true;
         if predecessor.is_replaced {
             let index = self.index;
             let failure = Failure::Lost(how);
-            self.queue.take_releases(predecessor.queue, |ticket, sent| {
+            self.queue.take_required(predecessor.queue, |ticket, sent| {
                 let answer = Answer::Failed(failure.clone());
                 news.deliveries.push(Delivery { ticket, server: index, answer, sent });
             });

@@ -23,25 +23,25 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What an error reply means.
-    pub(super) fn of_reply(error: &redis::ServerError) -> Self {
-        Self::Refused(meaning(error.code(), error.details().unwrap_or_default()))
+    /// What an error reply means that has this code and goes on with this text.
+    pub(crate) fn of_error(code: &str, text: &str) -> Self {
+        Self::Refused(meaning(code, text))
     }
 
     /// Whether it is the user or the password that was wrong, in the reply to a log-in.
-    pub(super) fn is_of_the_password(&self) -> bool {
+    pub(crate) fn is_of_the_password(&self) -> bool {
         const CODES: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
         let is_one = |it: &str| CODES.iter().any(|code| it.starts_with(code));
         matches!(self, Self::Refused(it) if is_one(it) || it.contains("password"))
     }
 
     /// Whether it is the command that was wrong: this user may not use it, or there is none.
-    pub(super) fn is_of_the_command(&self) -> bool {
+    pub(crate) fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)
     }
 
     /// Whether it is about the kind of request, or its key, rather than the server as a whole.
-    pub(super) fn is_of_the_kind(&self) -> bool {
+    pub(crate) fn is_of_the_kind(&self) -> bool {
         const CODES: [&str; 4] = ["WRONGTYPE", "MOVED", "ASK", "CROSSSLOT"];
         let is_of_key = |it: &str| CODES.iter().any(|code| it.starts_with(code));
         let is_of_kind = |it: &str| it.contains("does not permit") || is_of_key(it);

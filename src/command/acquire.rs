@@ -1,0 +1,67 @@
+//! Sets the key to the token for the TTL, unless it is there; and asks how long it has to live, so that a
+//! refusal tells how long the holder still has. A repair is the same: only what the answer means differs.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::definition::{Definition, Effect, Kind, Replies, Subject, only_form};
+use super::encoder::Encoder;
+use super::pttl;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::Acquiring,
+    effect: Effect::Leaves,
+    replies: 2,
+    form: only_form,
+    encode,
+    decode,
+};
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    encoder.put(|command| {
+        command.arg("SET").arg(key).arg(token).arg("PX").arg(subject.ttl_ms).arg("NX")
+    });
+    pttl::encode(key, encoder);
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    let set = replies.next()?;
+    if let Value::ServerError(error) = &set {
+        return Some(Answer::refused(error));
+    }
+    let left_ms = pttl::decode(&replies.next()?)?;
+    match set {
+        Value::Okay => Some(Answer::Done),
+        Value::Nil => Some(Answer::Foreign { left_ms }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Int, Nil, Okay};
+
+    use super::*;
+
+    fn answer(set: Value, left: Value) -> Option<Answer> {
+        decode(&Subject::sample(), &mut vec![set, left].drain(..))
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        assert_eq!(answer(Okay, Int(30_000)), Some(Answer::Done));
+        assert_eq!(answer(Nil, Int(7)), Some(Answer::Foreign { left_ms: Some(7) }));
+        assert_eq!(answer(Nil, Int(-2)), Some(Answer::Foreign { left_ms: None }));
+        let refused = redis::parse_redis_value(b"-OOM no\r\n").expect("a reply");
+        assert!(matches!(answer(refused.clone(), Int(-2)), Some(Answer::Failed(_))));
+        assert_eq!(answer(Nil, refused), Some(Answer::Foreign { left_ms: None }));
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        assert_eq!(answer(Int(1), Int(1)), None);
+        assert_eq!(answer(Okay, Okay), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! What a server says to a request.
+
+use redis::ServerError;
+
+use crate::failure::Failure;
+
+/// What a server says to a request, or why it says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It did what was asked. To no request at all: the connection is up.
+    Done,
+    /// It extended the key, which had so long to live before.
+    Extended { left_ms: i64 },
+    /// The key was not there, or (to a release) not ours.
+    Absent,
+    /// The key has another value, and so long to live if that is known. Below 0: for ever.
+    Foreign { left_ms: Option<i64> },
+    /// The key has this value, and so long to live. Of a long one, the beginning.
+    Found { value: Vec<u8>, left_ms: i64 },
+    /// No usable answer.
+    Failed(Failure),
+}
+
+/// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
+/// and what else may stand under the name of a resource is not worth reading.
+pub(super) const VALUE_MAX: usize = 128;
+
+impl Answer {
+    /// What an error reply means.
+    pub(super) fn refused(error: &ServerError) -> Self {
+        Self::Failed(failure_of(error))
+    }
+}
+
+/// What an error reply means, in our words.
+pub(super) fn failure_of(error: &ServerError) -> Failure {
+    Failure::of_error(error.code(), error.details().unwrap_or_default())
+}

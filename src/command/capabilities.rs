@@ -1,0 +1,31 @@
+//! What a server can do that others cannot.
+
+/// Which commands a server has: found out once per connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    pub(super) delete: Delete,
+}
+
+/// How a key is deleted that has a certain value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Delete {
+    /// A script: every server since 2.6.
+    #[default]
+    Script,
+    /// `DELEX key IFEQ value`: Redis 8.4.
+    Delex,
+    /// `DELIFEQ key value`: Valkey 9.0.
+    Delifeq,
+}
+
+#[cfg(test)]
+impl Capabilities {
+    /// Those of every server.
+    pub(crate) const PLAIN: Self = Self { delete: Delete::Script };
+
+    /// Those of a Valkey that is new enough.
+    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq };
+
+    /// Those of a Redis that is new enough.
+    pub(crate) const DELEX: Self = Self { delete: Delete::Delex };
+}

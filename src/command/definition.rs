@@ -1,0 +1,84 @@
+//! What there is to know of a command. Each command has a file of its own, with its definition.
+
+use std::fmt;
+use std::sync::Arc;
+use std::vec;
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::encoder::Encoder;
+use crate::token::Token;
+
+/// A command of ours, which may be several of the server's that are sent in one go.
+pub(super) struct Definition {
+    pub(super) kind: Kind,
+    pub(super) effect: Effect,
+    /// How many replies it brings: one for each command of the server's, of which each names the key once.
+    pub(super) replies: usize,
+    /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
+    pub(super) form: fn(Capabilities) -> usize,
+    pub(super) encode: fn(&Subject, Capabilities, &mut Encoder),
+    /// What the replies mean; none if they are not such as the server owes.
+    pub(super) decode: fn(&Subject, &mut Replies<'_>) -> Option<Answer>,
+}
+
+/// How many forms a command has at most.
+pub(super) const FORMS: usize = 3;
+
+/// The form of a command that is the same for all servers.
+pub(super) fn only_form(_: Capabilities) -> usize {
+    0
+}
+
+/// All replies to a request.
+pub(super) type Replies<'a> = vec::Drain<'a, Value>;
+
+/// What a request is about.
+pub(super) struct Subject {
+    pub(super) resource: Arc<[u8]>,
+    pub(super) token: Token,
+    pub(super) ttl_ms: i64,
+}
+
+#[cfg(test)]
+impl Subject {
+    /// Some subject, for tests.
+    pub(super) fn sample() -> Self {
+        let token = Token::from_random([0xAB; 20]);
+        Self { resource: Arc::from(&b"r"[..]), token, ttl_ms: 30_000 }
+    }
+}
+
+/// What a request does to a server, for those who deliver it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It may leave something there until its TTL is over.
+    Leaves,
+    /// It undoes what an earlier request with the same token may have left there.
+    Undoes,
+    /// It does nothing that would have to be undone.
+    Passes,
+}
+
+/// The kinds of work that requests do. It is remarked of each kind apart whether a server refuses it. In
+/// words, it is what the server does or does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Acquiring,
+    Extending,
+    Releasing,
+    Inspecting,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Acquiring => "taking locks",
+            Self::Extending => "extending",
+            Self::Releasing => "releasing",
+            Self::Inspecting => "looking at locks",
+        })
+    }
+}

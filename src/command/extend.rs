@@ -1,0 +1,83 @@
+//! Gives the key at least the TTL if it has the token. Never sets it. Always a script: `SET … IFEQ` might
+//! shorten what is left, when it is carried out late, on a connection that was given up, after an
+//! extension for longer on the next one.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::definition::{Definition, Effect, Kind, Replies, Subject, only_form};
+use super::encoder::Encoder;
+use super::script::Script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::Extending,
+    effect: Effect::Passes,
+    replies: 1,
+    form: only_form,
+    encode,
+    decode,
+};
+
+const FILE: &str = include_str!("extend.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+static SCRIPT: &str = LINE.text();
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    encoder.put(|command| {
+        command.arg("EVAL").arg(SCRIPT).arg(1).arg(key).arg(token).arg(subject.ttl_ms)
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    let said = match replies.next()? {
+        Value::ServerError(error) => return Some(Answer::refused(&error)),
+        Value::Array(said) => said,
+        _ => return None,
+    };
+    let &[Value::Int(what), Value::Int(left_ms)] = &said[..] else { return None };
+    match what {
+        0 => Some(Answer::Absent),
+        1 => Some(Answer::Extended { left_ms }),
+        2 => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Array, Int, Okay};
+
+    use super::*;
+
+    fn answer(reply: Value) -> Option<Answer> {
+        decode(&Subject::sample(), &mut vec![reply].drain(..))
+    }
+
+    #[test]
+    fn the_script_is_sent_as_ever() {
+        let sent = "local v=redis.call('GET',KEYS[1]) \
+            if not v then return {0,-2} end \
+            local t=redis.call('PTTL',KEYS[1]) \
+            if v~=ARGV[1] then return {2,t} end \
+            if t<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end \
+            return {1,t}";
+        assert_eq!(SCRIPT, sent);
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        let pair = |what, left_ms| Array(vec![Int(what), Int(left_ms)]);
+        assert_eq!(answer(pair(1, 7)), Some(Answer::Extended { left_ms: 7 }));
+        assert_eq!(answer(pair(2, 7)), Some(Answer::Foreign { left_ms: Some(7) }));
+        assert_eq!(answer(pair(0, -2)), Some(Answer::Absent));
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        assert_eq!(answer(Okay), None);
+        assert_eq!(answer(Array(vec![Int(1)])), None);
+        assert_eq!(answer(Array(vec![Int(3), Int(1)])), None);
+    }
+}

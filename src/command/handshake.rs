@@ -1,0 +1,263 @@
+//! The first commands on a new connection: who we are, which database, and what the server can do.
+//!
+//! They are steps that are sent in one go. Each judges its own reply, and knows nothing of the others; a
+//! further one has to be added to [`steps`] alone.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use redis::{ServerError, Value};
+
+use super::answer::failure_of;
+use super::capabilities::{Capabilities, Delete};
+use crate::failure::Failure;
+
+/// A user, or the default one, and the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub user: Option<Vec<u8>>,
+    pub password: Vec<u8>,
+}
+
+/// Never with the password.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+/// How far the conversation has come.
+pub(crate) struct Handshake {
+    /// Those that are not answered.
+    steps: VecDeque<Step>,
+    has_begun: bool,
+    capabilities: Capabilities,
+}
+
+/// What a reply leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    More,
+    Done(Capabilities),
+    /// The server is of no use to us, for now.
+    Refused {
+        failure: Failure,
+        /// Whether it is the user or the password that it does not accept.
+        is_of_credentials: bool,
+    },
+}
+
+/// A command, and what its reply means.
+struct Step {
+    bytes: Vec<u8>,
+    judge: Judge,
+    is_login: bool,
+}
+
+/// Fails if the server is of no use to us. May learn what it can do.
+type Judge = fn(&Value, &mut Capabilities) -> Result<(), Failure>;
+
+/// All steps, in their order. What the server can do is asked by commands that lack their arguments and so
+/// change nothing.
+fn steps(credentials: Option<&Credentials>, database: i64) -> VecDeque<Step> {
+    let log_in = credentials.map(|Credentials { user, password }| {
+        let mut auth = redis::cmd("AUTH");
+        auth.arg(user).arg(password);
+        Step { is_login: true, ..Step::new(&auth, expect_ok) }
+    });
+    let select = (database != 0).then(|| Step::new(redis::cmd("SELECT").arg(database), expect_ok));
+    let probes = [
+        Step::new(&redis::cmd("DELEX"), learn_delex),
+        Step::new(&redis::cmd("DELIFEQ"), learn_delifeq),
+        Step::new(&redis::cmd("PING"), expect_pong),
+    ];
+    log_in.into_iter().chain(select).chain(probes).collect()
+}
+
+impl Step {
+    fn new(command: &redis::Cmd, judge: Judge) -> Self {
+        Self { bytes: command.get_packed_command(), judge, is_login: false }
+    }
+}
+
+fn expect_ok(reply: &Value, _: &mut Capabilities) -> Result<(), Failure> {
+    match reply {
+        Value::Okay => Ok(()),
+        Value::ServerError(error) => Err(failure_of(error)),
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+fn learn_delex(reply: &Value, capabilities: &mut Capabilities) -> Result<(), Failure> {
+    if knows(reply)? {
+        capabilities.delete = Delete::Delex;
+    }
+    Ok(())
+}
+
+fn learn_delifeq(reply: &Value, capabilities: &mut Capabilities) -> Result<(), Failure> {
+    if knows(reply)? {
+        capabilities.delete = Delete::Delifeq;
+    }
+    Ok(())
+}
+
+/// Whether a server knows a command that was sent without its arguments. Then it complains of these, else
+/// of the command.
+fn knows(reply: &Value) -> Result<bool, Failure> {
+    match reply {
+        Value::ServerError(error) => Ok(says(error, "wrong number of arguments")),
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+/// Shows whether the server serves us at all: it looks at that only after the arguments. Whoever may not
+/// use PING may use what matters.
+fn expect_pong(reply: &Value, _: &mut Capabilities) -> Result<(), Failure> {
+    match reply {
+        Value::SimpleString(word) if word == "PONG" => Ok(()),
+        Value::ServerError(error) if error.code() == "NOPERM" => Ok(()),
+        Value::ServerError(error) => Err(failure_of(error)),
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+/// Whether the server does not let us in. It says so to the first command, whatever that is.
+fn turns_us_away(error: &ServerError) -> bool {
+    says(error, "max number of clients") || error.code() == "DENIED"
+}
+
+fn says(error: &ServerError, words: &str) -> bool {
+    error.details().is_some_and(|details| details.contains(words))
+}
+
+impl Handshake {
+    pub(crate) fn new(credentials: Option<&Credentials>, database: i64) -> Self {
+        let steps = steps(credentials, database);
+        Self { steps, has_begun: false, capabilities: Capabilities::default() }
+    }
+
+    /// Writes what is to be sent.
+    pub(crate) fn write_to(&self, outbox: &mut Vec<u8>) {
+        self.steps.iter().for_each(|step| outbox.extend_from_slice(&step.bytes));
+    }
+
+    /// Whether the server has answered something.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Handles the reply to the next step.
+    pub(crate) fn handle_reply(&mut self, reply: &Value) -> Progress {
+        let Some(step) = self.steps.pop_front() else { return Progress::Done(self.capabilities) };
+        self.has_begun = true;
+        let judged = match reply {
+            Value::ServerError(error) if turns_us_away(error) => Err(failure_of(error)),
+            _ => (step.judge)(reply, &mut self.capabilities),
+        };
+        match judged {
+            Err(failure) => {
+                let is_of_credentials = step.is_login && failure.is_of_the_password();
+                Progress::Refused { failure, is_of_credentials }
+            }
+            Ok(()) if self.steps.is_empty() => Progress::Done(self.capabilities),
+            Ok(()) => Progress::More,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
+    const LACKING: &str = "-ERR wrong number of arguments for 'x' command\r\n";
+
+    fn credentials() -> Credentials {
+        Credentials { user: Some(b"u".to_vec()), password: b"p".to_vec() }
+    }
+
+    /// What these replies lead to, each but the last to more.
+    fn after(mut handshake: Handshake, replies: &[&str]) -> Progress {
+        let mut progress = Progress::More;
+        for reply in replies {
+            assert_eq!(progress, Progress::More, "before {reply}");
+            let reply = redis::parse_redis_value(reply.as_bytes()).expect("a reply");
+            progress = handshake.handle_reply(&reply);
+        }
+        progress
+    }
+
+    fn plain() -> Handshake {
+        Handshake::new(None, 0)
+    }
+
+    fn is_refused(progress: &Progress, words: &str) -> bool {
+        matches!(progress, Progress::Refused { failure, .. } if failure.to_string().contains(words))
+    }
+
+    #[test]
+    fn every_step_is_sent_that_is_needed() {
+        let sent = |credentials: Option<&Credentials>, database| {
+            let mut outbox = Vec::new();
+            Handshake::new(credentials, database).write_to(&mut outbox);
+            let text = String::from_utf8(outbox).expect("a text");
+            let words = text.split("\r\n").filter(|it| !it.starts_with(['$', '*']));
+            words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+        };
+        assert_eq!(sent(None, 0), "DELEX DELIFEQ PING");
+        assert_eq!(sent(None, 3), "SELECT 3 DELEX DELIFEQ PING");
+        assert_eq!(sent(Some(&credentials()), 3), "AUTH u p SELECT 3 DELEX DELIFEQ PING");
+        let nameless = Credentials { user: None, ..credentials() };
+        assert_eq!(sent(Some(&nameless), 0), "AUTH p DELEX DELIFEQ PING");
+    }
+
+    #[test]
+    fn what_a_server_can_do_is_learnt() {
+        for (delex, delifeq, delete) in [
+            (UNKNOWN, UNKNOWN, Delete::Script),
+            (LACKING, UNKNOWN, Delete::Delex),
+            (UNKNOWN, LACKING, Delete::Delifeq),
+        ] {
+            let done = Progress::Done(Capabilities { delete });
+            assert_eq!(after(plain(), &[delex, delifeq, "+PONG\r\n"]), done);
+            let handshake = Handshake::new(Some(&credentials()), 3);
+            assert_eq!(
+                after(handshake, &["+OK\r\n", "+OK\r\n", delex, delifeq, "+PONG\r\n"]),
+                done
+            );
+        }
+        let unable = after(plain(), &[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"]);
+        assert_eq!(unable, Progress::Done(Capabilities::PLAIN));
+    }
+
+    #[test]
+    fn each_reply_is_judged_by_its_step() {
+        let log_in = |reply| after(Handshake::new(Some(&credentials()), 0), &[reply]);
+        let wrong = log_in("-WRONGPASS no\r\n");
+        assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
+        let loading = log_in("-LOADING yes\r\n");
+        assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
+        assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
+        // Without a log-in nothing is said of the password.
+        let unknown = after(plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
+        assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
+        assert!(is_refused(&unknown, "NOAUTH"));
+        let database = after(Handshake::new(None, 99), &["-ERR DB index is out of range\r\n"]);
+        assert!(is_refused(&database, "database"));
+        assert!(is_refused(&after(plain(), &["+OK\r\n"]), "no server should"));
+        assert!(is_refused(&after(plain(), &[UNKNOWN, UNKNOWN, "+OK\r\n"]), "no server should"));
+        // A probe may be refused for any other reason: then the server lacks the command, to us.
+        assert_eq!(after(plain(), &["-NOAUTH no\r\n"]), Progress::More);
+    }
+
+    #[test]
+    fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
+        let full = "-ERR max number of clients reached\r\n";
+        for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
+            assert!(matches!(after(plain(), &[reply]), Progress::Refused { .. }));
+            let log_in = after(Handshake::new(Some(&credentials()), 0), &[reply]);
+            assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Deletes the key if it has the token: by a command where the server has one for that, else by a script.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::{Capabilities, Delete};
+use super::definition::{Definition, Effect, Kind, Replies, Subject};
+use super::encoder::Encoder;
+use super::script::Script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::Releasing,
+    effect: Effect::Undoes,
+    replies: 1,
+    form: |capabilities| capabilities.delete as usize,
+    encode,
+    decode,
+};
+
+const FILE: &str = include_str!("release.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+static SCRIPT: &str = LINE.text();
+
+fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
+    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    encoder.put(|command| match capabilities.delete {
+        Delete::Script => command.arg("EVAL").arg(SCRIPT).arg(1).arg(key).arg(token),
+        Delete::Delex => command.arg("DELEX").arg(key).arg("IFEQ").arg(token),
+        Delete::Delifeq => command.arg("DELIFEQ").arg(key).arg(token),
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.next()? {
+        Value::Int(1) => Some(Answer::Done),
+        Value::Int(0) => Some(Answer::Absent),
+        // Something else stands under the name, so nothing of ours does.
+        Value::ServerError(error) if error.code() == "WRONGTYPE" => Some(Answer::Absent),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Int, Okay};
+
+    use super::*;
+
+    fn answer(reply: Value) -> Option<Answer> {
+        decode(&Subject::sample(), &mut vec![reply].drain(..))
+    }
+
+    #[test]
+    fn the_script_is_sent_as_ever() {
+        let sent = "if redis.call('GET',KEYS[1])==ARGV[1] \
+            then return redis.call('DEL',KEYS[1]) end return 0";
+        assert_eq!(SCRIPT, sent);
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        assert_eq!(answer(Int(1)), Some(Answer::Done));
+        assert_eq!(answer(Int(0)), Some(Answer::Absent));
+        let error = |reply: &[u8]| answer(redis::parse_redis_value(reply).expect("a reply"));
+        assert_eq!(error(b"-WRONGTYPE no\r\n"), Some(Answer::Absent));
+        assert!(matches!(error(b"-READONLY no\r\n"), Some(Answer::Failed(_))));
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        assert_eq!(answer(Okay), None);
+        assert_eq!(answer(Int(2)), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! How a connection comes to be: the socket, TLS on it, and the first commands.
+
+use std::{io, mem};
+
+use super::{Change, Link, State, error_words};
+use crate::command::Capabilities;
+use crate::command::handshake::{Handshake, Progress};
+use crate::moment::Moment;
+use crate::quorum::backoff;
+use crate::system::entropy::SystemEntropy;
+use crate::system::socket::Socket;
+use crate::token::random;
+use crate::transport::endpoint::Place;
+use crate::transport::mixup;
+use crate::transport::wire::Wire;
+
+impl Link {
+    /// The socket may be ready: goes on with connecting, if that is what it does.
+    pub(in crate::transport) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
+        let State::Connecting { socket, .. } = &self.state else { return None };
+        // What was ready may have been another socket, closed by somebody else meanwhile.
+        if !socket.is_writable() {
+            return None;
+        }
+        match socket.connected() {
+            Ok(()) => self.begin_handshake(now),
+            Err(error) => self.connect_failed(error_words(&error), now),
+        }
+    }
+
+    /// Reads the replies to the first commands, if they are under way.
+    pub(in crate::transport) fn read_handshake(&mut self, now: Moment) -> Option<Change> {
+        while let State::Handshake { handshake, .. } = &mut self.state {
+            let progress = match self.inbox.next() {
+                Err(_) if !handshake.has_begun() && self.inbox.first() == mixup::ALERT => {
+                    return self.connect_failed(mixup::SPEAKS_TLS.to_owned(), now);
+                }
+                Ok(Some(value)) => handshake.handle_reply(&value),
+                Ok(None) => return None,
+                Err(nonsense) => return self.connect_failed(nonsense.to_string(), now),
+            };
+            match progress {
+                Progress::More => {}
+                Progress::Done(capabilities) => return self.come_up(capabilities),
+                Progress::Refused { failure, is_of_credentials } => {
+                    if is_of_credentials {
+                        self.account.handle_refusal();
+                    }
+                    return self.connect_failed(failure.to_string(), now);
+                }
+            }
+        }
+        None
+    }
+
+    /// Why it may have broken off a conversation that has just begun.
+    pub(super) fn hint(&self) -> &'static str {
+        let State::Handshake { wire, handshake, .. } = &self.state else { return "" };
+        let has_spoken = handshake.has_begun() || !self.inbox.is_empty();
+        mixup::hint(wire, has_spoken, Some(self.endpoint.place()))
+    }
+
+    /// How long one of several addresses may keep us from trying the next.
+    pub(super) fn connect_share_ms(&self) -> i64 {
+        let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
+        (self.timeouts.connect_ms() / share).max(1)
+    }
+
+    pub(super) fn connect(&mut self, now: Moment) -> Option<Change> {
+        self.tried_at = Some(now);
+        let visible = &self.visible[self.place_shown];
+        let socket = match self.endpoint.place() {
+            Place::Path(path) => Socket::to_path(path, visible),
+            _ => match self.addresses.current() {
+                Some(address) => Socket::to_address(address, visible),
+                None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
+            },
+        };
+        match socket {
+            Ok(socket) => {
+                self.state = State::Connecting { socket, since: now };
+                None
+            }
+            Err(error) => self.connect_failed(error_words(&error), now),
+        }
+    }
+
+    fn begin_handshake(&mut self, now: Moment) -> Option<Change> {
+        let State::Connecting { socket, .. } = mem::replace(&mut self.state, State::Down) else {
+            return None;
+        };
+        let begun = self.account.credentials().and_then(|credentials| {
+            let handshake = Handshake::new(credentials.as_ref(), self.endpoint.database());
+            Ok((self.wire(socket)?, handshake))
+        });
+        match begun {
+            Ok((wire, handshake)) => {
+                handshake.write_to(&mut self.outbox);
+                self.state = State::Handshake { wire, since: now, handshake };
+                self.send(now)
+            }
+            Err(why) => self.connect_failed(why, now),
+        }
+    }
+
+    fn wire(&self, socket: Socket) -> Result<Wire, String> {
+        if !self.endpoint.has_tls() {
+            return Ok(Wire::Plain(socket));
+        }
+        let session = self.access.tls().begin(self.endpoint.place(), socket)?;
+        Ok(Wire::Tls(Box::new(session)))
+    }
+
+    fn come_up(&mut self, capabilities: Capabilities) -> Option<Change> {
+        if let State::Handshake { wire, .. } = mem::replace(&mut self.state, State::Down) {
+            self.state = State::Up { wire };
+        }
+        let again = mem::take(&mut self.failures) > 0;
+        Some(Change::Up { capabilities, again })
+    }
+
+    /// One address did not do; perhaps the next does. If there is none, there is no connection to be
+    /// had for now.
+    pub(super) fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
+        self.close();
+        // Without a password another address is of no use.
+        if !self.account.is_lacking() && self.addresses.try_next() {
+            return self.connect(now);
+        }
+        let failed = self.note_failure(why);
+        let jitter = random(&SystemEntropy).unwrap_or(0);
+        self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
+        Some(failed)
+    }
+}

@@ -1,0 +1,124 @@
+//! No queue without a bound: how many requests one takes, and how many bytes.
+
+use super::Queue;
+
+/// How many requests may wait before no more are taken, and how many with those that must reach the
+/// server and come behind them.
+const REQUESTS_MAX: usize = 1024;
+const REQUIRED_MAX: usize = 16 * REQUESTS_MAX;
+
+/// The same in bytes, with those that were sent and that the socket has not taken yet. 64 callers
+/// with the longest of names may ask at once, and names of 1,000 bytes reach the other bound first.
+const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
+const REQUIRED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
+
+impl Queue {
+    /// Whether so much was asked already, sent or not, that nothing more is.
+    pub(in crate::transport) fn is_full(&self) -> bool {
+        let count = self.unsent.len() + self.awaiting.len();
+        count >= REQUESTS_MAX || self.bytes() >= REQUEST_BYTES_MAX
+    }
+
+    /// Whether there is no room either for another that must reach the server. Then it is not sent there,
+    /// and what it was to undo ends with its TTL.
+    pub(super) fn is_crammed(&self) -> bool {
+        self.length() >= REQUIRED_MAX || self.bytes() + self.refused.bytes() >= REQUIRED_BYTES_MAX
+    }
+
+    /// Of what was asked and is not answered, and of the room for what the socket has not taken yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
+    }
+
+    /// There is so much room for what was sent and the socket has not taken yet.
+    pub(in crate::transport) fn note_outbox(&mut self, bytes: usize) {
+        self.outbox_bytes = bytes;
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.unsent.len() + self.awaiting.len() + self.refused.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::super::samples::{NOW, SERVER, TICKET, long, refused, request, send, settle};
+    use super::*;
+    use crate::command::Verb;
+
+    #[test]
+    fn there_is_a_bound_with_room_for_the_releases() {
+        let mut queue = Queue::new(SERVER);
+        (0..2 * REQUESTS_MAX).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
+        assert!(queue.is_full());
+        assert_eq!(queue.length(), REQUESTS_MAX);
+        (0..2 * REQUIRED_MAX).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
+        assert_eq!(queue.length(), REQUIRED_MAX);
+    }
+
+    #[test]
+    fn what_was_sent_and_is_not_answered_counts_as_what_waits_does() {
+        let mut queue = Queue::new(SERVER);
+        for _ in 0..2 {
+            (0..REQUESTS_MAX / 2).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
+            send(&mut queue, NOW);
+        }
+        assert!(queue.is_full() && !queue.has_unsent());
+        settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert!(!queue.is_full());
+    }
+
+    #[test]
+    fn the_bound_is_one_of_bytes_too() {
+        const LENGTH: usize = 65_536;
+        // Each names its resource twice.
+        const MOST: usize = REQUEST_BYTES_MAX / (2 * LENGTH);
+        let acquire = long(Verb::Acquire, LENGTH, 1);
+        for is_sent in [false, true] {
+            let mut queue = Queue::new(SERVER);
+            for _ in 0..2 * MOST {
+                queue.push(&acquire, None, NOW);
+                if is_sent {
+                    send(&mut queue, NOW);
+                }
+            }
+            assert!(queue.is_full());
+            assert_eq!(queue.length(), MOST);
+            let release = long(Verb::Release, LENGTH, 1);
+            (0..2 * REQUIRED_MAX).for_each(|_| queue.push(&release, None, NOW));
+            let bytes = queue.bytes();
+            assert!(
+                (REQUIRED_BYTES_MAX..REQUIRED_BYTES_MAX + 2 * LENGTH).contains(&bytes),
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_socket_does_not_take_counts_once_more() {
+        let mut queue = Queue::new(SERVER);
+        queue.note_outbox(REQUEST_BYTES_MAX - 1);
+        assert!(!queue.is_full());
+        queue.push(&request(Verb::Acquire), None, NOW);
+        assert!(queue.is_full());
+        queue.note_outbox(0);
+        assert!(!queue.is_full());
+        // With as many releases that were refused there is no room for another.
+        let release = long(Verb::Release, 65_536, 1);
+        while !queue.is_crammed() {
+            queue.push(&release, None, NOW);
+            send(&mut queue, NOW);
+            while !queue.awaiting.is_empty() {
+                let replies = vec![refused(); queue.replies_wanted().unwrap_or(0)];
+                settle(&mut queue, &replies).unwrap();
+            }
+        }
+        assert!(!queue.is_full());
+        assert!(queue.refused.bytes() >= REQUIRED_BYTES_MAX);
+        // Somebody waits for this one.
+        queue.push(&release, Some(TICKET), NOW);
+        assert!(queue.has_unsent());
+    }
+}

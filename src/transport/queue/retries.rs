@@ -1,0 +1,90 @@
+//! What must reach a server that refuses it for now: one request is tried again now and then, and all when
+//! that succeeds.
+
+use super::Queue;
+use crate::command::Answer;
+use crate::moment::Moment;
+use crate::transport::entries::Entry;
+
+/// How often a server that refuses requests which must reach it is asked whether it still does, and how
+/// many more are sent with each that succeeds.
+const PROBE_MS: i64 = 200;
+const RESENT_MAX: usize = 8;
+
+impl Queue {
+    /// When [`Self::probe`] is due.
+    pub(in crate::transport) fn probe_at(&self) -> Moment {
+        self.probe_at
+    }
+
+    /// Tries one of the refused requests again, if that is due.
+    pub(in crate::transport) fn probe(&mut self, now: Moment) {
+        if now >= self.probe_at {
+            self.refused.retain_mut(|it| it.is_worth_sending(now));
+            self.unsent.take_from(&mut self.refused, 1);
+            self.probe_at = Moment::NEVER;
+            self.plan_probe(now);
+        }
+    }
+
+    /// A request that undoes another was answered. If it was refused, it is kept, to be tried again, as long
+    /// as it must reach the server; if not, more of those that were refused are.
+    pub(super) fn retry(&mut self, entry: Entry, answer: &Answer, now: Moment) {
+        if !matches!(answer, Answer::Failed(_)) {
+            self.unsent.take_from(&mut self.refused, RESENT_MAX);
+        } else if entry.is_worth_sending(now) {
+            self.refused.push_back(entry);
+        }
+        self.plan_probe(now);
+    }
+
+    fn plan_probe(&mut self, now: Moment) {
+        if self.refused.is_empty() {
+            self.probe_at = Moment::NEVER;
+        } else if self.probe_at == Moment::NEVER {
+            self.probe_at = now.plus_ms(PROBE_MS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::super::samples::{NOW, SERVER, request, send, settle};
+    use super::*;
+    use crate::command::Verb;
+
+    #[test]
+    fn a_release_that_is_refused_is_tried_again_until_it_succeeds() {
+        let mut queue = Queue::new(SERVER);
+        for _ in 0..3 {
+            queue.push(&request(Verb::Release), None, NOW);
+        }
+        send(&mut queue, NOW);
+        let error = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+        for _ in 0..3 {
+            settle(&mut queue, std::slice::from_ref(&error)).unwrap();
+        }
+        assert_eq!(send(&mut queue, NOW), 0);
+        let later = queue.probe_at();
+        queue.probe(later);
+        let one = send(&mut queue, later);
+        assert!(one > 0);
+        settle(&mut queue, &[Value::Int(1)]).unwrap();
+        assert_eq!(send(&mut queue, later), 2 * one);
+        assert_eq!(queue.probe_at(), Moment::NEVER);
+    }
+
+    #[test]
+    fn releases_that_are_refused_until_the_key_has_expired_are_forgotten() {
+        let mut queue = Queue::new(SERVER);
+        (0..3).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
+        send(&mut queue, NOW);
+        let error = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();
+        (0..3).for_each(|_| drop(settle(&mut queue, std::slice::from_ref(&error)).unwrap()));
+        assert_eq!(queue.length(), 3);
+        queue.probe(NOW.plus_ms(10_000));
+        assert_eq!((queue.length(), queue.probe_at()), (0, Moment::NEVER));
+    }
+}

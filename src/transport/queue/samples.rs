@@ -1,0 +1,47 @@
+//! What the tests of the queue have in common.
+
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::{Queue, Settled};
+use crate::command::{Capabilities, Request, Verb};
+use crate::moment::Moment;
+use crate::server_set::ServerSet;
+use crate::token::Token;
+use crate::transport::Ticket;
+use crate::transport::reply::Nonsense;
+
+pub(super) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+pub(super) const TICKET: Ticket = Ticket { place: 0, generation: 1 };
+pub(super) const OTHER: Ticket = Ticket { place: 1, generation: 2 };
+
+pub(super) const SERVER: usize = 3;
+
+pub(super) fn request(verb: Verb) -> Arc<Request> {
+    long(verb, 1, 7)
+}
+
+/// With a name of so many bytes, and a token of its own.
+pub(super) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
+    let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));
+    let request = Request::new(verb, resource, token, 10_000);
+    Arc::new(match verb {
+        Verb::Release => request.to(ServerSet::default().with(SERVER)),
+        _ => request,
+    })
+}
+
+pub(super) fn refused() -> Value {
+    redis::parse_redis_value(b"-READONLY no\r\n").unwrap()
+}
+
+pub(super) fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Nonsense> {
+    queue.settle(&mut replies.to_vec(), NOW).map(|it| it.expect("it is not sent once more"))
+}
+
+pub(super) fn send(queue: &mut Queue, now: Moment) -> usize {
+    let mut outbox = Vec::new();
+    queue.send(&mut outbox, Capabilities::default(), now);
+    outbox.len()
+}

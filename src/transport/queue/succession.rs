@@ -1,0 +1,180 @@
+//! What becomes of a queue when its connection is lost, or another one is made beside it: what must reach
+//! the server goes over the next one, and in the right order.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use super::Queue;
+use crate::command::{Effect, Request};
+use crate::moment::Moment;
+use crate::token::Token;
+use crate::transport::Ticket;
+use crate::transport::entries::Entry;
+
+impl Queue {
+    /// Until when something may be there that a request has left which was sent and is not answered, if it
+    /// was carried out when it was sent.
+    pub(in crate::transport) fn guarded_until(&self) -> Option<Moment> {
+        let leaves = |it: &&Entry| it.request.effect() == Effect::Leaves;
+        let ends = self.awaiting.iter().filter(leaves);
+        ends.map(|it| it.since.plus_ms(it.request.ttl_ms())).max()
+    }
+
+    /// Whether what this request undoes may be left by one that is not answered, and nothing that undoes it
+    /// is behind that.
+    pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
+        let matters = |it: &&Entry| {
+            it.request.token() == undoing.token() && it.request.effect() != Effect::Passes
+        };
+        let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
+        latest_first.find(matters).is_some_and(|it| it.request.effect() == Effect::Leaves)
+    }
+
+    /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
+    /// whether the request was sent, and keeps what must reach the server for the next connection.
+    pub(in crate::transport) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
+        (self.silent_until, self.probe_at, self.outbox_bytes) = (None, Moment::NEVER, 0);
+        let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
+        for (part, was_sent) in parts.into_iter().zip([true, true, false]) {
+            for mut entry in part {
+                if let Some(ticket) = entry.ticket.take() {
+                    tell(ticket, was_sent);
+                }
+                if entry.keep_until.is_some() {
+                    self.unsent.push_back(entry);
+                }
+            }
+        }
+    }
+
+    /// What must reach the server, and was to go over a connection that owes answers, goes over this one,
+    /// too: there it overtakes nothing, and here it is carried out now. Whoever waits for it is told what
+    /// is answered here.
+    pub(in crate::transport) fn repeat_required(&mut self, other: &mut Self) {
+        other.probe_at = Moment::NEVER;
+        let refused = mem::take(&mut other.refused).into_iter();
+        let entries = other.awaiting.iter_mut().chain(other.unsent.iter_mut());
+        let others = entries.filter(|it| it.keep_until.is_some()).map(Entry::hand_over);
+        self.add_required(refused.chain(others));
+    }
+
+    /// What must reach the server, and was to go over a connection that is given up, goes over this one.
+    /// Tells who waited, as [`Self::fail`] does.
+    pub(in crate::transport) fn take_required(
+        &mut self,
+        mut other: Self,
+        tell: impl FnMut(Ticket, bool),
+    ) {
+        other.fail(tell);
+        self.add_required(other.unsent.into_iter());
+    }
+
+    /// Adds requests of another connection that must reach the server. Of each token one that waits is
+    /// enough: else there would be twice as many after each connection that is given up.
+    fn add_required(&mut self, entries: impl Iterator<Item = Entry>) {
+        let mut waiting: BTreeSet<Token> = self.unsent.iter().map(Entry::token).collect();
+        for entry in entries {
+            let is_new = waiting.insert(entry.token());
+            if entry.ticket.is_some() || (is_new && !self.is_crammed()) {
+                self.unsent.push_back(entry);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::super::samples::{NOW, OTHER, SERVER, TICKET, long, refused, request, send, settle};
+    use super::*;
+    use crate::command::Verb;
+
+    #[test]
+    fn releases_outlive_the_connection_but_not_the_key() {
+        let mut queue = Queue::new(SERVER);
+        queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
+        queue.push(&request(Verb::Release), None, NOW);
+        send(&mut queue, NOW);
+        let mut told = Vec::new();
+        queue.fail(|ticket, sent| told.push((ticket, sent)));
+        assert_eq!(told, [(TICKET, true)]);
+        assert!(send(&mut queue, NOW.plus_ms(9_999)) > 0);
+        queue.fail(|_, _| {});
+        assert_eq!(send(&mut queue, NOW.plus_ms(10_000)), 0);
+    }
+
+    #[test]
+    fn releases_that_were_refused_outlive_the_connection() {
+        let mut queue = Queue::new(SERVER);
+        queue.push(&request(Verb::Release), None, NOW);
+        send(&mut queue, NOW);
+        settle(&mut queue, &[refused()]).unwrap();
+        assert!(!queue.has_unsent());
+        queue.fail(|_, _| {});
+        assert!(send(&mut queue, NOW.plus_ms(9_999)) > 0);
+    }
+
+    #[test]
+    fn what_may_be_set_is_guarded_for_its_ttl_from_when_it_was_sent() {
+        let mut queue = Queue::new(SERVER);
+        for verb in [Verb::Release, Verb::Inspect] {
+            queue.push(&request(verb), None, NOW);
+        }
+        send(&mut queue, NOW);
+        assert_eq!(queue.guarded_until(), None);
+        for ms in [3, 7] {
+            queue.push(&request(Verb::Acquire), None, NOW);
+            send(&mut queue, NOW.plus_ms(ms));
+        }
+        assert_eq!(queue.guarded_until(), Some(NOW.plus_ms(10_007)));
+    }
+
+    #[test]
+    fn a_release_is_wanted_behind_what_may_set_its_key_and_only_one() {
+        let mut queue = Queue::new(SERVER);
+        let (ours, other) = (long(Verb::Release, 1, 1), long(Verb::Release, 1, 2));
+        assert!(!queue.wants(&ours));
+        queue.push(&long(Verb::Acquire, 1, 1), None, NOW);
+        send(&mut queue, NOW);
+        queue.push(&long(Verb::Inspect, 1, 1), None, NOW);
+        assert!(queue.wants(&ours) && !queue.wants(&other));
+        queue.push(&ours, None, NOW);
+        assert!(!queue.wants(&ours));
+        // It is answered, so nothing of ours comes late.
+        settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
+        assert!(!queue.wants(&ours));
+    }
+
+    #[test]
+    fn releases_go_over_another_connection_too_with_who_waits_for_them() {
+        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        old.push(&long(Verb::Release, 1, 1), None, NOW);
+        send(&mut old, NOW);
+        settle(&mut old, &[refused()]).unwrap();
+        old.push(&long(Verb::Acquire, 1, 2), Some(OTHER), NOW);
+        old.push(&long(Verb::Release, 1, 2), Some(TICKET), NOW);
+        send(&mut old, NOW);
+        new.repeat_required(&mut old);
+        assert_eq!((old.length(), new.length()), (2, 2));
+        assert_eq!(new.abandon(TICKET), None);
+        assert_eq!(old.abandon(TICKET), None, "nobody waits for it there any more");
+        assert_eq!(old.abandon(OTHER), Some(NOW));
+        send(&mut new, NOW);
+        assert_eq!(new.length(), 2);
+    }
+
+    #[test]
+    fn releases_do_not_multiply_with_each_connection_that_is_given_up() {
+        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        new.push(&request(Verb::Release), None, NOW);
+        for _ in 0..9 {
+            new.take_required(mem::replace(&mut old, Queue::new(SERVER)), |_, _| {});
+            send(&mut new, NOW);
+            old = mem::replace(&mut new, Queue::new(SERVER));
+            new.repeat_required(&mut old);
+            send(&mut new, NOW);
+        }
+        assert_eq!((old.length(), new.length()), (2, 1));
+    }
+}
