@@ -4,9 +4,8 @@ use std::io;
 
 use redis::Value;
 
-use super::link::KEPT_MAX;
 use super::reply::{Nonsense, Scan};
-use super::wire::Wire;
+use super::wire::{KEPT_MAX, Wire};
 
 /// Room for what is received at once. Replies of ours are short; more room is made when one is not.
 const ROOM: usize = 4096;

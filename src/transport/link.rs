@@ -18,7 +18,7 @@ use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::inbox::{Inbox, Received};
 use super::login::Account;
-use super::wire::Wire;
+use super::wire::{KEPT_MAX, Wire};
 use crate::command::Capabilities;
 use crate::command::handshake::Handshake;
 use crate::moment::Moment;
@@ -28,9 +28,6 @@ pub(super) use self::stream::Stream;
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
-
-/// The most memory that an empty buffer keeps for later.
-pub(super) const KEPT_MAX: usize = 8 * 1024;
 
 pub(super) struct Link {
     endpoint: Endpoint,

@@ -3,10 +3,12 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use super::link::KEPT_MAX;
 use super::mixup;
 use super::tls::Session;
 use crate::system::socket::Socket;
+
+/// The most memory that an empty buffer keeps for later.
+pub(super) const KEPT_MAX: usize = 8 * 1024;
 
 pub(super) enum Wire {
     Plain(Socket),
