@@ -42,6 +42,10 @@ pub(super) struct Call<T> {
     pub(super) sent: Servers,
     since: Moment,
     until: Moment,
+    /// How long a server may take to answer since it was sent the request, and when it is waited for no
+    /// longer even so.
+    reply_ms: i64,
+    limit: Moment,
 }
 
 /// What the driver waits for.
@@ -73,7 +77,16 @@ impl<T: Tally> Calls<T> {
         if self.calls.len() <= place {
             self.calls.resize_with(place + 1, || None);
         }
-        let call = Call { generation, tally: None, pending: none, sent: none, since, until };
+        let call = Call {
+            generation,
+            tally: None,
+            pending: none,
+            sent: none,
+            since,
+            until,
+            reply_ms: 0,
+            limit: until,
+        };
         self.calls[place] = Some(call);
         Ticket { place, generation }
     }
@@ -96,6 +109,7 @@ impl<T: Tally> Calls<T> {
         let all = Servers::first(self.servers.len());
         let Some(call) = self.find(ticket).filter(|it| it.tally.is_none()) else { return false };
         (call.tally, call.pending, call.since, call.until) = (Some(tally), all, now, until);
+        call.limit = until;
         self.for_each_server(|server, news| ask(server, news));
         self.deliver(now);
         true
@@ -107,12 +121,17 @@ impl<T: Tally> Calls<T> {
         ticket: Ticket,
         request: Request,
         tally: T,
-        Patience { since, until, reply_ms }: Patience,
+        patience: Patience,
     ) -> bool {
         let request = Arc::new(request);
-        self.give(ticket, tally, (since, until), |server, news| {
+        let Patience { since, reply_ms, .. } = patience;
+        let is_given = self.give(ticket, tally, (since, patience.answer_by()), |server, news| {
             server.ask(&request, ticket, reply_ms, since, news);
-        })
+        });
+        if let Some(call) = self.find(ticket).filter(|_| is_given) {
+            (call.reply_ms, call.limit) = (reply_ms, patience.until);
+        }
+        is_given
     }
 
     /// Ends a call that waits for a tally, and has none.
@@ -177,6 +196,10 @@ impl<T: Tally> Calls<T> {
                 continue;
             };
             let ticket = Ticket { place, generation: call.generation };
+            call.until = call.answer_by(ticket, &self.servers);
+            if now < call.until {
+                continue;
+            }
             for (index, server) in self.servers.iter_mut().enumerate() {
                 if call.pending.contains(index) {
                     let sent_at = server.abandon(ticket, now, &mut self.news);
@@ -291,6 +314,15 @@ impl<T: Tally> Engine for Calls<T> {
 }
 
 impl<T: Tally> Call<T> {
+    /// Until when it waits: the threads may have been kept from running between the beginning of the call
+    /// and the sending of its request, and that is not the servers' time.
+    fn answer_by(&self, ticket: Ticket, servers: &[Server]) -> Moment {
+        let pending = servers.iter().enumerate().filter(|(index, _)| self.pending.contains(*index));
+        let sent_at = pending.filter_map(|(_, server)| server.sent_at(ticket)).max();
+        let answer_by = sent_at.map_or(self.until, |it| it.plus_ms(self.reply_ms).max(self.until));
+        answer_by.min(self.limit)
+    }
+
     /// Returns whether it has heard enough.
     fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         self.pending = self.pending.without(server);

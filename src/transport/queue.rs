@@ -53,6 +53,8 @@ pub(super) struct Queue {
     silent_until: Option<Moment>,
     /// How much memory there is for what was sent and the socket has not taken yet.
     outbox_bytes: usize,
+    /// How many of the requests were moved into the outbox since the socket was last written to.
+    unwritten: usize,
 }
 
 /// A request that was answered.
@@ -68,8 +70,17 @@ impl Queue {
     /// The queue of the server at this place in the list.
     pub(super) fn new(server: usize) -> Self {
         let (pen, unsent, awaiting, refused) = Default::default();
-        let (probe_at, silent_until, outbox_bytes) = (Moment::NEVER, None, 0);
-        Self { server, pen, unsent, awaiting, refused, probe_at, silent_until, outbox_bytes }
+        Self {
+            server,
+            pen,
+            unsent,
+            awaiting,
+            refused,
+            probe_at: Moment::NEVER,
+            silent_until: None,
+            outbox_bytes: 0,
+            unwritten: 0,
+        }
     }
 
     /// Whether so much was asked already, sent or not, that nothing more is.
@@ -89,9 +100,21 @@ impl Queue {
         self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
     }
 
-    /// There is so much room for what was sent and the socket has not taken yet.
-    pub(super) fn note_outbox(&mut self, bytes: usize) {
-        self.outbox_bytes = bytes;
+    /// The socket was given what is in the outbox, which has so much room for what it did not take. The
+    /// requests count as sent from now on: this thread may have been kept from running since it last read
+    /// the clock, and that is not the server's time.
+    pub(super) fn note_written(&mut self, outbox_bytes: usize, clock: impl FnOnce() -> Moment) {
+        self.outbox_bytes = outbox_bytes;
+        let written = mem::take(&mut self.unwritten);
+        if written == 0 {
+            return;
+        }
+        let now = clock();
+        for entry in self.awaiting.iter_mut().rev().take(written) {
+            entry.since = now;
+            let enough = now.plus_ms(entry.request.ttl_ms().max(SILENCE_MIN_MS));
+            self.silent_until = self.silent_until.max(Some(enough));
+        }
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
@@ -120,12 +143,18 @@ impl Queue {
         Some(entry.since)
     }
 
+    /// When the request was sent whose answer this ticket waits for, if it was.
+    pub(super) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
+        self.awaiting.iter().rev().find(|it| it.ticket == Some(ticket)).map(|it| it.since)
+    }
+
     /// Whether something waits to be sent.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Moves what waits to be sent into the outbox. From then on it counts as sent.
+    /// Moves what waits to be sent into the outbox. From then on it counts as sent; see
+    /// [`Self::note_written`].
     pub(super) fn send(&mut self, outbox: &mut Vec<u8>, dialect: Dialect, now: Moment) {
         while let Some(mut entry) = self.unsent.pop_front() {
             // Whoever waits for the answer, and was kept from running since it asked, is owed one.
@@ -135,9 +164,8 @@ impl Queue {
             outbox.extend_from_slice(entry.request.bytes(dialect, &mut self.pen));
             entry.since = now;
             entry.is_native = entry.request.is_native(dialect);
-            let enough = now.plus_ms(entry.request.ttl_ms().max(SILENCE_MIN_MS));
-            self.silent_until = self.silent_until.max(Some(enough));
             self.awaiting.push_back(entry);
+            self.unwritten += 1;
         }
     }
 
@@ -277,7 +305,8 @@ impl Queue {
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
     /// whether the request was sent, and keeps the releases for the next connection.
     pub(super) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
-        (self.silent_until, self.probe_at, self.outbox_bytes) = (None, Moment::NEVER, 0);
+        (self.silent_until, self.probe_at) = (None, Moment::NEVER);
+        (self.outbox_bytes, self.unwritten) = (0, 0);
         let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
         for (part, was_sent) in parts.into_iter().zip([true, true, false]) {
             for mut entry in part {
@@ -369,6 +398,7 @@ mod tests {
     fn send(queue: &mut Queue, now: Moment) -> usize {
         let mut outbox = Vec::new();
         queue.send(&mut outbox, Dialect::default(), now);
+        queue.note_written(0, || now);
         outbox.len()
     }
 
@@ -539,11 +569,11 @@ mod tests {
     #[test]
     fn what_the_socket_does_not_take_counts_once_more() {
         let mut queue = Queue::new(SERVER);
-        queue.note_outbox(REQUEST_BYTES_MAX - 1);
+        queue.note_written(REQUEST_BYTES_MAX - 1, || NOW);
         assert!(!queue.is_full());
         queue.push(&request(Verb::Acquire), None, NOW);
         assert!(queue.is_full());
-        queue.note_outbox(0);
+        queue.note_written(0, || NOW);
         assert!(!queue.is_full());
         // With as many releases that were refused there is no room for another.
         let release = long(Verb::Release, 65_536, 1);
