@@ -8,6 +8,7 @@
 
 mod check;
 mod continued;
+mod driver;
 mod error;
 #[doc(hidden)]
 pub mod ffi;

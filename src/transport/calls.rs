@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::command::{Answer, Request};
 use super::failure::Failure;
-use super::helm::Engine;
 use super::server::{News, Server};
 use super::{Patience, Servers, Tally, Ticket};
+use crate::driver::Driven;
 use crate::log::Line;
 use crate::moment::Moment;
 use crate::system::clock;
@@ -18,8 +18,8 @@ use crate::system::socket::{self, Watched};
 pub(super) struct Calls<T> {
     pub(super) servers: Vec<Server>,
     pub(super) news: News,
-    /// Where the driver is woken.
-    bell: RawFd,
+    /// The descriptor that wakes the driver.
+    waker: RawFd,
     /// By their places.
     calls: Vec<Option<Call<T>>>,
     generation: u64,
@@ -56,11 +56,11 @@ pub(super) struct Watch {
 }
 
 impl<T: Tally> Calls<T> {
-    pub(super) fn new(servers: Vec<Server>, bell: RawFd) -> Self {
+    pub(super) fn new(servers: Vec<Server>, waker: RawFd) -> Self {
         Self {
             servers,
             news: News::default(),
-            bell,
+            waker,
             calls: Vec::new(),
             generation: 0,
             ended: VecDeque::new(),
@@ -250,7 +250,7 @@ impl<T: Tally> Calls<T> {
     }
 }
 
-impl<T: Tally> Engine for Calls<T> {
+impl<T: Tally> Driven for Calls<T> {
     type End = Call<T>;
     type Watch = Watch;
     type Words = Vec<Line>;
@@ -263,7 +263,7 @@ impl<T: Tally> Engine for Calls<T> {
     }
 
     /// The descriptors of the servers in their order, those of connections that owe answers too long, and
-    /// that of the bell at the end.
+    /// that of the waker at the end.
     fn watch(&mut self) -> Watch {
         const NONE: i32 = -1;
         let mut descriptors = mem::take(&mut self.watched);
@@ -274,11 +274,11 @@ impl<T: Tally> Engine for Calls<T> {
         }));
         let predecessors = self.servers.iter().filter_map(Server::interest_in_predecessor);
         descriptors.extend(predecessors.map(|(fd, for_writing)| socket::watch(fd, for_writing)));
-        descriptors.push(socket::watch(self.bell, false));
+        descriptors.push(socket::watch(self.waker, false));
         Watch { descriptors, until: self.next_due(), now: self.now }
     }
 
-    fn rest(watch: &mut Watch) {
+    fn poll(watch: &mut Watch) {
         socket::poll(&mut watch.descriptors, watch.until, watch.now);
     }
 
@@ -289,7 +289,7 @@ impl<T: Tally> Engine for Calls<T> {
                 server.handle_ready(now, &mut self.news);
             }
         }
-        let has_rung = watch.descriptors.last().is_some_and(|it| it.revents != 0);
+        let was_woken = watch.descriptors.last().is_some_and(|it| it.revents != 0);
         if watch.descriptors.len() > self.servers.len() + 1 {
             self.handle_predecessors(&watch.descriptors[self.servers.len()..], now);
         }
@@ -297,7 +297,7 @@ impl<T: Tally> Engine for Calls<T> {
         self.deliver(now);
         self.look_again(now);
         self.expire(now);
-        has_rung
+        was_woken
     }
 
     fn next_end(&mut self) -> Option<(usize, Call<T>)> {
@@ -376,11 +376,11 @@ mod tests {
         assert!(calls.next_end().is_none());
     }
 
-    /// The driver may rest because of a socket that another thread has read in passing, and with it the last
-    /// answer to the driver's own call: then no socket wakes it. That it is woken by a ring is the affair of
-    /// the helm, for which `tests/model` goes through every order.
+    /// The driver may poll a socket that another thread has read in passing, and with it the last answer to
+    /// the driver's own call: then no socket wakes it. That the waker does is the affair of `driver.rs`, for
+    /// which `tests/model` goes through every order.
     #[test]
-    fn who_ends_a_call_in_passing_rings() {
+    fn who_ends_a_call_in_passing_wakes_the_driver() {
         let mut calls = calls_to_three();
         let ticket = ask(&mut calls, Enough(1));
         calls.take_change();

@@ -15,7 +15,6 @@ mod entries;
 pub mod failure;
 mod greeting;
 mod health;
-mod helm;
 mod inbox;
 mod link;
 pub mod login;

@@ -13,6 +13,8 @@
 mod check;
 #[path = "../../src/continued.rs"]
 mod continued;
+#[path = "../../src/driver.rs"]
+mod driver;
 #[path = "../../src/error.rs"]
 mod error;
 #[path = "../../src/ffi/mod.rs"]
