@@ -189,6 +189,9 @@ impl Inquiry {
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
         }
+        if status == Status::Lost && self.outcome() == Outcome::TooLate {
+            words.push_str("; that came when the lock had expired");
+        }
         let said = (0..endpoints.len()).filter_map(|it| Some((it, self.said_of(it)?)));
         words.push_str(&join(": ", said.collect(), endpoints));
         Error::new(status, words)
