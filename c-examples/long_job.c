@@ -13,9 +13,9 @@
 
 #include "redlock.h"
 
-/* The lease is several times as long as a step, so that one extension may fail and be made good
- * by the next, and short enough that others need not wait long if this process dies. */
-enum { TTL_MS = 2000, STEPS = 12, STEP_MS = 200, COMMIT_MS = 500 };
+/* The lease is many times as long as the time between two extensions, so that some may fail and be
+ * made good by the next, and short enough that others need not wait long if this process dies. */
+enum { TTL_MS = 10000, EXTEND_EVERY_MS = 1000, STEPS = 12, STEP_MS = 200, COMMIT_MS = 500 };
 
 static void work_for(int ms) {
     struct timespec left = {ms / 1000, ms % 1000 * 1000000L};
@@ -23,9 +23,9 @@ static void work_for(int ms) {
     }
 }
 
-/* Whether there is time for another step. Only a lease that has run short is worth a round trip. */
+/* Whether there is time for another step. Not every step is worth a round trip. */
 static bool keep(RedLock *rl, RedLockLease *lease) {
-    if (RedLockLease_RemainingMs(lease) > TTL_MS / 2) {
+    if (RedLockLease_RemainingMs(lease) > RedLockLease_ValidityMs(lease) - EXTEND_EVERY_MS) {
         return true;
     }
     RedLockStatus status = RedLock_Extend(rl, lease, TTL_MS);

@@ -78,7 +78,9 @@ enum RedLockStatus
    */
   REDLOCK_TOO_SLOW = 3,
   /**
-   * The lease is not held, or no longer: expired, deleted, or taken over.
+   * The lease is not held, or no longer: expired, deleted, or taken over. Also where so many servers
+   * have lost it, or had it too late, that those which had it all the time are no quorum: somebody else
+   * may have held it in between.
    */
   REDLOCK_LOST = 4,
   /**
@@ -217,8 +219,8 @@ void RedLock_Free(RedLock *rl);
  *                    looked up by the system's resolver, which may block; an address never does.
  * @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
  * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
- *         added before, 64 servers are there already, or the first lock call was made: from then
- *         on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
+ *         added before, 64 servers are there already, or the first call was made that asks or
+ *         connects to servers: from then on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
  */
 RedLockStatus RedLock_AddServerUrl(RedLock *rl,
                                    const char *host_or_url,
@@ -426,8 +428,9 @@ RedLockStatus RedLock_TryLockSlice(RedLock *rl,
  * @param lease    empty, or the holder of this very resource. A lease that holds another
  *                 resource is REDLOCK_INVALID_ARGUMENT.
  * @return as RedLock_Lock where it had to be taken, as RedLock_Extend where it was held:
- *         REDLOCK_LOST tells once that a lock had slipped away in between; the next call takes it
- *         anew. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
+ *         REDLOCK_LOST tells once that a lock had slipped away before its time; the next call takes
+ *         it anew. One that had come to its end by itself is taken anew at once, with REDLOCK_OK and
+ *         another token, whoever may have had it in between. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
  */
 RedLockStatus RedLock_ContinueLock(RedLock *rl,
                                    const char *resource,
@@ -596,8 +599,8 @@ RedLockStatus RedLock_SetPasswordCallbackWithDestroy(RedLock *rl,
  * as they are.
  *
  * @param rl      the manager.
- * @param ca_file the path of a PEM file with certificates, which is read now: those alone are
- *                trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
+ * @param ca_file the path of a PEM file with certificates, which is read now (a FIFO is waited for):
+ *                those alone are trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
  *                for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the environment. These are read
  *                by the first lock call. In a program that has more rights than its user (setuid,
  *                setgid, capabilities) both variables are ignored, as OpenSSL does.
@@ -683,10 +686,12 @@ bool RedLockLease_IsHeld(RedLockLease *lease);
 int64_t RedLockLease_RemainingMs(RedLockLease *lease);
 
 /**
- * How long the lock was valid when it was granted or last extended. Does not count down. No I/O.
+ * How long the lock was valid when it was granted, or last extended with this lease. Does not count
+ * down, and stays as it is when the lock ends by itself, or through another handle of it:
+ * RedLockLease_RemainingMs tells what is left. No I/O.
  *
  * @param lease a lease, or NULL.
- * @return milliseconds; 0 if the lease holds no lock, and for NULL.
+ * @return milliseconds; 0 if the lease is empty, and for NULL.
  */
 int64_t RedLockLease_ValidityMs(RedLockLease *lease);
 
@@ -705,8 +710,9 @@ const char *RedLockLease_Resource(RedLockLease *lease);
  * release the lock.
  *
  * @param lease a lease, or NULL.
- * @return a string of the lease, valid until the next call that changes the lease; empty if it
- *         holds no lock, and for NULL.
+ * @return a string of the lease, valid until the next call that changes the lease. It stays when the
+ *         lock ends by itself, is found out to be lost, or ends through another handle of it: then the
+ *         lease may still be needed to clear up. Empty if the lease is, and for NULL.
  */
 const char *RedLockLease_Token(RedLockLease *lease);
 

@@ -272,7 +272,8 @@ public:
     std::string token() const { return RedLockLease_Token(handle_.get()); }
 
     /** The status of the last call that asked the servers, and the library's words for it: which
-     * server answered what. The words are empty after Status::Ok. */
+     * server answered what. After Status::Ok they name the servers that could not take part, and are
+     * empty if all could. */
     Status status() const noexcept { return status_; }
     std::string message() const {
         return handle_ ? RedLockLease_ErrorMessage(handle_.get()) : "nothing was ever locked";
@@ -634,7 +635,10 @@ public:
     template <class Clock, class Duration>
     REDLOCK_HPP_NODISCARD bool
     try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
-        return try_lock_for(time - Clock::now());
+        // As floating point: the difference of two whole numbers may overflow.
+        using Precise = std::chrono::duration<double, std::milli>;
+        const Precise now(Clock::now().time_since_epoch());
+        return try_lock_for(Precise(time.time_since_epoch()) - now);
     }
 
     /** Releases. Never throws, for guards call it in their destructors; how it went is in
@@ -657,8 +661,8 @@ public:
      * Status::Ok before the first unlock(). */
     Status last_unlock_status() const noexcept { return last_unlock_status_; }
 
-    /** Why the last attempt to lock failed, whichever thread made it; Status::Ok and empty after a
-     * success. */
+    /** Why the last attempt to lock failed, whichever thread made it. After a success Status::Ok, and
+     * the words name the servers that could not take part; empty if all could. */
     Status status() const {
         std::lock_guard<std::mutex> here(state_);
         return status_;

@@ -167,9 +167,10 @@ impl Hold {
         self.release_sent.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is left of it.
-    pub(crate) fn is_over(&self) -> bool {
-        self.phase.load(Ordering::Acquire) == Phase::Over as u8
+    /// Whether somebody else may have it by now: nothing is left of it, or it was found out to be lost.
+    pub(crate) fn is_lost_or_over(&self) -> bool {
+        let phase = self.phase.load(Ordering::Acquire);
+        phase == Phase::Lost as u8 || phase == Phase::Over as u8
     }
 
     pub(crate) fn is_ours(&self) -> bool {
@@ -278,11 +279,6 @@ impl View {
     /// Whether the word of this server, that it has the key, is a vote.
     pub(crate) fn is_sound(&self, server: usize) -> bool {
         self.hold.standings().is_sound(self.places.place_there(server))
-    }
-
-    /// Whether this server ever was without it.
-    pub(crate) fn has_lost(&self, server: usize) -> bool {
-        self.hold.standings().has_lost(self.places.place_there(server))
     }
 
     /// Whether so many servers have lost it that no quorum can ever vouch for it again.

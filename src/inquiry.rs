@@ -189,6 +189,9 @@ impl Inquiry {
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
         }
+        if status == Status::Lost && self.outcome() == Outcome::TooLate {
+            words.push_str("; that came when the lock had expired");
+        }
         let said = (0..endpoints.len()).filter_map(|it| Some((it, self.said_of(it)?)));
         words.push_str(&join(": ", said.collect(), endpoints));
         Error::new(status, words)
@@ -253,11 +256,11 @@ impl Inquiry {
 
     fn describe(&self, server: usize, answer: &Answer) -> String {
         match (answer, &self.count) {
-            (Answer::Extended { .. }, _) if !self.is_vote(server) => self.describe_doubt(server),
+            (Answer::Extended { .. }, _) if !self.is_vote(server) => Self::describe_doubt(),
             (Answer::Found { .. }, Count::Confirm(_, confirm))
                 if !self.is_vote(server) && confirm.left_ms(answer).is_some() =>
             {
-                self.describe_doubt(server)
+                Self::describe_doubt()
             }
             (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
                 if confirm.left_ms(answer).is_some() =>
@@ -277,13 +280,14 @@ impl Inquiry {
         }
     }
 
-    /// Why the word of a server that has the lock is no vote.
-    fn describe_doubt(&self, server: usize) -> String {
-        match &self.view {
-            Some(view) if view.has_lost(server) => "has it again, after it had lost it",
-            _ => "has it, but granted it late",
-        }
-        .to_owned()
+    /// Whether a question found the lock that it is about.
+    fn is_ours(&self, answer: &Answer) -> bool {
+        matches!(&self.count, Count::Confirm(_, confirm) if confirm.left_ms(answer).is_some())
+    }
+
+    /// Why the word of a server that has the lock is no vote: it granted it late, or was given it since.
+    fn describe_doubt() -> String {
+        "has it, but has not had it all the time".to_owned()
     }
 
     fn ballot(&self) -> &Ballot {
@@ -305,6 +309,10 @@ impl Inquiry {
         }
         let words = match answer {
             Answer::Done => "agreed after that".to_owned(),
+            Answer::Extended { .. } if self.is_vote(server) => "agreed after that".to_owned(),
+            Answer::Found { .. } if self.is_vote(server) && self.is_ours(answer) => {
+                "confirmed after that".to_owned()
+            }
             _ => self.describe(server, answer),
         };
         let is_connected = !matches!(answer, Answer::Failed(_));

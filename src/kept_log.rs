@@ -91,4 +91,14 @@ mod tests {
         log.keep(0).unwrap();
         assert_eq!(log.take(), None);
     }
+
+    #[test]
+    fn a_child_takes_nothing_that_its_parent_has_kept() {
+        let log = KeptLog::default();
+        log.keep(10).unwrap();
+        log.push(Level::Info, "the parent's");
+        log.state.lock().unwrap().process -= 1;
+        log.push(Level::Info, "the child's");
+        assert_eq!(lines(&log), ["the child's"]);
+    }
 }

@@ -10,6 +10,7 @@ mod check;
 #[doc(hidden)]
 pub mod command;
 mod continued;
+mod driver;
 mod error;
 #[doc(hidden)]
 pub mod failure;

@@ -129,7 +129,7 @@ impl RedLock {
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
         let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
         if self.engine.get().is_some() {
-            let words = "the server comes after the first lock call: the list is closed";
+            let words = "the list was closed by the first call that asks servers";
             return Err(Error::invalid(words));
         }
         self.servers.add(endpoint)

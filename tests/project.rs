@@ -74,6 +74,14 @@ fn no_busy_loop_is_left_when_the_tests_under_load_end() {
         let mut process = Command::new("sh");
         process.arg(root().join("packaging/test-under-load.sh")).args(["2", "3"]);
         process.args(["sh", "-c", command]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let heed_interrupts = || {
+            // SAFETY: no handler is set.
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+            Ok(())
+        };
+        // Where the tests run in the background they ignore it, and so would the script.
+        // SAFETY: the closure makes a system call and allocates nothing.
+        unsafe { process.pre_exec(heed_interrupts) };
         let mut script = process.process_group(0).spawn().expect("there is a shell");
         let (id, group) = (script.id().to_string(), format!("-{}", script.id()));
         let lines = BufReader::new(script.stdout.take().expect("a pipe")).lines();

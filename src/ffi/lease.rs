@@ -73,10 +73,12 @@ pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *mut RedLockLease) -> i
     read(lease, 0, |state| state.lease.remaining_ms())
 }
 
-/// How long the lock was valid when it was granted or last extended. Does not count down. No I/O.
+/// How long the lock was valid when it was granted, or last extended with this lease. Does not count
+/// down, and stays as it is when the lock ends by itself, or through another handle of it:
+/// RedLockLease_RemainingMs tells what is left. No I/O.
 ///
 /// @param lease a lease, or NULL.
-/// @return milliseconds; 0 if the lease holds no lock, and for NULL.
+/// @return milliseconds; 0 if the lease is empty, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *mut RedLockLease) -> i64 {
     read(lease, 0, |state| state.lease.validity_ms())
@@ -97,8 +99,9 @@ pub unsafe extern "C" fn RedLockLease_Resource(lease: *mut RedLockLease) -> *con
 /// release the lock.
 ///
 /// @param lease a lease, or NULL.
-/// @return a string of the lease, valid until the next call that changes the lease; empty if it
-///         holds no lock, and for NULL.
+/// @return a string of the lease, valid until the next call that changes the lease. It stays when the
+///         lock ends by itself, is found out to be lost, or ends through another handle of it: then the
+///         lease may still be needed to clear up. Empty if the lease is, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_Token(lease: *mut RedLockLease) -> *const c_char {
     read(lease, c"".as_ptr(), |state| state.token.as_ptr())

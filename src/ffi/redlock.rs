@@ -82,8 +82,8 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 ///                    looked up by the system's resolver, which may block; an address never does.
 /// @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
 /// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
-///         added before, 64 servers are there already, or the first lock call was made: from then
-///         on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
+///         added before, 64 servers are there already, or the first call was made that asks or
+///         connects to servers: from then on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_AddServerUrl(
     rl: *mut RedLock,
@@ -346,8 +346,9 @@ pub unsafe extern "C" fn RedLock_TryLockSlice(
 /// @param lease    empty, or the holder of this very resource. A lease that holds another
 ///                 resource is REDLOCK_INVALID_ARGUMENT.
 /// @return as RedLock_Lock where it had to be taken, as RedLock_Extend where it was held:
-///         REDLOCK_LOST tells once that a lock had slipped away in between; the next call takes it
-///         anew. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
+///         REDLOCK_LOST tells once that a lock had slipped away before its time; the next call takes
+///         it anew. One that had come to its end by itself is taken anew at once, with REDLOCK_OK and
+///         another token, whoever may have had it in between. After REDLOCK_UNREACHABLE a lock that was held still is, until its old end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ContinueLock(
     rl: *mut RedLock,

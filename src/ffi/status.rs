@@ -18,7 +18,9 @@ pub enum RedLockStatus {
     REDLOCK_UNREACHABLE = 2,
     /// A quorum granted, but no validity was left; everything was released again.
     REDLOCK_TOO_SLOW = 3,
-    /// The lease is not held, or no longer: expired, deleted, or taken over.
+    /// The lease is not held, or no longer: expired, deleted, or taken over. Also where so many servers
+    /// have lost it, or had it too late, that those which had it all the time are no quorum: somebody else
+    /// may have held it in between.
     REDLOCK_LOST = 4,
     /// NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port,
     /// a lease that still holds a lock, ...: the message names what was wrong.

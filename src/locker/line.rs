@@ -33,6 +33,10 @@ const RIVAL_MS: i64 = 250;
 /// tells nobody here.
 const LOOK_MS: i64 = 100;
 
+/// How often the first in line asks the servers although this manager has the lock: they may have lost
+/// it, and then it is to be had.
+const ASK_HELD_MS: i64 = 1000;
+
 /// How often those behind look whether they are the first by now.
 const LOOK_FROM_BEHIND_MS: i64 = 1000;
 
@@ -56,6 +60,8 @@ struct Line<S> {
     behind: VecDeque<Caller<S>>,
     /// The lock, while this manager has it.
     hold: Option<Arc<Hold>>,
+    /// When the servers may be asked for it all the same.
+    ask_held_at: Moment,
     /// Whether the servers are being asked, by the first in line or on behalf of it.
     is_asking: bool,
     /// Whether they are, although this manager has the lock.
@@ -165,15 +171,20 @@ impl<S: Copy> Lines<S> {
             Place::First => {}
             Place::Apart => return Leave::Granted,
             Place::Behind => {
-                return match &line.hold {
-                    Some(hold) => Leave::Held { left_ms: hold.remaining_ms(now) },
+                let left_ms = line.hold.as_ref().map(|hold| hold.remaining_ms(now));
+                return match left_ms {
+                    Some(_) if is_last && line.may_ask_held(now) => Leave::Granted,
+                    Some(left_ms) => Leave::Held { left_ms },
                     None if is_last => Leave::Granted,
                     None => Leave::NotYet,
                 };
             }
         }
-        if let Some(hold) = line.hold.as_ref().filter(|_| !is_urgent) {
-            return Leave::Held { left_ms: hold.remaining_ms(now) };
+        if let Some(left_ms) = line.hold.as_ref().map(|hold| hold.remaining_ms(now))
+            && !is_urgent
+            && !line.may_ask_held(now)
+        {
+            return Leave::Held { left_ms };
         }
         if line.open_at.is_some_and(|it| it > now) && !is_urgent {
             return Leave::NotYet;
@@ -199,6 +210,7 @@ impl<S: Copy> Lines<S> {
         let mut state = self.state();
         let line = state.lines.get_mut(resource)?;
         line.hold = Some(Arc::clone(hold));
+        line.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
         (line.open_at, line.backoff) = (None, None);
         line.remove(number);
         // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
@@ -372,6 +384,7 @@ impl<S: Copy> Line<S> {
             first: Some(first),
             behind: VecDeque::new(),
             hold: None,
+            ask_held_at: now,
             is_asking: false,
             open_at: None,
             asks_in_vain: false,
@@ -428,10 +441,20 @@ impl<S: Copy> Line<S> {
         self.hold.as_ref().is_some_and(|it| it.token() == hold.token())
     }
 
+    /// Whether it is time to ask the servers for a lock that this manager has. If so, the next time is later.
+    fn may_ask_held(&mut self, now: Moment) -> bool {
+        let may_ask = now >= self.ask_held_at;
+        if may_ask {
+            self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+        }
+        may_ask
+    }
+
     /// A lock that nobody released is free when its time is over, and one that was released through
-    /// another manager is, too. One that is being released is not before the release is on its way.
+    /// another manager, or found out to be lost, is, too. One that is being released is not before the
+    /// release is on its way.
     fn forget_ended(&mut self, now: Moment) {
-        if self.hold.as_ref().is_some_and(|it| it.is_over() || now >= it.valid_until()) {
+        if self.hold.as_ref().is_some_and(|it| it.is_lost_or_over() || now >= it.valid_until()) {
             self.hold = None;
             self.open_at.get_or_insert(now);
         }
@@ -441,7 +464,9 @@ impl<S: Copy> Line<S> {
     fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
         let due = match (self.place(number), &self.hold, self.open_at) {
             (Place::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
-            (Place::First, Some(hold), _) => hold.valid_until().min(now.plus_ms(LOOK_MS)),
+            (Place::First, Some(hold), _) => {
+                hold.valid_until().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+            }
             (Place::First, None, Some(open_at)) => open_at,
             (Place::First, None, None) | (Place::Apart, ..) => wait.pause_until,
         };

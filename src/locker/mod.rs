@@ -403,7 +403,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     fn await_stragglers(&self, grace_ms: i64, limit: Moment, ttl_ms: i64) -> Inquiry {
         let now = self.transport.now();
         let until = now.plus_ms(grace_ms).min(limit);
-        let patience = Patience { until, ..self.patience(now, ttl_ms, until) };
+        let patience = self.patience(now, ttl_ms, until);
         self.transport.connect(Inquiry::roll(self.roster.len()), 0, patience)
     }
 
@@ -411,7 +411,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
     fn meet(&self, mut enough: usize, mut until: Moment, ttl_ms: i64) -> Result<(), Miss> {
         loop {
             let meet = Inquiry::round(Goal::Meet, self.roster.len());
-            let patience = Patience { until, ..self.patience(self.transport.now(), ttl_ms, until) };
+            let patience = self.patience(self.transport.now(), ttl_ms, until);
             let meet = self.transport.connect(meet, enough, patience);
             self.check_process().map_err(Miss::Fault)?;
             if meet.outcome() == Outcome::Reached {
@@ -442,7 +442,7 @@ impl<X: Transport<Inquiry>, E: Entropy> Locker<X, E> {
 
     fn patience(&self, now: Moment, ttl_ms: i64, cut: Moment) -> Patience {
         let reply_ms = self.reply_ms(ttl_ms);
-        Patience { since: now, until: now.plus_ms(reply_ms).min(cut), reply_ms }
+        Patience { since: now, until: cut, reply_ms }
     }
 
     fn reply_ms(&self, ttl_ms: i64) -> i64 {

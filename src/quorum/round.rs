@@ -93,13 +93,17 @@ impl Round {
         }
     }
 
-    /// A quorum is out of reach as soon as those that said yes and those that still may are too
-    /// few; a tie is a failure, never a wait. It is for want of servers if no quorum of usable
-    /// answers was possible, and because of somebody else in all other cases.
+    /// A quorum is out of reach when those that said yes and those that still may are too few; a tie is a
+    /// failure, never a wait. It is because of somebody else if so many said no, and for want of servers
+    /// if so many gave no usable answer. Where it takes both, the answers that are to come decide which of
+    /// the two it is; with none to come it is because of somebody else.
     fn out_of_reach(&self) -> Option<Outcome> {
-        if self.ballot.unusable() > self.ballot.tolerance() {
+        let (no, unusable) = (self.ballot.no(), self.ballot.unusable());
+        let (pending, tolerance) = (self.ballot.pending(), self.ballot.tolerance());
+        let is_out_of_reach = self.ballot.yes() + pending < self.ballot.quorum();
+        if unusable > tolerance {
             Some(Outcome::Unreachable)
-        } else if self.ballot.yes() + self.ballot.pending() < self.ballot.quorum() {
+        } else if no > tolerance || (is_out_of_reach && unusable + pending <= tolerance) {
             Some(Outcome::Refused)
         } else {
             None
@@ -180,10 +184,25 @@ mod tests {
     #[test]
     fn a_refusal_is_told_from_an_absence() {
         assert_eq!(play(TAKE, 5, &[No, No, No], BEFORE), Some((Outcome::Refused, 3)));
-        assert_eq!(play(TAKE, 5, &[No, Unusable, Unusable], BEFORE), Some((Outcome::Refused, 3)));
+        assert_eq!(play(TAKE, 5, &[No, No, Unusable], BEFORE), None);
+        assert_eq!(play(TAKE, 5, &[No, No, Unusable, No], BEFORE), Some((Outcome::Refused, 4)));
         assert_eq!(play(TAKE, 5, &[Unusable; 3], BEFORE), Some((Outcome::Unreachable, 3)));
         let mixed = [Yes, Yes, Unusable, Unusable, Unusable];
         assert_eq!(play(TAKE, 5, &mixed, BEFORE), Some((Outcome::Unreachable, 5)));
+    }
+
+    /// Whatever comes first.
+    #[test]
+    fn the_order_of_the_answers_does_not_tell_a_refusal_from_an_absence() {
+        let orders = [[No, Unusable, Unusable], [Unusable, No, Unusable], [Unusable, Unusable, No]];
+        for order in orders {
+            let (outcome, _) = play(TAKE, 3, &order, BEFORE).expect("all have answered");
+            assert_eq!(outcome, Outcome::Unreachable, "{order:?}");
+        }
+        for order in [[No, No, Unusable], [No, Unusable, No], [Unusable, No, No]] {
+            let (outcome, _) = play(TAKE, 3, &order, BEFORE).expect("all have answered");
+            assert_eq!(outcome, Outcome::Refused, "{order:?}");
+        }
     }
 
     #[test]

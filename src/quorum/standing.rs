@@ -40,8 +40,6 @@ pub struct Standings {
     unheard: u64,
     /// Those that said that the key is gone, and may be given it again.
     absent: u64,
-    /// Those that ever said that they have it not: for the words.
-    lost: u64,
     /// The rounds that are under way, each with those that were candidates when it began.
     rounds: Vec<Round>,
     last_round: u32,
@@ -63,7 +61,6 @@ impl Standings {
             unproven: all,
             unheard: all,
             absent: 0,
-            lost: 0,
             rounds: Vec::new(),
             last_round: 0,
         }
@@ -128,7 +125,6 @@ impl Standings {
         self.sound &= !bit;
         self.candidates &= !bit;
         self.unproven &= !bit;
-        self.lost |= bit;
         for round in &mut self.rounds {
             round.candidates &= !bit;
         }
@@ -137,11 +133,6 @@ impl Standings {
     /// Whether this server's word that it has the key is a vote.
     pub fn is_sound(&self, server: usize) -> bool {
         self.sound & (1 << server) != 0
-    }
-
-    /// Whether this server ever was without the key.
-    pub fn has_lost(&self, server: usize) -> bool {
-        self.lost & (1 << server) != 0
     }
 
     /// How many servers may yet vouch for the lock: those that are sound, and those that may turn out to

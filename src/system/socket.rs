@@ -71,6 +71,19 @@ fn inode(fd: RawFd) -> Option<u64> {
     (done == 0).then(|| unsafe { status.assume_init() }.st_ino as u64)
 }
 
+/// The same with a number that is none of the standard streams': a program that has closed these, as
+/// daemons do, may write to them all the same, and what it prints would go to a server as commands.
+fn above_stdio<T: From<OwnedFd> + Into<OwnedFd>>(socket: T) -> io::Result<T> {
+    let fd: OwnedFd = socket.into();
+    if fd.as_raw_fd() > libc::STDERR_FILENO {
+        return Ok(fd.into());
+    }
+    // The standard library never takes such a number for a copy.
+    let copy = fd.try_clone()?;
+    debug_assert!(copy.as_raw_fd() > libc::STDERR_FILENO);
+    Ok(copy.into())
+}
+
 /// Hides the descriptor again when it is dropped.
 #[derive(Debug)]
 struct Shown(Visible);
@@ -112,7 +125,7 @@ impl Socket {
     }
 
     fn new(domain: Domain, visible: &Visible) -> io::Result<Self> {
-        let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
+        let socket = above_stdio(socket2::Socket::new(domain, Type::STREAM, None)?)?;
         socket.set_nonblocking(true)?;
         Ok(Self { _shown: visible.show(socket.as_raw_fd()), socket })
     }
@@ -173,6 +186,7 @@ pub(crate) struct Waker {
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
+        let (reader, writer) = (above_stdio(reader)?, above_stdio(writer)?);
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
         let show = |it: &UnixStream| Visible::new().show(it.as_raw_fd());

@@ -5,10 +5,10 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::helm::Engine;
 use super::server::{News, Server};
 use super::{Patience, Tally, Ticket};
 use crate::command::{Answer, Request};
+use crate::driver::Driven;
 use crate::failure::Failure;
 use crate::log::Line;
 use crate::moment::Moment;
@@ -19,8 +19,8 @@ use crate::system::socket::{self, Watched};
 pub(super) struct Calls<T> {
     pub(super) servers: Vec<Server>,
     pub(super) news: News,
-    /// Where the driver is woken.
-    bell: RawFd,
+    /// The descriptor that wakes the driver.
+    waker: RawFd,
     /// By their places.
     calls: Vec<Option<Call<T>>>,
     generation: u64,
@@ -43,6 +43,10 @@ pub(super) struct Call<T> {
     pub(super) sent: ServerSet,
     since: Moment,
     until: Moment,
+    /// How long a server may take to answer since it was sent the request, and when it is waited for no
+    /// longer even so.
+    reply_ms: i64,
+    limit: Moment,
 }
 
 /// What the driver waits for.
@@ -53,11 +57,11 @@ pub(super) struct Watch {
 }
 
 impl<T: Tally> Calls<T> {
-    pub(super) fn new(servers: Vec<Server>, bell: RawFd) -> Self {
+    pub(super) fn new(servers: Vec<Server>, waker: RawFd) -> Self {
         Self {
             servers,
             news: News::default(),
-            bell,
+            waker,
             calls: Vec::new(),
             generation: 0,
             ended: VecDeque::new(),
@@ -74,7 +78,16 @@ impl<T: Tally> Calls<T> {
         if self.calls.len() <= place {
             self.calls.resize_with(place + 1, || None);
         }
-        let call = Call { generation, tally: None, pending: none, sent: none, since, until };
+        let call = Call {
+            generation,
+            tally: None,
+            pending: none,
+            sent: none,
+            since,
+            until,
+            reply_ms: 0,
+            limit: until,
+        };
         self.calls[place] = Some(call);
         Ticket { place, generation }
     }
@@ -97,6 +110,7 @@ impl<T: Tally> Calls<T> {
         let all = ServerSet::first(self.servers.len());
         let Some(call) = self.find(ticket).filter(|it| it.tally.is_none()) else { return false };
         (call.tally, call.pending, call.since, call.until) = (Some(tally), all, now, until);
+        call.limit = until;
         self.for_each_server(|server, news| ask(server, news));
         self.deliver(now);
         true
@@ -108,12 +122,17 @@ impl<T: Tally> Calls<T> {
         ticket: Ticket,
         request: Request,
         tally: T,
-        Patience { since, until, reply_ms }: Patience,
+        patience: Patience,
     ) -> bool {
         let request = Arc::new(request);
-        self.give(ticket, tally, (since, until), |server, news| {
+        let Patience { since, reply_ms, .. } = patience;
+        let is_given = self.give(ticket, tally, (since, patience.answer_by()), |server, news| {
             server.ask(&request, ticket, reply_ms, since, news);
-        })
+        });
+        if let Some(call) = self.find(ticket).filter(|_| is_given) {
+            (call.reply_ms, call.limit) = (reply_ms, patience.until);
+        }
+        is_given
     }
 
     /// Ends a call that waits for a tally, and has none.
@@ -178,6 +197,10 @@ impl<T: Tally> Calls<T> {
                 continue;
             };
             let ticket = Ticket { place, generation: call.generation };
+            call.until = call.answer_by(ticket, &self.servers);
+            if now < call.until {
+                continue;
+            }
             for (index, server) in self.servers.iter_mut().enumerate() {
                 if call.pending.contains(index) {
                     let sent_at = server.abandon(ticket, now, &mut self.news);
@@ -228,7 +251,7 @@ impl<T: Tally> Calls<T> {
     }
 }
 
-impl<T: Tally> Engine for Calls<T> {
+impl<T: Tally> Driven for Calls<T> {
     type End = Call<T>;
     type Watch = Watch;
     type Words = Vec<Line>;
@@ -241,7 +264,7 @@ impl<T: Tally> Engine for Calls<T> {
     }
 
     /// The descriptors of the servers in their order, those of connections that owe answers too long, and
-    /// that of the bell at the end.
+    /// that of the waker at the end.
     fn watch(&mut self) -> Watch {
         const NONE: i32 = -1;
         let mut descriptors = mem::take(&mut self.watched);
@@ -252,11 +275,11 @@ impl<T: Tally> Engine for Calls<T> {
         }));
         let predecessors = self.servers.iter().filter_map(Server::interest_in_predecessor);
         descriptors.extend(predecessors.map(|(fd, for_writing)| socket::watch(fd, for_writing)));
-        descriptors.push(socket::watch(self.bell, false));
+        descriptors.push(socket::watch(self.waker, false));
         Watch { descriptors, until: self.next_due(), now: self.now }
     }
 
-    fn rest(watch: &mut Watch) {
+    fn poll(watch: &mut Watch) {
         socket::poll(&mut watch.descriptors, watch.until, watch.now);
     }
 
@@ -267,7 +290,7 @@ impl<T: Tally> Engine for Calls<T> {
                 server.handle_ready(now, &mut self.news);
             }
         }
-        let has_rung = watch.descriptors.last().is_some_and(|it| it.revents != 0);
+        let was_woken = watch.descriptors.last().is_some_and(|it| it.revents != 0);
         if watch.descriptors.len() > self.servers.len() + 1 {
             self.handle_predecessors(&watch.descriptors[self.servers.len()..], now);
         }
@@ -275,7 +298,7 @@ impl<T: Tally> Engine for Calls<T> {
         self.deliver(now);
         self.look_again(now);
         self.expire(now);
-        has_rung
+        was_woken
     }
 
     fn next_end(&mut self) -> Option<(usize, Call<T>)> {
@@ -292,6 +315,15 @@ impl<T: Tally> Engine for Calls<T> {
 }
 
 impl<T: Tally> Call<T> {
+    /// Until when it waits: the threads may have been kept from running between the beginning of the call
+    /// and the sending of its request, and that is not the servers' time.
+    fn answer_by(&self, ticket: Ticket, servers: &[Server]) -> Moment {
+        let pending = servers.iter().enumerate().filter(|(index, _)| self.pending.contains(*index));
+        let sent_at = pending.filter_map(|(_, server)| server.sent_at(ticket)).max();
+        let answer_by = sent_at.map_or(self.until, |it| it.plus_ms(self.reply_ms).max(self.until));
+        answer_by.min(self.limit)
+    }
+
     /// Returns whether it has heard enough.
     fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         self.pending = self.pending.without(server);
@@ -345,11 +377,11 @@ mod tests {
         assert!(calls.next_end().is_none());
     }
 
-    /// The driver may rest because of a socket that another thread has read in passing, and with it the last
-    /// answer to the driver's own call: then no socket wakes it. That it is woken by a ring is the affair of
-    /// the helm, for which `tests/model` goes through every order.
+    /// The driver may poll a socket that another thread has read in passing, and with it the last answer to
+    /// the driver's own call: then no socket wakes it. That the waker does is the affair of `driver.rs`, for
+    /// which `tests/model` goes through every order.
     #[test]
-    fn who_ends_a_call_in_passing_rings() {
+    fn who_ends_a_call_in_passing_wakes_the_driver() {
         let mut calls = calls_to_three();
         let ticket = ask(&mut calls, Enough(1));
         calls.take_change();

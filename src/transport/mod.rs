@@ -12,7 +12,6 @@ pub mod condition;
 pub mod endpoint;
 mod entries;
 mod health;
-mod helm;
 mod inbox;
 mod link;
 pub mod login;
@@ -56,10 +55,11 @@ pub trait Tally: Send {
 pub struct Patience {
     /// When that began: now, or a moment ago.
     pub since: Moment,
-    /// When to wait no longer. Servers that have not answered by then have
+    /// When to wait no longer in any case. Servers that have not answered by then have
     /// [`crate::failure::Failure::NoAnswer`].
     pub until: Moment,
-    /// A server that owes an answer for longer than this is not asked at all.
+    /// How long a server may take to answer a request, since it was sent. One that owes an answer for
+    /// longer is not asked at all.
     pub reply_ms: i64,
 }
 
@@ -176,6 +176,13 @@ impl Timeouts {
     /// The same, if nothing else was set.
     pub fn default_reply_ms(ttl_ms: i64) -> i64 {
         (ttl_ms / 20).clamp(25, 500)
+    }
+}
+
+impl Patience {
+    /// When a request is waited for no longer that was sent at once.
+    pub fn answer_by(&self) -> Moment {
+        self.since.plus_ms(self.reply_ms).min(self.until)
     }
 }
 

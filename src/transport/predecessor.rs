@@ -14,6 +14,7 @@ use super::link::{Stream, error_words};
 use super::queue::{Queue, Settled};
 use crate::command::{Capabilities, Request};
 use crate::moment::Moment;
+use crate::system::clock;
 
 pub(super) struct Predecessor {
     stream: Stream,
@@ -60,7 +61,7 @@ impl Predecessor {
     pub(super) fn flush(&mut self, now: Moment) -> Result<(), String> {
         self.queue.send(&mut self.stream.outbox, self.capabilities, now);
         let sent = self.stream.wire.send_from(&mut self.stream.outbox);
-        self.queue.note_outbox(self.stream.outbox.capacity());
+        self.queue.note_written(self.stream.outbox.capacity(), clock::now);
         sent.map_err(|error| error_words(&error))
     }
 

@@ -11,6 +11,7 @@ mod samples;
 mod silence;
 mod succession;
 
+use std::mem;
 use std::sync::Arc;
 
 use redis::Value;
@@ -35,6 +36,8 @@ pub(super) struct Queue {
     silent_until: Option<Moment>,
     /// How much memory there is for what was sent and the socket has not taken yet.
     outbox_bytes: usize,
+    /// How many of the requests were moved into the outbox since the socket was last written to.
+    unwritten: usize,
 }
 
 /// A request that was answered.
@@ -50,8 +53,35 @@ impl Queue {
     /// The queue of the server at this place in the list.
     pub(super) fn new(server: usize) -> Self {
         let (encoder, unsent, awaiting, refused) = Default::default();
-        let (probe_at, silent_until, outbox_bytes) = (Moment::NEVER, None, 0);
-        Self { server, encoder, unsent, awaiting, refused, probe_at, silent_until, outbox_bytes }
+        Self {
+            server,
+            encoder,
+            unsent,
+            awaiting,
+            refused,
+            probe_at: Moment::NEVER,
+            silent_until: None,
+            outbox_bytes: 0,
+            unwritten: 0,
+        }
+    }
+
+    /// The socket was given what is in the outbox, which has so much room for what it did not take. The
+    /// requests count as sent from now on: this thread may have been kept from running since it last read
+    /// the clock, and that is not the server's time.
+    pub(super) fn note_written(&mut self, outbox_bytes: usize, clock: impl FnOnce() -> Moment) {
+        self.outbox_bytes = outbox_bytes;
+        let written = mem::take(&mut self.unwritten);
+        if written == 0 {
+            return;
+        }
+        let now = clock();
+        let mut longest_ms = 0;
+        for entry in self.awaiting.iter_mut().rev().take(written) {
+            entry.since = now;
+            longest_ms = longest_ms.max(entry.request.ttl_ms());
+        }
+        self.bear_silence(longest_ms, now);
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
@@ -80,12 +110,18 @@ impl Queue {
         Some(entry.since)
     }
 
+    /// When the request was sent whose answer this ticket waits for, if it was.
+    pub(super) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
+        self.awaiting.iter().rev().find(|it| it.ticket == Some(ticket)).map(|it| it.since)
+    }
+
     /// Whether something waits to be sent.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Moves what waits to be sent into the outbox. From then on it counts as sent.
+    /// Moves what waits to be sent into the outbox. From then on it counts as sent; see
+    /// [`Self::note_written`].
     pub(super) fn send(&mut self, outbox: &mut Vec<u8>, capabilities: Capabilities, now: Moment) {
         while let Some(mut entry) = self.unsent.pop_front() {
             // Whoever waits for the answer, and was kept from running since it asked, is owed one.
@@ -95,8 +131,8 @@ impl Queue {
             outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
             entry.since = now;
             entry.is_special = entry.request.relies_on(capabilities);
-            self.bear_silence(entry.request.ttl_ms(), now);
             self.awaiting.push_back(entry);
+            self.unwritten += 1;
         }
     }
 

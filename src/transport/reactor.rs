@@ -7,11 +7,11 @@ use super::access::Access;
 use super::calls::{Call, Calls};
 use super::endpoint::{self, Endpoint};
 use super::health::Health;
-use super::helm::{Around, Helm};
 use super::login::Question;
 use super::server::{News, Server};
 use super::{Errand, Patience, Tally, Ticket, Timeouts, Transport};
 use crate::command::Request;
+use crate::driver::{Host, SharedEngine};
 use crate::log::{Line, Log};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -21,7 +21,7 @@ use crate::system::socket::{Visible, Waker};
 
 /// The connections to all servers, and the calls that wait for them.
 pub struct Reactor<T: Tally> {
-    helm: Helm<Calls<T>, Surroundings>,
+    engine: SharedEngine<Calls<T>, WakerAndLog>,
     health: Arc<Health>,
     access: Arc<Access>,
     /// The descriptors, for a forked child.
@@ -30,18 +30,18 @@ pub struct Reactor<T: Tally> {
 }
 
 /// What wakes the thread that waits for the sockets, and what keeps lines about servers.
-struct Surroundings {
+struct WakerAndLog {
     /// Empty only while it is dropped.
     waker: Option<Waker>,
     log: Arc<Log>,
 }
 
-impl Around<Vec<Line>> for Surroundings {
-    fn ring(&self) {
+impl Host<Vec<Line>> for WakerAndLog {
+    fn wake(&self) {
         self.waker.iter().for_each(Waker::wake);
     }
 
-    fn silence(&self) {
+    fn clear(&self) {
         self.waker.iter().for_each(Waker::clear);
     }
 
@@ -67,16 +67,16 @@ impl<T: Tally> Reactor<T> {
         visible.extend(waker.visible());
         let calls = Calls::new(servers, waker.fd());
         let health = Arc::clone(&calls.news.health);
-        let helm = Helm::new(calls, Surroundings { waker: Some(waker), log });
+        let engine = SharedEngine::new(calls, WakerAndLog { waker: Some(waker), log });
         let access = Arc::clone(access);
-        Ok(Self { helm, health, access, visible, process: this_process() })
+        Ok(Self { engine, health, access, visible, process: this_process() })
     }
 
     /// Looks up the names for which that is due, with nothing held: the resolver may be slow. But not
     /// if so many servers are promising without it. Returns how long it took, if there were any.
     fn look_up_names(&self, enough: usize) -> Option<i64> {
         let now = clock::now();
-        let wanted: Vec<(usize, (String, u16))> = self.helm.visit(|calls| {
+        let wanted: Vec<(usize, (String, u16))> = self.engine.visit(|calls| {
             if calls.servers.iter().filter(|it| it.is_promising()).count() >= enough {
                 return Vec::new();
             }
@@ -94,7 +94,7 @@ impl<T: Tally> Reactor<T> {
                 return None;
             }
             let now = clock::now();
-            self.helm.visit(|calls| {
+            self.engine.visit(|calls| {
                 calls.servers[index].handle_addresses(found, began, now, &mut calls.news);
                 calls.deliver(now);
             });
@@ -111,7 +111,7 @@ impl<T: Tally> Reactor<T> {
             return 0;
         }
         let start = clock::now();
-        let mut due = self.helm.visit(|calls| next_question(calls, 0, start));
+        let mut due = self.engine.visit(|calls| next_question(calls, 0, start));
         let mut end = start;
         while let Some((index, question)) = due {
             let began = clock::now();
@@ -120,7 +120,7 @@ impl<T: Tally> Reactor<T> {
                 return 0;
             }
             end = clock::now();
-            due = self.helm.visit(|calls| {
+            due = self.engine.visit(|calls| {
                 calls.servers[index].handle_password(password, began, end, &mut calls.news);
                 calls.deliver(end);
                 next_question(calls, index + 1, end)
@@ -143,7 +143,7 @@ fn next_question<T: Tally>(
 impl<T: Tally> Reactor<T> {
     /// Whether no thread is using the connections at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.helm.is_at_rest()
+        self.engine.is_at_rest()
     }
 
     /// Closes, in a forked child, its copies of the parent's sockets. Takes no mutex.
@@ -167,7 +167,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         if self.health.is_good(enough, now) {
             return true;
         }
-        self.helm.visit(|calls| {
+        self.engine.visit(|calls| {
             let mut up = 0;
             calls.for_each_server(|server, news| {
                 up += usize::from(server.is_keeping_up(reply_ms, now, news));
@@ -196,7 +196,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         }
         let until = patience.until.plus_ms(asked_ms);
         let now = clock::now();
-        let call = self.helm.run(|calls, place| {
+        let call = self.engine.run(|calls, place| {
             let ticket = calls.open(place, now, until);
             calls.give(ticket, tally, (now, until), |server: &mut Server, news: &mut News| {
                 server.hurry(now, news);
@@ -213,7 +213,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
         patience: Patience,
         then: impl FnOnce() -> Option<Errand<Ticket, T>>,
     ) -> (T, ServerSet) {
-        let call = self.helm.run(|calls, place| {
+        let call = self.engine.run(|calls, place| {
             let ticket = calls.open(place, patience.since, patience.until);
             calls.ask(ticket, request, tally, patience);
             if let Some(it) = then() {
@@ -226,7 +226,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     fn tell(&self, request: Request) -> ServerSet {
         let request = Arc::new(request);
         let now = clock::now();
-        self.helm.visit(|calls| {
+        self.engine.visit(|calls| {
             let mut told = ServerSet::default();
             calls.for_each_server(|server, news| {
                 if request.is_for(server.index()) && server.tell(&request, now, news) {
@@ -240,7 +240,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
 
     fn stand_by(&self, begin: impl FnOnce(Ticket, Moment) -> Moment) -> Option<(T, ServerSet)> {
         let now = clock::now();
-        let call = self.helm.run(|calls, place| {
+        let call = self.engine.run(|calls, place| {
             let ticket = calls.open(place, now, Moment::NEVER);
             calls.set_until(ticket, begin(ticket, now));
         });
@@ -248,7 +248,7 @@ impl<T: Tally> Transport<T> for Reactor<T> {
     }
 
     fn call_off(&self, standby: Ticket) {
-        self.helm.visit(|calls| calls.call_off(standby));
+        self.engine.visit(|calls| calls.call_off(standby));
     }
 }
 
@@ -265,9 +265,9 @@ impl<T: Tally> Drop for Reactor<T> {
         if self.process != this_process() {
             // A child's copy: the sockets are closed by number, and not once more by their owners.
             self.close_inherited();
-            let (calls, around) = self.helm.get_mut();
+            let (calls, host) = self.engine.get_mut();
             calls.servers.iter_mut().for_each(Server::forget_sockets);
-            if let Some(waker) = around.waker.take() {
+            if let Some(waker) = host.waker.take() {
                 waker.forget();
             }
         }

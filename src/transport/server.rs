@@ -261,7 +261,7 @@ impl Server {
             self.queue.send(&mut self.link.outbox, self.capabilities, now);
         }
         let change = self.link.send(now);
-        self.queue.note_outbox(self.link.outbox.capacity());
+        self.queue.note_written(self.link.outbox.capacity(), clock::now);
         self.handle_change(change, news);
         if self.predecessor.is_some() {
             self.flush_predecessor(now, news);

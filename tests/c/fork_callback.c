@@ -93,7 +93,7 @@ static void child_goes_on(RedLockStatus status, const char *words) {
     RedLockLease_Free(own);
     RedLockLease_Free(kept);
     RedLockLease_Free(lease);
-    RedLock_Free(manager);
+    free_when_all_have_heard(manager);
     _exit(0);
 }
 
@@ -113,7 +113,7 @@ static void fork_in(int which, bool asks) {
             EXPECT(REDLOCK_OK, RedLock_TryLock(manager, "r", TTL_MS, 20000, lease), lease);
         }
         if (asks) {
-            RedLock_Free(manager);
+            free_when_all_have_heard(manager);
             manager = new_manager();
         } else {
             tell_and_await("break the connections");
@@ -163,6 +163,6 @@ int main(int argc, char **argv) {
     EXPECT(REDLOCK_OK, RedLock_Unlock(manager, kept), kept);
     RedLockLease_Free(kept);
     RedLockLease_Free(lease);
-    RedLock_Free(manager);
+    free_when_all_have_heard(manager);
     return 0;
 }

@@ -148,6 +148,9 @@ void try_lock_for_waits_no_longer_than_told(const Servers &servers) {
     CHECK(!mutex.try_lock_for(milliseconds(-1)));
     CHECK(!mutex.try_lock_for(std::chrono::duration<double>(0.00001)));
     CHECK(!mutex.try_lock_until(std::chrono::system_clock::now() + milliseconds(1)));
+    // Long ago is one attempt, however long.
+    CHECK(!mutex.try_lock_until(std::chrono::steady_clock::time_point::min()));
+    CHECK(!mutex.try_lock_until(std::chrono::system_clock::time_point::min()));
 
     std::future<bool> waiting = std::async(std::launch::async, [&] {
         const bool had = mutex.try_lock_for(std::chrono::hours::max());

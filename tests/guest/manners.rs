@@ -9,6 +9,12 @@ fn threads_signals_and_descriptors_are_left_alone() {
 }
 
 #[test]
+fn what_is_written_to_closed_streams_goes_to_no_server() {
+    let cluster = Cluster::start(3);
+    Program::compile("guest_stdio").run(&cluster.urls());
+}
+
+#[test]
 fn descriptors_are_given_back() {
     let cluster = Cluster::start(3);
     let mut program = Program::compile("guest_descriptors").start(&cluster.urls());

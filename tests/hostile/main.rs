@@ -15,6 +15,8 @@ mod check;
 mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
+#[path = "../../src/driver.rs"]
+mod driver;
 #[path = "../../src/error.rs"]
 mod error;
 #[path = "../../src/failure.rs"]

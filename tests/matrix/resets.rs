@@ -91,8 +91,10 @@ fn cut_at(servers: &Cluster, proxies: &[Proxy], way: Way, count: u64, converse: 
     proxies[0].reset_after(way, count);
     let sets = servers[0].calls("set");
     converse(&manager);
-    // On a busy machine the others may have done it all before this one has heard of it.
+    // On a busy machine the others may have done it all before this one has heard of it, or may do with fewer
+    // requests than when the bytes were counted.
     wait_until("the connection is reset, and made anew", || {
+        let _ = manager.is_locked("another");
         manager.connect_to_all();
         proxies[0].connections().len() >= before + 2
     });

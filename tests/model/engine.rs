@@ -6,7 +6,7 @@ use std::mem;
 use std::panic;
 use std::sync::Arc;
 
-use super::helm::Engine;
+use super::driver::Driven;
 use super::world::{Name, World};
 
 pub(super) struct Fake {
@@ -19,7 +19,7 @@ pub(super) struct Fake {
     called_off: Vec<Name>,
     changed: bool,
     words: Words,
-    /// Between [`Engine::watch`] and [`Engine::resume`].
+    /// Between [`Driven::watch`] and [`Driven::resume`].
     is_watched: bool,
     /// Where the next driver panics.
     trap: Option<Trap>,
@@ -69,7 +69,7 @@ pub(super) struct Watch {
     something_is_due: bool,
     panics: bool,
     answers: Vec<Name>,
-    has_rung: bool,
+    was_woken: bool,
 }
 
 impl Fake {
@@ -154,7 +154,7 @@ impl Fake {
     }
 }
 
-impl Engine for Fake {
+impl Driven for Fake {
     type End = Name;
     type Watch = Watch;
     type Words = Words;
@@ -179,15 +179,15 @@ impl Engine for Fake {
             something_is_due: self.first_that(Needs::Time).is_some(),
             panics,
             answers: Vec::new(),
-            has_rung: false,
+            was_woken: false,
         }
     }
 
-    fn rest(watch: &mut Watch) {
+    fn poll(watch: &mut Watch) {
         if watch.panics {
             panic::resume_unwind(Box::new(Trap::Rest));
         }
-        watch.has_rung = watch.world.rest(watch.something_is_due, &mut watch.answers);
+        watch.was_woken = watch.world.wait(watch.something_is_due, &mut watch.answers);
     }
 
     fn resume(&mut self, watch: Watch) -> bool {
@@ -195,7 +195,7 @@ impl Engine for Fake {
         watch.answers.into_iter().for_each(|it| self.end(it));
         self.fall_into(Trap::Resume);
         self.end_all(Needs::Time);
-        watch.has_rung
+        watch.was_woken
     }
 
     fn next_end(&mut self) -> Option<(usize, Name)> {

@@ -5,9 +5,9 @@
 //! and again until every interleaving was seen, up to so many preemptions where the scene says so.
 //! A thread that nobody wakes is a deadlock, and loom reports it.
 
+#[path = "../../src/driver.rs"]
+mod driver;
 mod engine;
-#[path = "../../src/transport/helm.rs"]
-mod helm;
 mod panics;
 mod scenes;
 mod stage;

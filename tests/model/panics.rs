@@ -16,7 +16,7 @@ fn others_go_on_when_the_driver_panics_before_it_sends() {
 }
 
 #[test]
-fn others_go_on_when_the_driver_panics_in_its_rest() {
+fn others_go_on_when_the_driver_panics_as_it_polls() {
     unharmed(|| play_trap(Trap::Rest));
 }
 

@@ -43,7 +43,7 @@ fn who_has_its_answer_leaves_and_another_drives() {
 
 /// The first waits for a word that it is given only when the second has its answer.
 #[test]
-fn a_request_that_comes_while_the_driver_rests_is_sent() {
+fn a_request_that_comes_while_the_driver_polls_is_sent() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Word));
@@ -88,7 +88,7 @@ fn both_who_stand_by_may_be_called_off_at_once() {
 }
 
 #[test]
-fn who_rests_is_told_when_a_visitor_reads_its_answer() {
+fn a_polling_driver_is_woken_when_a_visitor_reads_its_answer() {
     play(None, || {
         let mut stage = Stage::new(World::slow());
         stage.enter(|it| it.run(1, Needs::Answer));
@@ -109,9 +109,9 @@ fn places_serve_one_call_after_the_other() {
     });
 }
 
-/// Who wakes the one may come late, and meet the other in the same seat.
+/// Who wakes the one may come late, and meet the other at the same parker.
 #[test]
-fn seats_serve_one_sleeper_after_the_other() {
+fn parkers_serve_one_thread_after_the_other() {
     play(Some(2), || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| it.run(1, Needs::Sending));
@@ -127,7 +127,7 @@ fn seats_serve_one_sleeper_after_the_other() {
 
 /// The second is given the word by the first, whose call ends as it is sent.
 #[test]
-fn who_is_done_is_told_before_the_driver_rests() {
+fn a_thread_whose_call_has_ended_is_woken_before_the_driver_polls() {
     play(None, || {
         let mut stage = Stage::new(World::quick());
         stage.enter(|it| {

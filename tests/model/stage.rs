@@ -1,4 +1,4 @@
-//! Where scenes are played: threads around one helm, and what must be true when all have gone.
+//! Where scenes are played: threads host one engine, and what must be true when all have gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use loom::model::Builder;
 use loom::thread::{self, JoinHandle};
 
+use super::driver::{Host, SharedEngine};
 use super::engine::{Counts, Fake, Needs, Trap, Words};
-use super::helm::{Around, Helm};
 use super::world::{Name, World};
 use crate::system::sync;
 
@@ -32,7 +32,7 @@ pub(super) struct Stage {
 /// What a thread has of the stage.
 #[derive(Clone)]
 pub(super) struct Actor {
-    helm: Arc<Helm<Fake, Surroundings>>,
+    engine: Arc<SharedEngine<Fake, Surroundings>>,
     world: Arc<World>,
     kept: Arc<AtomicUsize>,
 }
@@ -51,9 +51,9 @@ impl Stage {
     /// With a trap for the first who drives.
     pub(super) fn with_trap(world: World, trap: Option<Trap>) -> Self {
         let (world, kept) = (Arc::new(world), Arc::default());
-        let around = Surroundings { world: Arc::clone(&world), kept: Arc::clone(&kept) };
-        let helm = Arc::new(Helm::new(Fake::new(Arc::clone(&world), trap), around));
-        Self { actor: Actor { helm, world, kept }, threads: Vec::new(), entered: 0 }
+        let host = Surroundings { world: Arc::clone(&world), kept: Arc::clone(&kept) };
+        let engine = Arc::new(SharedEngine::new(Fake::new(Arc::clone(&world), trap), host));
+        Self { actor: Actor { engine, world, kept }, threads: Vec::new(), entered: 0 }
     }
 
     /// Has a thread play a part.
@@ -83,13 +83,13 @@ impl Stage {
         while !self.threads.is_empty() {
             self.await_first();
         }
-        assert!(self.actor.helm.is_at_rest(), "somebody has not let go");
+        assert!(self.actor.engine.is_at_rest(), "somebody has not let go");
         self.play_the_end();
-        let mut helm = Arc::into_inner(self.actor.helm).expect("nobody else has it");
-        let (engine, around) = helm.get_mut();
+        let mut shared = Arc::into_inner(self.actor.engine).expect("nobody else has it");
+        let (engine, host) = shared.get_mut();
         let counts = engine.counts;
         assert!(counts.places <= self.entered + 1, "a place that nobody gave back");
-        assert_eq!(around.kept.load(Ordering::Relaxed), counts.ends, "something that nobody kept");
+        assert_eq!(host.kept.load(Ordering::Relaxed), counts.ends, "something that nobody kept");
         engine.count_open()
     }
 
@@ -104,7 +104,7 @@ impl Stage {
     }
 
     fn count(&self) -> Counts {
-        self.actor.helm.visit(|engine| engine.counts)
+        self.actor.engine.visit(|engine| engine.counts)
     }
 }
 
@@ -113,13 +113,13 @@ impl Actor {
     /// whoever brought it up, and though another goes on driving.
     pub(super) fn run(&self, name: Name, needs: Needs) {
         let before = self.kept.load(Ordering::Relaxed);
-        let end = self.helm.run(|engine, place| engine.begin(place, name, needs));
+        let end = self.engine.run(|engine, place| engine.begin(place, name, needs));
         assert_eq!(end, name, "the end of another call");
         assert!(self.kept.load(Ordering::Relaxed) > before, "an end that nobody tells of");
     }
 
     pub(super) fn visit(&self, visit: impl FnOnce(&mut Fake)) {
-        self.helm.visit(visit);
+        self.engine.visit(visit);
     }
 
     pub(super) fn call_off(&self, name: Name) {
@@ -132,12 +132,12 @@ impl Actor {
     }
 }
 
-impl Around<Words> for Surroundings {
-    fn ring(&self) {
-        self.world.ring();
+impl Host<Words> for Surroundings {
+    fn wake(&self) {
+        self.world.wake();
     }
 
-    fn silence(&self) {
+    fn clear(&self) {
         self.world.silence();
     }
 

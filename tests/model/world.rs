@@ -7,7 +7,7 @@ pub(super) type Name = usize;
 
 pub(super) struct World {
     state: Mutex<State>,
-    /// For whoever rests, and for whoever answers.
+    /// For the driver that polls, and for whoever answers.
     news: Condvar,
     sent: Condvar,
     answers_at_once: bool,
@@ -70,7 +70,7 @@ impl World {
 
     /// Waits for answers, for the bell, or for nothing if something is due. Returns whether the bell
     /// has rung.
-    pub(super) fn rest(&self, something_is_due: bool, answers: &mut Vec<Name>) -> bool {
+    pub(super) fn wait(&self, something_is_due: bool, answers: &mut Vec<Name>) -> bool {
         let mut state = self.state();
         while !something_is_due && state.answers.is_empty() && !state.has_rung {
             state = self.news.wait(state).unwrap();
@@ -79,7 +79,7 @@ impl World {
         state.has_rung
     }
 
-    pub(super) fn ring(&self) {
+    pub(super) fn wake(&self) {
         self.state().has_rung = true;
         self.news.notify_one();
     }

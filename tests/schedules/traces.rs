@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::clocks::MS;
 use crate::play::play;
 use crate::schedule::{
-    Call, ClientPlan, Fault, Mishap, Schedule, ServerPlan, Sin, Step, Weather, What,
+    Call, ClientPlan, Fault, Hitch, Mishap, Schedule, ServerPlan, Sin, Step, Weather, What,
 };
 use crate::simulate::story_of;
 use crate::store::Dialect;
@@ -118,4 +118,22 @@ fn another_order_of_servers_does_not_bring_a_lost_lock_back() {
         assert_eq!(told[..2], ["OK", "Unreachable"], "{second:?}");
         assert_eq!(told[2..4], ["Lost", "Lost"], "{second:?}");
     }
+}
+
+/// Wherever a process is kept from running for longer than a server may take to reply: the servers have
+/// answered as soon as they were asked, and that is what it says of them.
+#[test]
+fn who_is_kept_from_running_does_not_say_that_servers_were_silent() {
+    let calls = [Call::IsLocked, LOCK, EXTEND, CONFIRM, Call::Unlock];
+    let mut stopped = 0;
+    for at_step in 1..200 {
+        let steps = calls.map(|call| step(1, call)).to_vec();
+        let hitches = vec![Hitch { step: at_step, lasts: Some(300 * MS) }];
+        let client = ClientPlan { hitches, ..client(vec![], steps) };
+        let schedule = schedule(vec![client], vec![]);
+        stopped += usize::from(story_of(&Rc::new(schedule.clone())).contains("is stopped"));
+        // The first call makes the connections, and for these there is a limit of its own.
+        assert_eq!(told(schedule)[1..5], ["OK"; 4], "stopped at step {at_step}");
+    }
+    assert!(stopped > 50, "{stopped} of the steps were taken");
 }

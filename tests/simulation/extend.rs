@@ -163,6 +163,31 @@ fn a_key_given_again_is_no_vote_until_then() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
+/// Its connection goes between its word and the end of the extension: the repair finds none.
+#[test]
+fn a_repair_that_could_not_be_sent_is_sent_with_a_later_extension() {
+    let (cluster, client, mut lease, _) = locked(3);
+    cluster.lose([0], "r");
+    for server in 1..3 {
+        cluster.script(client.way(server), [Trip::ms(1, 10)]);
+    }
+    let way = client.way(0);
+    cluster.after_ms(6, move |world| world.cut(way, false));
+    assert_eq!(client.extend(&mut lease, TTL), Ok(()));
+    cluster.run_ms(50);
+    assert_eq!(
+        cluster.having("r", &token(&lease)),
+        2,
+        "the repair was sent, so this shows nothing"
+    );
+    client.connect_to_all();
+    for _ in 0..2 {
+        assert_eq!(client.extend(&mut lease, TTL), Ok(()));
+        cluster.run_ms(10);
+    }
+    assert_eq!(cluster.having("r", &token(&lease)), 3);
+}
+
 /// It was down when the lock was taken, so only the repair can have set the key there.
 #[test]
 fn a_server_that_was_given_the_key_again_is_sent_the_release_too() {

@@ -230,10 +230,10 @@ impl Transport<Inquiry> for Network {
         self.ask_for(call, request, tally, patience.reply_ms);
         if let Some(it) = then() {
             self.ask_for(it.on_behalf_of, it.request, it.tally, it.patience.reply_ms);
-            self.world.set_until(self.me, it.on_behalf_of, it.patience.until);
+            self.world.set_until(self.me, it.on_behalf_of, it.patience.answer_by());
         }
         self.send();
-        self.finish(call, patience.until)
+        self.finish(call, patience.answer_by())
     }
 
     fn tell(&self, request: Request) -> ServerSet {

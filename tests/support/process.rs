@@ -116,6 +116,12 @@ fn die_with_parent(command: &mut Command) {
         if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
             return Err(io::Error::last_os_error());
         }
+        // Whoever runs the tests in the background, or under nohup, ignores these; programs here are ended by
+        // them, and an interpreter that finds one ignored leaves it so.
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            // SAFETY: no handler is set.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         // SAFETY: no memory is involved.
         let parent_now = unsafe { libc::getppid() };
         if u32::try_from(parent_now) == Ok(parent) {
@@ -125,6 +131,6 @@ fn die_with_parent(command: &mut Command) {
             Err(io::Error::from_raw_os_error(libc::ESRCH))
         }
     };
-    // SAFETY: the closure makes two system calls and allocates nothing.
+    // SAFETY: the closure makes a few system calls and allocates nothing.
     unsafe { command.pre_exec(arrange) };
 }

@@ -30,11 +30,6 @@ impl Queue {
         self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
     }
 
-    /// There is so much room for what was sent and the socket has not taken yet.
-    pub(in crate::transport) fn note_outbox(&mut self, bytes: usize) {
-        self.outbox_bytes = bytes;
-    }
-
     pub(super) fn length(&self) -> usize {
         self.unsent.len() + self.awaiting.len() + self.refused.len()
     }
@@ -99,11 +94,11 @@ mod tests {
     #[test]
     fn what_the_socket_does_not_take_counts_once_more() {
         let mut queue = Queue::new(SERVER);
-        queue.note_outbox(REQUEST_BYTES_MAX - 1);
+        queue.note_written(REQUEST_BYTES_MAX - 1, || NOW);
         assert!(!queue.is_full());
         queue.push(&request(Verb::Acquire), None, NOW);
         assert!(queue.is_full());
-        queue.note_outbox(0);
+        queue.note_written(0, || NOW);
         assert!(!queue.is_full());
         // With as many releases that were refused there is no room for another.
         let release = long(Verb::Release, 65_536, 1);

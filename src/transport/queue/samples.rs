@@ -43,5 +43,6 @@ pub(super) fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, No
 pub(super) fn send(queue: &mut Queue, now: Moment) -> usize {
     let mut outbox = Vec::new();
     queue.send(&mut outbox, Capabilities::default(), now);
+    queue.note_written(0, || now);
     outbox.len()
 }

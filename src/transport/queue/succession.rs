@@ -33,7 +33,8 @@ impl Queue {
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
     /// whether the request was sent, and keeps what must reach the server for the next connection.
     pub(in crate::transport) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
-        (self.silent_until, self.probe_at, self.outbox_bytes) = (None, Moment::NEVER, 0);
+        (self.silent_until, self.probe_at) = (None, Moment::NEVER);
+        (self.outbox_bytes, self.unwritten) = (0, 0);
         let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
         for (part, was_sent) in parts.into_iter().zip([true, true, false]) {
             for mut entry in part {

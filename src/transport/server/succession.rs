@@ -54,6 +54,12 @@ impl Server {
         predecessor || self.queue.has_unsent()
     }
 
+    /// As [`Queue::sent_at`], on whichever connection it is.
+    pub(in crate::transport) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
+        let before = || self.predecessor.as_ref().and_then(|it| it.queue.sent_at(ticket));
+        self.queue.sent_at(ticket).or_else(before)
+    }
+
     /// As [`Queue::abandon`], on whichever connection it is.
     pub(super) fn abandon_request(&mut self, ticket: Ticket) -> Option<Moment> {
         let sent_at = self.queue.abandon(ticket);

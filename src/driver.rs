@@ -1,9 +1,9 @@
-//! Whose turn it is: many threads share one engine, and one of those that wait drives it.
+//! Many threads share one engine, and one of those that wait drives it.
 //!
-//! The driver does what is due for everybody, waits for the world with nothing held, takes in what
-//! has happened, and wakes exactly those whose calls have ended. When its own has, it leaves at once,
-//! and another of the waiting goes on. Nothing here knows what a call is about: an engine of three
-//! lines does for checking every way in which the threads can meet.
+//! The driver does what is due for all calls, polls the sockets with no mutex held, takes in what
+//! has happened, and wakes exactly those threads whose calls have ended. When its own call has ended,
+//! it leaves at once, and another waiting thread goes on. Nothing here knows what a call is about:
+//! so a small engine is enough to check every way in which the threads can meet.
 
 use crate::system::sync::{
     Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError, yield_now,
@@ -12,7 +12,7 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 
 /// What is driven, by one thread at a time.
-pub(super) trait Engine {
+pub(crate) trait Driven {
     /// What a call ends with.
     type End;
     /// What there is to wait for.
@@ -26,16 +26,17 @@ pub(super) trait Engine {
     /// What to wait for now.
     fn watch(&mut self) -> Self::Watch;
 
-    /// Waits for it, or until somebody rings. Nothing is held.
-    fn rest(watch: &mut Self::Watch);
+    /// Waits for it, or until [`Host::wake`]. No mutex is held.
+    fn poll(watch: &mut Self::Watch);
 
-    /// Takes in what has happened meanwhile. Returns whether somebody has rung.
+    /// Takes in what has happened meanwhile. Returns whether somebody has called
+    /// [`Host::wake`].
     fn resume(&mut self, watch: Self::Watch) -> bool;
 
     /// A call that has ended, by its place. It is not told of twice.
     fn next_end(&mut self) -> Option<(usize, Self::End)>;
 
-    /// Whether something has changed, since this was asked last, that who rests does not know of.
+    /// Whether something has changed, since this was asked last, that a polling driver does not know of.
     fn take_change(&mut self) -> bool;
 
     /// What there is to say.
@@ -43,34 +44,35 @@ pub(super) trait Engine {
 }
 
 /// What the threads do beside the engine.
-pub(super) trait Around<W> {
-    /// Ends the rest of the driver, or the next one if it has not begun.
-    fn ring(&self);
+pub(crate) trait Host<W> {
+    /// Ends the polling of the driver, or the next one if it has not begun.
+    fn wake(&self);
 
-    /// Takes the ringing for heard.
-    fn silence(&self);
+    /// The driver has noticed [`Self::wake`].
+    fn clear(&self);
 
-    /// Keeps it for who says it when nothing is held any more. Here something is: it calls nobody.
+    /// Keeps log lines until a thread that holds no mutex tells them. Called with the mutex held: it calls
+    /// nobody.
     fn keep(&self, words: W);
 }
 
 /// An engine, the threads that wait for it, and one that drives.
-pub(super) struct Helm<E: Engine, A> {
-    shared: Mutex<Shared<E>>,
-    around: A,
-    /// Seats that nobody sleeps on. The mutex is never held while another one is taken.
-    spare: Mutex<Vec<Arc<Seat<E::End>>>>,
+pub(crate) struct SharedEngine<E: Driven, H> {
+    shared: Mutex<State<E>>,
+    host: H,
+    /// Parkers that no thread uses. The mutex is never held while another one is taken.
+    spare: Mutex<Vec<Arc<Parker<E::End>>>>,
     /// How many threads have been woken and do not run yet.
-    stirring: AtomicUsize,
+    waking: AtomicUsize,
 }
 
-struct Shared<E: Engine> {
+struct State<E: Driven> {
     engine: E,
-    /// Whether a thread drives, and whether it rests at this moment.
+    /// Whether a thread drives, and whether it polls at this moment.
     driven: bool,
-    resting: bool,
-    /// Whether the last who left the helm woke others.
-    has_company: bool,
+    polling: bool,
+    /// Whether the last driver woke other threads when it left.
+    has_woken_others: bool,
     places: Vec<Place<E::End>>,
     /// Places that no call has.
     free: Vec<usize>,
@@ -81,11 +83,11 @@ struct Shared<E: Engine> {
 /// A call, as far as the threads are concerned.
 struct Place<T> {
     end: Option<T>,
-    sleeper: Option<Arc<Seat<T>>>,
+    sleeper: Option<Arc<Parker<T>>>,
 }
 
-/// Where one thread sleeps until it is given a signal.
-struct Seat<T> {
+/// Where one thread waits until it is given a signal.
+struct Parker<T> {
     signal: Mutex<Signal<T>>,
     wake: Condvar,
 }
@@ -98,33 +100,33 @@ enum Signal<T> {
 }
 
 struct Wake<T> {
-    seat: Arc<Seat<T>>,
+    parker: Arc<Parker<T>>,
     signal: Signal<T>,
 }
 
-type Guard<'a, E> = MutexGuard<'a, Shared<E>>;
+type Guard<'a, E> = MutexGuard<'a, State<E>>;
 
-impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
-    pub(super) fn new(engine: E, around: A) -> Self {
-        let shared = Shared {
+impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
+    pub(crate) fn new(engine: E, host: H) -> Self {
+        let shared = State {
             engine,
             driven: false,
-            resting: false,
-            has_company: false,
+            polling: false,
+            has_woken_others: false,
             places: Vec::new(),
             free: Vec::new(),
             wakes: Vec::new(),
         };
         Self {
             shared: Mutex::new(shared),
-            around,
+            host,
             spare: Mutex::new(Vec::new()),
-            stirring: AtomicUsize::new(0),
+            waking: AtomicUsize::new(0),
         }
     }
 
     /// Begins a call, under the place that it is given, and waits for its end.
-    pub(super) fn run(&self, begin: impl FnOnce(&mut E, usize)) -> E::End {
+    pub(crate) fn run(&self, begin: impl FnOnce(&mut E, usize)) -> E::End {
         let mut shared = self.lock();
         let place = shared.take_place();
         begin(&mut shared.engine, place);
@@ -132,7 +134,7 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
     }
 
     /// Does something to the engine that needs no waiting.
-    pub(super) fn visit<T>(&self, visit: impl FnOnce(&mut E) -> T) -> T {
+    pub(crate) fn visit<T>(&self, visit: impl FnOnce(&mut E) -> T) -> T {
         let mut shared = self.lock();
         let seen = visit(&mut shared.engine);
         shared.sort_ends();
@@ -148,26 +150,26 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
         loop {
             shared.sort_ends();
             if let Some(end) = shared.take_end(place) {
-                shared.appoint();
-                shared.has_company = !shared.wakes.is_empty();
+                shared.appoint_driver();
+                shared.has_woken_others = !shared.wakes.is_empty();
                 self.leave(shared);
                 return end;
             }
             if !shared.driven {
-                shared = self.drive_or_resign(shared, place);
+                shared = self.drive_or_give_up(shared, place);
                 continue;
             }
-            // What we queued is to be sent now, and our time may be up before the driver's.
-            let rings = mem::take(&mut shared.resting);
-            let seat = self.spare_seat();
-            shared.places[place].sleeper = Some(Arc::clone(&seat));
+            // The driver has to send what we queued, and our time may be up before its own.
+            let wakes_driver = mem::take(&mut shared.polling);
+            let parker = self.spare_parker();
+            shared.places[place].sleeper = Some(Arc::clone(&parker));
             self.unlock(shared);
-            if rings {
-                self.around.ring();
+            if wakes_driver {
+                self.host.wake();
             }
-            let signal = seat.sleep();
-            self.stirring.fetch_sub(1, Ordering::Relaxed);
-            self.give_back(seat);
+            let signal = parker.park();
+            self.waking.fetch_sub(1, Ordering::Relaxed);
+            self.give_back(parker);
             if let Signal::Ended(end) = signal {
                 return end;
             }
@@ -175,13 +177,13 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
         }
     }
 
-    /// Drives; if that panics, leaves the others able to go on.
-    fn drive_or_resign<'a>(&'a self, shared: Guard<'a, E>, place: usize) -> Guard<'a, E> {
+    /// Drives. If that panics, the other threads can go on.
+    fn drive_or_give_up<'a>(&'a self, shared: Guard<'a, E>, place: usize) -> Guard<'a, E> {
         panic::catch_unwind(AssertUnwindSafe(|| self.drive(shared, place))).unwrap_or_else(
             |panic| {
                 let mut shared = self.lock();
-                (shared.driven, shared.resting) = (false, false);
-                shared.appoint();
+                (shared.driven, shared.polling) = (false, false);
+                shared.appoint_driver();
                 self.leave(shared);
                 panic::resume_unwind(panic)
             },
@@ -191,10 +193,10 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
     /// Drives until the call has ended.
     fn drive<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Guard<'a, E> {
         shared.driven = true;
-        let mut has_rung = false;
+        let mut was_woken = false;
         loop {
-            if has_rung || shared.has_company || self.is_stirring(&shared) {
-                shared = self.gather(shared);
+            if was_woken || shared.has_woken_others || self.is_anybody_waking(&shared) {
+                shared = self.yield_for_batch(shared);
             }
             shared.engine.advance();
             shared.sort_ends();
@@ -203,14 +205,14 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
             }
             shared.engine.take_change();
             let mut watch = shared.engine.watch();
-            shared.resting = true;
+            shared.polling = true;
             self.unlock(shared);
-            E::rest(&mut watch);
+            E::poll(&mut watch);
             shared = self.lock();
-            shared.resting = false;
-            has_rung = shared.engine.resume(watch);
-            if has_rung {
-                self.around.silence();
+            shared.polling = false;
+            was_woken = shared.engine.resume(watch);
+            if was_woken {
+                self.host.clear();
             }
             shared.sort_ends();
             if shared.has_ended(place) {
@@ -221,71 +223,70 @@ impl<E: Engine, A: Around<E::Words>> Helm<E, A> {
         shared
     }
 
-    /// Whether somebody has been woken, or is about to be, who does not run yet.
-    fn is_stirring(&self, shared: &Shared<E>) -> bool {
-        !shared.wakes.is_empty() || self.stirring.load(Ordering::Relaxed) > 0
+    /// Whether a thread has been woken, or is about to be, that does not run yet.
+    fn is_anybody_waking(&self, shared: &State<E>) -> bool {
+        !shared.wakes.is_empty() || self.waking.load(Ordering::Relaxed) > 0
     }
 
-    /// Lets those run who are about to ask for something, so that all of it is sent in one go: who
-    /// has just been woken tends to come back at once, and where one has rung there are often more.
-    /// With a thread that wants to run on every processor this more than doubled what the threads
-    /// get done; with idle processors, to yield is to go on.
-    fn gather<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
-        shared.has_company = false;
+    /// Yields once before writing, so that woken threads can join the batch: a thread that was just woken
+    /// tends to ask again at once, and where one thread has woken the driver there are often more. With
+    /// a busy thread on every processor this more than doubled the throughput of all threads; with idle
+    /// processors, to yield costs nothing.
+    fn yield_for_batch<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
+        shared.has_woken_others = false;
         self.unlock(shared);
         yield_now();
         self.lock()
     }
 
-    /// Unlocks at the end of a call. The driver may rest because of what is no longer so, or not know
-    /// what to wait for: then it is told.
+    /// Unlocks at the end of a call. What the driver polls for may be out of date: then it is woken.
     fn leave(&self, mut shared: Guard<'_, E>) {
-        let rings = shared.engine.take_change() && mem::take(&mut shared.resting);
+        let wakes_driver = shared.engine.take_change() && mem::take(&mut shared.polling);
         self.unlock(shared);
-        if rings {
-            self.around.ring();
+        if wakes_driver {
+            self.host.wake();
         }
     }
 
-    /// Who is woken finds everything in the signal, and need not wait for the mutex. What there is to say
-    /// is kept first, and in the order in which it came up: who is woken says it at the end of its call,
-    /// however long the driver goes on.
+    /// A woken thread finds its result in the signal, and need not wait for the mutex. Log lines are kept
+    /// first, in their order: a woken thread tells them at the end of its call, however long the driver
+    /// goes on.
     fn unlock(&self, mut shared: Guard<'_, E>) {
-        self.around.keep(shared.engine.take_words());
+        self.host.keep(shared.engine.take_words());
         let wakes = mem::take(&mut shared.wakes);
         drop(shared);
         if !wakes.is_empty() {
-            self.stirring.fetch_add(wakes.len(), Ordering::Relaxed);
-            wakes.into_iter().for_each(|it| it.seat.wake(it.signal));
+            self.waking.fetch_add(wakes.len(), Ordering::Relaxed);
+            wakes.into_iter().for_each(|it| it.parker.unpark(it.signal));
         }
     }
 
-    fn spare_seat(&self) -> Arc<Seat<E::End>> {
+    fn spare_parker(&self) -> Arc<Parker<E::End>> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| {
-            Arc::new(Seat { signal: Mutex::new(Signal::None), wake: Condvar::new() })
+            Arc::new(Parker { signal: Mutex::new(Signal::None), wake: Condvar::new() })
         })
     }
 
-    fn give_back(&self, seat: Arc<Seat<E::End>>) {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+    fn give_back(&self, parker: Arc<Parker<E::End>>) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(parker);
     }
 }
 
-impl<E: Engine, A> Helm<E, A> {
+impl<E: Driven, H> SharedEngine<E, H> {
     /// Whether no thread is using it at this moment.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.shared.try_lock().is_ok() && self.spare.try_lock().is_ok()
     }
 
     /// What there is inside, for who has it alone.
-    pub(super) fn get_mut(&mut self) -> (&mut E, &mut A) {
+    pub(crate) fn get_mut(&mut self) -> (&mut E, &mut H) {
         let shared = self.shared.get_mut().unwrap_or_else(PoisonError::into_inner);
-        (&mut shared.engine, &mut self.around)
+        (&mut shared.engine, &mut self.host)
     }
 }
 
-impl<E: Engine> Shared<E> {
+impl<E: Driven> State<E> {
     fn take_place(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             self.places.push(Place { end: None, sleeper: None });
@@ -297,8 +298,8 @@ impl<E: Engine> Shared<E> {
     fn sort_ends(&mut self) {
         while let Some((place, end)) = self.engine.next_end() {
             match self.places[place].sleeper.take() {
-                Some(seat) => {
-                    self.wakes.push(Wake { seat, signal: Signal::Ended(end) });
+                Some(parker) => {
+                    self.wakes.push(Wake { parker, signal: Signal::Ended(end) });
                     self.free.push(place);
                 }
                 None => self.places[place].end = Some(end),
@@ -316,18 +317,18 @@ impl<E: Engine> Shared<E> {
         Some(end)
     }
 
-    /// If nobody drives, has one of those that sleep do it.
-    fn appoint(&mut self) {
+    /// If no thread drives, has one of those that wait do it.
+    fn appoint_driver(&mut self) {
         if !self.driven
-            && let Some(seat) = self.places.iter_mut().find_map(|it| it.sleeper.take())
+            && let Some(parker) = self.places.iter_mut().find_map(|it| it.sleeper.take())
         {
-            self.wakes.push(Wake { seat, signal: Signal::Drive });
+            self.wakes.push(Wake { parker, signal: Signal::Drive });
         }
     }
 }
 
-impl<T> Seat<T> {
-    fn sleep(&self) -> Signal<T> {
+impl<T> Parker<T> {
+    fn park(&self) -> Signal<T> {
         let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match mem::replace(&mut *signal, Signal::None) {
@@ -339,7 +340,7 @@ impl<T> Seat<T> {
         }
     }
 
-    fn wake(&self, signal: Signal<T>) {
+    fn unpark(&self, signal: Signal<T>) {
         *self.signal.lock().unwrap_or_else(PoisonError::into_inner) = signal;
         self.wake.notify_one();
     }
