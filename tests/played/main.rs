@@ -2,16 +2,15 @@
 //! our own in the place of `src/system`. So its connections, queues, codec and threads are those of
 //! production, and time, sockets and randomness do what a schedule says.
 //!
-//! A schedule is made of a seed, and fixes everything: the servers with their clocks, what the clients
-//! do, and all that goes wrong. Each knows which assumptions of the promise it breaks. If none, no two
-//! holds of a lock may ever overlap, in true time; the rest of what is promised (`promises.rs` has
-//! a name for each) is so whatever is broken. Who looks at which of it, and how each was seen to be
-//! broken, is in `promises.md`.
+//! - `world/` is that world: servers, connections, clocks, and callers that are coroutines.
+//! - `scenarios/` are written by hand: each says what happens, to the nanosecond, and what has to come
+//!   of it.
+//! - `schedules/` are made of seeds, with an oracle that looks at all that is promised.
 //!
-//! - `cargo test --test schedules` plays a few seeds, shows that each broken assumption is found out,
-//!   and holds the servers played against a real one.
-//! - `make simulate SEEDS=1000000 FIRST=0` plays many, on all processors.
-//! - `REDLOCK_SEED=7 cargo test --test schedules one_seed -- --ignored --nocapture` tells the story of
+//! - `cargo test --test played` plays all scenarios and a few seeds, shows that each broken assumption
+//!   is found out, and holds the servers played against a real one.
+//! - `make simulate SEEDS=1000000 FIRST=0` plays many seeds, on all processors.
+//! - `REDLOCK_SEED=7 cargo test --test played one_seed -- --ignored --nocapture` tells the story of
 //!   one. If something is wrong with it, it leaves out all that can be left out, and tells what is left.
 #![allow(
     dead_code,

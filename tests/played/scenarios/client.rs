@@ -9,6 +9,7 @@ use crate::lease::Lease;
 use crate::redlock::RedLock;
 use crate::schedules::generate::PASSWORD;
 use crate::world::network::FIRST_PORT;
+use crate::world::turns::Stall;
 
 pub(crate) struct Client {
     pub(crate) me: usize,
@@ -44,12 +45,12 @@ impl Client {
         self
     }
 
-    /// Who is asked for the servers' password, while a call waits for the answer.
-    pub(crate) fn asks(self, is_asked: impl Fn() + 'static) -> Self {
-        let source = Source(Box::new(is_asked));
+    /// Who is asked for the servers' password, while a call waits for the answer; and whether it is right.
+    pub(crate) fn asks(self, is_known: impl Fn() -> bool + 'static) -> Self {
+        let source = Source(Box::new(is_known));
         let source = Arc::new(move |_: &str| {
-            source.ask();
-            Some(PASSWORD.as_bytes().to_owned())
+            let password = if source.ask() { PASSWORD } else { "another" };
+            Some(password.as_bytes().to_owned())
         });
         self.manager.set_password_source(None, Some(source)).expect("it can be set");
         self
@@ -70,12 +71,18 @@ impl Client {
 
     /// Once, when the clock is looked at for the `nth` time from now on, so long passes before it is seen.
     pub(crate) fn stall_once(&self, nth: u32, ns: i64) {
-        self.scene.with(|world| world.clients[self.me].stall = Some((nth, ns)));
+        self.scene
+            .with(|world| world.clients[self.me].stall = Some(Stall { looks: nth, lasts: ns }));
     }
 
     /// Whether it has been kept from its clock since.
     pub(crate) fn has_stalled(&self) -> bool {
         self.scene.with(|world| world.clients[self.me].stall.is_none())
+    }
+
+    /// When that was.
+    pub(crate) fn stalled_at(&self) -> i64 {
+        self.scene.with(|world| world.clients[self.me].stalled_at)
     }
 
     /// How often it has waited for something, or looked for it.
@@ -208,7 +215,7 @@ impl Client {
 }
 
 /// Belongs to the thread that plays the world, as all in it does.
-struct Source(Box<dyn Fn()>);
+struct Source(Box<dyn Fn() -> bool>);
 
 // SAFETY: whoever calls it is a caller in that world, and these are all on that one thread.
 unsafe impl Send for Source {}
@@ -216,8 +223,8 @@ unsafe impl Send for Source {}
 unsafe impl Sync for Source {}
 
 impl Source {
-    fn ask(&self) {
-        (self.0)();
+    fn ask(&self) -> bool {
+        (self.0)()
     }
 }
 

@@ -2,6 +2,7 @@
 //! itself, a call that it makes, or a thread that it has begun.
 
 use std::cell::{Cell, RefCell};
+use std::mem;
 use std::ops::Deref;
 use std::panic::resume_unwind;
 
@@ -9,7 +10,8 @@ use crate::schedules::promises::Promise;
 pub(crate) use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
 pub(crate) use crate::world::script::{Done, Fault, Trip, Verb};
-use crate::world::{self, World, turns};
+use crate::world::turns::{self, Stall};
+use crate::world::{self, World};
 
 /// No call takes so long.
 const LONGEST: i64 = 1 << 60;
@@ -107,7 +109,6 @@ impl Scene {
 
     /// Has something happen then.
     pub(crate) fn at(self, time: i64, event: impl FnOnce(Self) + 'static) {
-        // SAFETY: it borrows nothing.
         let coroutine = Coroutine::new(move || event(self));
         self.begin(NOBODY, time, coroutine, false);
     }
@@ -158,6 +159,18 @@ impl Scene {
         let has_ended = || STAGE.with_borrow(|it| it.threads == 0);
         self.play(self.now() + within_ms * MS, has_ended);
         assert!(has_ended(), "threads are still at it after {within_ms} ms");
+    }
+
+    /// Makes a call on the thread that does this, which is held up at its `nth` look at the clock. Returns
+    /// whether it was.
+    pub(crate) fn held_up(self, (nth, ns): (u32, i64), call: impl FnOnce()) -> bool {
+        let set = |world: &mut World, stall| {
+            let caller = world.current().expect("a thread makes the call");
+            mem::replace(&mut world.callers[caller].stall, stall)
+        };
+        self.with(|world| set(world, Some(Stall { looks: nth, lasts: ns })));
+        call();
+        self.with(|world| set(world, None)).is_none()
     }
 
     /// Whether it is one of those that the world lets go on that asks.

@@ -1,12 +1,12 @@
 //! Callers of one client, each on a thread of its own, that want "r"; and what becomes of them.
 
-use super::cluster::{Cluster, MS, Scene, Verb};
-use crate::lease::Lease;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::client::{Client, Said, token};
+use super::cluster::{Cluster, MS, Scene, Verb};
 use super::history::{History, is_borne_out};
+use crate::lease::Lease;
 
 /// So long that no key goes by itself.
 pub(crate) const LONG: i64 = 100_000;

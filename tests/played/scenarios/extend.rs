@@ -1,14 +1,14 @@
 //! Extending a lock: only what is ours, only in time, and never for less.
 
-use super::cluster::{Cluster, MS, Trip, Verb};
-use crate::error::Status;
-use crate::lease::Lease;
 use std::cell::Cell;
 use std::rc::Rc;
 
 use super::client::{Client, token};
+use super::cluster::{Cluster, MS, Trip, Verb};
 use super::history::is_borne_out;
 use super::{QUIET_MS, RETRY_GAP_MS, TTL, VALID};
+use crate::error::Status;
+use crate::lease::Lease;
 
 /// So long that no key goes by itself.
 const LONG: i64 = 1_000_000;

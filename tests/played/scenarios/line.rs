@@ -1,9 +1,9 @@
 //! Callers of one client that want the same lock stand in line.
 
-use super::client::{Client, Said};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Inspect, Release};
 use super::cluster::{Cluster, Trip, Verb};
 use super::crowd::{Crowd, LONG, locks, waits};
@@ -378,29 +378,42 @@ fn a_call_from_within_another_does_not_wait_for_it() {
         for theirs_ms in [1, 50, LONG] {
             let cluster = Cluster::with_password(3);
             let inner = Rc::<RefCell<Option<Crowd>>>::default();
-            let asked = Rc::clone(&inner);
+            let (caller, began) = (Rc::clone(&inner), Rc::<Cell<i64>>::default());
+            let (questions, beginning) = (Cell::new(0), Rc::clone(&began));
             let client = cluster.client().asks(move || {
-                // Whoever is asked first takes the lock; those that it connects to ask, too.
-                let Some(crowd) = asked.take() else { return };
-                crowd.run_until_ms(10);
-                let mut lease = Lease::new();
-                if crowd.call('i', &mut lease, call) == Ok(()) {
-                    assert_eq!(crowd.unlock(&mut lease), Ok(()));
+                // What the servers are told first is wrong: so they are asked about again in the midst
+                // of a call that is the first in line, and then there is this one within it.
+                questions.set(questions.get() + 1);
+                if questions.get() <= 3 {
+                    return false;
                 }
+                if let Some(crowd) = caller.take() {
+                    let world = crowd.client.world();
+                    (0..3).for_each(|it| world.put(it, "r", "theirs", theirs_ms));
+                    beginning.set(crowd.now_ms());
+                    let mut lease = Lease::new();
+                    if crowd.call('i', &mut lease, call) == Ok(()) {
+                        assert_eq!(crowd.unlock(&mut lease), Ok(()));
+                    }
+                }
+                true
             });
             let crowd = Crowd::of(&cluster, client);
             inner.replace(Some(crowd.clone()));
-            (0..3).for_each(|it| cluster.put(it, "r", "theirs", theirs_ms));
-            crowd.caller('z', 5, waits(2_000), 1);
+            crowd.caller('z', 5, waits(5_000), 1);
             let mut lease = Lease::new();
-            if crowd.call('o', &mut lease, waits(1_500)) == Ok(()) {
+            if crowd.call('o', &mut lease, waits(5_000)) == Ok(()) {
                 assert_eq!(crowd.unlock(&mut lease), Ok(()));
             }
             let told = crowd.told();
-            assert!(told.len() == 3 && told.iter().all(|it| it.2 <= 3_000), "{told:?}");
+            assert!(told.len() == 3 && told.iter().all(|it| it.2 <= 5_100), "{told:?}");
             let (_, said, at_ms) = *told.iter().find(|it| it.0 == 'i').expect("it has ended");
-            // One try may find it free, and one that waits finds it free as soon as it is.
-            assert!(at_ms <= 20 || said == Ok(()) && at_ms <= 60 || theirs_ms == LONG, "{told:?}");
+            // It connects first. One try may find it free, and one that waits finds it free as soon as it is.
+            let took_ms = at_ms - began.get();
+            assert!(
+                took_ms <= 30 || said == Ok(()) && took_ms <= 80 || theirs_ms == LONG,
+                "{told:?}"
+            );
             let others = told.iter().filter(|it| it.0 != 'i');
             let had = others.filter(|it| it.1 == Ok(())).count();
             assert_eq!(had, if theirs_ms == LONG { 0 } else { 2 }, "{told:?}");

@@ -1,14 +1,14 @@
 //! A client with many callers, or a greedy one, leaves others their chance; and stands back for
 //! nobody if there is nobody.
 
-use super::cluster::Verb::{Acquire, Release};
-use super::cluster::{Cluster, MS};
-use crate::lease::Lease;
 use std::cell::Cell;
 use std::rc::Rc;
 
 use super::client::{Client, Said};
+use super::cluster::Verb::{Acquire, Release};
+use super::cluster::{Cluster, MS};
 use super::crowd::{Crowd, LONG, locks, waits};
+use crate::lease::Lease;
 
 /// How long a run of hand-overs may be, with rivals about and without, and the longest that one
 /// stands back.

@@ -136,6 +136,10 @@ fn what_another_has_is_not_confirmed() {
     assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
     cluster.run_ms(10);
     assert_eq!((cluster.having("r", "theirs"), cluster.having_any("r")), (2, 2));
+    // One of them is no vote, and in nobody's way.
+    let (cluster, client, mut lease) = locked(3, 1_000_000);
+    cluster.put(0, "r", "theirs", 6 * TTL);
+    assert_eq!(client.confirm(&mut lease, 0), Ok(()));
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn attempts_ms(cluster: &Cluster, start: i64) -> Vec<i64> {
 
 #[test]
 fn a_pause_is_from_a_half_to_one_and_a_half_of_the_delay() {
-    let (cluster, client) = taken_for(3_600_000);
+    let (_cluster, client) = taken_for(3_600_000);
     let client = client.tries(500, 200);
     assert_eq!(client.lock("r", TTL, &mut Lease::new()), Err(Status::Taken));
     let pauses = client.pauses();
@@ -36,7 +36,7 @@ fn a_pause_is_from_a_half_to_one_and_a_half_of_the_delay() {
 #[test]
 fn the_bounds_of_a_pause_are_those() {
     for (number, least, most) in [(0, 100 * MS, 100 * MS), (u64::MAX, 299 * MS, 300 * MS - 1)] {
-        let (cluster, client) = taken_for(3_600_000);
+        let (_cluster, client) = taken_for(3_600_000);
         let client = client.tries(2, 200);
         client.rig(Some(number));
         assert_eq!(client.lock("r", TTL, &mut Lease::new()), Err(Status::Taken));
@@ -178,7 +178,7 @@ fn try_lock_without_wait_is_one_try_and_with_a_negative_one_it_never_ends() {
 
 /// The pauses of TryLock on a lock that is held for very long: a row of them for each random number.
 fn pauses(delay_ms: i32, wait_ms: i64, number: Option<u64>) -> Vec<i64> {
-    let (cluster, client) = taken_for(3_600_000);
+    let (_cluster, client) = taken_for(3_600_000);
     let client = client.tries(1, delay_ms);
     client.rig(number);
     assert_eq!(client.try_lock("r", TTL, wait_ms, &mut Lease::new()), Err(Status::Taken));
@@ -198,7 +198,7 @@ fn the_pauses_of_try_lock_have_full_jitter() {
     for (pause, bound_ms) in longest.iter().zip(BOUNDS_MS) {
         assert!((bound_ms * MS - 2..=bound_ms * MS).contains(pause), "{longest:?}");
     }
-    let (cluster, client) = taken_for(3_600_000);
+    let (_cluster, client) = taken_for(3_600_000);
     let mut seen: Vec<Vec<i64>> = Vec::new();
     for _ in 0..100 {
         client.begin_pauses();
@@ -365,7 +365,7 @@ fn a_lock_that_changes_hands_is_asked_for_often() {
 #[test]
 fn a_holder_is_not_taken_for_another_because_of_the_drift() {
     for (drift, delay_ms) in [(0.01, 200), (0.1, 200), (0.01, 10_000)] {
-        let (cluster, client) = taken_for(3_600_000);
+        let (_cluster, client) = taken_for(3_600_000);
         client.manager.set_clock_drift_factor(drift).expect("in bounds");
         let client = client.tries(1, delay_ms);
         client.rig(Some(u64::MAX));

@@ -1,12 +1,13 @@
 //! Giving a lock back: once, to everybody who may have it, and to nobody else's harm.
 
-use super::cluster::{Cluster, MS, Trip};
-use crate::error::Status;
-use crate::lease::Lease;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::client::{Client, Said, token};
+use super::cluster::{Cluster, MS, Trip, Verb};
 use super::{RETRY_GAP_MS, TTL};
+use crate::error::Status;
+use crate::lease::Lease;
 
 /// So long that no key goes by itself.
 const LONG: i64 = 1_000_000;
@@ -210,4 +211,62 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_re
             }
         }
     }
+}
+
+/// An extension that finds the end of the lock passed, when somebody is about to release it, releases it
+/// itself and is the first: the other is held up by a third that has the connections for itself.
+#[test]
+fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_released_it() {
+    const SHORT: i64 = 250;
+    let mut releases_twice = 0;
+    let mut extension_stalls = 1..;
+    while extension_stalls.next().is_some_and(|nth| {
+        let mut third_stalls = 1..;
+        let mut was_held_up = false;
+        while third_stalls.next().is_some_and(|third_nth| {
+            let cluster = Cluster::new(3);
+            let client = Rc::new(cluster.client().tries(1, 0).waits_ms(1_000).connected());
+            let mut leases = [Lease::new(), Lease::new()];
+            for lease in &mut leases {
+                assert_eq!(client.continue_lock("r", SHORT, lease), Ok(()));
+            }
+            let [mut renewed, mut released] = leases;
+            // The lock ends in 243.5 ms. It is extended just before, and the answers come just after.
+            let (scene, start) = (*cluster, cluster.now());
+            (0..2).for_each(|it| cluster.freeze(it));
+            cluster.after_ms(243, |world| (0..2).for_each(|it| world.thaw(it)));
+            let held_up = [Rc::<Cell<bool>>::default(), Rc::default()];
+            let [first, third] = held_up.clone();
+            let other = Rc::clone(&client);
+            cluster.thread(0, move || {
+                let extend = || assert!(other.extend(&mut renewed, LONG).is_err());
+                first.set(scene.held_up((nth, 200 * MS), extend));
+            });
+            let (said, other) = (Rc::new(Cell::new(None)), Rc::clone(&client));
+            let (told, was_there) = (Rc::clone(&said), Rc::<Cell<bool>>::default());
+            let is_there = Rc::clone(&was_there);
+            cluster.thread(252, move || {
+                is_there.set(released.hold.as_ref().is_some_and(|it| !it.has_ended()));
+                told.set(Some(other.unlock(&mut released)));
+            });
+            cluster.thread(250, move || {
+                let ask = || {
+                    let _ = client.is_locked("another");
+                };
+                third.set(scene.held_up((third_nth, 300 * MS), ask));
+            });
+            cluster.end_threads(10_000);
+            let deeds = cluster.deeds();
+            let of = |verb| deeds.iter().filter(move |it| (it.verb, it.server) == (verb, 0));
+            // Else it was lost before it was to be released, or the keys were gone when it could be.
+            if was_there.get() && of(Verb::Extend).any(|it| it.at <= start + 243 * MS) {
+                assert_eq!(said.get(), Some(Ok(())), "{nth} {third_nth}");
+            }
+            releases_twice += usize::from(of(Verb::Release).count() > 1);
+            was_held_up |= held_up[0].get();
+            held_up[1].get()
+        }) {}
+        was_held_up
+    }) {}
+    assert!(releases_twice > 0);
 }

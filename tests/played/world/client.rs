@@ -4,6 +4,7 @@ use crate::schedules::schedule::{ClientPlan, Hitch};
 use crate::world::World;
 use crate::world::clocks::Clock;
 use crate::world::dice::Dice;
+use crate::world::turns::Stall;
 
 pub(crate) struct Client {
     pub(crate) clock: Clock,
@@ -26,8 +27,10 @@ pub(crate) struct Client {
     pub(crate) may_be_late: bool,
     /// The random number of the next pauses, if a scenario does not leave it to chance.
     pub(crate) rigged: Option<u64>,
-    /// After so many looks at the clock its caller is kept from looking for so long, once.
-    pub(crate) stall: Option<(u32, i64)>,
+    /// At which look at the clock, by whichever of its callers, that caller is held up.
+    pub(crate) stall: Option<Stall>,
+    /// When one was last.
+    pub(crate) stalled_at: i64,
     /// How often it has waited for something, or only looked for it.
     pub(crate) polls: u64,
 }
@@ -48,6 +51,7 @@ impl Client {
             may_be_late: false,
             rigged: None,
             stall: None,
+            stalled_at: 0,
             polls: 0,
         }
     }
@@ -67,13 +71,6 @@ impl Client {
 
     pub(crate) fn calm_down(&mut self) {
         self.hitches.clear();
-    }
-
-    /// For how long its caller is kept from this look at the clock.
-    pub(crate) fn take_stall(&mut self) -> Option<i64> {
-        let (looks, lasts) = self.stall?;
-        self.stall = Some((looks - 1, lasts));
-        self.stall.take_if(|it| it.0 == 0).map(|it| it.1)
     }
 
     /// What happens to it at this step.

@@ -23,6 +23,24 @@ pub(crate) struct Caller {
     pause: u64,
     state: State,
     watched: Vec<Watched>,
+    /// At which of its looks at the clock it is held up.
+    pub(crate) stall: Option<Stall>,
+}
+
+/// Somebody who looks at the clock for the last of so many times is kept from it for so long, once.
+#[derive(Clone, Copy)]
+pub(crate) struct Stall {
+    pub(crate) looks: u32,
+    pub(crate) lasts: i64,
+}
+
+impl Stall {
+    /// One of the looks: for how long it is held up.
+    fn count(stall: &mut Option<Self>) -> Option<i64> {
+        let it = stall.as_mut()?;
+        it.looks -= 1;
+        stall.take_if(|it| it.looks == 0).map(|it| it.lasts)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,7 +115,8 @@ impl World {
     pub(crate) fn add_caller(&mut self, client: usize) -> usize {
         let caller = self.callers.len();
         let watched = Vec::new();
-        self.callers.push(Caller { client, manager: 0, pause: 1, state: State::Resting, watched });
+        let state = State::Resting;
+        self.callers.push(Caller { client, manager: 0, pause: 1, state, watched, stall: None });
         self.clients[client].callers += 1;
         self.at(self.now, Event::GoOn { caller, pause: 1 });
         caller
@@ -108,11 +127,11 @@ impl World {
         let spare = self.script.as_mut().and_then(|it| it.spare.pop());
         let caller = spare.unwrap_or_else(|| {
             let (state, watched) = (State::Resting, Vec::new());
-            self.callers.push(Caller { client, manager: 0, pause: 0, state, watched });
+            self.callers.push(Caller { client, manager: 0, pause: 0, state, watched, stall: None });
             self.callers.len() - 1
         });
         let it = &mut self.callers[caller];
-        (it.client, it.state) = (client, State::Resting);
+        (it.client, it.state, it.stall) = (client, State::Resting, None);
         it.pause += 1;
         let pause = it.pause;
         self.at(at, Event::GoOn { caller, pause });
@@ -193,10 +212,14 @@ impl World {
 
     /// Returns whether the caller that runs is kept from its clock.
     fn take_stall(&mut self) -> bool {
-        let Some(client) = self.current_client() else { return false };
-        let lasts = self.clients[client].take_stall().filter(|_| !thread::panicking());
+        let Some(caller) = self.running.filter(|_| !thread::panicking()) else { return false };
+        let now = self.now;
+        let it = &mut self.callers[caller];
+        let lasts = Stall::count(&mut it.stall)
+            .or_else(|| Stall::count(&mut self.clients[it.client].stall));
         if let Some(lasts) = lasts {
-            self.rest(State::Resting, Some(self.now + lasts));
+            self.clients[self.callers[caller].client].stalled_at = now;
+            self.rest(State::Resting, Some(now + lasts));
         }
         lasts.is_some()
     }
