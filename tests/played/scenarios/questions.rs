@@ -136,9 +136,10 @@ fn what_another_has_is_not_confirmed() {
     assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
     cluster.run_ms(10);
     assert_eq!((cluster.having("r", "theirs"), cluster.having_any("r")), (2, 2));
-    // One of them is no vote, and in nobody's way.
+    // One of them is no vote, and in nobody's way: the last server is waited for.
     let (cluster, client, mut lease) = locked(3, 1_000_000);
     cluster.put(0, "r", "theirs", 6 * TTL);
+    cluster.script(client.way(2), [Trip::ms(1, 50)]);
     assert_eq!(client.confirm(&mut lease, 0), Ok(()));
 }
 

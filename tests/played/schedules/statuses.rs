@@ -63,6 +63,22 @@ impl World {
                 }
             }
         }
+        self.judge_emptiness(asked, told, status);
+    }
+
+    /// A lease that had no lock has none after a call that took none; but for one that a lease before it has
+    /// continued, and that is held still.
+    fn judge_emptiness(&mut self, asked: &Asked, told: &Told, status: Status) {
+        let takes = match asked.call {
+            Call::Lock { .. } | Call::TryLock { .. } => true,
+            Call::Continue { .. } => status != Status::Unreachable,
+            _ => false,
+        };
+        let is_answer =
+            matches!(status, Status::Taken | Status::TooSlow | Status::Lost | Status::Unreachable);
+        if takes && is_answer && asked.tag.is_none() && told.tag.is_some() {
+            self.records.violate(Promise::LostIsNotHeld, "a lease has a lock that was not had");
+        }
     }
 
     /// Nobody asks for what makes no sense; but leases may hold a lock already.
