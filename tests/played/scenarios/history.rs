@@ -11,9 +11,7 @@ pub(crate) struct Hold {
     resource: String,
     token: String,
     from: i64,
-    pub(crate) until: i64,
-    /// How often somebody has begun to release it.
-    releases: usize,
+    until: i64,
 }
 
 #[derive(Default)]
@@ -27,14 +25,14 @@ impl History {
         let (token, until) = (token(lease), client.end_of(lease));
         if let Some(hold) = self.of(&token) {
             // A call that was held up may come with a lock that has ended meanwhile.
-            if lease.validity_ms() > 0 && hold.releases == 0 {
+            if lease.validity_ms() > 0 {
                 hold.until = hold.until.max(until);
             }
             return;
         }
         let resource = String::from_utf8_lossy(lease.resource()).into_owned();
         let (client, from) = (client.me, now);
-        self.holds.push(Hold { client, resource, token, from, until, releases: 0 });
+        self.holds.push(Hold { client, resource, token, from, until });
     }
 
     /// From now on the client does not think any more that it holds this.
@@ -44,19 +42,7 @@ impl History {
         }
     }
 
-    /// Some handle of it is used to release it: that ends it for all of them.
-    pub(crate) fn released(&mut self, token: &str, now: i64) {
-        self.ended(token, now);
-        if let Some(hold) = self.of(token) {
-            hold.releases += 1;
-        }
-    }
-
-    pub(crate) fn releases(&mut self, token: &str) -> usize {
-        self.of(token).map_or(0, |it| it.releases)
-    }
-
-    pub(crate) fn of(&mut self, token: &str) -> Option<&mut Hold> {
+    fn of(&mut self, token: &str) -> Option<&mut Hold> {
         self.holds.iter_mut().find(|it| it.token == token)
     }
 
