@@ -149,7 +149,7 @@ FIRST = 0
 .PHONY: simulate
 simulate:
 	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) \
-		$(CARGO) test -q --profile simulation --test schedules many_seeds -- --ignored --nocapture
+		$(CARGO) test -q --profile simulation --test played many_seeds -- --ignored --nocapture
 
 # Everything that can happen to a lock on three servers, under the rules for who may vouch for it.
 .PHONY: model

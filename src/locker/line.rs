@@ -173,7 +173,10 @@ impl<S: Copy> Lines<S> {
             Place::Behind => {
                 let left_ms = line.hold.as_ref().map(|hold| hold.remaining_ms(now));
                 return match left_ms {
-                    Some(_) if is_last && line.may_ask_held(now) => Leave::Granted,
+                    Some(_) if is_last && now >= line.ask_held_at => {
+                        line.ask_held_at = now.plus_ms(ASK_HELD_MS);
+                        Leave::Granted
+                    }
                     Some(left_ms) => Leave::Held { left_ms },
                     None if is_last => Leave::Granted,
                     None => Leave::NotYet,
@@ -182,13 +185,14 @@ impl<S: Copy> Lines<S> {
         }
         if let Some(left_ms) = line.hold.as_ref().map(|hold| hold.remaining_ms(now))
             && !is_urgent
-            && !line.may_ask_held(now)
+            && now < line.ask_held_at
         {
             return Leave::Held { left_ms };
         }
         if line.open_at.is_some_and(|it| it > now) && !is_urgent {
             return Leave::NotYet;
         }
+        line.ask_held_at = now.plus_ms(ASK_HELD_MS);
         (line.open_at, line.run_since) = (None, now);
         (line.is_asking, line.asks_in_vain) = (true, line.hold.is_some());
         Leave::Granted
@@ -439,15 +443,6 @@ impl<S: Copy> Line<S> {
 
     fn has(&self, hold: &Hold) -> bool {
         self.hold.as_ref().is_some_and(|it| it.token() == hold.token())
-    }
-
-    /// Whether it is time to ask the servers for a lock that this manager has. If so, the next time is later.
-    fn may_ask_held(&mut self, now: Moment) -> bool {
-        let may_ask = now >= self.ask_held_at;
-        if may_ask {
-            self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-        }
-        may_ask
     }
 
     /// A lock that nobody released is free when its time is over, and one that was released through

@@ -4,6 +4,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
@@ -94,6 +95,7 @@ fn equally_greedy_threads_take_turns_and_ask_once_each_time() {
     cluster.wait_until_gone("r");
 }
 
+/// But for one of them, once a second: the servers may have lost it.
 #[test]
 fn those_who_wait_ask_nobody_while_this_manager_has_it() {
     let cluster = Cluster::start(3);
@@ -110,10 +112,11 @@ fn those_who_wait_ask_nobody_while_this_manager_has_it() {
             });
         }
         wait_until("all are there", || begun.load(Ordering::SeqCst) == 8);
-        let before = sets(&cluster);
+        let (before, start) = (sets(&cluster), Instant::now());
         pass_time(&manager);
         let made: Vec<u64> = sets(&cluster).iter().zip(before).map(|(now, it)| now - it).collect();
-        assert!(made.iter().all(|&it| it <= CYCLES as u64), "{made:?}");
+        let seldom = 1 + start.elapsed().as_secs();
+        assert!(made.iter().all(|&it| it <= CYCLES as u64 + seldom), "{made:?}");
         assert_eq!(manager.unlock(&held), REDLOCK_OK);
     });
     cluster.wait_until_gone("r");

@@ -1,0 +1,67 @@
+//! The whole library in a world that is played: its very files, compiled once more with a `system` of
+//! our own in the place of `src/system`. So its connections, queues, codec and threads are those of
+//! production, and time, sockets and randomness do what a schedule says.
+//!
+//! - `world/` is that world: servers, connections, clocks, and callers that are coroutines.
+//! - `scenarios/` are written by hand: each says what happens, to the nanosecond, and what has to come
+//!   of it.
+//! - `schedules/` are made of seeds, with an oracle that looks at all that is promised.
+//!
+//! - `cargo test --test played` plays all scenarios and a few seeds, shows that each broken assumption
+//!   is found out, and holds the servers played against a real one.
+//! - `make simulate SEEDS=1000000 FIRST=0` plays many seeds, on all processors.
+//! - `REDLOCK_SEED=7 cargo test --test played one_seed -- --ignored --nocapture` tells the story of
+//!   one. If something is wrong with it, it leaves out all that can be left out, and tells what is left.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the library's own files are compiled here, and not all in them is used"
+)]
+
+#[path = "../../src/check.rs"]
+mod check;
+#[path = "../../src/command/mod.rs"]
+mod command;
+#[path = "../../src/continued.rs"]
+mod continued;
+#[path = "../../src/driver.rs"]
+mod driver;
+#[path = "../../src/error.rs"]
+mod error;
+#[path = "../../src/failure.rs"]
+mod failure;
+#[path = "../../src/fork.rs"]
+mod fork;
+#[path = "../../src/hold.rs"]
+mod hold;
+#[path = "../../src/inquiry.rs"]
+mod inquiry;
+#[path = "../../src/lease.rs"]
+mod lease;
+#[path = "../../src/locker/mod.rs"]
+mod locker;
+#[path = "../../src/log.rs"]
+mod log;
+#[path = "../../src/moment.rs"]
+mod moment;
+#[path = "../../src/quorum/mod.rs"]
+mod quorum;
+#[path = "../../src/redlock.rs"]
+mod redlock;
+#[path = "../../src/server_set.rs"]
+mod server_set;
+#[path = "../../src/settings.rs"]
+mod settings;
+#[path = "world/system/mod.rs"]
+mod system;
+#[path = "../../src/token.rs"]
+mod token;
+#[path = "../../src/transport/mod.rs"]
+mod transport;
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod scenarios;
+mod schedules;
+mod world;

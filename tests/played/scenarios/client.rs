@@ -1,0 +1,242 @@
+//! A client: the library, in a process of its own, and how it calls: with statuses for an answer.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::cluster::{Cluster, MS, Scene, Trip, Verb, Way};
+use crate::error::{Error, Status};
+use crate::lease::Lease;
+use crate::redlock::RedLock;
+use crate::schedules::generate::PASSWORD;
+use crate::world::network::FIRST_PORT;
+use crate::world::turns::Stall;
+
+pub(crate) struct Client {
+    pub(crate) me: usize,
+    pub(crate) manager: RedLock,
+    scene: Scene,
+    /// Before that, it had no pauses.
+    paused_since: Cell<i64>,
+}
+
+pub(crate) type Said = Result<(), Status>;
+
+impl Client {
+    /// One with the default settings, and with a clock that is so far ahead.
+    pub(crate) fn new(scene: Scene, ahead: i64) -> Self {
+        let me = scene.with(|world| world.add_client(ahead, 1_000_000));
+        let manager = RedLock::new();
+        for server in 0..scene.servers() {
+            let port = i32::from(FIRST_PORT) + server as i32;
+            manager.add_server_url("127.0.0.1", port).expect("an address");
+        }
+        Self { me, manager, scene, paused_since: Cell::new(0) }
+    }
+
+    /// How often it tries, and the mean pause.
+    pub(crate) fn tries(self, count: i32, delay_ms: i32) -> Self {
+        self.manager.set_retry(count, delay_ms).expect("they are in bounds");
+        self
+    }
+
+    /// How long it waits for a reply.
+    pub(crate) fn waits_ms(self, reply_ms: i64) -> Self {
+        self.manager.set_timeouts(1500, reply_ms).expect("they are in bounds");
+        self
+    }
+
+    /// Who is asked for the servers' password, while a call waits for the answer; and whether it is right.
+    pub(crate) fn asks(self, is_known: impl Fn() -> bool + 'static) -> Self {
+        let source = Source(Box::new(is_known));
+        let source = Arc::new(move |_: &str| {
+            let password = if source.ask() { PASSWORD } else { "another" };
+            Some(password.as_bytes().to_owned())
+        });
+        self.manager.set_password_source(None, Some(source)).expect("it can be set");
+        self
+    }
+
+    pub(crate) fn world(&self) -> Scene {
+        self.scene
+    }
+
+    pub(crate) fn way(&self, server: usize) -> Way {
+        Way { client: self.me, server }
+    }
+
+    /// The random number of the next pauses; none: it is left to chance.
+    pub(crate) fn rig(&self, number: Option<u64>) {
+        self.scene.with(|world| world.clients[self.me].rigged = number);
+    }
+
+    /// Once, when the clock is looked at for the `nth` time from now on, so long passes before it is seen.
+    pub(crate) fn stall_once(&self, nth: u32, ns: i64) {
+        self.scene
+            .with(|world| world.clients[self.me].stall = Some(Stall { looks: nth, lasts: ns }));
+    }
+
+    /// Whether it has been kept from its clock since.
+    pub(crate) fn has_stalled(&self) -> bool {
+        self.scene.with(|world| world.clients[self.me].stall.is_none())
+    }
+
+    /// When that was.
+    pub(crate) fn stalled_at(&self) -> i64 {
+        self.scene.with(|world| world.clients[self.me].stalled_at)
+    }
+
+    /// How often it has waited for something, or looked for it.
+    pub(crate) fn polls(&self) -> u64 {
+        self.scene.with(|world| world.clients[self.me].polls)
+    }
+
+    /// How long its pauses were between two tries that the first server was asked for, if each was
+    /// answered after the usual time.
+    pub(crate) fn pauses(&self) -> Vec<i64> {
+        let Trip { there, back, .. } =
+            self.scene.with(|it| it.script.as_ref().map(|it| it.usual)).unwrap_or_default();
+        let asked: Vec<i64> = self.asked_at(0, Verb::Acquire);
+        asked.windows(2).map(|it| it[1] - it[0] - there - back).collect()
+    }
+
+    /// Forgets the pauses.
+    pub(crate) fn begin_pauses(&self) {
+        self.paused_since.set(self.scene.now());
+    }
+
+    /// When this server did that for it.
+    pub(crate) fn asked_at(&self, server: usize, verb: Verb) -> Vec<i64> {
+        let since = self.paused_since.get();
+        self.scene.with(|world| {
+            let done = world.script.iter().flat_map(|it| &it.done).filter(|it| it.at > since);
+            let mine = done.filter(|it| (it.client, it.server, it.verb) == (self.me, server, verb));
+            mine.map(|it| it.at).collect()
+        })
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&RedLock) -> Result<T, Error>) -> Result<T, Status> {
+        self.scene.call(self.me, || call(&self.manager)).map_err(|it| it.status())
+    }
+
+    /// Connects to all servers.
+    pub(crate) fn connected(self) -> Self {
+        self.connect_to_all();
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn connect_to_all(&self) {
+        let said = self.scene.call(self.me, || self.manager.connect(0));
+        assert_eq!(said.map_err(|it| it.to_string()), Ok(String::new()));
+    }
+
+    pub(crate) fn lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {
+        self.call(|it| it.lock(resource.as_bytes(), ttl_ms, lease))
+    }
+
+    pub(crate) fn try_lock(
+        &self,
+        resource: &str,
+        ttl_ms: i64,
+        wait_ms: i64,
+        lease: &mut Lease,
+    ) -> Said {
+        self.call(|it| it.try_lock(resource.as_bytes(), ttl_ms, wait_ms, lease))
+    }
+
+    /// TryLock for `wait_ms`, in slices: as bindings do it whose callers cannot be interrupted within C.
+    pub(crate) fn try_lock_in_slices(
+        &self,
+        resource: &str,
+        ttl_ms: i64,
+        (wait_ms, slice_ms): (i64, i64),
+        lease: &mut Lease,
+    ) -> Said {
+        let end = self.scene.now() + wait_ms * MS;
+        loop {
+            let left_ms = (end - self.scene.now() + MS - 1) / MS;
+            let said = self.try_lock_slice(resource, ttl_ms, (left_ms, slice_ms), lease);
+            if said.is_ok() || self.scene.now() >= end {
+                return said;
+            }
+        }
+    }
+
+    pub(crate) fn try_lock_slice(
+        &self,
+        resource: &str,
+        ttl_ms: i64,
+        wait_and_slice_ms: (i64, i64),
+        lease: &mut Lease,
+    ) -> Said {
+        self.call(|it| it.try_lock_slice(resource.as_bytes(), ttl_ms, wait_and_slice_ms, lease))
+    }
+
+    pub(crate) fn continue_lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {
+        self.call(|it| it.continue_lock(resource.as_bytes(), ttl_ms, lease))
+    }
+
+    pub(crate) fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Said {
+        self.call(|it| it.extend(lease, ttl_ms))
+    }
+
+    pub(crate) fn unlock(&self, lease: &mut Lease) -> Said {
+        self.call(|it| it.unlock(lease))
+    }
+
+    pub(crate) fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Said {
+        self.call(|it| it.confirm(lease, least_ms))
+    }
+
+    pub(crate) fn is_locked(&self, resource: &str) -> Result<bool, Status> {
+        self.call(|it| it.is_locked(resource.as_bytes()))
+    }
+
+    /// Takes a lock, which has to succeed.
+    #[track_caller]
+    pub(crate) fn take(&self, resource: &str, ttl_ms: i64) -> Lease {
+        let mut lease = Lease::new();
+        assert_eq!(self.lock(resource, ttl_ms, &mut lease), Ok(()));
+        lease
+    }
+
+    /// Whether the lease holds its lock, asked of one that is thought to: nothing is sent then.
+    pub(crate) fn still_holds(&self, lease: &mut Lease) -> bool {
+        self.lock("another", 10_000, lease) == Err(Status::InvalidArgument)
+    }
+
+    /// When the validity ends that a call has just granted, in truth; at most 1 ms too early.
+    pub(crate) fn end_of(&self, lease: &Lease) -> i64 {
+        self.scene.with(|world| {
+            let clock = &world.clients[self.me].clock;
+            clock.when(clock.read(world.now) + lease.validity_ms() * MS)
+        })
+    }
+}
+
+/// Belongs to the thread that plays the world, as all in it does.
+struct Source(Box<dyn Fn() -> bool>);
+
+// SAFETY: whoever calls it is a caller in that world, and these are all on that one thread.
+unsafe impl Send for Source {}
+// SAFETY: the same.
+unsafe impl Sync for Source {}
+
+impl Source {
+    fn ask(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl Cluster {
+    /// A client with the default settings and a clock that is right.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(**self, 0)
+    }
+}
+
+/// The token of a lease that has one.
+#[track_caller]
+pub(crate) fn token(lease: &Lease) -> String {
+    lease.token().expect("it has a token").to_owned()
+}

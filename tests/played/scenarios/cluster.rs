@@ -1,0 +1,351 @@
+//! A world with servers, as a scenario speaks of it. Time passes only while somebody waits: the scenario
+//! itself, a call that it makes, or a thread that it has begun.
+
+use std::cell::{Cell, RefCell};
+use std::mem;
+use std::ops::Deref;
+use std::panic::resume_unwind;
+
+use crate::schedules::promises::Promise;
+pub(crate) use crate::world::clocks::MS;
+use crate::world::coroutine::Coroutine;
+pub(crate) use crate::world::script::{Done, Fault, Trip, Verb};
+use crate::world::turns::{self, Stall};
+use crate::world::{self, World};
+
+/// No call takes so long.
+const LONGEST: i64 = 1 << 60;
+
+/// The client that is the scenario itself. It has no connections, and nothing happens to it.
+const NOBODY: usize = 0;
+
+thread_local! {
+    static STAGE: RefCell<Stage> = RefCell::default();
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Those that have begun and not ended, by the numbers of their callers.
+#[derive(Default)]
+struct Stage {
+    actors: Vec<Option<Actor>>,
+    /// How many of them are threads, and not things that just happen.
+    threads: usize,
+}
+
+struct Actor {
+    /// None while it runs.
+    coroutine: Option<Coroutine>,
+    is_thread: bool,
+}
+
+/// The way from a client to a server.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) client: usize,
+    pub(crate) server: usize,
+}
+
+/// The world of one scenario.
+pub(crate) struct Cluster(Scene);
+
+/// The same for whoever takes part.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene {
+    number: u64,
+    servers: usize,
+}
+
+impl Cluster {
+    /// So many servers that run as they should, all of them one millisecond away.
+    pub(crate) fn new(servers: usize) -> Self {
+        Self::begin(servers, false)
+    }
+
+    /// The same with servers that want a password.
+    pub(crate) fn with_password(servers: usize) -> Self {
+        Self::begin(servers, true)
+    }
+
+    fn begin(servers: usize, password: bool) -> Self {
+        let number = CURRENT.get() + 1;
+        CURRENT.set(number);
+        world::set(World::of_scenario(servers, password));
+        drop(STAGE.take());
+        let scene = Scene { number, servers };
+        let nobody = scene.with(|world| world.add_client(0, 1_000_000));
+        assert_eq!(nobody, NOBODY);
+        Self(scene)
+    }
+}
+
+impl Deref for Cluster {
+    type Target = Scene;
+
+    fn deref(&self) -> &Scene {
+        &self.0
+    }
+}
+
+impl Drop for Cluster {
+    /// What is still to happen may hold clients, which close their connections.
+    fn drop(&mut self) {
+        if CURRENT.get() == self.number {
+            drop(STAGE.take());
+            drop(world::take());
+        }
+    }
+}
+
+impl Scene {
+    pub(crate) fn with<T>(self, look: impl FnOnce(&mut World) -> T) -> T {
+        assert_eq!(CURRENT.get(), self.number, "the world of another scenario");
+        world::with(look)
+    }
+
+    /// When it is, in truth. No client and no server can see this clock.
+    pub(crate) fn now(self) -> i64 {
+        self.with(|world| world.now)
+    }
+
+    /// Has something happen then.
+    pub(crate) fn at(self, time: i64, event: impl FnOnce(Self) + 'static) {
+        let coroutine = Coroutine::new(move || event(self));
+        self.begin(NOBODY, time, coroutine, false);
+    }
+
+    /// Has something happen so much later.
+    pub(crate) fn after_ms(self, ms: i64, event: impl FnOnce(Self) + 'static) {
+        self.at(self.now() + ms * MS, event);
+    }
+
+    /// Has something done on a thread of its own, so much later.
+    pub(crate) fn thread(self, after_ms: i64, body: impl FnOnce() + 'static) {
+        self.begin(NOBODY, self.now() + after_ms * MS, Coroutine::new(body), true);
+    }
+
+    /// Makes a call of a client: on the thread that does it, or on one of its own.
+    pub(crate) fn call<T>(self, client: usize, call: impl FnOnce() -> T) -> T {
+        if self.is_within() {
+            self.with(|world| world.go_as(client));
+            return call();
+        }
+        let mut outcome = None;
+        let body = || outcome = Some(call());
+        // SAFETY: if it does not come to its end here, this panics, and no scene goes on after that.
+        let coroutine = unsafe { Coroutine::borrowing(body) };
+        let caller = self.begin(client, self.now(), coroutine, false);
+        let has_ended = || STAGE.with_borrow(|it| it.actors[caller].is_none());
+        self.play(LONGEST, has_ended);
+        outcome.expect("a call ends")
+    }
+
+    /// Lets so much time pass.
+    pub(crate) fn run_ms(self, ms: i64) {
+        self.run_until(self.now() + ms * MS);
+    }
+
+    /// Lets time pass until then.
+    pub(crate) fn run_until(self, time: i64) {
+        if self.is_within() {
+            turns::sleep((time - self.now()).max(0));
+        } else {
+            self.play(time, || false);
+        }
+    }
+
+    /// Lets time pass until all threads have ended, which they have to within so long.
+    #[track_caller]
+    pub(crate) fn end_threads(self, within_ms: i64) {
+        let has_ended = || STAGE.with_borrow(|it| it.threads == 0);
+        self.play(self.now() + within_ms * MS, has_ended);
+        assert!(has_ended(), "threads are still at it after {within_ms} ms");
+    }
+
+    /// Makes a call on the thread that does this, which is held up at its `nth` look at the clock. Returns
+    /// whether it was.
+    pub(crate) fn held_up(self, (nth, ns): (u32, i64), call: impl FnOnce()) -> bool {
+        let set = |world: &mut World, stall| {
+            let caller = world.current().expect("a thread makes the call");
+            mem::replace(&mut world.callers[caller].stall, stall)
+        };
+        self.with(|world| set(world, Some(Stall { looks: nth, lasts: ns })));
+        call();
+        self.with(|world| set(world, None)).is_none()
+    }
+
+    /// Whether it is one of those that the world lets go on that asks.
+    fn is_within(self) -> bool {
+        self.with(|world| world.current().is_some())
+    }
+
+    fn begin(self, client: usize, at: i64, coroutine: Coroutine, is_thread: bool) -> usize {
+        let caller = self.with(|world| world.add_caller_at(client, at));
+        STAGE.with_borrow_mut(|stage| {
+            if stage.actors.len() <= caller {
+                stage.actors.resize_with(caller + 1, || None);
+            }
+            stage.actors[caller] = Some(Actor { coroutine: Some(coroutine), is_thread });
+            stage.threads += usize::from(is_thread);
+        });
+        caller
+    }
+
+    /// Lets time pass until then, or until it is done.
+    fn play(self, until: i64, is_done: impl Fn() -> bool) {
+        while !is_done() {
+            let next = self.with(|world| world.play(until));
+            let Some(caller) = next else { break };
+            let actor = |stage: &mut Stage| stage.actors[caller].as_mut()?.coroutine.take();
+            let coroutine = STAGE.with_borrow_mut(actor);
+            let Some(mut coroutine) = coroutine else { continue };
+            let end = coroutine.resume();
+            self.with(World::stop_running);
+            let Some(end) = end else {
+                STAGE.with_borrow_mut(|stage| {
+                    let actor = stage.actors[caller].as_mut().expect("it has not ended");
+                    actor.coroutine = Some(coroutine);
+                });
+                continue;
+            };
+            STAGE.with_borrow_mut(|stage| {
+                let actor = stage.actors[caller].take();
+                stage.threads -= usize::from(actor.is_some_and(|it| it.is_thread));
+            });
+            self.with(|world| world.script.as_mut().map(|it| it.spare.push(caller)));
+            if let Err(panic) = end {
+                resume_unwind(panic);
+            }
+        }
+        self.check();
+    }
+
+    /// What the oracle of the schedules says of each request is so here, too; but for a lease that two
+    /// clients use, as if they were one.
+    fn check(self) {
+        let violation = self.with(|world| world.records.violation.take());
+        let is_shared = |it: &String| it.starts_with(Promise::TokensDiffer.name());
+        if let Some(words) = violation.filter(|it| !is_shared(it)) {
+            panic!("{words}");
+        }
+    }
+
+    pub(crate) fn servers(self) -> usize {
+        self.servers
+    }
+
+    pub(crate) fn quorum(self) -> usize {
+        self.servers / 2 + 1
+    }
+
+    /// On how many servers this value is alive.
+    pub(crate) fn having(self, resource: &str, value: &str) -> usize {
+        self.lives(resource, value).into_iter().filter(|&end| end > i64::MIN).count()
+    }
+
+    /// On how many servers any value is alive.
+    pub(crate) fn having_any(self, resource: &str) -> usize {
+        let has = |server: &usize| self.with(|world| world.kept(*server, resource)).is_some();
+        (0..self.servers).filter(has).count()
+    }
+
+    /// When the first server of a quorum will let go of this value if nothing happens: until then,
+    /// and no longer, nobody else can have a quorum.
+    pub(crate) fn kept_until(self, resource: &str, value: &str) -> i64 {
+        let mut lives = self.lives(resource, value);
+        lives.sort_unstable_by(|a, b| b.cmp(a));
+        lives[self.quorum() - 1]
+    }
+
+    fn lives(self, resource: &str, value: &str) -> Vec<i64> {
+        let life = |server| {
+            let kept = self.with(|world| world.kept(server, resource));
+            kept.filter(|it| it.0 == value).map_or(i64::MIN, |it| it.1)
+        };
+        (0..self.servers).map(life).collect()
+    }
+
+    /// What the servers did, in its order.
+    pub(crate) fn deeds(self) -> Vec<Done> {
+        self.with(|world| world.script.as_ref().map_or_else(Vec::new, |it| it.done.clone()))
+    }
+
+    /// How long each request and each reply takes that no script speaks of.
+    pub(crate) fn usual(self, usual: Trip) {
+        self.with(|world| world.script.as_mut().expect("it is a scenario").usual = usual);
+    }
+
+    /// What becomes of the next requests on this way. Those of a greeting are none.
+    pub(crate) fn script(self, way: Way, trips: impl IntoIterator<Item = Trip>) {
+        self.with(|world| world.wire(way.client, way.server).trips.extend(trips));
+    }
+
+    /// The connection is lost. What was under way to the server gets there, unless it is swallowed.
+    pub(crate) fn cut(self, way: Way, is_swallowed: bool) {
+        self.with(|world| world.sever(way.client, way.server, is_swallowed));
+    }
+
+    /// The client does nothing for so long, and time goes on for everybody.
+    pub(crate) fn suspend(self, client: usize, ms: i64) {
+        self.with(|world| world.stop(client, ms * MS));
+    }
+
+    /// Stops a server: what is sent to it waits, and what it has sent is on its way.
+    pub(crate) fn freeze(self, server: usize) {
+        self.with(|world| world.servers[server].frozen = 1);
+    }
+
+    /// Has a frozen server go on, with what has come meanwhile first.
+    pub(crate) fn thaw(self, server: usize) {
+        self.with(|world| {
+            world.servers[server].frozen = 0;
+            world.thaw(server);
+        });
+    }
+
+    /// Ends a server. Its disk keeps the keys, and their time goes on.
+    pub(crate) fn kill(self, server: usize) {
+        self.with(|world| {
+            world.servers[server].down = 1;
+            world.kill(server, false);
+        });
+    }
+
+    /// Starts a server that was ended.
+    pub(crate) fn start(self, server: usize) {
+        self.with(|world| world.servers[server].down = 0);
+    }
+
+    /// The servers lose this key.
+    pub(crate) fn lose(self, servers: impl IntoIterator<Item = usize>, resource: &str) {
+        self.with(|world| {
+            for server in servers {
+                let keys = &mut world.servers[server].store.keys;
+                keys.retain(|it| *it.name != *resource.as_bytes());
+            }
+        });
+    }
+
+    /// Somebody writes the key by hand.
+    pub(crate) fn put(self, server: usize, resource: &str, value: &str, ttl_ms: i64) {
+        self.with(|world| world.put(server, resource, value, ttl_ms));
+    }
+
+    /// The server says that every lock is another's, for so long.
+    pub(crate) fn lie(self, server: usize, left_ms: i64) {
+        self.with(|world| world.servers[server].store.lies_ms = Some(left_ms));
+    }
+
+    /// The server's clock steps by so much.
+    pub(crate) fn step_clock(self, server: usize, ms: i64) {
+        self.with(|world| {
+            let now = world.now;
+            world.servers[server].clock.step(now, ms * MS);
+        });
+    }
+
+    /// The server's clock has always been so far ahead, and gone so fast.
+    pub(crate) fn set_clock(self, server: usize, ahead: i64, per_million: i64) {
+        let clock = world::clocks::Clock::new(ahead, per_million);
+        self.with(|world| world.servers[server].clock = clock);
+    }
+}

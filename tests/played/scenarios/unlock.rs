@@ -1,0 +1,272 @@
+//! Giving a lock back: once, to everybody who may have it, and to nobody else's harm.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::client::{Client, Said, token};
+use super::cluster::{Cluster, MS, Trip, Verb};
+use super::{RETRY_GAP_MS, TTL};
+use crate::error::Status;
+use crate::lease::Lease;
+
+/// So long that no key goes by itself.
+const LONG: i64 = 1_000_000;
+
+fn locked(servers: usize) -> (Cluster, Client, Lease) {
+    let cluster = Cluster::new(servers);
+    let client = cluster.client().tries(1, 0).waits_ms(100).connected();
+    let lease = client.take("r", LONG);
+    cluster.run_ms(1);
+    (cluster, client, lease)
+}
+
+#[test]
+fn it_is_released_once_and_then_lost() {
+    for servers in 1..=5 {
+        let (cluster, client, mut lease) = locked(servers);
+        assert_eq!(client.unlock(&mut lease), Ok(()));
+        assert_eq!(lease.token(), None);
+        cluster.run_ms(1);
+        assert_eq!(cluster.having_any("r"), 0);
+        assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
+    }
+}
+
+#[test]
+fn one_that_is_silent_hears_of_it_later() {
+    let (cluster, client, mut lease) = locked(3);
+    cluster.freeze(1);
+    assert_eq!(client.unlock(&mut lease), Ok(()));
+    assert_eq!(cluster.having_any("r"), 1);
+    cluster.thaw(1);
+    cluster.run_ms(1);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+#[test]
+fn unreachable_servers_are_told_when_they_go_on_and_asking_again_is_fine() {
+    let (cluster, client, mut lease) = locked(3);
+    let old = token(&lease);
+    cluster.freeze(0);
+    cluster.freeze(1);
+    for _ in 0..2 {
+        assert_eq!(client.unlock(&mut lease), Err(Status::Unreachable));
+        assert_eq!(token(&lease), old);
+    }
+    cluster.thaw(0);
+    cluster.thaw(1);
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+    assert_eq!(client.unlock(&mut lease), Ok(()));
+    assert_eq!(lease.token(), None);
+    assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
+}
+
+#[test]
+fn what_could_not_be_released_everywhere_is_not_extended_either() {
+    let (cluster, client, mut lease) = locked(3);
+    cluster.freeze(0);
+    cluster.freeze(1);
+    assert_eq!(client.unlock(&mut lease), Err(Status::Unreachable));
+    cluster.thaw(0);
+    cluster.thaw(1);
+    assert_eq!(client.extend(&mut lease, LONG), Err(Status::Lost));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+#[test]
+fn servers_that_were_down_are_told_when_they_are_back() {
+    let (cluster, client, mut lease) = locked(3);
+    cluster.kill(0);
+    cluster.kill(1);
+    assert_eq!(client.unlock(&mut lease), Err(Status::Unreachable));
+    cluster.start(0);
+    cluster.start(1);
+    cluster.run_ms(RETRY_GAP_MS);
+    assert_eq!(cluster.having_any("r"), 2);
+    assert_eq!(client.unlock(&mut lease), Ok(()));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+#[test]
+fn a_release_is_kept_for_as_long_as_an_extension_may_have_made_the_key_live() {
+    let (cluster, client, mut lease) = locked(3);
+    assert_eq!(client.extend(&mut lease, 6 * LONG), Ok(()));
+    cluster.kill(0);
+    cluster.kill(1);
+    assert_eq!(client.unlock(&mut lease), Err(Status::Unreachable));
+    cluster.run_ms(3 * LONG);
+    cluster.start(0);
+    cluster.start(1);
+    assert_eq!(cluster.having_any("r"), 2);
+    assert_eq!(client.is_locked("another"), Ok(false));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+#[test]
+fn a_release_under_way_on_a_lost_connection_is_made_up_for() {
+    for is_swallowed in [true, false] {
+        let (cluster, client, mut lease) = locked(3);
+        for server in 0..2 {
+            let way = client.way(server);
+            cluster.script(way, [Trip::ms(50, 1)]);
+            cluster.after_ms(20, move |world| world.cut(way, is_swallowed));
+        }
+        assert_eq!(client.unlock(&mut lease), Err(Status::Unreachable));
+        assert_eq!(client.unlock(&mut lease), Ok(()));
+        cluster.run_ms(100);
+        assert_eq!(cluster.having_any("r"), 0);
+    }
+}
+
+#[test]
+fn it_is_lost_only_if_no_quorum_can_have_had_it() {
+    for (servers, gone, expected) in [
+        (1, 1, Err(Status::Lost)),
+        (2, 1, Err(Status::Lost)),
+        (3, 1, Ok(())),
+        (3, 2, Err(Status::Lost)),
+        (4, 1, Ok(())),
+        (4, 2, Err(Status::Lost)),
+        (5, 2, Ok(())),
+        (5, 3, Err(Status::Lost)),
+    ] {
+        let (cluster, client, mut lease) = locked(servers);
+        cluster.lose(0..gone, "r");
+        assert_eq!(client.unlock(&mut lease), expected, "{gone} of {servers}");
+        assert_eq!(lease.token(), None);
+        cluster.run_ms(10);
+        assert_eq!(cluster.having_any("r"), 0);
+    }
+}
+
+#[test]
+fn a_lock_that_never_reached_a_server_is_given_back_without_it() {
+    let cluster = Cluster::new(3);
+    cluster.kill(2);
+    let client = cluster.client().tries(1, 0);
+    let mut lease = client.take("r", LONG);
+    cluster.start(2);
+    assert_eq!(client.unlock(&mut lease), Ok(()));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+#[test]
+fn a_lock_that_has_ended_is_lost_and_who_has_it_now_keeps_it() {
+    let cluster = Cluster::new(3);
+    let (client, rival) = (cluster.client().connected(), cluster.client().connected());
+    let mut lease = client.take("r", TTL);
+    cluster.run_ms(TTL);
+    let theirs = rival.take("r", TTL);
+    cluster.run_ms(1);
+    assert_eq!(client.unlock(&mut lease), Err(Status::Lost));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having("r", &token(&theirs)), 3);
+}
+
+/// Whichever look at the clock it is at which one of the two is held up: what somebody who wanted to
+/// renew it has released on finding it ended, is released for whoever ended it.
+#[test]
+fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_handle_is_renewed() {
+    let renew: [fn(&Client, &mut Lease) -> Said; 2] = [
+        |client, lease| client.extend(lease, LONG),
+        |client, lease| client.continue_lock("r", LONG, lease),
+    ];
+    for call in renew {
+        for early_ms in [-3, 0, 1, 3] {
+            for nth in 1.. {
+                let cluster = Cluster::new(3);
+                let client = Rc::new(cluster.client().tries(1, 0).connected());
+                let mut leases = [Lease::new(), Lease::new()];
+                for lease in &mut leases {
+                    assert_eq!(client.continue_lock("r", LONG, lease), Ok(()));
+                }
+                let [mut renewed, mut released] = leases;
+                client.stall_once(nth, 30 * MS);
+                let (other, stalled) = (Rc::clone(&client), Rc::clone(&client));
+                cluster.thread(10 - early_ms, move || {
+                    let said = call(&other, &mut renewed);
+                    // It may have come before the release, or want the lock anew after it.
+                    let all = [Ok(()), Err(Status::Lost), Err(Status::Taken)];
+                    assert!(all.contains(&said), "{said:?}");
+                    if said == Ok(()) {
+                        let _ = other.unlock(&mut renewed);
+                    }
+                });
+                cluster.thread(10, move || {
+                    let said = client.unlock(&mut released);
+                    // Of two that release it one may come too late.
+                    assert!(said == Ok(()) || early_ms == 3, "{nth} {early_ms}: {said:?}");
+                });
+                cluster.end_threads(10_000);
+                cluster.run_ms(100);
+                assert_eq!(cluster.having_any("r"), 0, "{nth} {early_ms}");
+                if !stalled.has_stalled() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// An extension that finds the end of the lock passed, when somebody is about to release it, releases it
+/// itself and is the first: the other is held up by a third that has the connections for itself.
+#[test]
+fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_released_it() {
+    const SHORT: i64 = 250;
+    let mut releases_twice = 0;
+    let mut extension_stalls = 1..;
+    while extension_stalls.next().is_some_and(|nth| {
+        let mut third_stalls = 1..;
+        let mut was_held_up = false;
+        while third_stalls.next().is_some_and(|third_nth| {
+            let cluster = Cluster::new(3);
+            let client = Rc::new(cluster.client().tries(1, 0).waits_ms(1_000).connected());
+            let mut leases = [Lease::new(), Lease::new()];
+            for lease in &mut leases {
+                assert_eq!(client.continue_lock("r", SHORT, lease), Ok(()));
+            }
+            let [mut renewed, mut released] = leases;
+            // The lock ends in 243.5 ms. It is extended just before, and the answers come just after.
+            let (scene, start) = (*cluster, cluster.now());
+            (0..2).for_each(|it| cluster.freeze(it));
+            cluster.after_ms(243, |world| (0..2).for_each(|it| world.thaw(it)));
+            let held_up = [Rc::<Cell<bool>>::default(), Rc::default()];
+            let [first, third] = held_up.clone();
+            let other = Rc::clone(&client);
+            cluster.thread(0, move || {
+                let extend = || assert!(other.extend(&mut renewed, LONG).is_err());
+                first.set(scene.held_up((nth, 200 * MS), extend));
+            });
+            let (said, other) = (Rc::new(Cell::new(None)), Rc::clone(&client));
+            let (told, was_there) = (Rc::clone(&said), Rc::<Cell<bool>>::default());
+            let is_there = Rc::clone(&was_there);
+            cluster.thread(252, move || {
+                is_there.set(released.hold.as_ref().is_some_and(|it| !it.has_ended()));
+                told.set(Some(other.unlock(&mut released)));
+            });
+            cluster.thread(250, move || {
+                let ask = || {
+                    let _ = client.is_locked("another");
+                };
+                third.set(scene.held_up((third_nth, 300 * MS), ask));
+            });
+            cluster.end_threads(10_000);
+            let deeds = cluster.deeds();
+            let of = |verb| deeds.iter().filter(move |it| (it.verb, it.server) == (verb, 0));
+            // Else it was lost before it was to be released, or the keys were gone when it could be.
+            if was_there.get() && of(Verb::Extend).any(|it| it.at <= start + 243 * MS) {
+                assert_eq!(said.get(), Some(Ok(())), "{nth} {third_nth}");
+            }
+            releases_twice += usize::from(of(Verb::Release).count() > 1);
+            was_held_up |= held_up[0].get();
+            held_up[1].get()
+        }) {}
+        was_held_up
+    }) {}
+    assert!(releases_twice > 0);
+}

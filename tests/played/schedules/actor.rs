@@ -1,0 +1,226 @@
+//! A caller of the library: makes its calls, one after the other, and has each of them judged.
+
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::redlock::RedLock;
+use crate::schedules::plants::{self, Plant};
+use crate::schedules::promises::Promise;
+use crate::schedules::schedule::{At, Call, RESOURCES, SLOTS, Step};
+use crate::schedules::verdicts::{Asked, Told};
+use crate::world::clocks::MS;
+use crate::world::store::tag;
+use crate::world::turns;
+use crate::world::{self, Event, START, World};
+
+/// All that a caller has.
+pub(crate) struct Actor {
+    pub(crate) client: usize,
+    /// The first is the one that has the client's list.
+    pub(crate) managers: Vec<RedLock>,
+}
+
+impl Actor {
+    /// Makes the calls; less, if the client ends before.
+    pub(crate) fn run(&self, steps: &[Step]) {
+        let mut leases: [Lease; SLOTS] = Default::default();
+        for step in steps {
+            turns::sleep(self.pause(step, &leases[step.slot]));
+            if world::with(|world| world.clients[self.client].is_gone) {
+                return;
+            }
+            self.take(*step, &mut leases[step.slot]);
+        }
+    }
+
+    fn pause(&self, step: &Step, lease: &Lease) -> i64 {
+        let end = step.before_end.zip(lease.hold.as_ref()).map(|(before, hold)| {
+            let until = hold.valid_until().as_nanos();
+            let left = |world: &World| world.clients[self.client].clock.when(until) - world.now;
+            world::with(|world| left(world)) - before
+        });
+        end.filter(|it| *it > 0).unwrap_or(step.pause)
+    }
+
+    /// Makes a call. Returns what it was told, unless the client ended meanwhile.
+    pub(crate) fn take(&self, step: Step, lease: &mut Lease) -> Option<Result<(), Error>> {
+        let asked = self.begin(step, lease);
+        let manager = &self.managers[step.manager];
+        let mut found = None;
+        let resource = RESOURCES[step.resource].as_bytes();
+        let said = match step.call {
+            Call::Lock { ttl_ms } => manager.lock(resource, ttl_ms, lease),
+            Call::TryLock { ttl_ms, wait_ms } => manager.try_lock(resource, ttl_ms, wait_ms, lease),
+            Call::Continue { ttl_ms } => manager.continue_lock(resource, ttl_ms, lease),
+            Call::Extend { ttl_ms } => manager.extend(lease, ttl_ms),
+            Call::Confirm { least_ms } => manager.confirm(lease, least_ms),
+            Call::Unlock => manager.unlock(lease),
+            Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
+            Call::Forget => {
+                *lease = Lease::new();
+                Ok(())
+            }
+        };
+        if let Some(ttl_ms) = step.call.ttl_ms().filter(|_| said.is_ok())
+            && world::with(|world| world.is_broken(Plant::ReturnsLate))
+        {
+            turns::sleep(ttl_ms * MS);
+        }
+        let told = Told {
+            said,
+            absent: lease.absent().to_owned(),
+            found,
+            tag: tag_of(lease),
+            valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
+        };
+        self.end(&asked, told)
+    }
+
+    fn begin(&self, step: Step, lease: &Lease) -> Asked {
+        let hold = lease.hold.as_ref();
+        world::with(|world| {
+            world.go_through(step.manager);
+            if let Some((after, mishap)) = step.mishap {
+                world.at(world.now + after, Event::Befall { client: self.client, mishap });
+            }
+            world.say(|world| {
+                let Step { call, slot, manager, .. } = step;
+                let through =
+                    if manager > 0 { format!(" through manager {manager}") } else { "".into() };
+                let resource = RESOURCES[step.resource];
+                format!("{}, lease {slot}{through}: {resource} {call:?}", world.who())
+            });
+            let mut asked = Asked {
+                call: step.call,
+                client: self.client,
+                manager: step.manager,
+                resource: step.resource,
+                tag: tag_of(lease),
+                is_held: hold.is_some_and(|it| {
+                    let shown = world.clients[self.client].read(world.now);
+                    !it.has_ended() && it.valid_until().as_nanos() > shown
+                }),
+                valid_until: hold.map_or(0, |it| it.valid_until().as_nanos()),
+                longest_ttl_ms: hold.map_or(0, |it| it.longest_ttl_ms()),
+                at: world.now,
+                shown: world.clients[self.client].read(world.now),
+                stopped: world.clients[self.client].stopped,
+                extensions: 0,
+                releases: 0,
+            };
+            world.note_call(&mut asked);
+            asked
+        })
+    }
+
+    fn end(&self, asked: &Asked, mut told: Told) -> Option<Result<(), Error>> {
+        world::with(|world| {
+            if world.clients[self.client].is_gone {
+                return None;
+            }
+            world.say(|world| {
+                let clock = &world.clients[self.client].clock;
+                let until = || At(clock.when(told.valid_until) - START);
+                let words = match (&told.said, told.tag) {
+                    (Err(error), _) => format!("{:?}: {error}", error.status()),
+                    (Ok(()), Some(tag)) => {
+                        format!("OK <{:04x}> until {}", tag & 0xFFFF, until())
+                    }
+                    (Ok(()), None) => format!("OK {}", told.found.map_or("", yes_or_no)),
+                };
+                let took = At(world.now - asked.at);
+                format!("{} was told after {took}: {words}", world.who())
+            });
+            plants::distort(world, asked, &mut told);
+            world.judge(asked, &told);
+            Some(told.said)
+        })
+    }
+}
+
+fn yes_or_no(found: bool) -> &'static str {
+    if found { "(locked)" } else { "(free)" }
+}
+
+fn tag_of(lease: &Lease) -> Option<u64> {
+    lease.hold.as_ref().map(|it| tag(it.token().as_bytes()))
+}
+
+/// The end of a play: when nothing goes wrong any more, each client has to get each lock and to
+/// release it, with nothing left behind.
+pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
+    let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
+    if actor.managers.iter().any(|it| set(it).is_err()) {
+        violate(Promise::NoFault, "it does not take its settings".to_owned());
+    }
+    for resource in 0..resources {
+        let mut lease = Lease::new();
+        let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
+        let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
+        let step =
+            Step { pause: 0, before_end: None, call, manager: 0, slot: 0, resource, mishap: None };
+        let Some(said) = actor.take(step, &mut lease) else { return };
+        let tag = tag_of(&lease);
+        if let Err(error) = said {
+            let words = format!("client {}: it has no lock to be had: {error}", actor.client);
+            return violate(Promise::LockAgain, words);
+        }
+        if let Some(Err(error)) = actor.take(Step { call: Call::Unlock, ..step }, &mut lease) {
+            let words = format!("client {}: it cannot release: {error}", actor.client);
+            return violate(Promise::LockAgain, words);
+        }
+        if is_left(tag) {
+            // A server may have been lost just then; who makes the next call tells it.
+            let had_faults = world::with(|world| world.has_had_faults());
+            if !had_faults || actor.managers[0].connect(0).is_err() || is_left(tag) {
+                let words = format!("client {}: what it released is left", actor.client);
+                return violate(Promise::FailedIsReleased, words);
+            }
+        }
+    }
+}
+
+/// What is left of locks that were released, or not had, is cleared up by the calls that follow: a
+/// server that refused releases is asked again now and then.
+pub(crate) fn clear_up(actor: &Actor) {
+    let must = world::with(|world| world.clears_up(actor.client));
+    if !must {
+        return;
+    }
+    // One finds the connection lost, one makes another, one says on it who we are and what there is to
+    // be released.
+    for _ in 0..4 {
+        for (which, manager) in actor.managers.iter().enumerate() {
+            world::with(|world| world.go_through(which));
+            let _ = manager.connect(0);
+        }
+        turns::sleep(250 * MS);
+    }
+    world::with(|world| {
+        let mut spent = world.records.spent(actor.client, world.schedule.held_up());
+        let tells_all = world.schedule.loses_nothing();
+        let is_left = |tag: &u64| {
+            let is_there = world.servers.iter().any(|it| it.kept_until(*tag) > world.now);
+            is_there || (tells_all && world.records.is_forgotten(*tag))
+        };
+        let left = spent.find(is_left);
+        drop(spent);
+        if let Some(tag) = left {
+            let words = format!("client {}: something is left of a lock", actor.client);
+            world.say(|_| format!("== <{:04x}> is left", tag & 0xFFFF));
+            world.records.violate(Promise::FailedIsReleased, words);
+        }
+    });
+}
+
+/// Whether some server has it still, when what is under way has arrived.
+fn is_left(tag: Option<u64>) -> bool {
+    turns::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
+    world::with(|world| {
+        tag.is_some_and(|tag| world.servers.iter().any(|it| it.kept_until(tag) > world.now))
+    })
+}
+
+fn violate(promise: Promise, words: String) {
+    world::with(|world| world.records.violate(promise, words));
+}

@@ -1,0 +1,270 @@
+//! Ways to break what is played on purpose: a verdict that nobody has seen fail proves little. Some
+//! break the servers or the system, and so what really happens; some make the library say what is not
+//! so. Each names the promise that is broken by it, and each promise has one at least.
+
+use std::fmt;
+use std::mem;
+use std::rc::Rc;
+
+use crate::error::{Error, Status};
+use crate::schedules::generate::{PASSWORD, Wish, schedule};
+use crate::schedules::play::play;
+use crate::schedules::promises::{PROMISES, Promise};
+use crate::schedules::schedule::{Call, Schedule, Sin};
+use crate::schedules::verdicts::{Asked, Told};
+use crate::world::World;
+use crate::world::clocks::MS;
+use crate::world::store::{Deed, Key};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plant {
+    /// Servers lose keys, or clocks stop, and nobody says so.
+    Undeclared,
+    /// Servers say that they have set a key that they have not.
+    GrantsAll,
+    /// They say that they have extended a key that is another's, or not there.
+    ExtendsAll,
+    /// They delete a key whosever it is, or none.
+    DeletesAll,
+    DeletesNothing,
+    /// They give a key half of its TTL; or an extension makes it shorter; or it never expires.
+    HalvesTtls,
+    Shortens,
+    KeepsForEver,
+    /// An extension sets a key that is not there.
+    SetsAgain,
+    /// Keys that were lost are there again.
+    BringsBack,
+    /// The network delivers an acquire twice; or what was deleted is set again behind its release.
+    Duplicates,
+    Overtakes,
+    /// What is wrong with the servers is not mended at the end.
+    NeverMends,
+    /// The system wakes callers too late, draws the same bytes again, panics, or changes what is sent.
+    Oversleeps,
+    RepeatsBytes,
+    Panics,
+    Garbles,
+    /// A call returns long after its last look at the clock.
+    ReturnsLate,
+    /// The words of a failure quote the token, or the password.
+    QuotesToken,
+    QuotesPassword,
+    /// A call that was told the first is told the second.
+    Lies(Kind, Says, Says),
+    /// A lease that was lost says that it is held.
+    HeldAfterLost,
+    /// IsLocked says the opposite.
+    Denies,
+    /// A lease of other servers is taken; one of the same in another order is not.
+    TakesOthers,
+    RefusesOrders,
+}
+
+/// The calls that are lied about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Take,
+    Extend,
+    Confirm,
+    Unlock,
+}
+
+/// What a call is told: OK, or why not.
+pub(crate) type Says = Option<Status>;
+
+const OK: Says = None;
+
+/// What is seen when something is broken, in some schedule.
+pub(crate) const PLANTS: [(Plant, Promise); 39] = [
+    (Plant::Undeclared, Promise::OneHolder),
+    (Plant::ReturnsLate, Promise::GrantInTime),
+    (Plant::HalvesTtls, Promise::DeadlineKept),
+    (Plant::Shortens, Promise::DeadlineGrows),
+    (Plant::Oversleeps, Promise::InTime),
+    (Plant::Panics, Promise::NoCrash),
+    (Plant::QuotesToken, Promise::NoSecrets),
+    (Plant::QuotesPassword, Promise::NoSecrets),
+    (Plant::Garbles, Promise::KnownRequests),
+    (Plant::GrantsAll, Promise::TrueLock),
+    (Plant::Lies(Kind::Take, Some(Status::Taken), OK), Promise::TrueLock),
+    (Plant::ExtendsAll, Promise::TrueExtend),
+    (Plant::Lies(Kind::Extend, Some(Status::Unreachable), OK), Promise::TrueExtend),
+    (Plant::Lies(Kind::Confirm, Some(Status::Lost), OK), Promise::TrueConfirm),
+    (Plant::Lies(Kind::Unlock, Some(Status::Unreachable), OK), Promise::TrueUnlock),
+    (Plant::Denies, Promise::TrueIsLocked),
+    (Plant::Lies(Kind::Take, Some(Status::Unreachable), Some(Status::Taken)), Promise::TrueTaken),
+    (
+        Plant::Lies(Kind::Take, Some(Status::Taken), Some(Status::Unreachable)),
+        Promise::TrueUnreachable,
+    ),
+    (Plant::Lies(Kind::Extend, OK, Some(Status::Unreachable)), Promise::TrueUnreachable),
+    (Plant::Lies(Kind::Confirm, OK, Some(Status::Unreachable)), Promise::TrueUnreachable),
+    (Plant::Lies(Kind::Take, Some(Status::Taken), Some(Status::TooSlow)), Promise::TrueTooSlow),
+    (
+        Plant::Lies(Kind::Take, Some(Status::Unreachable), Some(Status::TooSlow)),
+        Promise::TrueTooSlow,
+    ),
+    (Plant::Lies(Kind::Extend, OK, Some(Status::Lost)), Promise::TrueLost),
+    (Plant::Lies(Kind::Unlock, OK, Some(Status::Lost)), Promise::TrueLost),
+    (Plant::Lies(Kind::Confirm, OK, Some(Status::InvalidArgument)), Promise::TrueInvalid),
+    (Plant::Lies(Kind::Take, OK, Some(Status::Internal)), Promise::NoFault),
+    (Plant::Lies(Kind::Unlock, OK, Some(Status::NoServers)), Promise::NoFault),
+    (Plant::DeletesAll, Promise::OthersKeys),
+    (Plant::BringsBack, Promise::LostStaysLost),
+    (Plant::HeldAfterLost, Promise::LostIsNotHeld),
+    (Plant::SetsAgain, Promise::ExtensionSetsNothing),
+    (Plant::Duplicates, Promise::AcquireOnce),
+    (Plant::RepeatsBytes, Promise::TokensDiffer),
+    (Plant::Overtakes, Promise::ReleasedInOrder),
+    (Plant::DeletesNothing, Promise::FailedIsReleased),
+    (Plant::KeepsForEver, Promise::EndsByItself),
+    (Plant::NeverMends, Promise::LockAgain),
+    (Plant::TakesOthers, Promise::OtherServers),
+    (Plant::RefusesOrders, Promise::AnyOrder),
+];
+
+impl fmt::Display for Plant {
+    /// For the table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Lies(kind, from, to) = self else { return write!(f, "`{self:?}`") };
+        let says = |it: &Says| it.map_or("OK".to_owned(), |it| format!("{it:?}"));
+        write!(f, "`{}` told as `{}` ({kind:?})", says(from), says(to))
+    }
+}
+
+/// A schedule in which this is broken, and it may matter.
+fn planted(seed: u64, plant: Plant) -> Schedule {
+    let wish = match plant {
+        Plant::BringsBack
+        | Plant::SetsAgain
+        | Plant::ExtendsAll
+        | Plant::HeldAfterLost
+        | Plant::Undeclared
+        | Plant::Lies(Kind::Confirm, Some(Status::Lost), _) => Wish::This(Sin::LostKeys),
+        _ => Wish::Nothing,
+    };
+    let mut schedule = schedule(seed, wish);
+    if plant == Plant::Undeclared {
+        schedule.sins.clear();
+    }
+    schedule.plant = Some(plant);
+    schedule
+}
+
+impl World {
+    pub(crate) fn is_broken(&self, plant: Plant) -> bool {
+        self.schedule.plant == Some(plant)
+    }
+
+    /// Keys that a server has lost a while ago are there again, if that is what is broken.
+    pub(crate) fn bring_back_keys(&mut self, server: usize) {
+        const AFTER: i64 = 5 * MS;
+        if !self.is_broken(Plant::BringsBack) {
+            return;
+        }
+        for (at, key) in mem::take(&mut self.servers[server].lost) {
+            let is_there = self.servers[server].store.find(key.database, &key.name).is_some();
+            match at + AFTER <= self.now && !is_there {
+                true => self.set_key(server, key),
+                false => self.servers[server].lost.push((at, key)),
+            }
+        }
+    }
+
+    fn set_key(&mut self, server: usize, key: Key) {
+        let value = key.value.clone();
+        let deed = Deed::Acquire { key: &[], value: &value, ttl_ms: None, done: true };
+        self.servers[server].store.keys.push(key);
+        self.note_possession(server, &deed);
+    }
+
+    /// After a server has done something it does something else, if that is what is broken.
+    pub(crate) fn play_a_trick(&mut self, connection: usize, words: &[&[u8]], deed: &Deed<'_>) {
+        let again: &[&[u8]] = match *deed {
+            Deed::Acquire { .. } if self.is_broken(Plant::Duplicates) => words,
+            Deed::Release { key, value, .. } if self.is_broken(Plant::Overtakes) => {
+                &[b"SET", key, value, b"PX", b"2000", b"NX"]
+            }
+            _ => return,
+        };
+        if !mem::replace(&mut self.is_tricked, true) {
+            // What it answers to that goes to nobody.
+            self.execute(connection, again, &mut Vec::new());
+            self.is_tricked = false;
+        }
+    }
+}
+
+/// What a call is told, changed if that is what is broken.
+pub(crate) fn distort(world: &mut World, asked: &Asked, told: &mut Told) {
+    let Some(plant) = world.schedule.plant else { return };
+    let status = told.said.as_ref().err().map(Error::status);
+    let is_foreign = world.schedule.clients[asked.client].is_foreign(asked.manager);
+    match plant {
+        Plant::Lies(kind, from, to) if kind_of(asked.call) == Some(kind) && status == from => {
+            told.said = to.map_or(Ok(()), |it| Err(Error::new(it, "as broken as can be")));
+        }
+        Plant::HeldAfterLost if status == Some(Status::Lost) && asked.tag.is_some() => {
+            (told.tag, told.has_ended) = (asked.tag, false);
+        }
+        Plant::Denies => told.found = told.found.map(|it| !it),
+        Plant::TakesOthers if is_foreign && status == Some(Status::InvalidArgument) => {
+            told.said = Ok(());
+        }
+        Plant::RefusesOrders if asked.manager > 0 && !is_foreign && status.is_none() => {
+            told.said = Err(Error::invalid("another order"));
+        }
+        Plant::QuotesToken if status.is_some() => {
+            told.said = Err(Error::invalid("0123456789abcdef0123456789abcdef01234567 is not it"));
+        }
+        Plant::QuotesPassword if status.is_some() => {
+            told.said = Err(Error::invalid(format!("{PASSWORD} is wrong")));
+        }
+        _ => {}
+    }
+}
+
+fn kind_of(call: Call) -> Option<Kind> {
+    match call {
+        Call::Lock { .. } | Call::TryLock { .. } => Some(Kind::Take),
+        Call::Extend { .. } => Some(Kind::Extend),
+        Call::Confirm { .. } => Some(Kind::Confirm),
+        Call::Unlock => Some(Kind::Unlock),
+        _ => None,
+    }
+}
+
+/// How many seeds are tried for one in which it is seen.
+const SEEN_WITHIN: u64 = 400;
+
+/// The first seed in which a broken promise is seen.
+fn seen(plant: Plant, promise: Promise) -> Option<u64> {
+    let name = format!("{promise}: ");
+    (0..SEEN_WITHIN).find(|&seed| {
+        let outcome = play(&Rc::new(planted(seed, plant)), false);
+        outcome.violation.is_some_and(|it| it.starts_with(&name))
+    })
+}
+
+#[test]
+fn each_promise_can_be_seen_broken() {
+    let mut unseen = Vec::new();
+    for (plant, promise) in PLANTS {
+        match seen(plant, promise) {
+            Some(seed) => println!("{promise}: {plant:?}, seed {seed}"),
+            None => unseen.push(format!("{promise}: {plant:?}")),
+        }
+    }
+    assert!(unseen.is_empty(), "these are not seen:\n{}", unseen.join("\n"));
+}
+
+#[test]
+fn each_promise_has_a_name_and_a_way_to_break_it() {
+    for (promise, name, words) in PROMISES {
+        assert_eq!(PROMISES.iter().filter(|it| it.0 == promise || it.1 == name).count(), 1);
+        assert!(!words.is_empty() && promise.to_string() == name);
+        assert!(PLANTS.iter().any(|it| it.1 == promise), "nobody has seen {promise} fail");
+    }
+}

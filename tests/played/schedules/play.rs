@@ -1,0 +1,211 @@
+//! Plays one schedule from its beginning to its end.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::redlock::RedLock;
+use crate::schedules::actor::{self, Actor};
+use crate::schedules::generate::PASSWORD;
+use crate::schedules::promises::Promise;
+use crate::schedules::schedule::{At, ClientPlan, Schedule, ServerPlan};
+use crate::world::clocks::MS;
+use crate::world::coroutine::Coroutine;
+use crate::world::network::FIRST_PORT;
+use crate::world::{self, START, World};
+
+/// Nothing takes so long.
+const LONGEST: i64 = 3_600_000 * MS;
+
+/// What became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// What was wrong, if something was.
+    pub(crate) violation: Option<String>,
+    /// Whether two holds overlapped. If the schedule breaks nothing, that is a violation as well.
+    pub(crate) overlapped: bool,
+    pub(crate) granted: usize,
+    pub(crate) events: u64,
+    pub(crate) simulated: i64,
+    /// How often a grant that was on its way counted as if it had been there from the start; and how
+    /// often another client had the lock meanwhile.
+    pub(crate) excused: u64,
+    pub(crate) excused_with_rival: u64,
+    /// If it was asked for.
+    pub(crate) story: Option<String>,
+}
+
+pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
+    let mut world = World::new(Rc::clone(schedule));
+    world.story = tells.then(String::new);
+    world::set(world);
+    let actors: Vec<Rc<Actor>> = schedule
+        .clients
+        .iter()
+        .enumerate()
+        .map(|(client, plan)| {
+            let manager = |which| manager(plan, which, &schedule.servers, tells);
+            Rc::new(Actor { client, managers: (0..=plan.others.len()).map(manager).collect() })
+        })
+        .collect();
+    let mut play = Play { coroutines: Vec::new() };
+    for (actor, plan) in actors.iter().zip(&schedule.clients) {
+        for caller in 0..plan.callers.len() {
+            let (actor, schedule) = (Rc::clone(actor), Rc::clone(schedule));
+            let client = actor.client;
+            play.begin(client, move || actor.run(&schedule.clients[client].callers[caller]));
+        }
+    }
+    play.finish();
+    play.end_of_faults(schedule);
+    let ttl_ms = schedule.longest_ttl_ms();
+    let resources = schedule.resources();
+    play.each(&actors, actor::clear_up);
+    play.each(&actors, move |actor| actor::close(actor, ttl_ms, resources));
+    play.grow_quiet(ttl_ms.max(30_000));
+    drop(actors);
+    drop(play);
+    let Some(mut world) = world::take() else { unreachable!("it was set") };
+    let overlapped = find_overlap(&mut world);
+    Outcome {
+        violation: world.records.violation.take(),
+        overlapped,
+        granted: world.records.holds.len(),
+        events: world.events,
+        excused: world.records.excused,
+        excused_with_rival: world.records.excused_with_rival,
+        simulated: world.now - START,
+        story: world.story.take(),
+    }
+}
+
+fn find_overlap(world: &mut World) -> bool {
+    let words = world.overlap().map(|(one, two, at)| {
+        let who = |it: &crate::schedules::records::Hold| {
+            format!("client {} (<{:04x}>)", it.client, it.tag & 0xFFFF)
+        };
+        format!("{} and {} both hold a lock at {}", who(one), who(two), At(at - START))
+    });
+    let Some(words) = words else { return false };
+    world.say(|_| format!("== {words}"));
+    if world.schedule.sins.is_empty() {
+        world.records.violate(Promise::OneHolder, words);
+    }
+    true
+}
+
+fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool) -> RedLock {
+    let manager = RedLock::new();
+    let add = |&server: &usize| {
+        let port = FIRST_PORT + server as u16;
+        match servers[server].password {
+            true => manager.add_server_url(&format!("redis://:{PASSWORD}@127.0.0.1:{port}/2"), 0),
+            false => manager.add_server_url("127.0.0.1", port.into()),
+        }
+    };
+    let settled = plan.list_of(which).iter().try_for_each(add).and_then(|()| {
+        manager.set_retry(plan.tries, plan.delay_ms)?;
+        manager.set_timeouts(plan.connect_ms, plan.reply_ms)?;
+        manager.set_clock_drift_factor(plan.drift)
+    });
+    settled.expect("a schedule has settings that make sense");
+    if tells {
+        let say = |_, words: &str| {
+            let words = words.to_owned();
+            world::with(|world| world.say(|world| format!("{} logs: {words}", world.who())));
+        };
+        manager.set_logger(Some(Arc::new(say))).expect("it can be set");
+    }
+    manager
+}
+
+struct Play {
+    /// By the numbers of their callers. None: it has ended.
+    coroutines: Vec<Option<Coroutine>>,
+}
+
+impl Play {
+    fn begin(&mut self, client: usize, body: impl FnOnce() + 'static) {
+        let caller = world::with(|world| world.add_caller(client));
+        debug_assert_eq!(caller, self.coroutines.len());
+        self.coroutines.push(Some(Coroutine::new(body)));
+    }
+
+    /// Has each client do something that is still there and has ever done anything, one by one.
+    fn each(&mut self, actors: &[Rc<Actor>], body: impl Fn(&Actor) + Clone + 'static) {
+        for actor in actors {
+            let is_there = world::with(|world| {
+                let plan = &world.schedule.clients[actor.client];
+                !world.clients[actor.client].is_gone && !plan.callers.iter().all(Vec::is_empty)
+            });
+            if is_there {
+                let (actor, body) = (Rc::clone(actor), body.clone());
+                self.begin(actor.client, move || body(&actor));
+                self.finish();
+            }
+        }
+    }
+
+    /// Plays until all callers have ended.
+    fn finish(&mut self) {
+        let until = world::with(|world| world.now) + LONGEST;
+        while self.coroutines.iter().any(Option::is_some) {
+            if !self.go_on(until) {
+                world::with(|world| world.records.violate(Promise::InTime, "a call never ended"));
+                return;
+            }
+        }
+    }
+
+    /// Lets the next caller go on, unless that is after then.
+    fn go_on(&mut self, until: i64) -> bool {
+        if world::with(|world| world.records.violation.is_some()) {
+            return false;
+        }
+        let Some(caller) = world::with(|world| world.play(until)) else { return false };
+        let Some(coroutine) = &mut self.coroutines[caller] else { return true };
+        let end = coroutine.resume();
+        world::with(World::stop_running);
+        if let Some(end) = end {
+            self.coroutines[caller] = None;
+            if let Err(panic) = end {
+                world::with(|world| world.records.violate(Promise::NoCrash, words_of(&panic)));
+            }
+        }
+        true
+    }
+
+    /// Lets time pass until the last fault is mended, and what is under way has arrived.
+    fn end_of_faults(&mut self, schedule: &Schedule) {
+        let ends = schedule.faults.iter().map(|it| START + it.at + it.lasts);
+        let now = world::with(|world| world.now);
+        let last = ends.fold(now, i64::max);
+        let weather = &schedule.weather;
+        self.pass_until(last + weather.most + weather.slow);
+        world::with(World::calm_down);
+    }
+
+    fn pass_until(&mut self, until: i64) {
+        while self.go_on(until) {}
+    }
+
+    /// When the longest TTL is over, nothing is left.
+    fn grow_quiet(&mut self, ttl_ms: i64) {
+        let grace = world::with(|world| world.schedule.longest_grace());
+        let until = world::with(|world| world.now) + (ttl_ms + ttl_ms / 20) * MS + grace;
+        self.pass_until(until);
+        world::with(|world| {
+            let now = world.now;
+            if world.servers.iter_mut().any(|it| it.count_keys(now) > 0) {
+                world.records.violate(Promise::EndsByItself, "a key is left when its time is over");
+            }
+        });
+    }
+}
+
+/// What a panic says.
+fn words_of(panic: &Box<dyn Any + Send>) -> String {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("the library panicked: {}", words.unwrap_or("no words"))
+}

@@ -1,0 +1,160 @@
+//! Which server had which token, and when, in true time: and so whether a majority ever lost a lock.
+
+use crate::quorum::validity::Drift;
+use crate::schedules::promises::Promise;
+use crate::schedules::records::{Hold, Records, Token};
+use crate::schedules::schedule::At;
+use crate::schedules::verdicts::{Asked, reply_ms};
+use crate::world::clocks::MS;
+use crate::world::store::{Deed, tag};
+use crate::world::{START, World};
+
+/// A server has a token from then until then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    server: usize,
+    from: i64,
+    /// If nothing more happens to it.
+    until: i64,
+    /// It was set by the attempt that took the lock, not set again after the server had lost it.
+    is_grant: bool,
+}
+
+impl Span {
+    fn has(&self, from: i64, at: i64) -> bool {
+        from <= at && at < self.until
+    }
+}
+
+impl Token {
+    /// A server was asked to set it, for the first time or because it had lost it; or gave it more time.
+    fn begin(&mut self, server: usize, now: i64, until: i64) {
+        let is_again = self.spans.iter().any(|it| it.server == server);
+        let is_grant = !is_again && self.lost & (1 << server) == 0;
+        self.spans.push(Span { server, from: now, until, is_grant });
+    }
+
+    fn set_end(&mut self, server: usize, until: i64) {
+        if let Some(span) = self.spans.iter_mut().rfind(|it| it.server == server) {
+            span.until = until;
+        }
+    }
+
+    /// When fewer than a quorum had it first, since it was had and before `end`. To be forgiving is to
+    /// count a grant that was still on its way as if it had been there from the start.
+    pub(crate) fn lost_at(&self, quorum: usize, end: i64, is_forgiving: bool) -> Option<i64> {
+        let from = |span: &Span| {
+            let counts_before =
+                is_forgiving && span.is_grant && span.from <= self.window_end.max(self.had_at);
+            if counts_before { span.from.min(self.had_at) } else { span.from }
+        };
+        let has_too_few =
+            |at: &i64| self.spans.iter().filter(|it| it.has(from(it), *at)).count() < quorum;
+        let ends =
+            self.spans.iter().map(|it| it.until).filter(|it| (self.had_at..end).contains(it));
+        let begin = Some(self.had_at).filter(|it| *it < end);
+        begin.into_iter().chain(ends).filter(has_too_few).min()
+    }
+
+    /// Whether so many of these servers had it all the time from then until then.
+    pub(crate) fn was_there(
+        &self,
+        (list, quorum): (&[usize], usize),
+        from: i64,
+        until: i64,
+    ) -> bool {
+        let all_the_time =
+            |it: &&Span| it.from <= from && until < it.until && list.contains(&it.server);
+        self.spans.iter().filter(all_the_time).count() >= quorum
+    }
+
+    /// One bit for each of them.
+    pub(crate) fn servers_that_have_it(&self, at: i64) -> u64 {
+        let there = self.spans.iter().filter(|it| it.has(it.from, at));
+        there.fold(0, |servers, it| servers | 1 << it.server)
+    }
+
+    /// Until when those servers have it, or had it, that had it at some time from then until then.
+    pub(crate) fn ends_within(&self, from: i64, until: i64) -> impl Iterator<Item = i64> {
+        let spans = self.spans.iter().filter(move |it| it.from <= until && from < it.until);
+        spans.map(|it| it.until)
+    }
+}
+
+impl Records {
+    /// A lock is had: since then it is to be on a quorum.
+    pub(crate) fn note_had(&mut self, tag: u64, now: i64, window_end: i64) {
+        if let Some(token) = self.find(tag).filter(|it| it.had_at == i64::MAX) {
+            (token.had_at, token.window_end) = (now, window_end);
+        }
+    }
+}
+
+impl World {
+    /// What a server did changes who has the token.
+    pub(crate) fn note_possession(&mut self, server: usize, deed: &Deed<'_>) {
+        let (now, it) = (self.now, &self.servers[server]);
+        let kept_until = |value| (tag(value), it.kept_until(tag(value)));
+        let (tag, until, begins) = match *deed {
+            Deed::Acquire { value, done: true, .. }
+            | Deed::Extend { value, repaired: true, .. } => {
+                let (tag, until) = kept_until(value);
+                (tag, until, true)
+            }
+            Deed::Extend { value, done: true, .. } => {
+                let (tag, until) = kept_until(value);
+                (tag, until, false)
+            }
+            Deed::Release { value, done: true, .. } => (tag(value), now, false),
+            _ => return,
+        };
+        if let Some(token) = self.records.find(tag) {
+            match begins {
+                true => token.begin(server, now, until),
+                false => token.set_end(server, until),
+            }
+        }
+    }
+
+    /// Something has happened to a server's keys, or to its clock: of those that it had, some are gone
+    /// now, and some go at another time.
+    pub(crate) fn note_ends(&mut self, server: usize, tags: &[u64]) {
+        for &tag in tags {
+            let until = self.servers[server].kept_until(tag).max(self.now);
+            if let Some(token) = self.records.find(tag) {
+                token.set_end(server, until);
+            }
+        }
+    }
+
+    /// A lock was taken: until when grants of it count as if they had been there from the start. That
+    /// is for as long as the library waits for them; and no less than it does if nobody says how long.
+    pub(crate) fn window_end(&self, asked: &Asked, ttl_ms: i64, valid_until: i64) -> i64 {
+        let plan = &self.schedule.clients[asked.client];
+        let drift = Drift::new(plan.drift).unwrap_or(Drift::DEFAULT);
+        let began = valid_until - drift.validity_ms(ttl_ms) * MS;
+        let window_ms = plan.reply_ms.max(reply_ms(0, ttl_ms));
+        let clock = &self.clients[asked.client].clock;
+        clock.when(began + window_ms * MS)
+    }
+
+    /// A lock is vouched for, by a call that began then. A majority must not have lost it before.
+    pub(crate) fn judge_vouched(&mut self, asked: &Asked, tag: u64) {
+        let quorum = self.clients[asked.client].quorum();
+        let Some(token) = self.records.find(tag) else { return };
+        let Some(strictly) = token.lost_at(quorum, asked.at, false) else { return };
+        let (had_at, window_end) = (token.had_at, token.window_end);
+        let resource = token.resource;
+        if token.lost_at(quorum, asked.at, true).is_some() {
+            let at = At(strictly - START);
+            let words = format!("a lock was vouched for that a majority had lost at {at}");
+            return self.records.violate(Promise::LostStaysLost, words);
+        }
+        self.records.excused += 1;
+        let is_rival = |it: &Hold| {
+            it.resource == resource && it.tag != tag && (had_at..window_end).contains(&it.from)
+        };
+        let has_rival = self.records.holds.iter().any(is_rival);
+        self.records.excused_with_rival += u64::from(has_rival);
+    }
+}

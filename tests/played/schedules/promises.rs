@@ -1,0 +1,195 @@
+//! The promises of RELIABILITY.md and of the README, each by a name. Every verdict says which of them
+//! is broken; `plants.rs` has a way to break each on purpose, and RELIABILITY.md a table of them all.
+
+use std::fmt;
+
+/// A promise, or a part of one that is looked at by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Promise {
+    OneHolder,
+    GrantInTime,
+    DeadlineKept,
+    DeadlineGrows,
+    InTime,
+    NoCrash,
+    NoSecrets,
+    KnownRequests,
+    TrueLock,
+    TrueExtend,
+    TrueConfirm,
+    TrueUnlock,
+    TrueIsLocked,
+    TrueTaken,
+    TrueUnreachable,
+    TrueTooSlow,
+    TrueLost,
+    TrueInvalid,
+    NoFault,
+    OthersKeys,
+    LostStaysLost,
+    LostIsNotHeld,
+    ExtensionSetsNothing,
+    AcquireOnce,
+    TokensDiffer,
+    ReleasedInOrder,
+    FailedIsReleased,
+    EndsByItself,
+    LockAgain,
+    OtherServers,
+    AnyOrder,
+}
+
+/// All of them, with their names and what is promised.
+pub(crate) const PROMISES: [(Promise, &str, &str); 31] = [
+    (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
+    (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
+    (
+        Promise::DeadlineKept,
+        "deadline-kept",
+        "a quorum keeps the lock until the time that its holder was told",
+    ),
+    (
+        Promise::DeadlineGrows,
+        "deadline-grows",
+        "no extension makes a lock shorter, for its holder or on a server",
+    ),
+    (Promise::InTime, "in-time", "a call comes back in its time"),
+    (Promise::NoCrash, "no-crash", "nothing crashes"),
+    (Promise::NoSecrets, "no-secrets", "messages hold no token and no password"),
+    (
+        Promise::KnownRequests,
+        "known-requests",
+        "servers are sent what every Redlock client sends, and the scripts that were compared with a real one",
+    ),
+    (Promise::TrueLock, "true-lock", "OK to Lock: a quorum granted it"),
+    (
+        Promise::TrueExtend,
+        "true-extend",
+        "OK to Extend: a quorum extended it, before its end and before it was released",
+    ),
+    (
+        Promise::TrueConfirm,
+        "true-confirm",
+        "OK to Confirm: a quorum said that it has it, and has it for so long",
+    ),
+    (Promise::TrueUnlock, "true-unlock", "OK to Unlock: a quorum was told"),
+    (
+        Promise::TrueIsLocked,
+        "true-is-locked",
+        "what IsLocked says is so: one value on a quorum, or on none",
+    ),
+    (Promise::TrueTaken, "true-taken", "TAKEN: somebody else had it"),
+    (
+        Promise::TrueUnreachable,
+        "true-unreachable",
+        "UNREACHABLE: no quorum answered in time, and not for the sake of a minority",
+    ),
+    (Promise::TrueTooSlow, "true-too-slow", "TOO_SLOW: a quorum granted, and no validity was left"),
+    (Promise::TrueLost, "true-lost", "LOST: it was not ours any more"),
+    (Promise::TrueInvalid, "true-invalid", "INVALID_ARGUMENT: an argument makes no sense"),
+    (Promise::NoFault, "no-fault", "no call fails without a reason"),
+    (Promise::OthersKeys, "others-keys", "nobody else's key is deleted or prolonged"),
+    (
+        Promise::LostStaysLost,
+        "lost-stays-lost",
+        "a lock that a majority has lost is not vouched for again",
+    ),
+    (
+        Promise::LostIsNotHeld,
+        "lost-is-not-held",
+        "a lease does not say that it is held once a call has found it lost",
+    ),
+    (Promise::ExtensionSetsNothing, "extension-sets-nothing", "no extension sets a key"),
+    (
+        Promise::AcquireOnce,
+        "acquire-once",
+        "no server is asked twice to set a key, unless it says that it has lost it",
+    ),
+    (Promise::TokensDiffer, "tokens-differ", "no token is used twice"),
+    (
+        Promise::ReleasedInOrder,
+        "released-in-order",
+        "a release goes over the same connection, behind what it releases",
+    ),
+    (
+        Promise::FailedIsReleased,
+        "failed-is-released",
+        "what a failed attempt or an Unlock leaves is released",
+    ),
+    (Promise::EndsByItself, "ends-by-itself", "what no release can reach ends with its TTL"),
+    (Promise::LockAgain, "lock-again", "when the fault is over, a lock is had again"),
+    (
+        Promise::OtherServers,
+        "other-servers",
+        "a lease is not used with a manager of other servers: INVALID_ARGUMENT",
+    ),
+    (
+        Promise::AnyOrder,
+        "any-order",
+        "a lease may be used with every manager of the same servers, in whatever order",
+    ),
+];
+
+impl Promise {
+    pub(crate) fn name(self) -> &'static str {
+        PROMISES.iter().find(|it| it.0 == self).map_or("?", |it| it.1)
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The table in `promises.md` is made of what stands here, in the files that say which promise is broken,
+/// and in `plants.rs`.
+#[test]
+fn the_table_of_promises_is_that_of_the_code() {
+    use std::{env, fs};
+
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/played");
+    let files_in = |folder: &str| {
+        let entries = fs::read_dir(format!("{root}/{folder}")).expect("a folder");
+        let paths = entries.map(|it| it.expect("an entry").path());
+        let paths = paths.filter(|it| it.extension().is_some_and(|it| it == "rs"));
+        let named = paths.map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy();
+            (format!("{folder}/{name}"), fs::read_to_string(&path).expect("a source file"))
+        });
+        named.collect::<Vec<_>>()
+    };
+    let mut files: Vec<(String, String)> =
+        ["schedules", "world"].into_iter().flat_map(files_in).collect();
+    files.sort();
+    files.retain(|it| !["schedules/promises.rs", "schedules/plants.rs"].contains(&&*it.0));
+    let mut table =
+        "| promise | what is promised | looked at in | seen broken by |\n|---|---|---|---|\n"
+            .to_owned();
+    for (promise, name, words) in PROMISES {
+        let says = |it: &str| {
+            let variant = format!("Promise::{promise:?}");
+            it.match_indices(&variant).any(|(at, found)| {
+                !it[at + found.len()..].starts_with(|it: char| it.is_ascii_alphanumeric())
+            })
+        };
+        let places: Vec<_> =
+            files.iter().filter(|it| says(&it.1)).map(|it| format!("`{}`", it.0)).collect();
+        assert!(!places.is_empty(), "nobody looks at {promise}");
+        let plants = crate::schedules::plants::PLANTS.iter().filter(|it| it.1 == promise);
+        let plants: Vec<_> = plants.map(|it| it.0.to_string()).collect();
+        let (places, plants) = (places.join(", "), plants.join("; "));
+        table += &format!("| `{name}` | {words} | {places} | {plants} |\n");
+    }
+    let path = format!("{root}/schedules/promises.md");
+    if env::var_os("REDLOCK_WRITE_PROMISES").is_some() {
+        let page = fs::read_to_string(&path).unwrap_or_default();
+        let head = page.split_once("| promise").map_or(&*page, |it| it.0);
+        fs::write(&path, format!("{head}{table}")).expect("it can be written");
+    }
+    let page = fs::read_to_string(&path).expect("tests/played/schedules/promises.md");
+    assert!(
+        page.ends_with(&table),
+        "tests/played/schedules/promises.md is to have this table:\n{table}"
+    );
+}

@@ -1,0 +1,373 @@
+//! What was done and what was held, in true time; and the first thing that was wrong with it.
+
+use crate::schedules::possession::Span;
+use crate::schedules::promises::Promise;
+use crate::schedules::schedule::RESOURCES;
+use crate::world::World;
+use crate::world::clocks::{Clock, MS};
+use crate::world::store::{Deed, tag};
+
+/// Servers beyond these are in no schedule.
+pub(crate) const SERVERS_MAX: usize = 8;
+
+#[derive(Default)]
+pub(crate) struct Records {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) holds: Vec<Hold>,
+    /// What was found wrong first.
+    pub(crate) violation: Option<String>,
+    /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
+    /// and in how many of these another client had it in between.
+    pub(crate) excused: u64,
+    pub(crate) excused_with_rival: u64,
+}
+
+/// Who sends a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender {
+    pub(crate) client: usize,
+    pub(crate) manager: usize,
+    pub(crate) connection: usize,
+}
+
+/// A token, and what the servers did with it.
+pub(crate) struct Token {
+    pub(crate) tag: u64,
+    pub(crate) client: usize,
+    /// Which of the client's managers asked for it, and which was the last to do something about it.
+    taken_by: usize,
+    pub(crate) kept_by: usize,
+    /// All that have sent something about it, one bit each.
+    used_by: u64,
+    pub(crate) resource: usize,
+    ttl_ms: i64,
+    /// By server: whether it was sent to it to be set, and was; and was to be deleted.
+    asked: u64,
+    granted: u64,
+    pub(crate) released: u64,
+    /// By server: whether it said that it has it not, since it was last sent to it to be set.
+    missed: u64,
+    /// By server: whether it ever said so.
+    pub(crate) lost: u64,
+    /// By server: when it was sent to it first, when the answer to that arrived, when it last extended
+    /// it, and when it last told of it.
+    asked_at: [i64; SERVERS_MAX],
+    pub(crate) heard_at: [i64; SERVERS_MAX],
+    extended_at: [i64; SERVERS_MAX],
+    seen_at: [i64; SERVERS_MAX],
+    /// By server: when it last told of it, or for how long it has it.
+    noticed_at: [i64; SERVERS_MAX],
+    /// On which connection it was set after it had been released, with no release behind it yet.
+    pub(crate) overtaken: Option<usize>,
+    /// It was released through another manager while it was on its way to be set.
+    is_stray: bool,
+    /// Which servers have it, and had it.
+    pub(crate) spans: Vec<Span>,
+    /// When its client was told that it has the lock, and until when grants were on their way.
+    pub(crate) had_at: i64,
+    pub(crate) window_end: i64,
+}
+
+/// A lock that a client has, as it was told.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    pub(crate) tag: u64,
+    pub(crate) client: usize,
+    pub(crate) resource: usize,
+    pub(crate) from: i64,
+    /// On the client's clock.
+    pub(crate) until: i64,
+    /// When it was known to have ended, if that was before.
+    pub(crate) ended: Option<i64>,
+    /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
+    pub(crate) is_forgotten: bool,
+    /// How often somebody has begun to release it, and to extend it.
+    pub(crate) releases: usize,
+    pub(crate) extensions: usize,
+}
+
+impl Hold {
+    /// When it ends, or ended, in truth.
+    pub(crate) fn end(&self, clock: &Clock) -> i64 {
+        clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
+    }
+
+    /// Until when its manager keeps others of its process from it.
+    pub(crate) fn kept_until(&self, clock: &Clock) -> i64 {
+        if self.is_forgotten { clock.when(self.until) } else { self.end(clock) }
+    }
+}
+
+fn resource_of(key: &[u8]) -> usize {
+    RESOURCES.iter().position(|it| it.as_bytes() == key).unwrap_or(usize::MAX)
+}
+
+impl Token {
+    /// Whether more than one manager had to do with it: then what one sends may pass what another has sent,
+    /// and a release waits until the manager is used that owes it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
+    }
+
+    pub(crate) fn note_use(&mut self, manager: usize) {
+        self.used_by |= 1 << manager;
+    }
+
+    fn new(tag: u64, sender: Sender, key: &[u8]) -> Self {
+        let never = [i64::MIN; SERVERS_MAX];
+        Self {
+            tag,
+            client: sender.client,
+            taken_by: sender.manager,
+            kept_by: sender.manager,
+            used_by: 0,
+            resource: resource_of(key),
+            ttl_ms: 0,
+            asked: 0,
+            granted: 0,
+            released: 0,
+            missed: 0,
+            lost: 0,
+            asked_at: never,
+            heard_at: never,
+            extended_at: never,
+            seen_at: never,
+            noticed_at: never,
+            overtaken: None,
+            is_stray: false,
+            spans: Vec::new(),
+            had_at: i64::MAX,
+            window_end: i64::MIN,
+        }
+    }
+
+    /// A server says that it has it not.
+    fn miss(&mut self, server: usize) {
+        self.missed |= 1 << server;
+        self.lost |= 1 << server;
+    }
+
+    /// When a server was sent it first.
+    pub(crate) fn first_asked(&self) -> i64 {
+        let times = self.asked_at.iter().filter(|it| **it > i64::MIN);
+        times.copied().min().unwrap_or(i64::MAX)
+    }
+
+    /// Whether some server was sent it after that.
+    pub(crate) fn was_asked_since(&self, since: i64) -> bool {
+        self.asked_at.iter().any(|it| *it >= since)
+    }
+}
+
+impl Records {
+    /// Only what is wrong first is kept: the rest may come of it.
+    pub(crate) fn violate(&mut self, promise: Promise, what: impl AsRef<str>) {
+        self.violation.get_or_insert_with(|| format!("{promise}: {}", what.as_ref()));
+    }
+
+    /// A server did something for a client.
+    pub(crate) fn note(&mut self, now: i64, sender: Sender, server: usize, deed: &Deed<'_>) {
+        match *deed {
+            Deed::Nothing | Deed::Notice { tag: None, .. } => {}
+            Deed::Inspect { key, tag: None } => {
+                let resource = resource_of(key);
+                // One that was not sent to it yet is not lost.
+                let is_it = |it: &&mut Token| {
+                    (it.client, it.resource) == (sender.client, resource)
+                        && it.asked & (1 << server) != 0
+                };
+                self.tokens.iter_mut().filter(is_it).for_each(|it| it.miss(server));
+            }
+            Deed::Acquire { key, value, ttl_ms, done } => {
+                self.note_acquire(now, sender, server, (key, value), done);
+                self.token(value, sender, key).ttl_ms = ttl_ms.unwrap_or(i64::MAX);
+            }
+            Deed::Extend { key, value, done, absent, .. } => {
+                let token = self.token(value, sender, key);
+                if done {
+                    token.extended_at[server] = now;
+                }
+                if absent {
+                    token.miss(server);
+                }
+            }
+            Deed::Release { key, value, .. } => {
+                let token = self.token(value, sender, key);
+                token.released |= 1 << server;
+                token.overtaken.take_if(|it| *it == sender.connection);
+            }
+            Deed::Inspect { tag: Some(tag), .. } => {
+                if let Some(token) = self.find(tag) {
+                    (token.seen_at[server], token.noticed_at[server]) = (now, now);
+                }
+            }
+            Deed::Notice { tag: Some(tag), .. } => {
+                if let Some(token) = self.find(tag) {
+                    token.noticed_at[server] = now;
+                }
+            }
+            Deed::Trample { .. } => {
+                let words = "a key was changed with no regard to whose it is";
+                self.violate(Promise::OthersKeys, words);
+            }
+            Deed::Unknown => {
+                let words = "something was sent that the simulated servers do not know";
+                self.violate(Promise::KnownRequests, words);
+            }
+        }
+    }
+
+    fn note_acquire(
+        &mut self,
+        now: i64,
+        sender: Sender,
+        server: usize,
+        (key, value): (&[u8], &[u8]),
+        done: bool,
+    ) {
+        let bit = 1 << server;
+        let token = self.token(value, sender, key);
+        let (was_asked, was_missed) = (token.asked & bit != 0, token.missed & bit != 0);
+        token.asked |= bit;
+        if !token.is_shared() {
+            // Another manager may hear only now that it was missed before.
+            token.missed &= !bit;
+        }
+        token.granted |= u64::from(done) << server;
+        if !was_asked {
+            token.asked_at[server] = now;
+        }
+        let is_late = done && token.released & bit != 0;
+        if is_late {
+            // Through another manager it may come before what it releases.
+            match token.is_shared() {
+                true => token.is_stray = true,
+                false => token.overtaken = Some(sender.connection),
+            }
+        }
+        if was_asked && !was_missed && !is_late {
+            self.violate(Promise::AcquireOnce, "the same acquire was sent to a server twice");
+        }
+    }
+
+    /// The token with this value, which this client uses.
+    fn token(&mut self, value: &[u8], sender: Sender, key: &[u8]) -> &mut Token {
+        let tag = tag(value);
+        let place = self.tokens.iter().rposition(|it| it.tag == tag).unwrap_or_else(|| {
+            self.tokens.push(Token::new(tag, sender, key));
+            self.tokens.len() - 1
+        });
+        if self.tokens[place].client != sender.client {
+            self.violate(Promise::TokensDiffer, "two clients used the same token");
+        }
+        self.tokens[place].note_use(sender.manager);
+        &mut self.tokens[place]
+    }
+
+    pub(crate) fn find(&mut self, tag: u64) -> Option<&mut Token> {
+        self.tokens.iter_mut().rfind(|it| it.tag == tag)
+    }
+
+    /// How many servers have set it.
+    pub(crate) fn granted(&mut self, tag: u64) -> usize {
+        self.find(tag).map_or(0, |it| it.granted.count_ones() as usize)
+    }
+
+    /// How many servers were told to delete it.
+    pub(crate) fn released(&mut self, tag: u64) -> usize {
+        self.find(tag).map_or(0, |it| it.released.count_ones() as usize)
+    }
+
+    /// How many servers have extended it since then, and before its end.
+    pub(crate) fn extended(&mut self, tag: u64, since: i64, end: i64) -> usize {
+        let is_counted = |at: &&i64| (since..end).contains(*at);
+        self.find(tag).map_or(0, |it| it.extended_at.iter().filter(is_counted).count())
+    }
+
+    /// How many servers have told of it since then.
+    pub(crate) fn seen(&mut self, tag: u64, since: i64) -> usize {
+        self.find(tag).map_or(0, |it| it.seen_at.iter().filter(|at| **at >= since).count())
+    }
+
+    /// Whether so many servers have told since then that they have one value. Who asks for the value
+    /// and then for its time may see a key come in between, and not know whose it is.
+    pub(crate) fn has_noticed(&self, count: usize, since: i64) -> bool {
+        let seen = |it: &Token| it.noticed_at.iter().filter(|at| **at >= since).count();
+        self.tokens.iter().any(|it| seen(it) >= count)
+    }
+
+    /// Whether a quorum granted one of this client's attempts that began since then.
+    pub(crate) fn has_granted(&self, client: usize, quorum: usize, since: i64) -> bool {
+        let is_it = |it: &Token| {
+            it.client == client
+                && it.granted.count_ones() as usize >= quorum
+                && it.was_asked_since(since)
+        };
+        self.tokens.iter().any(is_it)
+    }
+
+    /// Whether a server refused one of this client's attempts since then.
+    pub(crate) fn was_refused(&self, client: usize, resource: usize, since: i64) -> bool {
+        let is_it = |it: &Token| {
+            (it.client, it.resource) == (client, resource)
+                && it.asked & !it.granted != 0
+                && it.was_asked_since(since)
+        };
+        self.tokens.iter().any(is_it)
+    }
+
+    /// Whether it is a token of this client that no lock has any more: of an attempt that came to
+    /// nothing, or of a lock that it has released. A release is worth sending for one TTL: if so much
+    /// was held up for longer, in all, it may have come too late.
+    pub(crate) fn is_spent(&self, tag: u64, client: usize, held_up: i64) -> bool {
+        let token = self.tokens.iter().rfind(|it| it.tag == tag);
+        let is_it = |it: &Token| it.client == client && it.ttl_ms > held_up / MS && !it.is_stray;
+        let hold = self.holds.iter().rfind(|it| it.tag == tag);
+        token.is_some_and(is_it) && hold.is_none_or(|it| it.releases > 0)
+    }
+
+    /// All of these.
+    pub(crate) fn spent(&self, client: usize, held_up: i64) -> impl Iterator<Item = u64> {
+        self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client, held_up))
+    }
+
+    /// Whether a server that has set it was never told to delete it.
+    pub(crate) fn is_forgotten(&self, tag: u64) -> bool {
+        self.tokens.iter().any(|it| it.tag == tag && it.granted & !it.released != 0)
+    }
+
+    pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut Hold> {
+        self.holds.iter_mut().rfind(|it| it.tag == tag)
+    }
+
+    /// The client is no more, so it has nothing.
+    pub(crate) fn end_all(&mut self, client: usize, now: i64) {
+        for hold in self.holds.iter_mut().filter(|it| it.client == client) {
+            hold.ended.get_or_insert(now);
+        }
+    }
+}
+
+impl World {
+    /// Two holds of one resource at one time, if there are any; with the time of it.
+    pub(crate) fn overlap(&self) -> Option<(&Hold, &Hold, i64)> {
+        let spans =
+            self.records.holds.iter().map(|it| (it, it.end(&self.clients[it.client].clock)));
+        let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();
+        let pairs = spans.iter().enumerate();
+        let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
+        pairs.find_map(|((one, end), (two, other_end))| {
+            let (from, until) = (one.from.max(two.from), *end.min(other_end));
+            (one.resource == two.resource && from < until).then_some((*one, *two, from))
+        })
+    }
+
+    /// Until when a quorum of the client's servers keeps this value if nothing more happens.
+    pub(crate) fn kept_until(&self, client: usize, tag: u64) -> i64 {
+        let client = &self.clients[client];
+        let mut ends: Vec<i64> =
+            client.list.iter().map(|&it| self.servers[it].kept_until(tag)).collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        ends[client.quorum() - 1]
+    }
+}

@@ -1,0 +1,431 @@
+//! What happens in one play, as data: so it can be printed, played again, and made smaller.
+
+use std::fmt;
+
+use crate::schedules::plants::Plant;
+use crate::world::clocks::MS;
+use crate::world::store::{Dialect, Refusal};
+
+/// The assumptions of the promise that a schedule may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sin {
+    /// Clients name different servers.
+    SplitLists,
+    /// Servers lose keys early: they are flushed, or start again without them.
+    LostKeys,
+    /// A server's clock leaps ahead.
+    LeapingClocks,
+    /// A server's clock is faster than the drift factor allows for.
+    FastClocks,
+    /// A client's clock stands still while it is suspended.
+    StoppedClocks,
+}
+
+pub(crate) const SINS: [Sin; 5] =
+    [Sin::SplitLists, Sin::LostKeys, Sin::LeapingClocks, Sin::FastClocks, Sin::StoppedClocks];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) seed: u64,
+    /// The assumptions that it breaks. If none, no two holds may overlap.
+    pub(crate) sins: Vec<Sin>,
+    pub(crate) weather: Weather,
+    pub(crate) servers: Vec<ServerPlan>,
+    pub(crate) clients: Vec<ClientPlan>,
+    pub(crate) faults: Vec<Fault>,
+    /// What is broken on purpose, to see a verdict see it.
+    pub(crate) plant: Option<Plant>,
+}
+
+/// How long bytes are on their way, and in what pieces they come.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+    /// One piece in so many takes up to so much longer; none, if 0.
+    pub(crate) slow_in: u64,
+    pub(crate) slow: i64,
+    /// One piece in so many is broken in two; none, if 0.
+    pub(crate) split_in: u64,
+    /// How many bytes a socket takes before it has to wait.
+    pub(crate) room: usize,
+    /// By how much who could go on does so later.
+    pub(crate) wake: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ServerPlan {
+    pub(crate) ahead: i64,
+    pub(crate) per_million: i64,
+    pub(crate) early_ms: i64,
+    pub(crate) dialect: Dialect,
+    pub(crate) password: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlan {
+    /// Which servers it knows.
+    pub(crate) list: Vec<usize>,
+    /// What its other managers know: the same servers in another order; or others, and then no lock
+    /// may be taken through it.
+    pub(crate) others: Vec<Vec<usize>>,
+    pub(crate) ahead: i64,
+    pub(crate) per_million: i64,
+    pub(crate) drift: f64,
+    pub(crate) tries: i32,
+    pub(crate) delay_ms: i32,
+    pub(crate) connect_ms: i64,
+    pub(crate) reply_ms: i64,
+    /// What each of its threads does.
+    pub(crate) callers: Vec<Vec<Step>>,
+    pub(crate) hitches: Vec<Hitch>,
+}
+
+/// So long after the last one, a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) pause: i64,
+    /// Rather than after that pause, so long before the lease's lock ends, if it has one.
+    pub(crate) before_end: Option<i64>,
+    pub(crate) call: Call,
+    /// Through which of the client's managers: the one with its list, or another.
+    pub(crate) manager: usize,
+    /// Which of the caller's leases it is about.
+    pub(crate) slot: usize,
+    /// Which resource, if the lease does not say.
+    pub(crate) resource: usize,
+    /// What happens in the midst of it, so long after its beginning.
+    pub(crate) mishap: Option<(i64, Mishap)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mishap {
+    /// The client is stopped.
+    Stop { lasts: i64 },
+    /// Its connection to a server is cut.
+    Cut { server: usize },
+    /// Nothing arrives there, or back; it does afterwards.
+    Stall { server: usize, back: bool, lasts: i64 },
+    /// The server loses its keys, and nothing more arrives there for so long.
+    Lose { server: usize, lasts: i64 },
+}
+
+/// How many leases a caller has.
+pub(crate) const SLOTS: usize = 2;
+pub(crate) const RESOURCES: [&str; 2] = ["a", "b"];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Lock {
+        ttl_ms: i64,
+    },
+    TryLock {
+        ttl_ms: i64,
+        wait_ms: i64,
+    },
+    Continue {
+        ttl_ms: i64,
+    },
+    Extend {
+        ttl_ms: i64,
+    },
+    Confirm {
+        least_ms: i64,
+    },
+    Unlock,
+    IsLocked,
+    /// The lease is let go of, and the lock is not released.
+    Forget,
+}
+
+impl Call {
+    /// The TTL that it asks for, if it does.
+    pub(crate) fn ttl_ms(self) -> Option<i64> {
+        match self {
+            Self::Lock { ttl_ms }
+            | Self::TryLock { ttl_ms, .. }
+            | Self::Continue { ttl_ms }
+            | Self::Extend { ttl_ms } => Some(ttl_ms),
+            _ => None,
+        }
+    }
+}
+
+/// At its step of this number, where a client might as well be stopped by the system, it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hitch {
+    pub(crate) step: u64,
+    /// None: it ends there.
+    pub(crate) lasts: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) at: i64,
+    pub(crate) lasts: i64,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Freeze {
+        server: usize,
+    },
+    /// It ends, and starts again: with its keys, without some, or without all.
+    Kill {
+        server: usize,
+        keeps: Keeps,
+        quietly: bool,
+    },
+    Cut {
+        client: usize,
+        server: usize,
+        how: Cut,
+    },
+    /// Nothing arrives, in the one direction or in the other; it does afterwards.
+    Stall {
+        client: usize,
+        server: usize,
+        there: bool,
+        back: bool,
+    },
+    Refuse {
+        server: usize,
+        how: Refusal,
+    },
+    Flush {
+        server: usize,
+    },
+    StepClock {
+        server: usize,
+        by: i64,
+    },
+    Pause {
+        client: usize,
+    },
+    Suspend {
+        client: usize,
+        is_counted: bool,
+    },
+    Crash {
+        client: usize,
+        quietly: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    All,
+    Some,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Both ends are told at once.
+    Reset,
+    /// The server says nothing more, and takes what it is sent.
+    HalfClose,
+}
+
+/// What may be left out of a schedule to make it smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Step { client: usize, caller: usize, index: usize },
+    Hitch { client: usize, index: usize },
+    Fault { index: usize },
+}
+
+impl ClientPlan {
+    /// The servers of one of its managers.
+    pub(crate) fn list_of(&self, manager: usize) -> &[usize] {
+        manager.checked_sub(1).and_then(|it| self.others.get(it)).unwrap_or(&self.list)
+    }
+
+    /// Whether that has other servers than the first.
+    pub(crate) fn is_foreign(&self, manager: usize) -> bool {
+        let list = self.list_of(manager);
+        list.len() != self.list.len() || list.iter().any(|it| !self.list.contains(it))
+    }
+
+    /// Whether it is ever stopped at a step of its own, or in a call.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let mut steps = self.callers.iter().flatten();
+        !self.hitches.is_empty() || steps.any(|it| it.mishap.is_some())
+    }
+}
+
+/// So many bytes a socket takes at once of what a few calls have to say.
+const ROOM_ENOUGH: usize = 4_096;
+
+impl Weather {
+    pub(crate) const CALM: Self =
+        Self { least: 0, most: 0, slow_in: 0, slow: 0, split_in: 0, room: 1 << 16, wake: 0 };
+}
+
+impl Schedule {
+    /// One in which nobody does anything.
+    pub(crate) fn empty() -> Self {
+        let (sins, servers, clients, faults) = Default::default();
+        Self { seed: 0, sins, weather: Weather::CALM, servers, clients, faults, plant: None }
+    }
+
+    /// How many resources it is about.
+    pub(crate) fn resources(&self) -> usize {
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        steps.map(|it| it.resource + 1).max().unwrap_or(1)
+    }
+
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> =
+            (0..self.faults.len()).map(|index| Part::Fault { index }).collect();
+        for (client, plan) in self.clients.iter().enumerate() {
+            parts.extend((0..plan.hitches.len()).map(|index| Part::Hitch { client, index }));
+            for (caller, steps) in plan.callers.iter().enumerate() {
+                parts.extend((0..steps.len()).map(|index| Part::Step { client, caller, index }));
+            }
+        }
+        parts
+    }
+
+    /// The same with these parts alone. What is between two calls stays between them.
+    pub(crate) fn with_only(&self, parts: &[Part]) -> Self {
+        let mut smaller = self.clone();
+        let keeps = |part| parts.contains(&part);
+        let mut index = 0;
+        smaller.faults.retain(|_| {
+            index += 1;
+            keeps(Part::Fault { index: index - 1 })
+        });
+        for (client, plan) in smaller.clients.iter_mut().enumerate() {
+            let mut index = 0;
+            plan.hitches.retain(|_| {
+                index += 1;
+                keeps(Part::Hitch { client, index: index - 1 })
+            });
+            for (caller, steps) in plan.callers.iter_mut().enumerate() {
+                let mut pause = 0;
+                let mut kept = Vec::new();
+                for (index, step) in steps.iter().enumerate() {
+                    pause += step.pause;
+                    if keeps(Part::Step { client, caller, index }) {
+                        kept.push(Step { pause, ..*step });
+                        pause = 0;
+                    }
+                }
+                *steps = kept;
+            }
+        }
+        smaller
+    }
+
+    pub(crate) fn has(&self, sin: Sin) -> bool {
+        self.sins.contains(&sin)
+    }
+
+    /// Whether everything arrives that is sent, and is done, and soon.
+    pub(crate) fn loses_nothing(&self) -> bool {
+        let is_lie = |it: &Fault| matches!(it.what, What::Refuse { how: Refusal::AfterAll, .. });
+        let is_calm = self.weather.slow_in == 0 && self.weather.room >= Weather::CALM.room;
+        is_calm
+            && !self.clients.iter().any(ClientPlan::is_stopped)
+            && self.faults.iter().all(is_lie)
+    }
+
+    /// For how long something may be held up, by all that there is together.
+    pub(crate) fn held_up(&self) -> i64 {
+        let faults: i64 = self.faults.iter().map(|it| it.lasts).sum();
+        let hitches = self.clients.iter().flat_map(|it| &it.hitches);
+        let hitches: i64 = hitches.filter_map(|it| it.lasts).sum();
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        let stops = steps.filter_map(|it| match it.mishap {
+            Some((
+                _,
+                Mishap::Stop { lasts } | Mishap::Stall { lasts, .. } | Mishap::Lose { lasts, .. },
+            )) => Some(lasts),
+            _ => None,
+        });
+        let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
+        // What a socket did not take waits for the next call.
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        let idle = if self.weather.room < ROOM_ENOUGH { steps.map(|it| it.pause).sum() } else { 0 };
+        faults + hitches + stops.sum::<i64>() + slow + idle
+    }
+
+    /// The longest TTL that it asks for.
+    pub(crate) fn longest_ttl_ms(&self) -> i64 {
+        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
+        steps.filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
+    }
+
+    /// By how much keys may live longer than by their TTL, for the clocks of their servers.
+    pub(crate) fn longest_grace(&self) -> i64 {
+        let back = |it: &Fault| match it.what {
+            What::StepClock { by, .. } => (-by).max(0),
+            _ => 0,
+        };
+        self.faults.iter().map(back).sum()
+    }
+}
+
+/// True time, since the beginning of the play.
+pub(crate) struct At(pub(crate) i64);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ms", self.0 as f64 / MS as f64)
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
+        writeln!(f, "weather: {:?}", self.weather)?;
+        for (index, it) in self.servers.iter().enumerate() {
+            let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
+            write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;
+            writeln!(f, "keys {early_ms} ms early, {dialect:?}, password {password}")?;
+        }
+        for (index, it) in self.clients.iter().enumerate() {
+            if it.callers.iter().all(Vec::is_empty) {
+                continue;
+            }
+            write!(f, "client {index}: servers {:?}, clock ahead {}, ", it.list, At(it.ahead))?;
+            write!(f, "{} per million, drift {}, ", it.per_million, it.drift)?;
+            write!(f, "{} tries every {} ms, ", it.tries, it.delay_ms)?;
+            writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
+            for (other, list) in it.others.iter().enumerate() {
+                writeln!(f, "  its manager {}: servers {list:?}", other + 1)?;
+            }
+            for (caller, steps) in it.callers.iter().enumerate() {
+                for step in steps {
+                    let Step { pause, before_end, call, manager, slot, resource, mishap } = step;
+                    write!(f, "  {index}.{caller}: after {}", At(*pause))?;
+                    if let Some(before) = before_end {
+                        write!(f, " (or {} before its end)", At(*before))?;
+                    }
+                    write!(f, ", lease {slot}")?;
+                    if *manager > 0 {
+                        write!(f, " through manager {manager}")?;
+                    }
+                    write!(f, ": ")?;
+                    write!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    match mishap {
+                        Some((after, what)) => writeln!(f, ", and after {} {what:?}", At(*after))?,
+                        None => writeln!(f)?,
+                    }
+                }
+            }
+            for Hitch { step, lasts } in &it.hitches {
+                match lasts {
+                    Some(lasts) => writeln!(f, "  at its step {step}: stopped for {}", At(*lasts))?,
+                    None => writeln!(f, "  at its step {step}: ended")?,
+                }
+            }
+        }
+        for Fault { at, lasts, what } in &self.faults {
+            writeln!(f, "fault at {} for {}: {what:?}", At(*at), At(*lasts))?;
+        }
+        Ok(())
+    }
+}

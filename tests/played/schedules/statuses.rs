@@ -1,0 +1,228 @@
+//! Whether the reason is true for which a call failed.
+
+use crate::error::Status;
+use crate::quorum::validity::Drift;
+use crate::schedules::generate::PASSWORD;
+use crate::schedules::promises::Promise;
+use crate::schedules::records::Token;
+use crate::schedules::schedule::{Call, Weather, What};
+use crate::schedules::verdicts::{Asked, Told, reply_ms};
+use crate::world::clocks::MS;
+use crate::world::{START, World};
+
+/// What is left of a TTL is told in whole milliseconds, and by clocks that differ a little.
+const GRAIN_MS: i64 = 5;
+
+/// So many times a message may have to go one way in a call, at the most: for a connection, its
+/// greeting and the question itself.
+const WAYS: i64 = 8;
+
+impl World {
+    /// What a person may read holds no token and no password.
+    pub(crate) fn judge_words(&mut self, told: &Told) {
+        let tells = |words: &str| {
+            let is_token = |it: &str| it.len() >= 40 && it.bytes().all(|it| it.is_ascii_hexdigit());
+            words.contains(PASSWORD) || words.split(|it: char| !it.is_alphanumeric()).any(is_token)
+        };
+        let error = told.said.as_ref().err().map(ToString::to_string);
+        if tells(&told.absent) || error.is_some_and(|it| tells(&it)) {
+            self.records.violate(Promise::NoSecrets, "a message holds a token or a password");
+        }
+    }
+
+    /// Whether the lease of a call is of other servers than the manager has.
+    pub(crate) fn is_of_others(&self, asked: &Asked) -> bool {
+        let asks = matches!(
+            asked.call,
+            Call::Extend { .. } | Call::Continue { .. } | Call::Confirm { .. } | Call::Unlock
+        );
+        let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
+        asks && is_foreign && asked.tag.is_some()
+    }
+
+    /// A call has failed.
+    pub(crate) fn judge_failure(&mut self, asked: &Asked, told: &Told, status: Status) {
+        let is_of_others = self.is_of_others(asked);
+        if is_of_others && asked.is_held && status != Status::InvalidArgument {
+            let words = "a lease of other servers was not refused for that";
+            return self.records.violate(Promise::OtherServers, words);
+        }
+        match status {
+            Status::InvalidArgument => self.judge_invalid(asked, is_of_others),
+            Status::Internal | Status::Forked | Status::NoServers => {
+                self.records.violate(Promise::NoFault, "a call failed for no reason");
+            }
+            Status::Taken => self.judge_refused(asked),
+            Status::TooSlow => self.judge_too_slow(asked),
+            Status::Unreachable => self.judge_unreachable(asked),
+            Status::Lost => {
+                self.judge_ended(asked, told);
+                let is_merely_short = matches!(asked.call, Call::Confirm { .. }) && !told.has_ended;
+                if !is_merely_short {
+                    self.judge_lost(asked);
+                }
+            }
+        }
+        self.judge_emptiness(asked, told, status);
+    }
+
+    /// A lease that had no lock has none after a call that took none; but for one that a lease before it has
+    /// continued, and that is held still.
+    fn judge_emptiness(&mut self, asked: &Asked, told: &Told, status: Status) {
+        let takes = match asked.call {
+            Call::Lock { .. } | Call::TryLock { .. } => true,
+            Call::Continue { .. } => status != Status::Unreachable,
+            _ => false,
+        };
+        let is_answer =
+            matches!(status, Status::Taken | Status::TooSlow | Status::Lost | Status::Unreachable);
+        if takes && is_answer && asked.tag.is_none() && told.tag.is_some() {
+            self.records.violate(Promise::LostIsNotHeld, "a lease has a lock that was not had");
+        }
+    }
+
+    /// Nobody asks for what makes no sense; but leases may hold a lock already.
+    fn judge_invalid(&mut self, asked: &Asked, is_of_others: bool) {
+        let takes =
+            matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. } | Call::Continue { .. });
+        if is_of_others || takes && asked.is_held {
+            return;
+        }
+        let promise = if asked.manager > 0 { Promise::AnyOrder } else { Promise::TrueInvalid };
+        self.records.violate(promise, "an argument was refused that makes sense");
+    }
+
+    /// A server had another's key, or this process has the lock, or others of it come first.
+    fn judge_refused(&mut self, asked: &Asked) {
+        let (client, resource) = (asked.client, asked.resource);
+        let clock = &self.clients[client].clock;
+        let mut holds = self.records.holds.iter();
+        let is_own = holds.any(|it| {
+            (it.client, it.resource) == (client, resource) && it.kept_until(clock) >= asked.at
+        });
+        let is_refused = self.records.was_refused(client, resource, asked.at);
+        if !is_own && !is_refused && self.clients[client].callers == 1 {
+            self.records.violate(Promise::TrueTaken, "nobody had what was said to be taken");
+        }
+    }
+
+    fn judge_too_slow(&mut self, asked: &Asked) {
+        let client = &self.clients[asked.client];
+        let drift = Drift::new(self.schedule.clients[asked.client].drift);
+        let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
+        let valid_ms = drift.unwrap_or(Drift::DEFAULT).validity_ms(ttl_ms);
+        let was_quick = client.read(self.now) - asked.shown < valid_ms * MS;
+        if was_quick || !self.records.has_granted(asked.client, client.quorum(), asked.at) {
+            self.records.violate(Promise::TrueTooSlow, "it was not too slow");
+        }
+    }
+
+    /// No quorum answered in time: then nothing came of the last attempt in time; and more than a
+    /// minority of the servers had something that kept them from answering.
+    fn judge_unreachable(&mut self, asked: &Asked) {
+        let client = &self.clients[asked.client];
+        if client.stopped > asked.stopped || client.callers > 1 {
+            return;
+        }
+        let (plan, quorum) = (&self.schedule.clients[asked.client], client.quorum());
+        let ttl_ms = asked.call.ttl_ms().unwrap_or(asked.longest_ttl_ms);
+        let reply_ms = reply_ms(plan.reply_ms, ttl_ms);
+        let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
+        // What was heard so soon after the call began was heard in time by the only attempt.
+        let tries_once = match asked.call {
+            Call::Lock { .. } => plan.tries == 1,
+            Call::TryLock { wait_ms, .. } => wait_ms == 0,
+            _ => false,
+        };
+        let in_time = asked.at..(asked.at + (reply_ms - 1) * MS).min(self.now - self.weather.wake);
+        let is_of_it = |it: &&Token| {
+            (it.client, it.resource) == (asked.client, asked.resource)
+                && it.was_asked_since(asked.at)
+        };
+        // If there are two, one is of an earlier call.
+        let mut tokens = self.records.tokens.iter().filter(is_of_it);
+        let only = tokens.next().filter(|it| it.first_asked() >= asked.at);
+        let only = only.filter(|_| tokens.next().is_none());
+        let heard =
+            only.map_or(0, |it| it.heard_at.iter().filter(|at| in_time.contains(at)).count());
+        if tries_once && heard >= quorum {
+            let words = "a quorum had answered, and was said not to";
+            return self.records.violate(Promise::TrueUnreachable, words);
+        }
+        // Not if its lock is about to end, for then there is no time to wait.
+        let way = self.weather.most + self.weather.wake;
+        let left = if takes { i64::MAX } else { asked.valid_until - asked.shown };
+        let is_quick = self.weather.slow_in == 0
+            && self.weather.room >= Weather::CALM.room
+            && way * WAYS < plan.connect_ms.min(reply_ms) * MS
+            && way * WAYS < left;
+        if is_quick && !plan.is_stopped() && self.ailing(asked) < client.list.len() - quorum + 1 {
+            let words = "a minority of the servers kept a call from what it was to do";
+            self.records.violate(Promise::TrueUnreachable, words);
+        }
+    }
+
+    /// How many of the client's servers had something by now that it might have to do with, or had not
+    /// the lock that the call was about; all, if the client had something itself.
+    fn ailing(&self, asked: &Asked) -> usize {
+        let mut ailing = 0_u64;
+        for fault in self.schedule.faults.iter().filter(|it| START + it.at <= self.now) {
+            ailing |= match fault.what {
+                What::Freeze { server }
+                | What::Kill { server, .. }
+                | What::Refuse { server, .. }
+                | What::Flush { server }
+                | What::StepClock { server, .. } => 1 << server,
+                What::Cut { client, server, .. } | What::Stall { client, server, .. }
+                    if client == asked.client =>
+                {
+                    1 << server
+                }
+                What::Pause { client }
+                | What::Suspend { client, .. }
+                | What::Crash { client, .. }
+                    if client == asked.client =>
+                {
+                    u64::MAX
+                }
+                _ => 0,
+            };
+        }
+        let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
+        if let Some(tag) = asked.tag.filter(|_| !takes) {
+            let tokens = &self.records.tokens;
+            let token = tokens.iter().rfind(|it| it.tag == tag);
+            ailing |= !token.map_or(0, |it| it.servers_that_have_it(asked.at));
+        }
+        let list = &self.clients[asked.client].list;
+        list.iter().filter(|server| ailing & (1 << **server) != 0).count()
+    }
+
+    /// A lease that was found lost does not say that it is held; unless the lock may be there, for too
+    /// short a time.
+    fn judge_ended(&mut self, asked: &Asked, told: &Told) {
+        let is_same = asked.tag.is_some() && asked.tag == told.tag;
+        let client = &self.clients[asked.client];
+        let is_over = told.valid_until <= client.read(self.now);
+        if !is_same || told.has_ended || is_over || client.callers > 1 {
+            return;
+        }
+        if let Call::Confirm { least_ms } = asked.call {
+            let drift = Drift::new(self.schedule.clients[asked.client].drift);
+            let drift = drift.unwrap_or(Drift::DEFAULT);
+            let elapsed_ms = (self.now - asked.at) / MS + GRAIN_MS;
+            let now = self.now;
+            let is_short = |until: i64| {
+                // It is taken off what is left when the answer comes, to be sure.
+                let left_ms = (until - now) / MS;
+                drift.validity_ms(left_ms) - elapsed_ms < least_ms
+            };
+            let tag = asked.tag.unwrap_or(0);
+            let Some(token) = self.records.find(tag) else { return };
+            if token.ends_within(asked.at, self.now).any(is_short) {
+                return;
+            }
+        }
+        self.records.violate(Promise::LostIsNotHeld, "a lease says that it is held, and was lost");
+    }
+}

@@ -1,0 +1,379 @@
+//! Whether what a caller was told is true, and came in time.
+
+use crate::error::Error;
+use crate::schedules::promises::Promise;
+use crate::schedules::records::{Hold, Token};
+use crate::schedules::schedule::{Call, ClientPlan, Fault, Weather, What};
+use crate::world::World;
+use crate::world::clocks::MS;
+use crate::world::network::Connection;
+
+/// What is true when a call begins.
+pub(crate) struct Asked {
+    pub(crate) call: Call,
+    pub(crate) client: usize,
+    pub(crate) manager: usize,
+    pub(crate) resource: usize,
+    /// Whether its lease held a lock, as far as that is known without asking.
+    pub(crate) is_held: bool,
+    /// Of the lock that its lease had, and until when that was valid on the client's clock.
+    pub(crate) tag: Option<u64>,
+    pub(crate) valid_until: i64,
+    pub(crate) longest_ttl_ms: i64,
+    /// When that was, in truth and on the client's clock, and for how long it had been stopped.
+    pub(crate) at: i64,
+    pub(crate) shown: i64,
+    pub(crate) stopped: i64,
+    /// How often the lock had been extended and released, this time included.
+    pub(crate) extensions: usize,
+    pub(crate) releases: usize,
+}
+
+/// What it has come to.
+pub(crate) struct Told {
+    pub(crate) said: Result<(), Error>,
+    pub(crate) found: Option<bool>,
+    /// Of the lock that the lease has now.
+    pub(crate) tag: Option<u64>,
+    pub(crate) valid_until: i64,
+    pub(crate) has_ended: bool,
+    /// Words about servers that could not take part.
+    pub(crate) absent: String,
+}
+
+/// What a computer takes that has nothing else to do; by a generous measure.
+const SLACK_MS: i64 = 25;
+
+/// For clocks that are slow by a hundredth, and the longest TTL.
+const KEPT_LONGER_MS: i64 = 150;
+
+/// How long the library gives servers to follow once a quorum is connected, and how long the last try
+/// may take that was begun in time. As in `src/locker`.
+const STRAGGLERS_MS: i64 = 20;
+const LAST_TRY_MS: i64 = 25;
+
+impl World {
+    /// A call begins.
+    pub(crate) fn note_call(&mut self, asked: &mut Asked) {
+        let now = self.now;
+        let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
+        let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
+        match asked.call {
+            // With other servers it is to be refused.
+            _ if is_foreign => {}
+            Call::Unlock => {
+                hold.releases += 1;
+                hold.ended.get_or_insert(now);
+            }
+            Call::Forget => {
+                hold.is_forgotten |= hold.ended.is_none();
+                hold.ended.get_or_insert(now);
+            }
+            Call::Extend { .. } | Call::Continue { .. } => hold.extensions += 1,
+            _ => {}
+        }
+        if !matches!(asked.call, Call::IsLocked | Call::Forget)
+            && !is_foreign
+            && let Some(token) = asked.tag.and_then(|it| self.records.find(it))
+        {
+            token.kept_by = asked.manager;
+            token.note_use(asked.manager);
+        }
+        let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
+        (asked.extensions, asked.releases) = (hold.extensions, hold.releases);
+    }
+
+    /// A call has ended.
+    pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
+        self.judge_time(asked);
+        self.judge_words(told);
+        let status = told.said.as_ref().err().map(Error::status);
+        if let Some(status) = status {
+            self.judge_failure(asked, told, status);
+        } else {
+            self.judge_success(asked, told);
+        }
+        self.judge_sent(asked);
+    }
+
+    fn judge_success(&mut self, asked: &Asked, told: &Told) {
+        let is_same = asked.tag.is_some() && asked.tag == told.tag;
+        if self.is_of_others(asked) {
+            let words = "a lease was taken that is of other servers";
+            return self.records.violate(Promise::OtherServers, words);
+        }
+        if is_same && told.valid_until < asked.valid_until {
+            return self.records.violate(Promise::DeadlineGrows, "a lock was made shorter");
+        }
+        match asked.call {
+            Call::Lock { .. } | Call::TryLock { .. } => self.judge_taken(asked, told),
+            Call::Continue { .. } => match told.tag.and_then(|it| self.records.hold(it)) {
+                // It may have been another lease's.
+                Some(hold) => {
+                    let is_alone = is_same && hold.extensions == asked.extensions;
+                    self.judge_extended(asked, told, is_alone);
+                }
+                None => self.judge_taken(asked, told),
+            },
+            Call::Extend { .. } => self.judge_extended(asked, told, true),
+            Call::Confirm { least_ms } => self.judge_confirmed(asked, least_ms),
+            Call::Unlock => self.judge_released(asked),
+            Call::IsLocked => self.judge_found(asked, told.found),
+            Call::Forget => {}
+        }
+    }
+
+    /// One value on a quorum says that a resource is locked; and if it was there all the time, nobody
+    /// can have been told that it is free.
+    fn judge_found(&mut self, asked: &Asked, found: Option<bool>) {
+        let (client, now) = (&self.clients[asked.client], self.now);
+        let (list, quorum) = (&client.list, client.quorum());
+        let is_there = |it: &Token| {
+            it.resource == asked.resource && it.was_there((list, quorum), asked.at, now)
+        };
+        let words = match found {
+            Some(true) if !self.records.has_noticed(quorum, asked.at) => {
+                "no quorum has what was said to be locked"
+            }
+            Some(false) if self.records.tokens.iter().any(is_there) => {
+                "a quorum has one value, and it was said to be free"
+            }
+            _ => return,
+        };
+        self.records.violate(Promise::TrueIsLocked, words);
+    }
+
+    /// A call is to end in time; but for as long as its client was stopped, it could not.
+    fn judge_time(&mut self, asked: &Asked) {
+        let client = &self.clients[asked.client];
+        let stopped = client.stopped - asked.stopped;
+        let took = client.read(self.now) - asked.shown - stopped - stopped / 100;
+        let plan = &self.schedule.clients[asked.client];
+        // Of a client's callers one may do what another waits for.
+        let company = i64::try_from(client.callers).unwrap_or(1);
+        let longest_ms = longest_ms(plan, asked) * company;
+        if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
+            let words = format!("took {} ms, not at most {longest_ms}", took / MS);
+            let words = format!("a call outlived its time: {words}");
+            self.records.violate(Promise::InTime, words);
+        }
+    }
+
+    fn judge_taken(&mut self, asked: &Asked, told: &Told) {
+        let Some(tag) = told.tag else {
+            return self.records.violate(Promise::TrueLock, "a lock without a token");
+        };
+        if self.records.granted(tag) < self.clients[asked.client].quorum() {
+            self.records.violate(Promise::TrueLock, "a lock that no quorum granted");
+        }
+        if self.records.hold(tag).is_some() {
+            self.records.violate(Promise::TokensDiffer, "a lock with the token of another");
+        }
+        // Between its last look at the clock and the end of the call it may have been stopped.
+        let client = &self.clients[asked.client];
+        let is_over = told.valid_until <= client.read(self.now);
+        if is_over && client.callers == 1 && client.stopped == asked.stopped {
+            self.records.violate(Promise::GrantInTime, "a lock was granted that was over");
+        }
+        let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
+        let window_end = self.window_end(asked, ttl_ms, told.valid_until);
+        self.records.note_had(tag, self.now, window_end);
+        self.records.holds.push(Hold {
+            tag,
+            client: asked.client,
+            resource: asked.resource,
+            from: self.now,
+            until: told.valid_until,
+            ended: None,
+            is_forgotten: false,
+            releases: 0,
+            extensions: 0,
+        });
+        self.judge_deadline(asked, told);
+    }
+
+    /// What has ended does not come back.
+    fn judge_extended(&mut self, asked: &Asked, told: &Told, is_alone: bool) {
+        let Some(tag) = told.tag else {
+            return self.records.violate(Promise::TrueExtend, "a lock without a token");
+        };
+        let (now, quorum) = (self.now, self.clients[asked.client].quorum());
+        let Some(hold) = self.records.hold(tag) else {
+            return self.records.violate(Promise::TrueExtend, "nobody had what was extended");
+        };
+        let is_alone = is_alone && hold.extensions == asked.extensions;
+        if hold.releases > asked.releases {
+            // It was released meanwhile, through another lease.
+            return;
+        }
+        let (was_released, old_until) = (hold.releases > 0, hold.until);
+        hold.until = hold.until.max(told.valid_until);
+        if hold.ended.is_some() && told.valid_until > self.clients[asked.client].read(now) {
+            // Somebody forgot it, and a later call of the manager took it up again.
+            let again = Hold { from: now, ended: None, is_forgotten: false, ..hold.clone() };
+            self.records.holds.push(again);
+        }
+        if was_released {
+            self.records.violate(Promise::TrueExtend, "what was released was extended");
+        }
+        let end = match is_alone {
+            true => self.clients[asked.client].clock.when(asked.valid_until.max(old_until)),
+            false => i64::MAX,
+        };
+        if is_alone && self.records.extended(tag, asked.at, end) < quorum {
+            let words = "a lock was extended that no quorum extended before its end";
+            self.records.violate(Promise::TrueExtend, words);
+        }
+        self.judge_vouched(asked, tag);
+        self.judge_deadline(asked, told);
+    }
+
+    /// So long a quorum is to keep it; unless something happens that must not.
+    fn judge_deadline(&mut self, asked: &Asked, told: &Told) {
+        let Some(tag) = told.tag.filter(|_| self.schedule.sins.is_empty()) else { return };
+        let until = self.clients[asked.client].clock.when(told.valid_until);
+        let releases = self.records.hold(tag).map_or(0, |it| it.releases);
+        if releases == 0 && until > self.now && self.kept_until(asked.client, tag) < until {
+            let words = "no quorum keeps the lock until its deadline";
+            self.records.violate(Promise::DeadlineKept, words);
+        }
+    }
+
+    fn judge_confirmed(&mut self, asked: &Asked, least_ms: i64) {
+        let Some(tag) = asked.tag else {
+            return self.records.violate(Promise::TrueConfirm, "nothing was confirmed");
+        };
+        if self.records.seen(tag, asked.at) < self.clients[asked.client].quorum() {
+            let words = "a lock was confirmed that no quorum has";
+            self.records.violate(Promise::TrueConfirm, words);
+        }
+        self.judge_vouched(asked, tag);
+        let releases = self.records.hold(tag).map_or(0, |it| it.releases);
+        let until = self.now + least_ms * MS;
+        let is_kept = self.kept_until(asked.client, tag) >= until;
+        // One that is stopped after its last look hears of it later.
+        let was_stopped = self.clients[asked.client].stopped > asked.stopped;
+        if self.schedule.sins.is_empty() && releases == 0 && !is_kept && !was_stopped {
+            let words = "a lock was confirmed for longer than it is there";
+            self.records.violate(Promise::TrueConfirm, words);
+        }
+    }
+
+    fn judge_released(&mut self, asked: &Asked) {
+        let Some(tag) = asked.tag else {
+            return self.records.violate(Promise::TrueUnlock, "nothing was released");
+        };
+        if self.records.released(tag) < self.clients[asked.client].quorum() {
+            let words = "a lock was released without a quorum being told";
+            self.records.violate(Promise::TrueUnlock, words);
+        }
+    }
+
+    /// When a call ends, what is to be released has been sent to every server that is there, and not
+    /// left for a later call to send; also what a connection that was lost may have swallowed.
+    fn judge_sent(&mut self, asked: &Asked) {
+        let client = &self.clients[asked.client];
+        // A key may be there for a little longer than a release is worth sending.
+        let (soon, me) = (self.now + KEPT_LONGER_MS * MS, asked.client);
+        let may_differ = |it: &Fault| {
+            matches!(it.what, What::Refuse { .. } | What::StepClock { .. } | What::Kill { .. })
+        };
+        let is_plain = self.weather.room >= Weather::CALM.room
+            && client.callers == 1
+            && client.stopped == asked.stopped
+            && !client.may_be_late
+            && !self.schedule.faults.iter().any(may_differ);
+        let held_up = self.schedule.held_up();
+        if !is_plain {
+            return;
+        }
+        let of_both = |it: &&Connection, server| {
+            (it.client, it.manager, it.server) == (me, asked.manager, server) && it.is_idle()
+        };
+        let is_mine = |it: &&Token| {
+            !it.is_shared()
+                && it.kept_by == asked.manager
+                && self.records.is_spent(it.tag, me, held_up)
+        };
+        let mine = |tag| self.records.tokens.iter().filter(is_mine).find(|it| it.tag == tag);
+        for &server in &client.list {
+            let it = &self.servers[server];
+            let left = it.store.tags().filter(|tag| it.kept_until(*tag) > soon).find_map(mine);
+            let Some(token) = left else { continue };
+            let is_idle = |at: usize| self.connections[at].is_idle();
+            let (promise, words) = if token.overtaken.is_some_and(is_idle) {
+                (Promise::ReleasedInOrder, "a release came before what it was to release")
+            } else if self.connections.iter().any(|it| of_both(&it, server)) {
+                let words = "a release was not sent to a server that was there";
+                (Promise::FailedIsReleased, words)
+            } else {
+                continue;
+            };
+            return self.records.violate(promise, words);
+        }
+    }
+
+    /// Nobody is told that a lock is lost which nobody else can have.
+    pub(crate) fn judge_lost(&mut self, asked: &Asked) {
+        let now = self.now;
+        let clock = &self.clients[asked.client].clock;
+        let Some(hold) =
+            asked.tag.and_then(|it| self.records.holds.iter_mut().rfind(|hold| hold.tag == it))
+        else {
+            return;
+        };
+        let was_valid = now < clock.when(hold.until.max(asked.valid_until));
+        let is_released = hold.releases > usize::from(matches!(asked.call, Call::Unlock));
+        let was_lost =
+            matches!(asked.call, Call::Unlock) && hold.ended.is_some_and(|it| it < asked.at);
+        hold.ended.get_or_insert(now);
+        if self.schedule.sins.is_empty() && was_valid && !is_released && !was_lost {
+            self.records.violate(Promise::TrueLost, "a lock was told to be lost that was not");
+        }
+    }
+
+    /// Whether a client can have told all servers by the end what to delete, and in the right order.
+    pub(crate) fn clears_up(&self, client: usize) -> bool {
+        let is_quiet = |it: &Fault| matches!(it.what, What::Kill { quietly: true, .. });
+        let client = &self.clients[client];
+        !client.may_be_late && !client.is_gone && !self.schedule.faults.iter().any(is_quiet)
+    }
+
+    /// When nothing goes wrong any more: how long a lock may be waited for at most.
+    pub(crate) fn longest_wait_ms(&self, client: usize, ttl_ms: i64) -> i64 {
+        let plan = &self.schedule.clients[client];
+        let grace_ms = self.schedule.longest_grace() / MS;
+        // A machine that ends without a word is given up after so long, and a question is waited for
+        // like a lock of that TTL.
+        let is_quiet = |it: &Fault| matches!(it.what, What::Kill { quietly: true, .. });
+        let silence_ms = if self.schedule.faults.iter().any(is_quiet) { 11_000 } else { 0 };
+        silence_ms
+            + ttl_ms
+            + ttl_ms / 20
+            + grace_ms
+            + i64::from(plan.delay_ms) * 2
+            + 2 * plan.connect_ms
+            + 1_000
+    }
+}
+
+/// How long servers may take to reply, if that is set; for a lock of this TTL.
+pub(crate) fn reply_ms(set_ms: i64, ttl_ms: i64) -> i64 {
+    if set_ms > 0 { set_ms } else { (ttl_ms / 20).clamp(25, 500) }
+}
+
+/// How long a call may take on its client's clock.
+fn longest_ms(plan: &ClientPlan, asked: &Asked) -> i64 {
+    let once = |ttl_ms| plan.connect_ms + STRAGGLERS_MS + reply_ms(plan.reply_ms, ttl_ms);
+    let pause_ms = i64::from(plan.delay_ms) * 3 / 2 + 1;
+    let tries = |ttl_ms| (once(ttl_ms) + pause_ms) * i64::from(plan.tries);
+    match asked.call {
+        Call::Lock { ttl_ms } => tries(ttl_ms),
+        Call::TryLock { ttl_ms, wait_ms } => wait_ms + once(ttl_ms) + LAST_TRY_MS,
+        Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
+        Call::Extend { ttl_ms } => once(ttl_ms),
+        Call::Confirm { .. } | Call::Unlock => once(asked.longest_ttl_ms),
+        Call::IsLocked => once(10_000),
+        Call::Forget => 0,
+    }
+}

@@ -1,0 +1,116 @@
+//! A client as the world knows it: its clock, its dice, and whether it runs.
+
+use crate::schedules::schedule::{ClientPlan, Hitch};
+use crate::world::World;
+use crate::world::clocks::Clock;
+use crate::world::dice::Dice;
+use crate::world::turns::Stall;
+
+pub(crate) struct Client {
+    pub(crate) clock: Clock,
+    pub(crate) dice: Dice,
+    /// How many threads it has.
+    pub(crate) callers: usize,
+    pub(crate) list: Vec<usize>,
+    steps: u64,
+    /// The next one last.
+    hitches: Vec<Hitch>,
+    pub(crate) stopped_until: i64,
+    /// For how long it was stopped, in all.
+    pub(crate) stopped: i64,
+    /// It has ended, and nothing that its code still does reaches the world. So that the code ends
+    /// soon, all its time passes at once.
+    pub(crate) is_gone: bool,
+    skipped_to: i64,
+    /// It has given a connection up with something on its way, which may arrive after what is sent
+    /// over the next one.
+    pub(crate) may_be_late: bool,
+    /// The random number of the next pauses, if a scenario does not leave it to chance.
+    pub(crate) rigged: Option<u64>,
+    /// At which look at the clock, by whichever of its callers, that caller is held up.
+    pub(crate) stall: Option<Stall>,
+    /// When one was last.
+    pub(crate) stalled_at: i64,
+    /// How often it has waited for something, or only looked for it.
+    pub(crate) polls: u64,
+}
+
+impl Client {
+    pub(crate) fn new(seed: u64, index: usize, plan: &ClientPlan) -> Self {
+        Self {
+            clock: Clock::new(plan.ahead, plan.per_million),
+            dice: Dice::of(seed, 1, index),
+            callers: 0,
+            list: plan.list.clone(),
+            steps: 0,
+            hitches: plan.hitches.iter().rev().copied().collect(),
+            stopped_until: 0,
+            stopped: 0,
+            is_gone: false,
+            skipped_to: 0,
+            may_be_late: false,
+            rigged: None,
+            stall: None,
+            stalled_at: 0,
+            polls: 0,
+        }
+    }
+
+    pub(crate) fn quorum(&self) -> usize {
+        self.list.len() / 2 + 1
+    }
+
+    /// What its clock shows.
+    pub(crate) fn read(&self, now: i64) -> i64 {
+        self.clock.read(now).max(self.skipped_to)
+    }
+
+    pub(crate) fn skip_to(&mut self, shown: i64) {
+        self.skipped_to = self.skipped_to.max(shown.min(i64::MAX / 2));
+    }
+
+    pub(crate) fn calm_down(&mut self) {
+        self.hitches.clear();
+    }
+
+    /// What happens to it at this step.
+    pub(crate) fn take_step(&mut self) -> Option<Hitch> {
+        self.steps += 1;
+        let is_due = self.hitches.last().is_some_and(|it| it.step <= self.steps);
+        self.hitches.pop_if(|_| is_due && !self.is_gone)
+    }
+}
+
+impl World {
+    /// The client does nothing for so long, and time goes on for everybody else.
+    pub(crate) fn stop(&mut self, client: usize, lasts: i64) {
+        let (now, client) = (self.now, &mut self.clients[client]);
+        let until = client.stopped_until.max(now);
+        client.stopped_until = until.max(now + lasts);
+        client.stopped += client.stopped_until - until;
+    }
+
+    /// The client ends, and leaves its connections to the system; or the machine ends with it.
+    pub(crate) fn crash(&mut self, client: usize, quietly: bool) {
+        if self.clients[client].is_gone {
+            return;
+        }
+        for connection in 0..self.connections.len() {
+            if self.connections[connection].client == client {
+                if quietly {
+                    self.connections[connection].is_closed = true;
+                } else {
+                    self.close(connection);
+                }
+            }
+        }
+        self.clients[client].is_gone = true;
+        self.clients[client].stopped_until = 0;
+        self.records.end_all(client, self.now);
+        for caller in 0..self.callers.len() {
+            if self.callers[caller].client == client {
+                self.wake(caller);
+            }
+        }
+    }
+}

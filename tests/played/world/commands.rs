@@ -1,0 +1,386 @@
+//! What servers do when they are sent the commands that the library sends, and what they answer.
+//! `differential` holds it against a real one.
+
+use std::fmt::Write;
+use std::io;
+
+use crate::schedules::plants::Plant;
+use crate::world::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
+
+/// The library's scripts, by their text: a server does what it is sent. Whoever changes one teaches
+/// this server the new one, and has `differential` compare.
+pub(crate) const RELEASE: &str =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
+pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
+    if not v then return {0,-2} end \
+    local t=redis.call('PTTL',KEYS[1]) \
+    if v~=ARGV[1] then return {2,t} end \
+    if t<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end \
+    return {1,t}";
+
+/// The longest name of a command.
+const NAME_MAX: usize = 16;
+
+/// A command as it is carried out.
+pub(crate) struct Command<'a, 'b> {
+    pub(crate) store: &'b mut Store,
+    pub(crate) session: &'b mut Session,
+    pub(crate) words: &'b [&'a [u8]],
+    pub(crate) now_ms: i64,
+    pub(crate) out: &'b mut Vec<u8>,
+}
+
+/// What is said before a server is asked for anything.
+pub(crate) fn is_talk(name: &[u8]) -> bool {
+    [&b"PING"[..], b"AUTH", b"SELECT"].iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
+impl<'a> Command<'a, '_> {
+    pub(crate) fn run(&mut self) -> Deed<'a> {
+        let mut name = [0; NAME_MAX];
+        let length = self.words[0].len().min(NAME_MAX);
+        name[..length].copy_from_slice(&self.words[0][..length]);
+        name.make_ascii_uppercase();
+        let name = &name[..length];
+        if self.store.password.is_some() && !self.session.is_known && name != b"AUTH" {
+            return self.error("NOAUTH Authentication required.");
+        }
+        match self.store.refusal {
+            Some(Refusal::Loading) if name != b"AUTH" => {
+                return self.error("LOADING Redis is loading the dataset in memory");
+            }
+            Some(Refusal::Busy) if !is_talk(name) => {
+                return self.error(
+                    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
+                     SHUTDOWN NOSAVE.",
+                );
+            }
+            _ => {}
+        }
+        let words = self.words.len();
+        match name {
+            b"PING" if words == 1 => self.say("+PONG\r\n"),
+            b"AUTH" if words > 1 => self.log_in(),
+            b"SELECT" if words == 2 => self.select(),
+            b"SET" if words > 2 => self.set(),
+            b"GET" if words == 2 => self.get(0, i64::MAX),
+            b"GETRANGE" if words == 4 => self.get_range(),
+            b"PTTL" if words == 2 => self.pttl(),
+            b"PEXPIRE" if words == 3 => self.pexpire(),
+            b"DEL" if words == 2 => self.del(),
+            b"EVAL" if words > 2 => self.eval(),
+            b"DELIFEQ" if self.store.dialect == Dialect::Delifeq && words == 3 => {
+                self.own_delete(self.words[2])
+            }
+            b"DELEX" if self.store.dialect == Dialect::Delex && words == 4 => {
+                self.own_delete(self.words[3])
+            }
+            b"DELIFEQ" if self.store.dialect == Dialect::Delifeq => self.wrong_number(name),
+            b"DELEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
+            b"DELIFEQ" | b"DELEX" => self.unknown(),
+            _ => {
+                self.wrong_number(name);
+                Deed::Unknown
+            }
+        }
+    }
+
+    fn has(&self, plant: Plant) -> bool {
+        self.store.plant == Some(plant)
+    }
+
+    fn say(&mut self, words: &str) -> Deed<'a> {
+        self.out.extend_from_slice(words.as_bytes());
+        Deed::Nothing
+    }
+
+    fn error(&mut self, words: &str) -> Deed<'a> {
+        self.say("-");
+        self.say(words);
+        self.say("\r\n")
+    }
+
+    fn integer(&mut self, number: i64) {
+        let _ = io::Write::write_fmt(self.out, format_args!(":{number}\r\n"));
+    }
+
+    fn wrong_number(&mut self, name: &[u8]) -> Deed<'a> {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        self.error(&format!("ERR wrong number of arguments for '{name}' command"))
+    }
+
+    fn unknown(&mut self) -> Deed<'a> {
+        let mut words = format!(
+            "ERR unknown command '{}', with args beginning with: ",
+            String::from_utf8_lossy(self.words[0])
+        );
+        for it in &self.words[1..] {
+            let _ = write!(words, "'{}' ", String::from_utf8_lossy(it));
+        }
+        self.error(&words)
+    }
+
+    fn log_in(&mut self) -> Deed<'a> {
+        let given = self.words.last().copied().unwrap_or_default();
+        match self.store.password {
+            Some(password) if password.as_bytes() == given => {
+                self.session.is_known = true;
+                self.say("+OK\r\n")
+            }
+            Some(_) => self.error("WRONGPASS invalid username-password pair or user is disabled."),
+            None => self.error(
+                "ERR AUTH <password> called without any password configured for the default user. \
+                 Are you sure your configuration is correct?",
+            ),
+        }
+    }
+
+    fn select(&mut self) -> Deed<'a> {
+        match number(self.words[1]) {
+            Some(database @ 0..16) => {
+                self.session.database = database;
+                self.say("+OK\r\n")
+            }
+            Some(_) => self.error("ERR DB index is out of range"),
+            None => self.error("ERR value is not an integer or out of range"),
+        }
+    }
+
+    /// Why a command that writes is not carried out.
+    fn write_refusal(&self, name: &str, needs_memory: bool) -> Option<String> {
+        Some(match self.store.refusal? {
+            Refusal::ReadOnly => "READONLY You can't write against a read only replica.".into(),
+            Refusal::Misconf => "MISCONF Redis is configured to save RDB snapshots, but it's \
+                currently unable to persist to disk."
+                .into(),
+            Refusal::Oom if needs_memory => {
+                "OOM command not allowed when used memory > 'maxmemory'.".into()
+            }
+            Refusal::NoPerm if name == "set" => {
+                format!("NOPERM this user has no permissions to run the '{name}' command")
+            }
+            _ => return None,
+        })
+    }
+
+    fn set(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("set", true) {
+            return self.error(&why);
+        }
+        let (key, value) = (self.words[1], self.words[2]);
+        let (mut only_new, mut ttl_ms) = (false, None);
+        let mut options = self.words[3..].iter();
+        while let Some(option) = options.next() {
+            match &option.to_ascii_uppercase()[..] {
+                b"NX" => only_new = true,
+                b"PX" => match options.next().map(|it| number(it)) {
+                    Some(Some(ms @ 1..)) => ttl_ms = Some(ms),
+                    Some(Some(_)) => return self.error("ERR invalid expire time in 'set' command"),
+                    Some(None) => return self.error("ERR value is not an integer or out of range"),
+                    None => return self.error("ERR syntax error"),
+                },
+                _ => return self.error("ERR syntax error"),
+            }
+        }
+        let found = self.store.find(self.session.database, key);
+        let old = found.map(|it| self.store.keys[it].tag);
+        let done = !(only_new && (found.is_some() || self.store.lies_ms.is_some()));
+        if done {
+            found.map(|it| self.store.keys.remove(it));
+            self.put(key, value, ttl_ms);
+        }
+        let says_so = done || self.has(Plant::GrantsAll);
+        self.say(if says_so { "+OK\r\n" } else { "$-1\r\n" });
+        match old {
+            Some(tag) if done => Deed::Trample { key, tag },
+            _ => Deed::Acquire { key, value, ttl_ms, done },
+        }
+    }
+
+    fn put(&mut self, name: &[u8], value: &[u8], ttl_ms: Option<i64>) {
+        let expires_ms = ttl_ms.map(|it| self.expires_ms(it));
+        let database = self.session.database;
+        let (tag, name, value) = (tag(value), Box::from(name), Box::from(value));
+        self.store.keys.push(Key { database, name, value, tag, expires_ms });
+    }
+
+    fn expires_ms(&self, ttl_ms: i64) -> i64 {
+        let ttl_ms = if self.has(Plant::HalvesTtls) { (ttl_ms / 2).max(1) } else { ttl_ms };
+        self.now_ms.saturating_add(ttl_ms).saturating_sub(self.store.early_ms)
+    }
+
+    fn get_range(&mut self) -> Deed<'a> {
+        match (number(self.words[2]), number(self.words[3])) {
+            (Some(first @ 0..), Some(last @ 0..)) => self.get(first, last),
+            _ => self.error("ERR value is not an integer or out of range"),
+        }
+    }
+
+    fn get(&mut self, first: i64, last: i64) -> Deed<'a> {
+        let key = self.words[1];
+        let Some(found) = self.store.find(self.session.database, key) else {
+            let is_range = last < i64::MAX;
+            self.say(if is_range { "$0\r\n\r\n" } else { "$-1\r\n" });
+            return Deed::Inspect { key, tag: None };
+        };
+        let value = &self.store.keys[found].value;
+        let tag = Some(self.store.keys[found].tag);
+        let end = value.len().min(usize::try_from(last).unwrap_or(usize::MAX).saturating_add(1));
+        let part = &value[usize::try_from(first).unwrap_or(0).min(end)..end];
+        self.out.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
+        self.out.extend_from_slice(part);
+        self.say("\r\n");
+        Deed::Inspect { key, tag }
+    }
+
+    fn pttl(&mut self) -> Deed<'a> {
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.error("NOPERM this user has no permissions to run the 'pttl' command");
+        }
+        let key = self.words[1];
+        if let Some(left_ms) = self.store.lies_ms {
+            self.integer(left_ms);
+            return Deed::Nothing;
+        }
+        let found = self.store.find(self.session.database, key);
+        self.integer(found.map_or(-2, |it| self.left_ms(it)));
+        Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
+    }
+
+    /// A server that lets its keys go a moment later than their time says 0 in that moment.
+    fn left_ms(&self, found: usize) -> i64 {
+        let expires_ms = self.store.keys[found].expires_ms;
+        let late_ms = (-self.store.early_ms).max(0);
+        expires_ms.map_or(-1, |it| (it - late_ms - self.now_ms).max(0))
+    }
+
+    fn pexpire(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("pexpire", false) {
+            return self.error(&why);
+        }
+        let Some(ttl_ms) = number(self.words[2]) else {
+            return self.error("ERR value is not an integer or out of range");
+        };
+        let key = self.words[1];
+        let Some(found) = self.store.find(self.session.database, key) else {
+            self.integer(0);
+            return Deed::Nothing;
+        };
+        let tag = self.store.keys[found].tag;
+        if ttl_ms > 0 {
+            self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
+        } else {
+            self.store.keys.remove(found);
+        }
+        self.integer(1);
+        Deed::Trample { key, tag }
+    }
+
+    fn del(&mut self) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("del", false) {
+            return self.error(&why);
+        }
+        let key = self.words[1];
+        let found = self.store.find(self.session.database, key);
+        let old = found.map(|it| self.store.keys.remove(it).tag);
+        self.integer(old.is_some().into());
+        old.map_or(Deed::Nothing, |tag| Deed::Trample { key, tag })
+    }
+
+    fn own_delete(&mut self, value: &'a [u8]) -> Deed<'a> {
+        if self.store.refusal == Some(Refusal::NoPermDelete) {
+            return self.error("NOPERM this user has no permissions to run the command");
+        }
+        match self.write_refusal("del", false) {
+            Some(why) => self.error(&why),
+            None => self.release(value),
+        }
+    }
+
+    fn eval(&mut self) -> Deed<'a> {
+        let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
+        if *script == RELEASE.as_bytes() {
+            self.release(value)
+        } else if *script == EXTEND.as_bytes() && self.words.len() == 6 {
+            self.extend(value)
+        } else {
+            self.error("ERR Error compiling script");
+            Deed::Unknown
+        }
+    }
+
+    /// A key that has another value is left alone before anything is written, and so no matter what
+    /// the server refuses to write.
+    fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
+        let key = self.words[1 + 2 * usize::from(self.words[0].eq_ignore_ascii_case(b"EVAL"))];
+        let found = self.store.find(self.session.database, key);
+        let is_deleted =
+            |it: &usize| *self.store.keys[*it].value == *value || self.has(Plant::DeletesAll);
+        let found = found.filter(|it| is_deleted(it) && !self.has(Plant::DeletesNothing));
+        if found.is_some()
+            && let Some(why) = self.write_refusal("del", false)
+        {
+            return self.script_error(&why);
+        }
+        found.map(|it| self.store.keys.remove(it));
+        self.integer(found.is_some().into());
+        Deed::Release { key, value, done: found.is_some() }
+    }
+
+    fn extend(&mut self, value: &'a [u8]) -> Deed<'a> {
+        let key = self.words[3];
+        let Some(ttl_ms) = number(self.words[5]) else {
+            return self.error("ERR value is not an integer or out of range");
+        };
+        let Some(found) = self.store.find(self.session.database, key) else {
+            let repaired = self.has(Plant::SetsAgain);
+            if repaired {
+                self.put(key, value, Some(ttl_ms));
+            }
+            match repaired || self.has(Plant::ExtendsAll) {
+                true => self.pair(1, ttl_ms),
+                false => self.pair(0, -2),
+            }
+            return Deed::Extend { key, value, done: false, absent: true, repaired };
+        };
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.script_error(
+                "ERR The user executing the script can't run this command or subcommand",
+            );
+        }
+        let left_ms = self.left_ms(found);
+        if *self.store.keys[found].value != *value {
+            self.pair(if self.has(Plant::ExtendsAll) { 1 } else { 2 }, left_ms);
+            return Deed::Extend { key, value, done: false, absent: false, repaired: false };
+        }
+        if self.has(Plant::Shortens) {
+            self.store.keys[found].expires_ms = Some(self.now_ms + 1 + ttl_ms / 8);
+        } else if left_ms < ttl_ms {
+            if let Some(why) = self.write_refusal("pexpire", false) {
+                return self.script_error(&why);
+            }
+            self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
+        }
+        self.pair(1, left_ms);
+        Deed::Extend { key, value, done: true, absent: false, repaired: false }
+    }
+
+    /// What a script answers that returns two numbers.
+    fn pair(&mut self, first: i64, second: i64) {
+        let pair = format!("*2\r\n:{first}\r\n:{second}\r\n");
+        self.out.extend_from_slice(pair.as_bytes());
+    }
+
+    /// As a server words the error of a command in a script.
+    fn script_error(&mut self, why: &str) -> Deed<'a> {
+        if self.words[0].eq_ignore_ascii_case(b"EVAL") {
+            self.error(&format!("{why} script: 0, on @user_script:1."))
+        } else {
+            self.error(why)
+        }
+    }
+}
+
+fn number(word: &[u8]) -> Option<i64> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}

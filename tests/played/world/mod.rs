@@ -1,0 +1,276 @@
+//! A world that is played: true time passes only when something is due, and the same schedule always
+//! plays the same. It belongs to the thread that plays it; the callers of the library are coroutines
+//! on that thread, and one of them runs at a time.
+
+pub(crate) mod client;
+pub(crate) mod clocks;
+pub(crate) mod commands;
+pub(crate) mod coroutine;
+pub(crate) mod dice;
+pub(crate) mod network;
+pub(crate) mod resp;
+pub(crate) mod script;
+pub(crate) mod server;
+pub(crate) mod store;
+pub(crate) mod turns;
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write;
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::schedules::plants::Plant;
+use crate::schedules::promises::Promise;
+use crate::schedules::records::Records;
+use crate::schedules::schedule::{At, ClientPlan, Mishap, Schedule, Weather};
+use crate::world::client::Client;
+use crate::world::dice::Dice;
+use crate::world::network::{Bell, Connection, Way, Wire};
+use crate::world::script::Script;
+use crate::world::server::Server;
+use crate::world::store::Refusal;
+use crate::world::turns::Caller;
+
+/// No schedule has so many, or it goes on for ever.
+const EVENTS_MAX: u64 = 300_000;
+
+/// Nor has a scenario; some take years of their time.
+const EVENTS_OF_SCENARIO_MAX: u64 = 5_000_000;
+
+/// When a play begins. Not 0: a difference of two times must not be mistaken for a time.
+pub(crate) const START: i64 = 1_000_000_000_000;
+
+pub(crate) struct World {
+    pub(crate) now: i64,
+    pub(crate) schedule: Rc<Schedule>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) wires: Vec<Wire>,
+    pub(crate) bells: Vec<Bell>,
+    pub(crate) records: Records,
+    /// How long bytes are on their way, now.
+    pub(crate) weather: Weather,
+    /// Whether nothing goes wrong any more.
+    pub(crate) is_calm: bool,
+    /// What has happened, if somebody wants to know.
+    pub(crate) story: Option<String>,
+    pub(crate) callers: Vec<Caller>,
+    /// When somebody waited for nothing, and how often since no time has passed.
+    pub(crate) idle: (i64, u32),
+    /// Kept for its memory.
+    pub(crate) ranges: Vec<Range<usize>>,
+    pub(crate) keys_before: Vec<(u64, Option<i64>)>,
+    /// What a server does now is part of what is broken on purpose.
+    pub(crate) is_tricked: bool,
+    due: BinaryHeap<Reverse<Due>>,
+    pub(crate) events: u64,
+    pub(crate) running: Option<usize>,
+    pub(crate) turns: Dice,
+    /// If it is a scenario that is played.
+    pub(crate) script: Option<Script>,
+}
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// Unless it has gone on meanwhile, the caller does.
+    GoOn {
+        caller: usize,
+        pause: u64,
+    },
+    Connected {
+        connection: usize,
+    },
+    Deliver {
+        connection: usize,
+        way: Way,
+    },
+    Befall {
+        client: usize,
+        mishap: Mishap,
+    },
+    Strike {
+        fault: usize,
+    },
+    Heal {
+        fault: usize,
+    },
+}
+
+/// In the order of time, and of what was planned first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: i64,
+    number: u64,
+    event: Event,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<Box<World>>> = const { RefCell::new(None) };
+}
+
+/// Looks at the world of this thread, or changes it. Outside of a play there is an empty one.
+pub(crate) fn with<T>(look: impl FnOnce(&mut World) -> T) -> T {
+    WORLD.with_borrow_mut(|world| {
+        look(world.get_or_insert_with(|| Box::new(World::new(Rc::new(Schedule::empty())))))
+    })
+}
+
+/// Begins another one.
+pub(crate) fn set(world: World) {
+    WORLD.with_borrow_mut(|it| *it = Some(Box::new(world)));
+}
+
+/// Ends it.
+pub(crate) fn take() -> Option<Box<World>> {
+    WORLD.with_borrow_mut(Option::take)
+}
+
+impl World {
+    pub(crate) fn new(schedule: Rc<Schedule>) -> Self {
+        let seed = schedule.seed;
+        let servers: Vec<Server> = schedule.servers.iter().map(Server::new).collect();
+        let mut world = Self {
+            now: START,
+            clients: Vec::new(),
+            servers,
+            connections: Vec::new(),
+            wires: Vec::new(),
+            bells: Vec::new(),
+            records: Records::default(),
+            weather: schedule.weather.clone(),
+            is_calm: false,
+            story: None,
+            callers: Vec::new(),
+            idle: (0, 0),
+            ranges: Vec::new(),
+            keys_before: Vec::new(),
+            is_tricked: false,
+            due: BinaryHeap::new(),
+            events: 0,
+            running: None,
+            turns: Dice::of(seed, 3, 0),
+            script: None,
+            schedule: Rc::clone(&schedule),
+        };
+        for plan in &schedule.clients {
+            world.add_client_of(plan);
+        }
+        for server in &mut world.servers {
+            server.store.plant = schedule.plant;
+        }
+        for (fault, it) in schedule.faults.iter().enumerate() {
+            world.at(START + it.at, Event::Strike { fault });
+        }
+        world
+    }
+
+    /// Returns its number.
+    pub(crate) fn add_client_of(&mut self, plan: &ClientPlan) -> usize {
+        let (seed, client) = (self.schedule.seed, self.clients.len());
+        self.clients.push(Client::new(seed, client, plan));
+        let wires = self.wires.len()..self.wires.len() + self.servers.len();
+        self.wires.extend(wires.map(|it| Wire::new(seed, it)));
+        client
+    }
+
+    /// Has something happen then.
+    pub(crate) fn at(&mut self, at: i64, event: Event) {
+        self.events += 1;
+        self.due.push(Reverse(Due { at: at.max(self.now), number: self.events, event }));
+    }
+
+    /// Plays until a caller goes on, which is returned, or until then.
+    pub(crate) fn play(&mut self, until: i64) -> Option<usize> {
+        while let Some(Reverse(due)) = self.due.peek().copied() {
+            if due.at > until {
+                break;
+            }
+            self.due.pop();
+            self.now = due.at;
+            if self.events > self.events_max() {
+                self.records.violate(Promise::InTime, "it goes on for ever");
+                return None;
+            }
+            match due.event {
+                Event::GoOn { caller, pause } if self.goes_on(caller, pause) => {
+                    return Some(caller);
+                }
+                Event::GoOn { .. } => {}
+                Event::Connected { connection } => self.handle_connected(connection),
+                Event::Deliver { connection, way } => self.deliver(connection, way),
+                Event::Befall { client, mishap } => self.befall(client, mishap),
+                Event::Strike { fault } => self.strike(fault),
+                Event::Heal { fault } => self.heal(fault),
+            }
+        }
+        self.now = self.now.max(until);
+        None
+    }
+
+    fn events_max(&self) -> u64 {
+        if self.script.is_some() { EVENTS_OF_SCENARIO_MAX } else { EVENTS_MAX }
+    }
+
+    /// Whether nothing will ever happen again.
+    pub(crate) fn is_over(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    pub(crate) fn clock_of_current(&self) -> i64 {
+        self.current_client().map_or(self.now, |it| self.clients[it].read(self.now))
+    }
+
+    /// The random number that a scenario has chosen for the client that runs.
+    pub(crate) fn rigged(&self) -> Option<u64> {
+        self.clients[self.current_client()?].rigged
+    }
+
+    pub(crate) fn dice_of_current(&mut self) -> &mut Dice {
+        match self.current_client() {
+            Some(client) => &mut self.clients[client].dice,
+            None => &mut self.turns,
+        }
+    }
+
+    /// The caller that runs, for the story.
+    pub(crate) fn who(&self) -> String {
+        let Some(caller) = self.running else { return "nobody".to_owned() };
+        let client = self.callers[caller].client;
+        let first = self.callers.iter().position(|it| it.client == client).unwrap_or(0);
+        format!("client {client}.{}", caller - first)
+    }
+
+    /// Nothing goes wrong from now on, and nothing takes long.
+    pub(crate) fn calm_down(&mut self) {
+        self.is_calm = true;
+        let least = self.weather.least;
+        self.weather = Weather { least, most: 2 * least, ..Weather::CALM };
+        self.clients.iter_mut().for_each(Client::calm_down);
+        self.end_stalls();
+        if self.is_broken(Plant::NeverMends) {
+            self.servers.iter_mut().for_each(|it| it.refusals.push(Refusal::Loading));
+        }
+        self.say(|_| "== from now on all goes well".to_owned());
+    }
+
+    /// Whether it was all good weather without anything that went wrong.
+    pub(crate) fn has_had_faults(&self) -> bool {
+        self.schedule.clients.iter().any(ClientPlan::is_stopped)
+            || !self.schedule.faults.is_empty()
+            || self.schedule.weather.slow_in > 0
+    }
+
+    /// Adds a line to the story, if there is one.
+    pub(crate) fn say(&mut self, words: impl FnOnce(&Self) -> String) {
+        if self.story.is_some() {
+            let words = words(self);
+            if let Some(story) = &mut self.story {
+                let _ = writeln!(story, "{:>14}  {words}", At(self.now - START).to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What a scenario has of the world: nothing is left to chance. Each request and each reply takes as
+//! long as the scenario says, callers go on as soon as they can and in the order in which they came,
+//! and what the servers did is written down.
+
+use crate::schedules::schedule::{ClientPlan, Cut, Schedule, ServerPlan};
+use crate::world::clocks::MS;
+use crate::world::network::End;
+use crate::world::store::{Deed, Dialect, Key, Refusal, tag};
+use crate::world::{World, resp};
+
+/// What becomes of one request and its reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trip {
+    /// How long the request takes, and how long the reply. Never less than those before them.
+    pub(crate) there: i64,
+    /// [`Trip::NEVER`]: neither this nor any later one arrives on this connection.
+    pub(crate) back: i64,
+    pub(crate) fault: Fault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    /// The server does what it is asked, and answers with an error.
+    ErrorAfter,
+    /// The server does nothing, and answers with an error.
+    ErrorInstead,
+}
+
+impl Trip {
+    pub(crate) const NEVER: i64 = i64::MAX;
+
+    pub(crate) fn ms(there_ms: i64, back_ms: i64) -> Self {
+        Self { there: there_ms * MS, back: back_ms * MS, fault: Fault::None }
+    }
+
+    pub(crate) fn failing(fault: Fault) -> Self {
+        Self { fault, ..Self::default() }
+    }
+}
+
+impl Default for Trip {
+    fn default() -> Self {
+        Self::ms(1, 1)
+    }
+}
+
+/// What a server was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Acquire,
+    Extend,
+    Release,
+    Inspect,
+}
+
+/// Something that a server did.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) at: i64,
+    pub(crate) client: usize,
+    pub(crate) server: usize,
+    pub(crate) verb: Verb,
+    /// Empty for a question.
+    pub(crate) token: String,
+}
+
+/// That of a world which a scenario plays.
+#[derive(Default)]
+pub(crate) struct Script {
+    /// How long what has no trip of its own takes.
+    pub(crate) usual: Trip,
+    /// What the servers did, in its order.
+    pub(crate) done: Vec<Done>,
+    /// Callers that have ended: their numbers are given to others.
+    pub(crate) spare: Vec<usize>,
+}
+
+/// The requests in a stream of bytes: where each ends, and whether it is about a lock. What is asked in
+/// two commands, one behind the other, is one request.
+fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
+    let (mut ends, mut at, mut words) = (Vec::<(usize, bool)>::new(), 0, Vec::new());
+    while let Ok(Some(length)) = resp::parse(&bytes[at..], &mut words) {
+        let name = &bytes[at..][words[0].clone()];
+        at += length;
+        match (name, ends.last_mut()) {
+            (b"PTTL", Some(last)) => last.0 = at,
+            _ => ends.push((at, is_request(name, words.len()))),
+        }
+    }
+    if at < bytes.len() {
+        ends.push((bytes.len(), false));
+    }
+    ends
+}
+
+/// Whether it is the beginning of one, and not a part of the greeting.
+fn is_request(name: &[u8], words: usize) -> bool {
+    words > 1 && ![&b"PTTL"[..], b"AUTH", b"SELECT"].contains(&name)
+}
+
+impl World {
+    /// One of so many servers that run as they should, without a client. The first client that is added
+    /// is the scenario itself.
+    pub(crate) fn of_scenario(servers: usize, password: bool) -> Self {
+        let server = ServerPlan {
+            ahead: 0,
+            per_million: 1_000_000,
+            // The clock is read once for many commands: with the rounding a key may go up to 2 ms early.
+            early_ms: 1,
+            dialect: Dialect::Plain,
+            password,
+        };
+        let schedule = Schedule { servers: vec![server; servers], ..Schedule::empty() };
+        Self { script: Some(Script::default()), ..Self::new(schedule.into()) }
+    }
+
+    /// Returns its number.
+    pub(crate) fn add_client(&mut self, ahead: i64, per_million: i64) -> usize {
+        let plan = ClientPlan {
+            list: (0..self.servers.len()).collect(),
+            others: Vec::new(),
+            ahead,
+            per_million,
+            drift: 0.0,
+            tries: 0,
+            delay_ms: 0,
+            connect_ms: 0,
+            reply_ms: 0,
+            callers: Vec::new(),
+            hitches: Vec::new(),
+        };
+        self.add_client_of(&plan)
+    }
+
+    /// What is sent is on its way request by request: each has a trip of its own.
+    pub(crate) fn transmit_requests(&mut self, connection: usize, bytes: &[u8]) {
+        let (client, server) =
+            (self.connections[connection].client, self.connections[connection].server);
+        let mut from = 0;
+        for (end, has_trip) in requests(bytes) {
+            let usual = self.script.as_ref().map_or_else(Trip::default, |it| it.usual);
+            let trips = &mut self.wire(client, server).trips;
+            let trip = if has_trip { trips.pop_front().unwrap_or(usual) } else { usual };
+            self.load_request(connection, &bytes[from..end], trip);
+            from = end;
+        }
+    }
+
+    /// Carries a command of so many bytes out as the trip of its request has it, and sends the reply.
+    pub(crate) fn execute_on_trip(&mut self, connection: usize, words: &[&[u8]], length: usize) {
+        let it = &mut self.connections[connection];
+        let Some((left, trip)) = it.trips.front_mut() else {
+            panic!("each byte has come as a part of a request")
+        };
+        let (trip, server) = (*trip, it.server);
+        *left -= length;
+        if *left == 0 {
+            it.trips.pop_front();
+        }
+        let refusal = match trip.fault {
+            Fault::None => None,
+            Fault::ErrorAfter => Some(Refusal::AfterAll),
+            Fault::ErrorInstead => Some(Refusal::Busy),
+        };
+        self.servers[server].refusals.extend(refusal);
+        let mut out = Vec::new();
+        self.execute(connection, words, &mut out);
+        if refusal.is_some() {
+            self.servers[server].refusals.pop();
+        }
+        self.load_reply(connection, out, trip.back);
+    }
+
+    /// Writes down what a server did, if a scenario wants to know.
+    pub(crate) fn note_done(&mut self, connection: usize, deed: &Deed<'_>) {
+        let Some(script) = &mut self.script else { return };
+        let (verb, token) = match *deed {
+            Deed::Acquire { value, .. } => (Verb::Acquire, value),
+            Deed::Extend { value, .. } => (Verb::Extend, value),
+            Deed::Release { value, .. } => (Verb::Release, value),
+            Deed::Inspect { .. } => (Verb::Inspect, &b""[..]),
+            _ => return,
+        };
+        let (client, server) =
+            (self.connections[connection].client, self.connections[connection].server);
+        let token = String::from_utf8_lossy(token).into_owned();
+        script.done.push(Done { at: self.now, client, server, verb, token });
+    }
+
+    /// A client's connections to a server are lost. What is under way to the server gets there, unless it
+    /// is swallowed.
+    pub(crate) fn sever(&mut self, client: usize, server: usize, is_swallowed: bool) {
+        if is_swallowed {
+            return self.cut(client, server, Cut::Reset);
+        }
+        for connection in 0..self.connections.len() {
+            let it = &self.connections[connection];
+            if (it.client, it.server) == (client, server) && it.is_usable() {
+                self.break_for_client(connection, End::Reset);
+                self.notice(client, connection);
+            }
+        }
+    }
+
+    /// Somebody writes the key by hand.
+    pub(crate) fn put(&mut self, server: usize, resource: &str, value: &str, ttl_ms: i64) {
+        let expires_ms = self.servers[server].now_ms(self.now) + ttl_ms;
+        let store = &mut self.servers[server].store;
+        store.keys.retain(|it| *it.name != *resource.as_bytes());
+        store.keys.push(Key {
+            database: 0,
+            name: resource.as_bytes().into(),
+            value: value.as_bytes().into(),
+            tag: tag(value.as_bytes()),
+            expires_ms: Some(expires_ms),
+        });
+    }
+
+    /// When the server lets go of what stands under the name, with its value; if it is there.
+    pub(crate) fn kept(&mut self, server: usize, resource: &str) -> Option<(String, i64)> {
+        let now = self.now;
+        let server = &mut self.servers[server];
+        server.count_keys(now);
+        let key = server.store.keys.iter().find(|it| *it.name == *resource.as_bytes())?;
+        let value = String::from_utf8_lossy(&key.value).into_owned();
+        Some((value, server.kept_until(key.tag)))
+    }
+}

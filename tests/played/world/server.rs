@@ -1,0 +1,225 @@
+//! A server as the world knows it: its clock, whether it runs, and whom it serves.
+
+use std::mem;
+
+use crate::schedules::generate::PASSWORD;
+use crate::schedules::promises::Promise;
+use crate::schedules::records::Sender;
+use crate::schedules::schedule::ServerPlan;
+use crate::world::World;
+use crate::world::clocks::{Clock, MS};
+use crate::world::network::{Connection, End, Way};
+use crate::world::resp;
+use crate::world::store::{Deed, Key, Refusal, Store, tag};
+
+pub(crate) struct Server {
+    pub(crate) clock: Clock,
+    pub(crate) store: Store,
+    /// The keys that it has lost, and when; for one that has them again.
+    pub(crate) lost: Vec<(i64, Key)>,
+    /// How many reasons there are for it not to run, and to stand still.
+    pub(crate) down: usize,
+    pub(crate) frozen: usize,
+    pub(crate) refusals: Vec<Refusal>,
+}
+
+impl Server {
+    pub(crate) fn new(plan: &ServerPlan) -> Self {
+        let password = plan.password.then_some(PASSWORD);
+        Self {
+            clock: Clock::new(plan.ahead, plan.per_million),
+            store: Store::new(plan.dialect, plan.early_ms, password),
+            lost: Vec::new(),
+            down: 0,
+            frozen: 0,
+            refusals: Vec::new(),
+        }
+    }
+
+    /// Whether its system takes connections.
+    pub(crate) fn is_up(&self) -> bool {
+        self.down == 0
+    }
+
+    pub(crate) fn now_ms(&self, now: i64) -> i64 {
+        self.clock.read(now).div_euclid(MS)
+    }
+
+    /// Until when it will have a value of this tag if nothing more happens; no time if it has it not.
+    pub(crate) fn kept_until(&self, tag: u64) -> i64 {
+        let end = self.store.expiry_of(tag);
+        end.map_or(i64::MIN, |it| self.clock.will_show(it.saturating_mul(MS)))
+    }
+
+    /// How many keys it has.
+    pub(crate) fn count_keys(&mut self, now: i64) -> usize {
+        let now_ms = self.now_ms(now);
+        self.store.expire(now_ms);
+        self.store.len()
+    }
+}
+
+impl World {
+    /// The server does what it was sent.
+    pub(crate) fn serve(&mut self, connection: usize) {
+        let server = self.connections[connection].server;
+        if self.servers[server].frozen > 0 || !self.servers[server].is_up() {
+            return;
+        }
+        let mut received = mem::take(&mut self.connections[connection].received);
+        let mut ranges = mem::take(&mut self.ranges);
+        let mut out = Vec::new();
+        let mut done = 0;
+        loop {
+            match resp::parse(&received[done..], &mut ranges) {
+                Ok(Some(length)) => {
+                    let request = &received[done..done + length];
+                    let mut words = [&request[..0]; resp::WORDS_MAX];
+                    for (word, range) in words.iter_mut().zip(&ranges) {
+                        *word = &request[range.clone()];
+                    }
+                    let count = ranges.len().min(resp::WORDS_MAX);
+                    match &self.script {
+                        Some(_) => self.execute_on_trip(connection, &words[..count], length),
+                        None => self.execute(connection, &words[..count], &mut out),
+                    }
+                    done += length;
+                }
+                Ok(None) => break,
+                Err(()) => {
+                    self.records
+                        .violate(Promise::KnownRequests, "a server was sent what is no request");
+                    break;
+                }
+            }
+        }
+        self.ranges = ranges;
+        received.drain(..done);
+        self.connections[connection].received = received;
+        if !out.is_empty() {
+            self.transmit(connection, Way::Back, &out);
+        }
+        if self.connections[connection].has_hung_up {
+            self.connections[connection].is_served = false;
+            self.transmit_end(connection, Way::Back, End::Closed);
+        }
+    }
+
+    pub(crate) fn execute(&mut self, connection: usize, words: &[&[u8]], out: &mut Vec<u8>) {
+        let Connection { client, manager, server: at, .. } = self.connections[connection];
+        let (now, sender) = (self.now, Sender { client, manager, connection });
+        self.bring_back_keys(at);
+        let mut before = mem::take(&mut self.keys_before);
+        let server = &mut self.servers[at];
+        server.store.refusal = server.refusals.last().copied();
+        let now_ms = server.now_ms(now);
+        server.store.expire(now_ms);
+        before.clear();
+        before.extend(server.store.keys.iter().map(|it| (it.tag, it.expires_ms)));
+        let session = &mut self.connections[connection].session;
+        let start = out.len();
+        let deed = server.store.execute(session, words, now_ms, out);
+        self.records.note(now, sender, at, &deed);
+        self.note_possession(at, &deed);
+        self.note_done(connection, &deed);
+        self.note_answer(connection, &deed, (start, out));
+        self.judge_keys(at, &deed, &before);
+        self.keys_before = before;
+        self.connections[connection].has_worked |= deed != Deed::Nothing;
+        let reply = &out[start..];
+        self.say(|_| format!("    server {at} to client {client}: {}", words_of(words, reply)));
+        if self.schedule.plant.is_some() {
+            self.play_a_trick(connection, words, &deed);
+        }
+    }
+
+    /// The answer to an acquire is that to what comes with it, too.
+    fn note_answer(&mut self, connection: usize, deed: &Deed<'_>, (start, out): (usize, &[u8])) {
+        let acquiring = match *deed {
+            Deed::Acquire { value, .. } if out.get(start) != Some(&b'-') => Some(tag(value)),
+            _ => None,
+        };
+        let before = mem::replace(&mut self.connections[connection].acquiring, acquiring);
+        if let (Some(tag), Deed::Notice { .. }) = (before, deed) {
+            self.expect_answer(connection, out.len(), tag);
+        }
+    }
+
+    /// Whatever a client may have sent, it changes no keys but its own, and those only as it should.
+    fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, Option<i64>)]) {
+        let own = match *deed {
+            Deed::Acquire { value, .. }
+            | Deed::Extend { value, .. }
+            | Deed::Release { value, .. } => tag(value),
+            _ => return,
+        };
+        let keys = &self.servers[server].store.keys;
+        let mut broken = None;
+        for &(tag, expires_ms) in before {
+            let after = keys.iter().find(|it| it.tag == tag).map(|it| it.expires_ms);
+            let is_right = match (after, deed) {
+                (Some(after), _) if after == expires_ms => true,
+                (None, Deed::Release { .. }) if tag == own => true,
+                (Some(after), Deed::Extend { .. }) if tag == own => {
+                    if after.is_some_and(|after| expires_ms.is_none_or(|it| after < it)) {
+                        broken = Some((Promise::DeadlineGrows, "a server made a lock shorter"));
+                    }
+                    true
+                }
+                _ => false,
+            };
+            if !is_right {
+                broken = Some((Promise::OthersKeys, "a key was changed that is another's"));
+            }
+        }
+        let is_new = |tag| !before.iter().any(|it| it.0 == tag);
+        if !matches!(deed, Deed::Acquire { .. }) && keys.iter().any(|it| is_new(it.tag)) {
+            broken = Some((Promise::ExtensionSetsNothing, "an extension or a release set a key"));
+        }
+        if let Some((promise, words)) = broken {
+            self.records.violate(promise, words);
+        }
+    }
+
+    /// What has come while the server stood still is done now.
+    pub(crate) fn thaw(&mut self, server: usize) {
+        let count = self.connections.len();
+        // Nobody knows in which order.
+        let first = (self.now as usize).checked_rem(count).unwrap_or(0);
+        for index in 0..count {
+            let connection = (first + index) % count;
+            let it = &self.connections[connection];
+            if it.server == server && it.is_served {
+                self.serve(connection);
+            }
+        }
+    }
+
+    /// The server ends. The system tells the clients, unless it has ended, too.
+    pub(crate) fn kill(&mut self, server: usize, quietly: bool) {
+        for connection in 0..self.connections.len() {
+            let it = &mut self.connections[connection];
+            if it.server == server && it.is_served {
+                it.is_served = false;
+                it.received.clear();
+                if !quietly {
+                    self.transmit_end(connection, Way::Back, End::Reset);
+                }
+            }
+        }
+    }
+}
+
+/// A request and its reply, for the story: with the beginnings of tokens, and the names of scripts.
+fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
+    let word = |it: &&[u8]| match it.len() {
+        40 => format!("<{:04x}>", tag(it) & 0xFFFF),
+        ..30 => String::from_utf8_lossy(it).into_owned(),
+        _ if it.starts_with(b"if") => "(release)".to_owned(),
+        _ => "(extend)".to_owned(),
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    let reply = String::from_utf8_lossy(reply).replace("\r\n", " ");
+    let reply = if reply.len() > 46 { "(a value or an error)" } else { reply.trim_end() };
+    format!("{} → {reply}", words.join(" "))
+}

@@ -1,0 +1,186 @@
+//! The keys of a server, and what may become of them.
+
+use std::mem;
+
+use crate::schedules::plants::Plant;
+use crate::world::clocks::MS;
+use crate::world::commands::{Command, is_talk};
+
+/// Which commands of its own a server has to delete a key that has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// None: Redis 7.
+    Plain,
+    /// `DELEX`: Redis 8.4.
+    Delex,
+    /// `DELIFEQ`: Valkey 9.0.
+    Delifeq,
+}
+
+/// How a server refuses what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Loading,
+    Busy,
+    /// Of what writes.
+    ReadOnly,
+    Misconf,
+    /// Of what needs more memory.
+    Oom,
+    /// To set keys, by whatever means.
+    NoPerm,
+    /// Of the server's own command to delete.
+    NoPermDelete,
+    /// Of the second command in a script, and of PTTL.
+    NoPermLook,
+    /// An error, but what was asked is done.
+    AfterAll,
+}
+
+/// What a command did, as far as somebody may care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed<'a> {
+    Nothing,
+    /// `SET … NX`.
+    Acquire {
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl_ms: Option<i64>,
+        done: bool,
+    },
+    /// It was there, with this value; or not there, and set again if `repaired`.
+    Extend {
+        key: &'a [u8],
+        value: &'a [u8],
+        done: bool,
+        absent: bool,
+        repaired: bool,
+    },
+    Release {
+        key: &'a [u8],
+        value: &'a [u8],
+        done: bool,
+    },
+    /// It has a value with this tag, and the server told the value, or that there is one.
+    Inspect {
+        key: &'a [u8],
+        tag: Option<u64>,
+    },
+    Notice {
+        key: &'a [u8],
+        tag: Option<u64>,
+    },
+    /// It was overwritten or deleted, whatever it was: it had a value with this tag.
+    Trample {
+        key: &'a [u8],
+        tag: u64,
+    },
+    /// A command or a script that this server does not know.
+    Unknown,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) database: i64,
+    pub(crate) is_known: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pub(crate) keys: Vec<Key>,
+    pub(crate) dialect: Dialect,
+    pub(crate) password: Option<&'static str>,
+    /// How many milliseconds a key goes early: -1 is what a server does that reads its clock for each
+    /// command, and 1 if it has read it a moment before.
+    pub(crate) early_ms: i64,
+    pub(crate) refusal: Option<Refusal>,
+    /// It says that every lock is another's, for so long.
+    pub(crate) lies_ms: Option<i64>,
+    /// How it is broken on purpose.
+    pub(crate) plant: Option<Plant>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) database: i64,
+    pub(crate) name: Box<[u8]>,
+    pub(crate) value: Box<[u8]>,
+    pub(crate) tag: u64,
+    /// None: it stays for ever.
+    pub(crate) expires_ms: Option<i64>,
+}
+
+/// Tells values apart.
+pub(crate) fn tag(value: &[u8]) -> u64 {
+    // Fowler, Noll and Vo's FNV-1a.
+    value.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    })
+}
+
+impl Store {
+    pub(crate) fn new(dialect: Dialect, early_ms: i64, password: Option<&'static str>) -> Self {
+        Self {
+            keys: Vec::new(),
+            dialect,
+            password,
+            early_ms,
+            refusal: None,
+            lies_ms: None,
+            plant: None,
+        }
+    }
+
+    /// Carries out a command, and writes the reply.
+    pub(crate) fn execute<'a>(
+        &mut self,
+        session: &mut Session,
+        words: &[&'a [u8]],
+        now_ms: i64,
+        out: &mut Vec<u8>,
+    ) -> Deed<'a> {
+        self.expire(now_ms);
+        let start = out.len();
+        let deed = Command { store: self, session, words, now_ms, out }.run();
+        if self.refusal == Some(Refusal::AfterAll) && !is_talk(words[0]) {
+            out.truncate(start);
+            out.extend_from_slice(b"-ERR the proxy lost its patience\r\n");
+        }
+        deed
+    }
+
+    pub(crate) fn expire(&mut self, now_ms: i64) {
+        if self.plant == Some(Plant::KeepsForEver) {
+            return;
+        }
+        self.keys.retain(|it| it.expires_ms.is_none_or(|end| now_ms < end));
+    }
+
+    /// The tags of all values.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = u64> {
+        self.keys.iter().map(|it| it.tag)
+    }
+
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// When a key with a value of this tag expires, if it is there; at no time, if it stays.
+    pub(crate) fn expiry_of(&self, tagged: u64) -> Option<i64> {
+        let key = self.keys.iter().find(|it| it.tag == tagged)?;
+        Some(key.expires_ms.unwrap_or(i64::MAX / MS))
+    }
+
+    /// It loses those keys, which are returned.
+    pub(crate) fn lose(&mut self, mut is_lost: impl FnMut() -> bool) -> Vec<Key> {
+        let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
+        self.keys = kept;
+        lost
+    }
+
+    pub(crate) fn find(&self, database: i64, name: &[u8]) -> Option<usize> {
+        self.keys.iter().position(|it| it.database == database && *it.name == *name)
+    }
+}
