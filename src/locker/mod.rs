@@ -1,5 +1,4 @@
-//! The algorithms: attempts, pauses, releases. Generic over the world, so that the same code runs on
-//! sockets and in a simulation.
+//! The algorithms: attempts, pauses, releases.
 
 mod acquire;
 mod line;

@@ -2,7 +2,7 @@
 //!
 //! The manager asks all servers at once through [`Transport`], and has a [`Tally`] that is told each
 //! answer as it comes and says when it has heard enough. The [`reactor::Reactor`] does that over
-//! sockets; a simulated network can do it over none.
+//! sockets.
 
 pub mod access;
 mod addresses;

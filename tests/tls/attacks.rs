@@ -97,7 +97,8 @@ fn nothing_that_is_said_can_be_read_on_the_way() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     let seen = seen.lock().expect("not poisoned");
     assert!(seen.len() > 500, "it did not go through the proxy");
-    for word in ["locker", "s3same", "a-resource", &token, "SET", "PX"] {
+    // Words so long that thousands of random bytes do not have them by chance.
+    for word in ["locker", "s3same", "a-resource", &token] {
         assert!(!contains(&seen, word), "{word} was readable");
     }
 }
