@@ -220,7 +220,8 @@ void RedLock_Free(RedLock *rl);
  * @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
  * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
  *         added before, 64 servers are there already, or the first call was made that asks or
- *         connects to servers: from then on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
+ *         connects to servers: from then on the list is closed. Also for rediss:// if this build has
+ *         no TLS. RedLock_ErrorMessage(rl) names what was wrong.
  */
 RedLockStatus RedLock_AddServerUrl(RedLock *rl,
                                    const char *host_or_url,
@@ -353,6 +354,8 @@ const char *RedLock_ErrorMessage(RedLock *rl);
  * servers, and RedLock_Unlock hands the lock over to the first in line within a round trip, even
  * in the middle of its pause. Every 200 ms (every 40 ms while other processes want the lock) it is
  * released openly instead, and the line stands back for up to 8 ms, so that others get it, too.
+ * While this manager has the lock, the first in line asks once a second: if the servers have lost it,
+ * it is to be had.
  *
  * @param rl       the manager.
  * @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
@@ -367,7 +370,10 @@ const char *RedLock_ErrorMessage(RedLock *rl);
  *         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
  *         granted is released at once, or queued behind the request where one does not answer.
  */
-RedLockStatus RedLock_Lock(RedLock *rl, const char *resource, int64_t ttl_ms, RedLockLease *lease);
+RedLockStatus RedLock_Lock(RedLock *rl,
+                           const char *resource,
+                           int64_t ttl_ms,
+                           RedLockLease *lease);
 
 /**
  * Takes a lock, trying for a time rather than a number of times. Callers stand in line as for
@@ -600,10 +606,11 @@ RedLockStatus RedLock_SetPasswordCallbackWithDestroy(RedLock *rl,
  *
  * @param rl      the manager.
  * @param ca_file the path of a PEM file with certificates, which is read now (a FIFO is waited for):
- *                those alone are trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
- *                for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the environment. These are read
- *                by the first lock call. In a program that has more rights than its user (setuid,
- *                setgid, capabilities) both variables are ignored, as OpenSSL does.
+ *                those alone are trusted. NULL, the default: those whom the system trusts, where
+ *                its OpenSSL looks for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the
+ *                environment. These are read by the first lock call. In a program that has more
+ *                rights than its user (setuid, setgid, capabilities) both variables are ignored, as
+ *                OpenSSL does.
  * @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why, but
  *         never the name: it might be the certificate or a key itself), or if this build has no TLS;
  *         REDLOCK_FORKED.

@@ -135,10 +135,11 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallbackWithDestroy(
 ///
 /// @param rl      the manager.
 /// @param ca_file the path of a PEM file with certificates, which is read now (a FIFO is waited for):
-///                those alone are trusted. NULL, the default: those whom the system trusts, where its OpenSSL looks
-///                for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the environment. These are read
-///                by the first lock call. In a program that has more rights than its user (setuid,
-///                setgid, capabilities) both variables are ignored, as OpenSSL does.
+///                those alone are trusted. NULL, the default: those whom the system trusts, where
+///                its OpenSSL looks for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the
+///                environment. These are read by the first lock call. In a program that has more
+///                rights than its user (setuid, setgid, capabilities) both variables are ignored, as
+///                OpenSSL does.
 /// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why, but
 ///         never the name: it might be the certificate or a key itself), or if this build has no TLS;
 ///         REDLOCK_FORKED.

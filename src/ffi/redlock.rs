@@ -83,7 +83,8 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 /// @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
 /// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
 ///         added before, 64 servers are there already, or the first call was made that asks or
-///         connects to servers: from then on the list is closed. So it is for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names what was wrong.
+///         connects to servers: from then on the list is closed. Also for rediss:// if this build has
+///         no TLS. RedLock_ErrorMessage(rl) names what was wrong.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_AddServerUrl(
     rl: *mut RedLock,
@@ -252,6 +253,8 @@ pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *mut RedLock) -> *const c_char
 /// servers, and RedLock_Unlock hands the lock over to the first in line within a round trip, even
 /// in the middle of its pause. Every 200 ms (every 40 ms while other processes want the lock) it is
 /// released openly instead, and the line stands back for up to 8 ms, so that others get it, too.
+/// While this manager has the lock, the first in line asks once a second: if the servers have lost it,
+/// it is to be had.
 ///
 /// @param rl       the manager.
 /// @param resource what to lock: 1 to 65536 bytes, any but NUL. It is the name of the key on the
