@@ -8,7 +8,7 @@ use crate::hold::Hold;
 use crate::moment::Moment;
 
 #[derive(Default)]
-pub(crate) struct Continued {
+pub(crate) struct ContinuedLocks {
     kept: Mutex<Kept>,
 }
 
@@ -29,7 +29,7 @@ const LOOKED_AT: usize = 2;
 /// Less memory is not worth giving back.
 const ROOM_MIN: usize = 64;
 
-impl Continued {
+impl ContinuedLocks {
     /// The lock of a resource that is held still.
     pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<Hold>> {
         self.kept().holds.get(resource).filter(|it| it.is_held(now)).cloned()
@@ -103,7 +103,7 @@ mod tests {
         Arc::new(Hold::of_one_server(&resource, token, (NOW, ttl_ms)))
     }
 
-    impl Continued {
+    impl ContinuedLocks {
         fn sizes(&self) -> [usize; 2] {
             let kept = self.kept();
             [kept.holds.len(), kept.turns.len()]
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn to_remember_costs_no_more_when_many_are_held() {
         const HELD: usize = 40_000;
-        let continued = Continued::default();
+        let continued = ContinuedLocks::default();
         let holds: Vec<_> = (0..HELD).map(|it| hold(it, 10_000)).collect();
         for _ in 0..2 {
             holds.iter().for_each(|it| continued.remember(it, NOW));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_has_ended_is_forgotten() {
-        let continued = Continued::default();
+        let continued = ContinuedLocks::default();
         let long = hold(0, 1_000_000);
         continued.remember(&long, NOW);
         let remember = |nth: usize, now: Moment| {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_later_lock_of_the_resource_is_not_forgotten_with_an_earlier_one() {
-        let continued = Continued::default();
+        let continued = ContinuedLocks::default();
         let (early, late) = (hold(0, 10_000), {
             let token = Token::from_random([8; 20]);
             Arc::new(Hold::of_one_server(b"0", token, (NOW, 10_000)))

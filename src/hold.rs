@@ -173,6 +173,11 @@ impl Hold {
         phase == Phase::Lost as u8 || phase == Phase::Over as u8
     }
 
+    /// Whether nothing is left of it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == Phase::Over as u8
+    }
+
     pub(crate) fn is_ours(&self) -> bool {
         self.process == this_process()
     }

@@ -3,14 +3,16 @@
 //! The crate is made for C: `include/redlock.h` is generated from [`ffi`]. The same manager serves
 //! Rust callers as [`RedLock`].
 //!
-//! One way through: `ffi` → [`RedLock`] → `locker`, which asks [`quorum`] what an answer means and
-//! [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
+//! One way through: `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
+//! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
+mod blocking;
 mod check;
 #[doc(hidden)]
 pub mod command;
 mod continued;
 mod driver;
+mod engine;
 mod error;
 #[doc(hidden)]
 pub mod failure;
@@ -18,14 +20,12 @@ pub mod failure;
 pub mod ffi;
 mod fork;
 mod hold;
-#[doc(hidden)]
-pub mod inquiry;
 mod kept_log;
 mod lease;
-#[doc(hidden)]
-pub mod locker;
 mod log;
 pub mod moment;
+mod operation;
+mod process_state;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
@@ -38,6 +38,7 @@ mod system;
 pub mod token;
 #[doc(hidden)]
 pub mod transport;
+mod wait_queue;
 
 pub use crate::error::{Error, Status};
 pub use crate::lease::Lease;

@@ -1,23 +1,19 @@
 //! The manager: servers, settings, and the process that uses them.
 
+use std::iter;
 use std::sync::Arc;
-use std::{iter, mem};
 
 use once_cell::race::OnceBox;
 
 use crate::error::{Error, Status};
-use crate::inquiry::Inquiry;
 use crate::lease::Lease;
-use crate::locker::Locker;
 use crate::log::{Log, Logger};
+use crate::process_state::{ProcessState, ProcessStates};
 use crate::quorum::ballot::SERVERS_MAX;
 use crate::settings::Settings;
-use crate::system::entropy::SystemEntropy;
 use crate::system::process::this_process;
-use crate::transport::Transport;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::login::PasswordSource;
-use crate::transport::reactor::Reactor;
 use crate::transport::roster::Roster;
 
 /// A lock manager. Any number of threads may lock through one, and they share its connections.
@@ -31,7 +27,7 @@ pub struct RedLock {
     /// Whether log lines are told by who calls [`Self::tell`], and not at the end of each call.
     is_told_by_caller: bool,
     servers: Servers,
-    engine: OnceBox<Engine>,
+    states: ProcessStates,
 }
 
 /// The servers in the order of their coming: a list that only grows, one at the end after another. No
@@ -75,39 +71,6 @@ impl Servers {
     }
 }
 
-type ManagersLocker = Locker<Reactor<Inquiry>, SystemEntropy>;
-
-/// The connections, made by the first call that needs them and used by one process alone.
-///
-/// A forked child leaves those of its parent as they are and has an engine of its own, in a list
-/// that each generation adds to. No mutex guards the list, since the child might find it locked.
-struct Engine {
-    /// Empty only while it is dropped.
-    locker: Option<ManagersLocker>,
-    of_child: OnceBox<Self>,
-}
-
-impl Engine {
-    fn locker(&self) -> &ManagersLocker {
-        self.locker.as_ref().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
-    }
-
-    fn reactor(&self) -> &Reactor<Inquiry> {
-        self.locker().transport()
-    }
-}
-
-impl Drop for Engine {
-    /// In a child, what a thread of the parent was changing when the process was forked is half
-    /// changed for ever: it is left alone.
-    fn drop(&mut self) {
-        if !self.reactor().is_ours() && !self.locker().is_at_rest() {
-            self.reactor().close_inherited();
-            mem::forget(self.locker.take());
-        }
-    }
-}
-
 impl RedLock {
     /// A manager without servers, with the default settings.
     pub fn new() -> Self {
@@ -128,7 +91,7 @@ impl RedLock {
     /// Adds a server: a host and a port, or a URL and port 0.
     pub fn add_server_url(&self, host_or_url: &str, port: i32) -> Result<(), Error> {
         let endpoint = Endpoint::parse(host_or_url, port).map_err(Error::invalid)?;
-        if self.engine.get().is_some() {
+        if !self.states.is_empty() {
             let words = "the list was closed by the first call that asks servers";
             return Err(Error::invalid(words));
         }
@@ -137,7 +100,7 @@ impl RedLock {
 
     /// Connects now. Returns words about servers that are not up, although a quorum is.
     pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
-        self.ask(|locker| locker.connect(timeout_ms))
+        self.ask(|own| own.connect(timeout_ms))
     }
 
     /// Sets the number of tries and the mean pause between them.
@@ -200,7 +163,7 @@ impl RedLock {
 
     /// Takes a lock, with the tries of [`Self::set_retry`].
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|locker| locker.lock(resource, ttl_ms, lease))
+        self.ask(|own| own.lock(resource, ttl_ms, lease))
     }
 
     /// Takes a lock, trying for a time.
@@ -211,7 +174,7 @@ impl RedLock {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.ask(|locker| locker.try_lock(resource, ttl_ms, wait_ms, lease))
+        self.ask(|own| own.try_lock(resource, ttl_ms, wait_ms, lease))
     }
 
     /// Takes a lock, trying for a time of which this call is a slice.
@@ -222,7 +185,7 @@ impl RedLock {
         wait_and_slice_ms: (i64, i64),
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.locker()?.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
+        self.own()?.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
     }
 
     /// Takes a lock, or renews what this manager continued before.
@@ -232,85 +195,57 @@ impl RedLock {
         ttl_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.ask(|locker| locker.continue_lock(resource, ttl_ms, lease))
+        self.ask(|own| own.continue_lock(resource, ttl_ms, lease))
     }
 
     /// Gives a lock a new TTL.
     pub fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
-        self.ask(|locker| locker.extend(lease, ttl_ms))
+        self.ask(|own| own.extend(lease, ttl_ms))
     }
 
     /// Releases a lock.
     pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|locker| locker.unlock(lease))
+        self.ask(|own| own.unlock(lease))
     }
 
     /// Asks the servers whether a lock is still there for so long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
-        self.ask(|locker| locker.confirm(lease, least_ms))
+        self.ask(|own| own.confirm(lease, least_ms))
     }
 
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.ask(|locker| locker.is_locked(resource))
+        self.ask(|own| own.is_locked(resource))
     }
 
     /// Closes, in a forked child, its copies of the parent's sockets; in the process that made them
     /// it does nothing. For a child that lets go of the manager without having used it.
     pub fn close_inherited(&self) {
-        let mut next = self.engine.get();
-        while let Some(engine) = next {
-            if !engine.reactor().is_ours() {
-                engine.reactor().close_inherited();
-            }
-            next = engine.of_child.get();
-        }
+        self.states.close_inherited();
     }
 
     /// Makes a call that asks servers. Who is asked for a password, or told a line, may fork: then what
     /// the call has done it has done for the parent, and the child does not take it for its own.
-    fn ask<T>(&self, call: impl FnOnce(&ManagersLocker) -> Result<T, Error>) -> Result<T, Error> {
+    fn ask<T>(&self, call: impl FnOnce(&ProcessState) -> Result<T, Error>) -> Result<T, Error> {
         let process = this_process();
-        let outcome = self.locker().and_then(call);
+        let outcome = self.own().and_then(call);
         if !self.is_told_by_caller {
             self.tell();
         }
         if this_process() == process { outcome } else { Err(Error::forked_within()) }
     }
 
-    /// The locker of this process.
-    fn locker(&self) -> Result<&ManagersLocker, Error> {
-        let mut engine = self.engine.get_or_try_init(|| self.new_engine(self.server_list()?))?;
-        while !engine.reactor().is_ours() {
-            engine.reactor().close_inherited();
-            let roster = engine.locker().roster();
-            let new = || self.new_engine(roster.clone());
-            engine = engine.of_child.get_or_try_init(new)?;
-        }
-        Ok(engine.locker())
+    /// What belongs to this process.
+    fn own(&self) -> Result<&ProcessState, Error> {
+        self.states.own(|| self.server_list(), &self.settings, &self.log)
     }
 
-    /// The list as it is when the first call needs it; after that, the engines hand it on.
+    /// The list as it is when the first call needs it.
     fn server_list(&self) -> Result<Roster, Error> {
         let endpoints: Vec<_> = self.servers.iter().cloned().collect();
         match endpoints.is_empty() {
             true => Err(Error::new(Status::NoServers, "no server was added")),
             false => Ok(Roster::new(endpoints)),
         }
-    }
-
-    fn new_engine(&self, roster: Roster) -> Result<Box<Engine>, Error> {
-        let (timeouts, access) = (self.settings.timeouts(), self.settings.access());
-        if roster.iter().any(Endpoint::has_tls) {
-            // Now, and not with the connections' mutex held.
-            access.tls().prepare();
-        }
-        let reactor = Reactor::new(&roster, timeouts, access, Arc::clone(&self.log));
-        let reactor = reactor.map_err(|error| {
-            Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
-        })?;
-        let settings = Arc::clone(&self.settings);
-        let locker = Locker::new(reactor, SystemEntropy, roster, settings);
-        Ok(Box::new(Engine { locker: Some(locker), of_child: OnceBox::new() }))
     }
 }

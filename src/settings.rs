@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::Drift;
-use crate::transport::Timeouts;
+use crate::transport::timeouts::Timeouts;
 use crate::transport::access::Access;
 use crate::transport::login::{Login, PasswordSource};
 

@@ -3,7 +3,7 @@
 
 pub mod backoff;
 pub mod ballot;
-pub mod census;
+pub mod holders;
 pub mod round;
 pub mod standing;
 pub mod validity;

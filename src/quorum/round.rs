@@ -7,14 +7,14 @@ use crate::moment::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// To take a lock that is valid until then. Yes: granted. No: somebody else has it.
-    Take { valid_until: Moment },
+    Acquire { valid_until: Moment },
     /// To extend, or to confirm, a lock that is valid until then. Yes: it is ours there. No: it is
     /// gone there, or somebody else's.
-    Keep { valid_until: Moment },
+    Extend { valid_until: Moment },
     /// To release a lock. Yes: it was ours there, and is deleted. No: it was not ours there.
     Release,
     /// To have connections. Yes: there is one.
-    Meet,
+    Connect,
 }
 
 /// How a round ended.
@@ -77,16 +77,16 @@ impl Round {
             return Some(self.reached(now));
         }
         match self.goal {
-            Goal::Take { .. } => self.out_of_reach(),
-            Goal::Keep { .. } => self.lost_or_unheard(),
+            Goal::Acquire { .. } => self.out_of_reach(),
+            Goal::Extend { .. } => self.lost_or_unheard(),
             Goal::Release => self.released_or_untold(),
-            Goal::Meet => self.out_of_reach(),
+            Goal::Connect => self.out_of_reach(),
         }
     }
 
     fn reached(&self, now: Moment) -> Outcome {
         match self.goal {
-            Goal::Take { valid_until } | Goal::Keep { valid_until } if now >= valid_until => {
+            Goal::Acquire { valid_until } | Goal::Extend { valid_until } if now >= valid_until => {
                 Outcome::TooLate
             }
             _ => Outcome::Reached,
@@ -148,8 +148,8 @@ mod tests {
 
     const END: Moment = Moment::from_nanos(1_000);
     const BEFORE: Moment = Moment::from_nanos(999);
-    const TAKE: Goal = Goal::Take { valid_until: END };
-    const KEEP: Goal = Goal::Keep { valid_until: END };
+    const TAKE: Goal = Goal::Acquire { valid_until: END };
+    const KEEP: Goal = Goal::Extend { valid_until: END };
 
     /// The outcome after these votes, and after how many of them it was clear.
     fn play(goal: Goal, servers: usize, votes: &[Vote], now: Moment) -> Option<(Outcome, usize)> {
@@ -242,7 +242,7 @@ mod tests {
     /// decided, and it is won exactly if a quorum had said yes by then.
     #[test]
     fn every_round_ends() {
-        for goal in [TAKE, KEEP, Goal::Release, Goal::Meet] {
+        for goal in [TAKE, KEEP, Goal::Release, Goal::Connect] {
             for servers in 1..=5 {
                 for code in 0..3_usize.pow(servers) {
                     let votes: Vec<Vote> = (0..servers)

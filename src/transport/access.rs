@@ -34,7 +34,7 @@ impl Access {
         &self.tls
     }
 
-    pub(super) fn asks(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         self.asks.load(Ordering::Relaxed)
     }
 

@@ -240,7 +240,7 @@ fn has_zone(host: &str) -> bool {
 }
 
 /// Asks the system's resolver, which may take its time.
-pub(super) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+pub(crate) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     match (name, port).to_socket_addrs() {
         Ok(addresses) => Ok(addresses.collect()),
         Err(error) => Err(error.to_string()),

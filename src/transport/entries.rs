@@ -3,7 +3,7 @@
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
 
-use super::Ticket;
+use super::ticket::Ticket;
 use crate::command::Request;
 use crate::moment::Moment;
 use crate::token::Token;

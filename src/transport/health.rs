@@ -1,7 +1,4 @@
-//! Whether enough servers were connected a moment ago. Every call wants to know that before it begins,
-//! and with many threads it would be a second time that each of them waits for the mutex.
-
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+//! Whether enough servers were connected a moment ago, which every call wants to know before it begins.
 
 use crate::moment::Moment;
 
@@ -9,28 +6,32 @@ use crate::moment::Moment;
 /// this is looked at before it is trusted, so it has to be much less.
 const FRESH_MS: i64 = 10;
 
-#[derive(Debug, Default)]
-pub(super) struct Health {
-    servers: AtomicUsize,
-    fresh_until: AtomicI64,
+#[derive(Debug)]
+pub(crate) struct Health {
+    servers: usize,
+    fresh_until: Moment,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self { servers: 0, fresh_until: Moment::from_nanos(i64::MIN) }
+    }
 }
 
 impl Health {
-    /// So many servers are connected. Called with the mutex held, as is [`Self::spoil`].
-    pub(super) fn note(&self, servers: usize, now: Moment) {
-        self.servers.store(servers, Ordering::Relaxed);
-        self.fresh_until.store(now.plus_ms(FRESH_MS).as_nanos(), Ordering::Release);
+    /// So many servers are connected.
+    pub(crate) fn note(&mut self, servers: usize, now: Moment) {
+        (self.servers, self.fresh_until) = (servers, now.plus_ms(FRESH_MS));
     }
 
     /// A connection was lost: it has to be looked at anew.
-    pub(super) fn spoil(&self) {
-        self.fresh_until.store(i64::MIN, Ordering::Release);
+    pub(crate) fn spoil(&mut self) {
+        *self = Self::default();
     }
 
     /// Whether so many were connected a moment ago, and no connection was lost since.
-    pub(super) fn is_good(&self, enough: usize, now: Moment) -> bool {
-        now.as_nanos() < self.fresh_until.load(Ordering::Acquire)
-            && self.servers.load(Ordering::Relaxed) >= enough
+    pub(crate) fn is_good(&self, enough: usize, now: Moment) -> bool {
+        now < self.fresh_until && self.servers >= enough
     }
 }
 
@@ -40,7 +41,7 @@ mod tests {
 
     #[test]
     fn it_is_good_for_a_moment_and_until_a_connection_is_lost() {
-        let (health, now) = (Health::default(), Moment::from_nanos(1));
+        let (mut health, now) = (Health::default(), Moment::from_nanos(1));
         assert!(!health.is_good(0, now));
         health.note(3, now);
         assert!(health.is_good(3, now.plus_ms(FRESH_MS - 1)) && !health.is_good(4, now));

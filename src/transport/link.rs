@@ -12,7 +12,7 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::Timeouts;
+use super::timeouts::Timeouts;
 use super::access::Access;
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;

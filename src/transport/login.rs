@@ -60,14 +60,14 @@ pub(super) struct Account {
 }
 
 /// Who to ask for a password, and for which server. It is dropped with nothing held.
-pub(super) struct Question {
+pub(crate) struct PasswordRequest {
     source: PasswordSource,
     server: String,
 }
 
-impl Question {
+impl PasswordRequest {
     /// Asks, which may take its time.
-    pub(super) fn ask(&self) -> Option<Vec<u8>> {
+    pub(crate) fn ask(&self) -> Option<Vec<u8>> {
         (self.source)(&self.server)
     }
 }
@@ -129,7 +129,7 @@ impl Account {
     }
 
     /// Whom to ask, if that is due; see [`Self::handle_answer`].
-    pub(super) fn question(&mut self, now: Moment) -> Option<Question> {
+    pub(super) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
         if self.password.is_some() {
             return None;
         }
@@ -142,7 +142,7 @@ impl Account {
         self.asking.begin(now);
         self.asked = Some(source);
         self.answer = None;
-        Some(Question { source: asked, server: self.server.clone() })
+        Some(PasswordRequest { source: asked, server: self.server.clone() })
     }
 
     pub(super) fn handle_answer(&mut self, answer: Option<Vec<u8>>, began: Moment, now: Moment) {
@@ -189,20 +189,20 @@ mod tests {
         let source: PasswordSource = Arc::new(|server| Some(format!("of {server}").into()));
         let mut account = account("redis://h", Login::Asked { user: None, source });
         assert!(account.is_lacking() && account.credentials().is_err());
-        let question = account.question(NOW).expect("somebody to ask");
-        assert!(account.question(NOW).is_none(), "one asks at a time");
-        account.handle_answer(question.ask(), NOW, NOW);
+        let request = account.password_request(NOW).expect("somebody to ask");
+        assert!(account.password_request(NOW).is_none(), "one asks at a time");
+        account.handle_answer(request.ask(), NOW, NOW);
         assert_eq!(account.credentials(), Ok(Some(told(None, "of h:6379"))));
-        assert!(account.question(NOW.plus_ms(100_000)).is_none() && !account.is_lacking());
+        assert!(account.password_request(NOW.plus_ms(100_000)).is_none() && !account.is_lacking());
         account.handle_refusal();
-        assert!(account.question(NOW).is_none(), "who was asked just now is left alone");
-        assert!(account.question(NOW.plus_ms(100_000)).is_some());
+        assert!(account.password_request(NOW).is_none(), "who was asked just now is left alone");
+        assert!(account.password_request(NOW.plus_ms(100_000)).is_some());
     }
 
     #[test]
     fn nobody_is_asked_for_what_a_url_says() {
         let source: PasswordSource = Arc::new(|_| unreachable!("nobody asks"));
         let mut account = account("redis://:p@h", Login::Asked { user: None, source });
-        assert!(!account.is_lacking() && account.question(NOW).is_none());
+        assert!(!account.is_lacking() && account.password_request(NOW).is_none());
     }
 }

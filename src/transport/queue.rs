@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use super::Ticket;
+use super::ticket::Ticket;
 use super::entries::{Entries, Entry};
 use super::inbox::Inbox;
 use super::reply::Nonsense;

@@ -16,7 +16,8 @@ use super::link::{Change, Link};
 use super::predecessor::Predecessor;
 use super::queue::Queue;
 use super::remarks::{Event, Remarks};
-use super::{Ticket, Timeouts};
+use super::ticket::Ticket;
+use super::timeouts::Timeouts;
 use crate::command::{Answer, Capabilities, Request};
 use crate::failure::Failure;
 use crate::log::{Level, Line};
@@ -31,7 +32,7 @@ const QUIET_MS: i64 = 50;
 /// How often one is looked at that owes answers, to see whether they have come.
 const BEHIND_MS: i64 = 1;
 
-pub(super) struct Server {
+pub(crate) struct Server {
     index: usize,
     link: Link,
     capabilities: Capabilities,
@@ -47,26 +48,26 @@ pub(super) struct Server {
 
 /// What a server has to tell others.
 #[derive(Default)]
-pub(super) struct News {
+pub(crate) struct News {
     /// Spoilt by every connection that is lost, or cannot be had.
-    pub(super) health: Arc<Health>,
+    pub(crate) health: Health,
     /// Whether something happened that a thread that waits for the sockets does not know of.
-    pub(super) changed: bool,
-    pub(super) deliveries: Vec<Delivery>,
-    pub(super) lines: Vec<Line>,
+    pub(crate) changed: bool,
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// Something to tell the call that holds the ticket.
-pub(super) struct Delivery {
-    pub(super) ticket: Ticket,
-    pub(super) server: usize,
-    pub(super) answer: Answer,
+pub(crate) struct Delivery {
+    pub(crate) ticket: Ticket,
+    pub(crate) server: usize,
+    pub(crate) answer: Answer,
     /// Whether a byte of the request may have been sent.
-    pub(super) sent: bool,
+    pub(crate) sent: bool,
 }
 
 impl Server {
-    pub(super) fn new(
+    pub(crate) fn new(
         index: usize,
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
@@ -86,23 +87,23 @@ impl Server {
     }
 
     /// Its place in the list.
-    pub(super) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.index
     }
 
-    pub(super) fn visible(&self) -> [Visible; 2] {
+    pub(crate) fn visible(&self) -> [Visible; 2] {
         self.link.visible()
     }
 
     /// Lets go of the sockets that [`Visible::close_inherited`] has closed.
-    pub(super) fn forget_sockets(&mut self) {
+    pub(crate) fn forget_sockets(&mut self) {
         self.link.forget_socket();
         self.predecessor.take().into_iter().for_each(|it| it.forget_socket());
     }
 
     /// Whether there is a connection over which no answer is owed for longer than this, as far as
     /// can be seen by looking.
-    pub(super) fn is_keeping_up(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> bool {
+    pub(crate) fn is_keeping_up(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> bool {
         // The end of the stream, or late answers, may lie there if nobody has looked for a while.
         let looked_at = self.looked_at.max(self.link.heard_at());
         let is_behind = self.is_behind(reply_ms, now);
@@ -115,7 +116,7 @@ impl Server {
 
     /// Queues a request whose answer the ticket waits for. The ticket is told at once if the server
     /// cannot be asked now, or owes an answer for longer than `reply_ms`.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         request: &Arc<Request>,
         ticket: Ticket,
@@ -139,7 +140,7 @@ impl Server {
     /// Queues a request that nobody waits for; returns whether it did. If there is no connection, or it
     /// breaks, it is sent over the next one as long as it must reach the server; any other is not queued, or
     /// is forgotten.
-    pub(super) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) -> bool {
+    pub(crate) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) -> bool {
         let is_required = request.must_reach(self.index);
         if !is_required && (!self.link.is_up() || self.queue.is_full()) {
             return false;
@@ -154,7 +155,7 @@ impl Server {
     /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;
     /// if it was not, it never will be, unless it must reach the server: then it is sent now, since a call
     /// that is decided when it begins is driven by nobody.
-    pub(super) fn abandon(
+    pub(crate) fn abandon(
         &mut self,
         ticket: Ticket,
         now: Moment,
@@ -169,7 +170,7 @@ impl Server {
     }
 
     /// What to say of a server that was given `ms` and could not even be asked.
-    pub(super) fn not_in_time(&self, ms: i64) -> Failure {
+    pub(crate) fn not_in_time(&self, ms: i64) -> Failure {
         if self.link.is_up() || self.is_stuck() {
             Failure::NoAnswer { ms }
         } else if self.link.is_down() {
@@ -182,7 +183,7 @@ impl Server {
     }
 
     /// How things stand with it, for a call that ends. It was asked then, if it was.
-    pub(super) fn condition(
+    pub(crate) fn condition(
         &mut self,
         asked_at: Option<Moment>,
         now: Moment,
@@ -200,7 +201,7 @@ impl Server {
     }
 
     /// Does what is due: connecting, giving up, sending.
-    pub(super) fn advance(&mut self, now: Moment, news: &mut News) {
+    pub(crate) fn advance(&mut self, now: Moment, news: &mut News) {
         if now >= self.next_due() {
             // It may be ready, although its time is up: perhaps nobody has looked for a while.
             self.read_on(now, news);
@@ -222,7 +223,7 @@ impl Server {
     }
 
     /// When [`Self::advance`] is due next, if nothing is heard before.
-    pub(super) fn next_due(&self) -> Moment {
+    pub(crate) fn next_due(&self) -> Moment {
         let due = if self.link.is_up() {
             let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
             let overdue_at = self.queue.overdue_at(self.link.timeouts());
@@ -234,23 +235,23 @@ impl Server {
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
-    pub(super) fn interest(&self) -> Option<(RawFd, bool)> {
+    pub(crate) fn interest(&self) -> Option<(RawFd, bool)> {
         self.link.interest()
     }
 
     /// The same of the connection before this one, if there still is one.
-    pub(super) fn interest_in_predecessor(&self) -> Option<(RawFd, bool)> {
+    pub(crate) fn interest_in_predecessor(&self) -> Option<(RawFd, bool)> {
         self.predecessor.as_ref().map(|it| it.interest())
     }
 
     /// That socket is ready for something.
-    pub(super) fn handle_predecessor_ready(&mut self, now: Moment, news: &mut News) {
+    pub(crate) fn handle_predecessor_ready(&mut self, now: Moment, news: &mut News) {
         self.receive_from_predecessor(now, news);
         self.flush(now, news);
     }
 
     /// The socket is ready for something.
-    pub(super) fn handle_ready(&mut self, now: Moment, news: &mut News) {
+    pub(crate) fn handle_ready(&mut self, now: Moment, news: &mut News) {
         self.read_on(now, news);
         self.flush(now, news);
     }

@@ -9,6 +9,8 @@
 // The library is not whole here without what others use of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../src/blocking.rs"]
+mod blocking;
 #[path = "../../src/check.rs"]
 mod check;
 #[path = "../../src/command/mod.rs"]
@@ -17,6 +19,8 @@ mod command;
 mod continued;
 #[path = "../../src/driver.rs"]
 mod driver;
+#[path = "../../src/engine/mod.rs"]
+mod engine;
 #[path = "../../src/error.rs"]
 mod error;
 #[path = "../../src/failure.rs"]
@@ -27,18 +31,18 @@ mod ffi;
 mod fork;
 #[path = "../../src/hold.rs"]
 mod hold;
-#[path = "../../src/inquiry.rs"]
-mod inquiry;
 #[path = "../../src/kept_log.rs"]
 mod kept_log;
 #[path = "../../src/lease.rs"]
 mod lease;
-#[path = "../../src/locker/mod.rs"]
-mod locker;
 #[path = "../../src/log.rs"]
 mod log;
 #[path = "../../src/moment.rs"]
 mod moment;
+#[path = "../../src/operation/mod.rs"]
+mod operation;
+#[path = "../../src/process_state.rs"]
+mod process_state;
 #[path = "../../src/quorum/mod.rs"]
 mod quorum;
 #[path = "../../src/redlock.rs"]
@@ -51,6 +55,8 @@ mod settings;
 mod token;
 #[path = "../../src/transport/mod.rs"]
 mod transport;
+#[path = "../../src/wait_queue/mod.rs"]
+mod wait_queue;
 
 mod access;
 mod arguments;

@@ -18,6 +18,8 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
+#[path = "../../src/blocking.rs"]
+mod blocking;
 #[path = "../../src/check.rs"]
 mod check;
 #[path = "../../src/command/mod.rs"]
@@ -26,6 +28,8 @@ mod command;
 mod continued;
 #[path = "../../src/driver.rs"]
 mod driver;
+#[path = "../../src/engine/mod.rs"]
+mod engine;
 #[path = "../../src/error.rs"]
 mod error;
 #[path = "../../src/failure.rs"]
@@ -34,16 +38,16 @@ mod failure;
 mod fork;
 #[path = "../../src/hold.rs"]
 mod hold;
-#[path = "../../src/inquiry.rs"]
-mod inquiry;
 #[path = "../../src/lease.rs"]
 mod lease;
-#[path = "../../src/locker/mod.rs"]
-mod locker;
 #[path = "../../src/log.rs"]
 mod log;
 #[path = "../../src/moment.rs"]
 mod moment;
+#[path = "../../src/operation/mod.rs"]
+mod operation;
+#[path = "../../src/process_state.rs"]
+mod process_state;
 #[path = "../../src/quorum/mod.rs"]
 mod quorum;
 #[path = "../../src/redlock.rs"]
@@ -58,6 +62,8 @@ mod system;
 mod token;
 #[path = "../../src/transport/mod.rs"]
 mod transport;
+#[path = "../../src/wait_queue/mod.rs"]
+mod wait_queue;
 
 #[path = "../support/mod.rs"]
 mod support;

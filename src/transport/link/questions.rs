@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::{Change, Link};
 use crate::moment::Moment;
 use crate::transport::endpoint::Place;
-use crate::transport::login::Question;
+use crate::transport::login::PasswordRequest;
 
 impl Link {
     /// The name to look up, if that is due. The caller looks it up without holding anything, and
@@ -35,8 +35,8 @@ impl Link {
 
     /// Whom to ask for the password, if that is due. The caller asks without holding anything, and
     /// brings the answer to [`Self::handle_password`].
-    pub(in crate::transport) fn question(&mut self, now: Moment) -> Option<Question> {
-        if self.is_up() { None } else { self.account.question(now) }
+    pub(in crate::transport) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
+        if self.is_up() { None } else { self.account.password_request(now) }
     }
 
     pub(in crate::transport) fn handle_password(

@@ -9,12 +9,12 @@ use crate::command::{Capabilities, Request, Verb};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
-use crate::transport::Ticket;
+use crate::transport::ticket::Ticket;
 use crate::transport::reply::Nonsense;
 
 pub(super) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-pub(super) const TICKET: Ticket = Ticket { place: 0, generation: 1 };
-pub(super) const OTHER: Ticket = Ticket { place: 1, generation: 2 };
+pub(super) const TICKET: Ticket = Ticket::new(0, 1);
+pub(super) const OTHER: Ticket = Ticket::new(1, 2);
 
 pub(super) const SERVER: usize = 3;
 

@@ -2,7 +2,7 @@
 
 use super::Queue;
 use crate::moment::Moment;
-use crate::transport::Timeouts;
+use crate::transport::timeouts::Timeouts;
 
 /// How long an answer is waited for, at least, before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;

@@ -8,7 +8,7 @@ use super::Queue;
 use crate::command::{Effect, Request};
 use crate::moment::Moment;
 use crate::token::Token;
-use crate::transport::Ticket;
+use crate::transport::ticket::Ticket;
 use crate::transport::entries::Entry;
 
 impl Queue {

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use super::{News, Server};
 use crate::command::Answer;
 use crate::moment::Moment;
-use crate::transport::Ticket;
-use crate::transport::login::Question;
+use crate::transport::ticket::Ticket;
+use crate::transport::login::PasswordRequest;
 
 impl Server {
     /// Connects now if there is no connection, because a caller needs the server.
-    pub(in crate::transport) fn hurry(&mut self, now: Moment, news: &mut News) {
+    pub(crate) fn hurry(&mut self, now: Moment, news: &mut News) {
         if self.is_stuck() {
             // Nobody waits for a second connection, and a frozen server gives none: it comes when it is
             // due. But it may be there by now.
@@ -29,7 +29,7 @@ impl Server {
     }
 
     /// Has the ticket told as soon as there is a connection, or none to be had for now.
-    pub(in crate::transport) fn await_connection(
+    pub(crate) fn await_connection(
         &mut self,
         ticket: Ticket,
         reply_ms: i64,
@@ -48,12 +48,12 @@ impl Server {
     }
 
     /// The name to look up, if that is due; see [`Self::handle_addresses`].
-    pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
+    pub(crate) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
         self.link.name_to_look_up(now)
     }
 
     /// The result of the look-up, which began then.
-    pub(in crate::transport) fn handle_addresses(
+    pub(crate) fn handle_addresses(
         &mut self,
         found: Result<Vec<SocketAddr>, String>,
         began: Moment,
@@ -67,12 +67,12 @@ impl Server {
     }
 
     /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
-    pub(in crate::transport) fn question(&mut self, now: Moment) -> Option<Question> {
-        self.link.question(now)
+    pub(crate) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
+        self.link.password_request(now)
     }
 
     /// The answer to a question that was asked then.
-    pub(in crate::transport) fn handle_password(
+    pub(crate) fn handle_password(
         &mut self,
         password: Option<Vec<u8>>,
         began: Moment,
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// Whether there is hope of a connection without asking the system's resolver first.
-    pub(in crate::transport) fn is_promising(&self) -> bool {
+    pub(crate) fn is_promising(&self) -> bool {
         self.link.is_promising()
     }
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::log::Level;
 use crate::moment::Moment;
 use crate::system::clock;
-use crate::transport::Ticket;
+use crate::transport::ticket::Ticket;
 use crate::transport::inbox::Received;
 use crate::transport::link::Change;
 use crate::transport::predecessor::Predecessor;
@@ -55,7 +55,7 @@ impl Server {
     }
 
     /// As [`Queue::sent_at`], on whichever connection it is.
-    pub(in crate::transport) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
+    pub(crate) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
         let before = || self.predecessor.as_ref().and_then(|it| it.queue.sent_at(ticket));
         self.queue.sent_at(ticket).or_else(before)
     }

@@ -11,17 +11,16 @@ use crate::hold::{Hold, View};
 use crate::moment::Moment;
 use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
-use crate::quorum::census::{Census, Finding};
+use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
 use crate::server_set::ServerSet;
 use crate::token::Token;
-use crate::transport::Tally;
 use crate::transport::condition::Condition;
 use crate::transport::endpoint::Endpoint;
 
 /// One question to all servers, and what came of it.
-pub struct Inquiry {
+pub(crate) struct Question {
     count: Count,
     /// The lock that an attempt asks for.
     attempt: Option<Arc<Hold>>,
@@ -39,15 +38,15 @@ enum Count {
     /// To release a lock for which that was tried before: where it is gone, we did it.
     ReleaseAgain(Round),
     /// To confirm a lock.
-    Confirm(Round, Confirm),
+    Confirm(Round, Confirmation),
     /// To find out whether there is a lock.
-    Census(Census),
+    Holders(Holders),
     /// To hear of every server once.
-    Roll(Ballot),
+    AllServers(Ballot),
 }
 
 /// What a confirmation asks for.
-pub(crate) struct Confirm {
+pub(crate) struct Confirmation {
     pub(crate) token: Token,
     pub(crate) drift: Drift,
     pub(crate) asked_at: Moment,
@@ -56,20 +55,25 @@ pub(crate) struct Confirm {
     left_ms: Vec<i64>,
 }
 
-impl Inquiry {
-    pub(crate) fn round(goal: Goal, servers: usize) -> Self {
+impl Question {
+    fn round(goal: Goal, servers: usize) -> Self {
         Self::new(Count::Round(Round::new(goal, servers)))
     }
 
+    /// Whether a quorum can be connected to.
+    pub(crate) fn connect(servers: usize) -> Self {
+        Self::round(Goal::Connect, servers)
+    }
+
     /// An attempt to take a lock.
-    pub(crate) fn attempt(hold: Arc<Hold>, servers: usize) -> Self {
+    pub(crate) fn acquire(hold: Arc<Hold>, servers: usize) -> Self {
         let valid_until = hold.deadline();
-        Self { attempt: Some(hold), ..Self::round(Goal::Take { valid_until }, servers) }
+        Self { attempt: Some(hold), ..Self::round(Goal::Acquire { valid_until }, servers) }
     }
 
     /// An extension of a lock that is valid until then.
     pub(crate) fn extend(valid_until: Moment, view: View, servers: usize) -> Self {
-        Self { view: Some(view), ..Self::round(Goal::Keep { valid_until }, servers) }
+        Self { view: Some(view), ..Self::round(Goal::Extend { valid_until }, servers) }
     }
 
     pub(crate) fn release(again: bool, servers: usize) -> Self {
@@ -79,17 +83,17 @@ impl Inquiry {
 
     /// A question whether a lock is there. It may be extended meanwhile by another call, so it has no end of
     /// its own.
-    pub(crate) fn confirm(confirm: Confirm, view: View, servers: usize) -> Self {
-        let round = Round::new(Goal::Keep { valid_until: Moment::NEVER }, servers);
-        Self { view: Some(view), ..Self::new(Count::Confirm(round, confirm)) }
+    pub(crate) fn confirm(confirmation: Confirmation, view: View, servers: usize) -> Self {
+        let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
+        Self { view: Some(view), ..Self::new(Count::Confirm(round, confirmation)) }
     }
 
-    pub(crate) fn census(servers: usize) -> Self {
-        Self::new(Count::Census(Census::new(servers)))
+    pub(crate) fn holders(servers: usize) -> Self {
+        Self::new(Count::Holders(Holders::new(servers)))
     }
 
-    pub(crate) fn roll(servers: usize) -> Self {
-        Self::new(Count::Roll(Ballot::new(servers)))
+    pub(crate) fn all_servers(servers: usize) -> Self {
+        Self::new(Count::AllServers(Ballot::new(servers)))
     }
 
     fn new(count: Count) -> Self {
@@ -102,8 +106,8 @@ impl Inquiry {
             Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
             }
-            Count::Census(census) => census.finding().is_some(),
-            Count::Roll(ballot) => ballot.pending() == 0,
+            Count::Holders(holders) => holders.finding().is_some(),
+            Count::AllServers(ballot) => ballot.pending() == 0,
         }
     }
 
@@ -113,11 +117,11 @@ impl Inquiry {
             Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
                 round.outcome()
             }
-            Count::Census(census) => census.finding().map(|it| match it {
+            Count::Holders(holders) => holders.finding().map(|it| match it {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
             }),
-            Count::Roll(_) => Some(Outcome::Reached),
+            Count::AllServers(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
     }
@@ -155,9 +159,9 @@ impl Inquiry {
         Refusal { round_trip, claims, to_expire, is_complete }
     }
 
-    /// Whether a census found a lock.
+    /// Whether it has found a lock.
     pub(crate) fn found_lock(&self) -> bool {
-        matches!(&self.count, Count::Census(it) if it.finding() == Some(Finding::Locked))
+        matches!(&self.count, Count::Holders(it) if it.finding() == Some(Finding::Locked))
     }
 
     /// For how long a quorum confirmed the lock, to be sure of at `now`.
@@ -184,7 +188,7 @@ impl Inquiry {
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
         let (servers, quorum) = (ballot.servers(), ballot.quorum());
-        let yes = if self.is_meeting() { self.connected() } else { ballot.yes() as usize };
+        let yes = if self.is_about_connections() { self.connected() } else { ballot.yes() as usize };
         let mut words = format!("{yes} of {servers} servers {}, {quorum} needed", self.deed());
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
@@ -200,7 +204,7 @@ impl Inquiry {
     /// What is to be said of a server that did not vote yes, or has no connection any more.
     fn said_of(&self, server: usize) -> Option<String> {
         if let Some((_, condition)) = self.unheard.iter().find(|it| it.0 == server) {
-            let is_fine = self.is_meeting() && condition.is_connected;
+            let is_fine = self.is_about_connections() && condition.is_connected;
             return (!is_fine).then(|| condition.words.clone());
         }
         let answer = self.reasons.iter().find(|it| it.0 == server);
@@ -216,8 +220,8 @@ impl Inquiry {
     }
 
     /// Whether it asks for connections alone.
-    fn is_meeting(&self) -> bool {
-        matches!(&self.count, Count::Round(round) if round.goal() == Goal::Meet)
+    fn is_about_connections(&self) -> bool {
+        matches!(&self.count, Count::Round(round) if round.goal() == Goal::Connect)
     }
 
     /// How many servers are connected, as far as that was known at the end.
@@ -243,14 +247,14 @@ impl Inquiry {
     fn deed(&self) -> String {
         match &self.count {
             Count::Round(round) | Count::ReleaseAgain(round) => match round.goal() {
-                Goal::Take { .. } => "granted".to_owned(),
-                Goal::Keep { .. } => "extended".to_owned(),
+                Goal::Acquire { .. } => "granted".to_owned(),
+                Goal::Extend { .. } => "extended".to_owned(),
                 Goal::Release => "released".to_owned(),
-                Goal::Meet => "are connected".to_owned(),
+                Goal::Connect => "are connected".to_owned(),
             },
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
-            Count::Census(_) => "answered".to_owned(),
-            Count::Roll(_) => "are connected".to_owned(),
+            Count::Holders(_) => "answered".to_owned(),
+            Count::AllServers(_) => "are connected".to_owned(),
         }
     }
 
@@ -295,13 +299,13 @@ impl Inquiry {
             Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
                 round.ballot()
             }
-            Count::Census(census) => census.ballot(),
-            Count::Roll(ballot) => ballot,
+            Count::Holders(holders) => holders.ballot(),
+            Count::AllServers(ballot) => ballot,
         }
     }
 }
 
-impl Inquiry {
+impl Question {
     /// It was decided before this answer. If it has failed, the words say what came of the server.
     fn note_late(&mut self, server: usize, answer: &Answer) {
         if self.outcome() == Outcome::Reached || !self.ballot().is_pending(server) {
@@ -331,8 +335,9 @@ fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> 
     words
 }
 
-impl Tally for Inquiry {
-    fn handle_answer(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+impl Question {
+    /// A server's answer. Returns whether nothing more needs to be heard.
+    pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         if self.is_decided() {
             self.note_late(server, &answer);
             return true;
@@ -354,14 +359,14 @@ impl Tally for Inquiry {
                 let vote = if is_vote { confirm.vote(&answer, plain, now) } else { plain };
                 (vote, round.handle_vote(server, vote, now))
             }
-            Count::Census(census) => match &answer {
-                Answer::Failed(_) => (Vote::Unusable, census.handle_silence(server)),
+            Count::Holders(holders) => match &answer {
+                Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
                 Answer::Found { value, .. } => {
-                    (Vote::Yes, census.handle_value(server, Some(value.clone())))
+                    (Vote::Yes, holders.handle_value(server, Some(value.clone())))
                 }
-                _ => (Vote::Yes, census.handle_value(server, None)),
+                _ => (Vote::Yes, holders.handle_value(server, None)),
             },
-            Count::Roll(ballot) => {
+            Count::AllServers(ballot) => {
                 ballot.cast(server, plain);
                 (plain, ballot.pending() == 0)
             }
@@ -372,22 +377,24 @@ impl Tally for Inquiry {
         is_decided
     }
 
-    fn wants_condition(&self, server: usize) -> bool {
+    /// Whether it is to be told how things stand with a server, now that it is closed.
+    pub(crate) fn wants_condition(&self, server: usize) -> bool {
         let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
         let is_heard = self.unheard.iter().any(|it| it.0 == server);
         let ballot = self.ballot();
         let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
         has_failed
             && !is_heard
-            && if self.is_meeting() { may_have_changed } else { ballot.is_pending(server) }
+            && if self.is_about_connections() { may_have_changed } else { ballot.is_pending(server) }
     }
 
-    fn note_condition(&mut self, server: usize, condition: Condition) {
+    /// How things stand with a server of which it wants to know.
+    pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
         self.unheard.push((server, condition));
     }
 }
 
-impl Confirm {
+impl Confirmation {
     pub(crate) fn new(token: Token, drift: Drift, asked_at: Moment, least_ms: i64) -> Self {
         Self { token, drift, asked_at, least_ms, left_ms: Vec::new() }
     }

@@ -2,7 +2,7 @@
 
 use super::ballot::{Ballot, Vote};
 
-/// What a census found.
+/// What a holders found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// One value stands on a quorum.
@@ -15,19 +15,19 @@ pub enum Finding {
 
 /// The values that the servers have.
 #[derive(Clone, Debug)]
-pub struct Census {
+pub struct Holders {
     ballot: Ballot,
     values: Vec<(Vec<u8>, u32)>,
     finding: Option<Finding>,
 }
 
-impl Census {
-    /// A census in which no server has answered yet.
+impl Holders {
+    /// A holders in which no server has answered yet.
     pub fn new(servers: usize) -> Self {
         Self { ballot: Ballot::new(servers), values: Vec::new(), finding: None }
     }
 
-    /// Counts a server that has this value, or none. Returns whether the census is decided.
+    /// Counts a server that has this value, or none. Returns whether the holders is decided.
     pub fn handle_value(&mut self, server: usize, value: Option<Vec<u8>>) -> bool {
         self.ballot.cast(server, if value.is_some() { Vote::Yes } else { Vote::No });
         if let Some(value) = value {
@@ -39,7 +39,7 @@ impl Census {
         self.decide()
     }
 
-    /// Counts a server that gave no usable answer. Returns whether the census is decided.
+    /// Counts a server that gave no usable answer. Returns whether the holders is decided.
     pub fn handle_silence(&mut self, server: usize) -> bool {
         self.ballot.cast(server, Vote::Unusable);
         self.decide()
@@ -85,11 +85,11 @@ mod tests {
     use super::*;
 
     fn take(servers: usize, values: &[Option<&str>]) -> Option<Finding> {
-        let mut census = Census::new(servers);
+        let mut holders = Holders::new(servers);
         for (server, value) in values.iter().enumerate() {
-            census.handle_value(server, value.map(|it| it.as_bytes().to_vec()));
+            holders.handle_value(server, value.map(|it| it.as_bytes().to_vec()));
         }
-        census.finding()
+        holders.finding()
     }
 
     #[test]
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn silence_is_no_answer() {
-        let mut census = Census::new(3);
-        assert!(!census.handle_silence(0));
-        assert!(!census.handle_value(1, Some(b"a".to_vec())));
-        assert!(census.handle_value(2, Some(b"a".to_vec())));
-        assert_eq!(census.finding(), Some(Finding::Locked));
-        let mut census = Census::new(3);
-        census.handle_silence(0);
-        assert!(census.handle_silence(1));
-        assert_eq!(census.finding(), Some(Finding::Unreachable));
+        let mut holders = Holders::new(3);
+        assert!(!holders.handle_silence(0));
+        assert!(!holders.handle_value(1, Some(b"a".to_vec())));
+        assert!(holders.handle_value(2, Some(b"a".to_vec())));
+        assert_eq!(holders.finding(), Some(Finding::Locked));
+        let mut holders = Holders::new(3);
+        holders.handle_silence(0);
+        assert!(holders.handle_silence(1));
+        assert_eq!(holders.finding(), Some(Finding::Unreachable));
     }
 }

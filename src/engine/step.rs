@@ -1,0 +1,177 @@
+//! One step of an operation: what it can have done while the engine is its own.
+
+use std::mem;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+
+use super::{Engine, Open, Over};
+use crate::command::Request;
+use crate::error::Error;
+use crate::moment::Moment;
+use crate::operation::{Actions, Ended, Event, Failed, Limits, Operation};
+use crate::server_set::ServerSet;
+use crate::settings::Settings;
+use crate::system::clock;
+use crate::system::entropy::SystemEntropy;
+use crate::token::{self, Token};
+use crate::transport::roster::Roster;
+use crate::transport::server::{News, Server};
+use crate::transport::ticket::Ticket;
+use crate::wait_queue::WaitQueues;
+
+/// The engine, for the operation at one place.
+pub(super) struct Step<'a> {
+    engine: &'a mut Engine,
+    place: usize,
+    outcome: Outcome,
+}
+
+/// How the step has ended.
+enum Outcome {
+    /// The operation waits for something.
+    Waits,
+    Prepare {
+        enough: usize,
+    },
+    Ended(Result<Ended, Failed>),
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(engine: &'a mut Engine, place: usize) -> Self {
+        Self { engine, place, outcome: Outcome::Waits }
+    }
+
+    /// Lets the event happen. Returns what is over by it, if anything is; otherwise the operation is back in
+    /// its slot. One that panics takes no other with it.
+    pub(super) fn run(mut self, mut operation: Box<dyn Operation>, event: Event) -> Option<Over> {
+        let handle = AssertUnwindSafe(|| operation.handle(event, &mut self));
+        if panic::catch_unwind(handle).is_err() {
+            let leave = AssertUnwindSafe(|| operation.leave(&mut self));
+            let _ = panic::catch_unwind(leave);
+            return Some(Over::broken());
+        }
+        match mem::replace(&mut self.outcome, Outcome::Waits) {
+            Outcome::Ended(result) => Some(Over::Ended(result)),
+            Outcome::Prepare { enough } => Some(Over::Prepare { operation, enough }),
+            Outcome::Waits => {
+                if let Some(slot) = &mut self.engine.slots[self.place] {
+                    slot.operation = Some(operation);
+                }
+                None
+            }
+        }
+    }
+
+    /// Opens a question to all servers, as `ask` puts it to each.
+    fn open(
+        &mut self,
+        limits: Limits,
+        until: Moment,
+        mut ask: impl FnMut(&mut Server, Ticket, &mut News),
+    ) {
+        let Limits { since, reply_ms, until: limit } = limits;
+        let pending = ServerSet::first(self.engine.servers.len());
+        let generation = self.engine.next_generation();
+        let ticket = Ticket::new(self.place, generation);
+        if let Some(slot) = &mut self.engine.slots[self.place] {
+            let sent = ServerSet::default();
+            slot.question = Some(Open { pending, sent, since, reply_ms, limit });
+            (slot.generation, slot.until) = (generation, until);
+        }
+        self.engine.visit_servers(|server, news| ask(server, ticket, news));
+    }
+}
+
+impl Actions for Step<'_> {
+    fn now(&self) -> Moment {
+        clock::now()
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.engine.settings
+    }
+
+    fn roster(&self) -> &Roster {
+        &self.engine.roster
+    }
+
+    fn draw_token(&self) -> Result<Token, Error> {
+        Token::draw(&SystemEntropy)
+    }
+
+    fn random(&self) -> Result<u64, Error> {
+        token::random(&SystemEntropy)
+    }
+
+    fn wait_queues(&mut self) -> &mut WaitQueues {
+        &mut self.engine.wait_queues
+    }
+
+    fn ticket(&self) -> Ticket {
+        let generation = self.engine.slots[self.place].as_ref().map_or(0, |slot| slot.generation);
+        Ticket::new(self.place, generation)
+    }
+
+    fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool {
+        let now = clock::now();
+        if self.engine.news.health.is_good(enough, now) {
+            return true;
+        }
+        let mut up = 0;
+        self.engine.visit_servers(|server, news| {
+            up += usize::from(server.is_keeping_up(reply_ms, now, news));
+        });
+        self.engine.news.health.note(up, now);
+        up >= enough
+    }
+
+    fn prepare(&mut self, enough: usize) {
+        self.outcome = Outcome::Prepare { enough };
+    }
+
+    fn connect(&mut self, limits: Limits) {
+        let Limits { since, until, reply_ms } = limits;
+        self.open(limits, until, |server, ticket, news| {
+            server.hurry(since, news);
+            server.await_connection(ticket, reply_ms, since, news);
+        });
+    }
+
+    fn ask(&mut self, request: Request, limits: Limits) {
+        let request = Arc::new(request);
+        let Limits { since, until, reply_ms } = limits;
+        self.open(limits, since.plus_ms(reply_ms).min(until), |server, ticket, news| {
+            server.ask(&request, ticket, reply_ms, since, news);
+        });
+    }
+
+    fn tell(&mut self, request: Request) -> ServerSet {
+        let request = Arc::new(request);
+        let now = clock::now();
+        let mut told = ServerSet::default();
+        self.engine.visit_servers(|server, news| {
+            if request.is_for(server.index()) && server.tell(&request, now, news) {
+                told = told.with(server.index());
+            }
+        });
+        told
+    }
+
+    fn wait_until(&mut self, until: Moment) {
+        if let Some(slot) = &mut self.engine.slots[self.place] {
+            slot.until = until;
+        }
+    }
+
+    fn give_turn(&mut self, ticket: Ticket) {
+        self.engine.turns.push_back((ticket, Event::YourTurn));
+    }
+
+    fn end_wait(&mut self, ticket: Ticket) {
+        self.engine.turns.push_back((ticket, Event::TimeOut));
+    }
+
+    fn end(&mut self, result: Result<Ended, Failed>) {
+        self.outcome = Outcome::Ended(result);
+    }
+}

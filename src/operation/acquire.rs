@@ -1,0 +1,357 @@
+//! Taking a lock: tries, pauses, and waiting for a turn.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connect::{ConnectQuorum, Progress};
+use super::question::Question;
+use super::{Actions, Ended, Event, Failed, Limits, Miss, Operation, reply_ms};
+use crate::command::{Request, Verb, Witness};
+use crate::error::{Error, Status};
+use crate::hold::{Asked, Hold};
+use crate::lease::BrokenOff;
+use crate::moment::Moment;
+use crate::quorum::backoff::{self, Backoff};
+use crate::quorum::round::Outcome;
+use crate::server_set::ServerSet;
+use crate::token::Token;
+use crate::transport::timeouts::Timeouts;
+use crate::wait_queue::{Manners, Permission, STAND_BACK, Wait};
+
+/// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
+const LAST_TRY_MS: i64 = 25;
+
+/// A longest pause, at the least, while servers cannot be reached: one that refuses connections says
+/// so at once, and who allows no pause between refusals does not mean to burn a processor. No two
+/// attempts to connect come closer than this anyway.
+const DOWN_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long to go on trying.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Plan {
+    /// So many tries, with CRedLock's pauses.
+    Tries(i64),
+    /// Until then, with pauses that grow.
+    Until(Moment),
+}
+
+/// What is asked for.
+pub(crate) struct Wanted {
+    pub(crate) resource: Arc<[u8]>,
+    pub(crate) ttl_ms: i64,
+    pub(crate) plan: Plan,
+    /// When this call ends although the plan is not over.
+    pub(crate) slice_end: Moment,
+    /// The wait that an earlier slice has left off.
+    pub(crate) resumed: Option<BrokenOff>,
+    /// The thread that waits for it.
+    pub(crate) thread: usize,
+}
+
+/// Takes a lock.
+pub(crate) struct Acquire {
+    wanted: Wanted,
+    tries: i64,
+    /// Whether the servers were asked, in this slice or one before.
+    has_asked: bool,
+    backoff: Backoff,
+    /// Drawn, and not sent to any server yet.
+    token: Option<Token>,
+    /// Its number in the wait queue; none once it has left it.
+    number: Option<u64>,
+    stage: Stage,
+}
+
+enum Stage {
+    Submitted,
+    /// Before an attempt that is cut short at that moment.
+    Connecting(Box<ConnectQuorum>, Moment),
+    Asking(Box<Question>),
+    /// For its turn, or for the end of a pause. With what the last try has come to.
+    Waiting(Wait, Box<Miss>),
+}
+
+impl Acquire {
+    /// The token is for the first attempt: to draw one takes a system call.
+    pub(crate) fn new(wanted: Wanted, token: Token) -> Self {
+        let resumed = wanted.resumed.as_ref();
+        let has_asked = resumed.is_some_and(|wait| wait.has_asked);
+        let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
+        let (token, stage) = (Some(token), Stage::Submitted);
+        Self { wanted, tries: 0, has_asked, backoff, token, number: None, stage }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        let now = actions.now();
+        let (resource, thread) = (&self.wanted.resource, self.wanted.thread);
+        self.number = Some(actions.wait_queues().join(resource, thread, now));
+        match (self.wanted.resumed.take(), self.wanted.plan) {
+            (Some(BrokenOff { error, pause_until, .. }), Plan::Until(until)) => {
+                self.wait(Wait { pause_until, until }, Box::new(Miss::Queued(error)), actions);
+            }
+            _ => self.try_once(actions),
+        }
+    }
+
+    /// Asks the servers, if it is this caller's turn.
+    fn try_once(&mut self, actions: &mut dyn Actions) {
+        let now = actions.now();
+        let is_last = match self.wanted.plan {
+            Plan::Tries(count) => self.tries + 1 >= count,
+            Plan::Until(until) => until <= now.plus(STAND_BACK),
+        };
+        let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
+        let (number, manners) = (self.number(), Manners { is_urgent, is_last });
+        let queues = actions.wait_queues();
+        let permission = queues.begin(&self.wanted.resource, number, manners, now);
+        self.tries += 1;
+        match permission {
+            Permission::MayAsk => {}
+            Permission::Held { left_ms } => {
+                return self.miss(Miss::Queued(held_here(left_ms)), actions);
+            }
+            Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
+        }
+        // The first attempt is never cut short; a later one is, soon after the end of the plan.
+        let cut = match self.wanted.plan {
+            Plan::Until(until) if self.has_asked => last_try_end(until, now),
+            _ => Moment::NEVER,
+        };
+        self.has_asked = true;
+        match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
+            Some(quorum) => self.stage = Stage::Connecting(quorum, cut),
+            None => self.ask(cut, actions),
+        }
+    }
+
+    /// The lock was released just now, and it is this caller's turn to ask, behind the release.
+    fn handle_turn(&mut self, actions: &mut dyn Actions) {
+        let end = match self.wanted.plan {
+            Plan::Until(until) if self.has_asked => until,
+            _ => Moment::NEVER,
+        };
+        self.has_asked = true;
+        self.ask(last_try_end(end, actions.now()), actions);
+    }
+
+    /// Asks all servers once. The attempt is cut short at that moment.
+    fn ask(&mut self, cut: Moment, actions: &mut dyn Actions) {
+        // The next attempt has a token of its own.
+        let token = match self.token.take().map_or_else(|| actions.draw_token(), Ok) {
+            Ok(token) => token,
+            Err(error) => return self.fail(error, None, actions),
+        };
+        let (since, ttl_ms) = (actions.now(), self.wanted.ttl_ms);
+        let reply_ms = reply_ms(actions, ttl_ms);
+        let window_ms = reply_ms.max(Timeouts::default_reply_ms(ttl_ms));
+        let asked = Asked { at: since, ttl_ms, window_ms, drift: actions.settings().drift() };
+        let (resource, roster) = (&self.wanted.resource, actions.roster().clone());
+        let servers = roster.len();
+        let hold = Arc::new(Hold::new(Arc::clone(resource), token, asked, roster));
+        let request = Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms);
+        let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
+        self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
+        actions.ask(request, Limits { since, until: cut, reply_ms });
+    }
+
+    /// What an attempt has come to; what there may be of a lock that was not had is released.
+    fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
+        let Some(hold) = question.attempted().map(Arc::clone) else { return };
+        let status = match question.outcome() {
+            // The driver may have been kept from running since the last answer came.
+            Outcome::Reached if actions.now() < hold.deadline() => {
+                hold.take(question.voters(), sent);
+                let absent = question.absent(actions.roster());
+                return self.acquired(hold, absent, actions);
+            }
+            Outcome::Reached | Outcome::TooLate => Status::TooSlow,
+            Outcome::Refused => Status::Taken,
+            Outcome::Unreachable => Status::Unreachable,
+        };
+        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
+        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
+        actions.tell(release.to(question.may_have_it(sent)));
+        let miss = Miss::Votes(status, question);
+        self.note(&miss, actions);
+        self.miss(miss, actions);
+    }
+
+    fn acquired(&mut self, hold: Arc<Hold>, absent: String, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let queues = actions.wait_queues();
+            let next = queues.acquired(&self.wanted.resource, number, &hold);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
+        actions.end(Ok(Ended::Acquired { hold, absent }));
+    }
+
+    /// Tells the queue what the servers said.
+    fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
+        if let Miss::Votes(status, _) = miss {
+            let (is_taken, now) = (*status == Status::Taken, actions.now());
+            let number = self.number();
+            actions.wait_queues().refused(&self.wanted.resource, number, is_taken, now);
+        }
+    }
+
+    /// Waits before the next try, or fails if there is none.
+    fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
+        match self.wait_after(&miss, actions) {
+            Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
+            Ok(None) => self.fail(miss.error(actions.roster()), None, actions),
+            Err(error) => self.fail(error, None, actions),
+        }
+    }
+
+    /// What to wait for before the next try; nothing if there is none.
+    fn wait_after(
+        &mut self,
+        miss: &Miss,
+        actions: &mut dyn Actions,
+    ) -> Result<Option<Wait>, Error> {
+        let now = actions.now();
+        match self.wanted.plan {
+            Plan::Tries(count) if self.tries < count => {
+                let random = actions.random()?;
+                let until = now.plus(backoff::pause(actions.settings().retry_delay_ms(), random));
+                Ok(Some(Wait { pause_until: until, until }))
+            }
+            Plan::Until(until) if now < until => {
+                let pause_until = self.pause_until(miss, now, actions)?;
+                Ok(Some(Wait { pause_until, until }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Who is not the head of the queue has no pauses: it is told when it is its turn.
+    fn pause_until(
+        &mut self,
+        miss: &Miss,
+        now: Moment,
+        actions: &mut dyn Actions,
+    ) -> Result<Moment, Error> {
+        let Miss::Votes(status, question) = miss else { return Ok(Moment::NEVER) };
+        let settings = actions.settings();
+        let refusal = question.refusal(settings.drift(), now);
+        let longest = backoff::longest(settings.retry_delay_ms());
+        let longest = match status {
+            Status::Unreachable => longest.max(DOWN_PAUSE),
+            _ => longest,
+        };
+        let random = actions.random()?;
+        let number = self.number();
+        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.resource, number) {
+            self.backoff = inherited;
+        }
+        Ok(self.backoff.next(&refusal, longest, random, now))
+    }
+
+    /// Waits until it is this caller's turn, or its time is up.
+    fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
+        let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
+        let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
+        let queues = actions.wait_queues();
+        let until = queues.wait(&self.wanted.resource, number, ticket, in_slice, now);
+        self.stage = Stage::Waiting(wait, miss);
+        actions.wait_until(until);
+    }
+
+    fn handle_time_out(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
+        let (number, now) = (self.number(), actions.now());
+        if actions.wait_queues().end_wait(&self.wanted.resource, number, wait, now) {
+            if let Plan::Tries(_) = self.wanted.plan
+                && now < wait.until
+            {
+                // A turn that came early is no try of the plan.
+                self.tries -= 1;
+            }
+            return self.try_once(actions);
+        }
+        if now < self.wanted.slice_end {
+            return self.wait(wait, miss, actions);
+        }
+        self.break_off(wait, &miss, now, actions);
+    }
+
+    /// The slice is over, and the wait is not.
+    fn break_off(&mut self, wait: Wait, miss: &Miss, now: Moment, actions: &mut dyn Actions) {
+        // Without a pause of its own it stood behind others: it may be the head when it is back.
+        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
+        let (number, backoff) = (self.number(), self.backoff.clone());
+        let queues = actions.wait_queues();
+        queues.pass_on(&self.wanted.resource, number, pause_until, backoff.clone());
+        let error = miss.error(actions.roster());
+        let (has_asked, words) = (self.has_asked, error.clone());
+        let broken_off = BrokenOff { pause_until, backoff, has_asked, error: words };
+        self.fail(error, Some(broken_off), actions);
+    }
+
+    fn fail(
+        &mut self,
+        error: Error,
+        broken_off: Option<BrokenOff>,
+        actions: &mut dyn Actions,
+    ) {
+        self.leave(actions);
+        actions.end(Err(Failed { error, broken_off }));
+    }
+
+    fn number(&self) -> u64 {
+        self.number.unwrap_or_default()
+    }
+}
+
+impl Operation for Acquire {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match (mem::replace(&mut self.stage, Stage::Submitted), event) {
+            (Stage::Submitted, _) => self.begin(actions),
+            (Stage::Connecting(mut quorum, cut), event) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum, cut),
+                Progress::Connected => self.ask(cut, actions),
+                Progress::Failed(miss) => {
+                    self.note(&miss, actions);
+                    self.miss(miss, actions);
+                }
+            },
+            (Stage::Asking(question), Event::Closed { sent }) => {
+                self.conclude(question, sent, actions);
+            }
+            (Stage::Waiting(..), Event::YourTurn) => self.handle_turn(actions),
+            (Stage::Waiting(wait, miss), Event::TimeOut) => {
+                self.handle_time_out(wait, miss, actions);
+            }
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted | Stage::Waiting(..) => None,
+            Stage::Connecting(quorum, _) => quorum.question(),
+            Stage::Asking(question) => Some(question),
+        }
+    }
+
+    fn leave(&mut self, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let now = actions.now();
+            let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
+    }
+}
+
+fn held_here(left_ms: i64) -> Error {
+    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+    Error::new(Status::Taken, words)
+}
+
+fn others_first() -> Error {
+    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
+}
+
+fn last_try_end(end: Moment, now: Moment) -> Moment {
+    end.max(now).plus_ms(LAST_TRY_MS)
+}

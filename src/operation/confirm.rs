@@ -1,0 +1,122 @@
+//! Asking the servers whether a lock is still ours.
+
+use std::mem;
+
+use super::connect::{ConnectQuorum, Progress};
+use super::question::{Confirmation, Question};
+use super::{
+    Actions, Ended, Event, Limits, Miss, Operation, check_valid, end_round, forget, reply_ms,
+    request,
+};
+use crate::command::Verb;
+use crate::error::Status;
+use crate::hold::{Phase, View};
+use crate::moment::Moment;
+use crate::quorum::round::Outcome;
+
+/// Asks whether a lock is still there for so long.
+pub(crate) struct Confirm {
+    view: View,
+    least_ms: i64,
+    /// Until when it was valid as this began.
+    valid_until: Moment,
+    stage: Stage,
+}
+
+enum Stage {
+    Submitted,
+    Connecting(Box<ConnectQuorum>),
+    Asking(Box<Asking>),
+}
+
+/// The servers are asked, in the round of this number.
+struct Asking {
+    question: Question,
+    number: u32,
+}
+
+impl Confirm {
+    pub(crate) fn new(view: View, least_ms: i64) -> Self {
+        let valid_until = view.hold().valid_until();
+        Self { view, least_ms, valid_until, stage: Stage::Submitted }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        self.valid_until = hold.valid_until();
+        if let Err(error) = check_valid(hold, actions.now()) {
+            return actions.end(Err(error.into()));
+        }
+        match ConnectQuorum::if_needed(self.valid_until, hold.longest_ttl_ms(), actions) {
+            Some(quorum) => self.stage = Stage::Connecting(quorum),
+            None => self.ask(actions),
+        }
+    }
+
+    fn ask(&mut self, actions: &mut dyn Actions) {
+        let (view, hold) = (&self.view, self.view.hold());
+        let (drift, since) = (actions.settings().drift(), actions.now());
+        let confirmation = Confirmation::new(*hold.token(), drift, since, self.least_ms);
+        let number = view.begin_round();
+        let question = Question::confirm(confirmation, view.clone(), actions.roster().len());
+        self.stage = Stage::Asking(Box::new(Asking { question, number }));
+        let ttl_ms = hold.longest_ttl_ms();
+        let reply_ms = reply_ms(actions, ttl_ms);
+        let limits = Limits { since, until: Moment::NEVER, reply_ms };
+        actions.ask(request(Verb::Inspect, &self.view, ttl_ms), limits);
+    }
+
+    fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) {
+        let Asking { question, number } = asking;
+        let (view, hold, now) = (&self.view, self.view.hold(), actions.now());
+        let is_valid = now < hold.valid_until() && !hold.has_ended();
+        let is_reached = question.outcome() == Outcome::Reached && is_valid;
+        let is_ours = end_round(view, number, is_reached, &question);
+        if is_ours && question.confirmed_ms(now) >= self.least_ms {
+            let absent = question.absent(actions.roster());
+            return actions.end(Ok(Ended::Confirmed { absent }));
+        }
+        let status = if is_valid && !view.is_lost() {
+            if hold.valid_until() > self.valid_until {
+                // Another handle has extended it since the servers were asked.
+                return self.begin(actions);
+            }
+            // It is there, or may be; but not for so long.
+            let is_short = is_ours || question.outcome() == Outcome::Refused;
+            if is_short { Status::Lost } else { Status::Unreachable }
+        } else {
+            // A question changes nothing on the servers: Unlock clears up what is left.
+            hold.pass_to(Phase::Lost);
+            forget(hold, actions);
+            Status::Lost
+        };
+        actions.end(Err(question.error(status, actions.roster()).into()));
+    }
+}
+
+impl Operation for Confirm {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match mem::replace(&mut self.stage, Stage::Submitted) {
+            Stage::Submitted => self.begin(actions),
+            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                Progress::Connected => self.ask(actions),
+                Progress::Failed(miss) => fail(&miss, actions),
+            },
+            Stage::Asking(asking) => self.conclude(*asking, actions),
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted => None,
+            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Asking(asking) => Some(&mut asking.question),
+        }
+    }
+}
+
+fn fail(miss: &Miss, actions: &mut dyn Actions) {
+    let error = miss.error(actions.roster());
+    actions.end(Err(error.into()));
+}

@@ -1,0 +1,200 @@
+//! Connecting: a quorum of connections before the servers are asked, and the call that only connects.
+
+use super::question::Question;
+use super::{Actions, Ended, Event, Limits, Miss, Operation, Prepared, QUESTION_TTL_MS, reply_ms};
+use crate::error::Status;
+use crate::moment::Moment;
+use crate::quorum::round::Outcome;
+
+/// How long servers are given to follow when a quorum is connected: in a call that has something else
+/// to do as long as the quorum took, between these, and in one that connects alone no less.
+const STRAGGLERS_MIN_MS: i64 = 2;
+const STRAGGLERS_MS: i64 = 20;
+
+/// Has a quorum of connections, or says why not. A part of all other operations, where there is none yet.
+pub(super) struct ConnectQuorum {
+    stage: Stage,
+    began: Moment,
+    /// When to wait no longer for a quorum, and when for nothing at all.
+    until: Moment,
+    limit: Moment,
+    /// Names are looked up if fewer servers than this are promising without.
+    enough: usize,
+    ttl_ms: i64,
+    /// Whether the call has nothing else to do.
+    is_alone: bool,
+}
+
+enum Stage {
+    /// Passwords are asked for, and names are looked up.
+    Preparing,
+    Connecting(Box<Question>),
+    /// The servers that seemed promising did not do. Names are looked up that were left out before.
+    LookingUpTheRest(Box<Question>),
+    /// A quorum is connected, and the other servers may follow. Passwords are asked for again.
+    PreparingToFollow,
+    Following(Box<Question>),
+}
+
+/// How far it is.
+pub(super) enum Progress {
+    Pending,
+    Connected,
+    Failed(Miss),
+}
+
+impl ConnectQuorum {
+    /// Before a request about a lock of this TTL, for which nothing is waited for after `limit`. Nothing if
+    /// there is a quorum of connections already.
+    pub(super) fn if_needed(
+        limit: Moment,
+        ttl_ms: i64,
+        actions: &mut dyn Actions,
+    ) -> Option<Box<Self>> {
+        let enough = actions.roster().len() / 2 + 1;
+        let reply_ms = reply_ms(actions, ttl_ms);
+        if actions.is_connected(enough, reply_ms) {
+            return None;
+        }
+        let began = actions.now();
+        let connect_ms = actions.settings().timeouts().connect_ms();
+        let until = began.plus_ms(connect_ms).min(limit);
+        actions.prepare(enough);
+        let stage = Stage::Preparing;
+        Some(Box::new(Self { stage, began, until, limit, enough, ttl_ms, is_alone: false }))
+    }
+
+    /// For a call that has nothing else to do: it looks up all names and waits longer for the others.
+    fn alone(limit: Moment, actions: &mut dyn Actions) -> Box<Self> {
+        let (began, enough) = (actions.now(), actions.roster().len());
+        actions.prepare(enough);
+        let (stage, ttl_ms) = (Stage::Preparing, QUESTION_TTL_MS);
+        Box::new(Self { stage, began, until: limit, limit, enough, ttl_ms, is_alone: true })
+    }
+
+    pub(super) fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Connecting(question) | Stage::Following(question) => Some(question),
+            _ => None,
+        }
+    }
+
+    /// Goes on.
+    pub(super) fn handle(&mut self, event: Event, actions: &mut dyn Actions) -> Progress {
+        let stage = std::mem::replace(&mut self.stage, Stage::Preparing);
+        match (stage, event) {
+            (Stage::Preparing, Event::Prepared(Prepared { took_ms, .. })) => {
+                self.until = self.until.plus_ms(took_ms);
+                self.connect(actions)
+            }
+            (Stage::Connecting(meeting), Event::Closed { .. }) => self.follow(meeting, actions),
+            (Stage::LookingUpTheRest(meeting), Event::Prepared(prepared)) => {
+                if !prepared.has_looked_up {
+                    return Progress::Failed(Miss::Votes(Status::Unreachable, meeting));
+                }
+                self.enough = 0;
+                self.until = self.until.plus_ms(prepared.took_ms);
+                self.connect(actions)
+            }
+            (Stage::PreparingToFollow, Event::Prepared(Prepared { took_ms, .. })) => {
+                self.await_stragglers(took_ms, actions)
+            }
+            (following @ Stage::Following(_), Event::Closed { .. }) => {
+                self.stage = following;
+                Progress::Connected
+            }
+            (stage, _) => {
+                self.stage = stage;
+                Progress::Pending
+            }
+        }
+    }
+
+    fn connect(&mut self, actions: &mut dyn Actions) -> Progress {
+        let question = Question::connect(actions.roster().len());
+        self.stage = Stage::Connecting(Box::new(question));
+        self.ask_for_connections(self.until, actions)
+    }
+
+    fn ask_for_connections(&self, until: Moment, actions: &mut dyn Actions) -> Progress {
+        let (since, reply_ms) = (actions.now(), reply_ms(actions, self.ttl_ms));
+        actions.connect(Limits { since, until, reply_ms });
+        Progress::Pending
+    }
+
+    fn follow(&mut self, meeting: Box<Question>, actions: &mut dyn Actions) -> Progress {
+        if meeting.outcome() == Outcome::Reached {
+            self.stage = Stage::PreparingToFollow;
+            actions.prepare(0);
+        } else if self.enough > 0 && actions.now() < self.until {
+            self.stage = Stage::LookingUpTheRest(meeting);
+            actions.prepare(usize::MAX);
+        } else {
+            return Progress::Failed(Miss::Votes(Status::Unreachable, meeting));
+        }
+        Progress::Pending
+    }
+
+    /// A quorum is up. The others may be about to follow: what is asked next should reach them, too,
+    /// since nobody may come to send it later.
+    fn await_stragglers(&mut self, asked_ms: i64, actions: &mut dyn Actions) -> Progress {
+        let now = actions.now();
+        let took_ms = now.ms_since(self.began).saturating_sub(asked_ms);
+        let grace_ms = match self.is_alone {
+            true => took_ms.max(STRAGGLERS_MS),
+            false => took_ms.clamp(STRAGGLERS_MIN_MS, STRAGGLERS_MS),
+        };
+        self.stage = Stage::Following(Box::new(Question::all_servers(actions.roster().len())));
+        self.ask_for_connections(now.plus_ms(grace_ms).min(self.limit), actions)
+    }
+}
+
+/// Connects now, and tells which servers are not up.
+pub(crate) struct Connect {
+    /// With this much time; 0 for that of the settings.
+    timeout_ms: i64,
+    quorum: Option<Box<ConnectQuorum>>,
+}
+
+impl Connect {
+    pub(crate) fn new(timeout_ms: i64) -> Self {
+        Self { timeout_ms, quorum: None }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        let limit_ms = match self.timeout_ms {
+            0 => actions.settings().timeouts().connect_ms(),
+            set => set,
+        };
+        let limit = actions.now().plus_ms(limit_ms);
+        self.quorum = Some(ConnectQuorum::alone(limit, actions));
+    }
+
+    fn end(&mut self, actions: &mut dyn Actions) {
+        let Some(all) = self.question() else { return };
+        let result = match all.has_quorum() {
+            true => Ok(Ended::Connected { absent: all.absent(actions.roster()) }),
+            // Some were lost at once.
+            false => Err(all.error(Status::Unreachable, actions.roster()).into()),
+        };
+        actions.end(result);
+    }
+}
+
+impl Operation for Connect {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        let Some(quorum) = &mut self.quorum else { return self.begin(actions) };
+        match quorum.handle(event, actions) {
+            Progress::Pending => {}
+            Progress::Connected => self.end(actions),
+            Progress::Failed(miss) => {
+                let error = miss.error(actions.roster());
+                actions.end(Err(error.into()));
+            }
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        self.quorum.as_mut()?.question()
+    }
+}

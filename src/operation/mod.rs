@@ -1,0 +1,278 @@
+//! Every lock call is an operation: a state machine that knows no socket, no thread and no clock.
+//!
+//! An operation is told what happens, one [`Event`] after the other, and says through [`Actions`] what
+//! is to be done: ask the servers, release a key, wait until a moment, give its turn to the next, end.
+//! It holds everything that the call knows; nothing of a call lives on a stack. So it does not matter
+//! to it who waits for it, or whether anybody does.
+
+pub(crate) mod acquire;
+pub(crate) mod confirm;
+pub(crate) mod connect;
+pub(crate) mod extend;
+pub(crate) mod inspect;
+pub(crate) mod question;
+pub(crate) mod release;
+
+use std::sync::Arc;
+
+use self::question::Question;
+use crate::command::{Answer, Request, Verb};
+use crate::error::{Error, Status};
+use crate::hold::{Hold, Phase, View};
+use crate::lease::BrokenOff;
+use crate::moment::Moment;
+use crate::server_set::ServerSet;
+use crate::settings::Settings;
+use crate::token::Token;
+use crate::transport::condition::Condition;
+use crate::transport::roster::Roster;
+use crate::transport::ticket::Ticket;
+use crate::wait_queue::WaitQueues;
+
+/// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
+/// the derived reply timeouts.
+pub(crate) const QUESTION_TTL_MS: i64 = 10_000;
+
+/// What happens to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// It has been submitted.
+    Started,
+    /// The caller has done what [`Actions::prepare`] asked for.
+    Prepared(Prepared),
+    /// The question is over: it is decided, or its time is up. A byte of the request may have been sent
+    /// to these servers.
+    Closed { sent: ServerSet },
+    /// The moment has come that it waited for, or somebody has ended the wait.
+    TimeOut,
+    /// The lock was released just now by this manager, and it is its turn. Nobody else's request comes in
+    /// between on any server, if it asks at once.
+    YourTurn,
+}
+
+/// What preparing to connect has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Prepared {
+    /// How long the program took to give passwords, and the system to look up names. That is not the
+    /// servers' time.
+    pub(crate) took_ms: i64,
+    /// Whether names were looked up: then there may be other addresses to connect to.
+    pub(crate) has_looked_up: bool,
+}
+
+/// How long to wait for answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// When that began: now, or a moment ago.
+    pub(crate) since: Moment,
+    /// When to wait no longer in any case. Servers that have not answered by then have
+    /// [`crate::failure::Failure::NoAnswer`].
+    pub(crate) until: Moment,
+    /// How long a server may take to answer a request, since it was sent. One that owes an answer for
+    /// longer is not asked at all.
+    pub(crate) reply_ms: i64,
+}
+
+/// One lock call.
+pub(crate) trait Operation: Send {
+    /// Something has happened. Nothing happens to an operation that has ended.
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions);
+
+    /// The question that is open.
+    fn question(&mut self) -> Option<&mut Question>;
+
+    /// A server's answer to that, heard at `now`. Each server is heard at most once. Returns whether
+    /// nothing more needs to be heard.
+    fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        self.question().is_some_and(|question| question.hear(server, answer, now))
+    }
+
+    /// Whether it is to be told how things stand with a server, now that the question is closed.
+    fn wants_condition(&mut self, server: usize) -> bool {
+        self.question().is_some_and(|question| question.wants_condition(server))
+    }
+
+    /// How things stand with a server of which it wants to know.
+    fn note_condition(&mut self, server: usize, condition: Condition) {
+        if let Some(question) = self.question() {
+            question.note_condition(server, condition);
+        }
+    }
+
+    /// It is to end at once, whatever it was about. It leaves nothing behind that keeps others waiting.
+    fn leave(&mut self, _actions: &mut dyn Actions) {}
+}
+
+/// What an operation can have done, and what it can know.
+pub(crate) trait Actions {
+    /// Now.
+    fn now(&self) -> Moment;
+
+    /// The settings of the manager.
+    fn settings(&self) -> &Settings;
+
+    /// The servers of the manager.
+    fn roster(&self) -> &Roster;
+
+    /// A token that was never used.
+    fn draw_token(&self) -> Result<Token, Error>;
+
+    /// A random number, uniform over all of u64.
+    fn random(&self) -> Result<u64, Error>;
+
+    /// Who of this manager waits for which resource.
+    fn wait_queues(&mut self) -> &mut WaitQueues;
+
+    /// Names this operation in a wait queue, until it asks the servers the next time.
+    fn ticket(&self) -> Ticket;
+
+    /// Whether so many servers are connected and keep up, as far as can be told at once.
+    fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool;
+
+    /// Has the caller ask for passwords and look up names, with no mutex held; names only if fewer than
+    /// `enough` servers are promising without. [`Event::Prepared`] comes when that is done.
+    fn prepare(&mut self, enough: usize);
+
+    /// Has the servers connected to. The question hears [`Answer::Done`] of each that is.
+    /// [`Event::Closed`] comes when it has heard enough, or when the time is up.
+    fn connect(&mut self, limits: Limits);
+
+    /// Asks all servers. [`Event::Closed`] comes when the question has heard enough or no server has any
+    /// time left to reply. Requests that were sent go on after that, with nobody waiting for them; those
+    /// that were not sent yet never will be, but to servers that they must reach
+    /// ([`Request::must_reach`]).
+    fn ask(&mut self, request: Request, limits: Limits);
+
+    /// Sends a request to the servers that it is for ([`Request::is_for`]), behind what was sent to them
+    /// before, and waits for nothing. To a server that it must reach it goes later if it cannot go now; to
+    /// others it goes now or never. Returns the servers for which it was queued.
+    fn tell(&mut self, request: Request) -> ServerSet;
+
+    /// Has [`Event::TimeOut`] come at this moment.
+    fn wait_until(&mut self, until: Moment);
+
+    /// Gives another operation, which waits, its turn: as soon as this one has said what is to be done.
+    fn give_turn(&mut self, ticket: Ticket);
+
+    /// Ends the wait of another operation.
+    fn end_wait(&mut self, ticket: Ticket);
+
+    /// It has ended with this.
+    fn end(&mut self, result: Result<Ended, Failed>);
+}
+
+/// What an operation has come to. With words about servers that could not take part.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Acquired {
+        hold: Arc<Hold>,
+        absent: String,
+    },
+    Extended {
+        absent: String,
+    },
+    Confirmed {
+        absent: String,
+    },
+    Released {
+        absent: String,
+    },
+    Connected {
+        absent: String,
+    },
+    /// Whether anybody has the lock.
+    Inspected {
+        is_locked: bool,
+    },
+}
+
+/// What has kept an operation from succeeding.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) error: Error,
+    /// What the next slice of a wait needs in order to go on.
+    pub(crate) broken_off: Option<BrokenOff>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error, broken_off: None }
+    }
+}
+
+/// A try that came to nothing.
+pub(crate) enum Miss {
+    /// The servers did not agree.
+    Votes(Status, Box<Question>),
+    /// Somebody else of this process is, or was, before it.
+    Queued(Error),
+}
+
+impl Miss {
+    fn error(&self, roster: &Roster) -> Error {
+        match self {
+            Self::Queued(error) => error.clone(),
+            Self::Votes(status, question) => question.error(*status, roster),
+        }
+    }
+}
+
+/// How long a server may take to reply to a request about a lock of this TTL.
+fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
+    actions.settings().timeouts().reply_ms(ttl_ms)
+}
+
+/// A request about a lock, whose answers it hears.
+fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
+    let hold = view.hold();
+    let request = Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms);
+    request.before(view.witness())
+}
+
+/// The release of a lock from all servers that may have it.
+fn release_of(view: &View) -> Request {
+    let hold = view.hold();
+    let resource = Arc::clone(hold.resource());
+    let request = Request::new(Verb::Release, resource, *hold.token(), hold.longest_ttl_ms());
+    request.to(view.servers())
+}
+
+/// The lock is not ours any more: the next operation that waits for it may ask for it.
+fn forget(hold: &Hold, actions: &mut dyn Actions) {
+    let now = actions.now();
+    let next = actions.wait_queues().lost(hold, now);
+    next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+}
+
+/// The lock is lost. What may be left of it somewhere must not keep others out.
+fn give_up(view: &View, actions: &mut dyn Actions) {
+    let hold = view.hold();
+    forget(hold, actions);
+    if hold.pass_to(Phase::Over) != Phase::Over {
+        hold.note_release();
+        actions.tell(release_of(view));
+    }
+}
+
+/// Why a lock that is to be extended or confirmed is none any more, if it is none.
+fn check_valid(hold: &Hold, now: Moment) -> Result<(), Error> {
+    if hold.has_ended() {
+        return Err(Error::new(Status::Lost, "the lock was released or lost before"));
+    }
+    let valid_until = hold.valid_until();
+    if now < valid_until {
+        return Ok(());
+    }
+    hold.pass_to(Phase::Lost);
+    let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
+    Err(Error::new(Status::Lost, words))
+}
+
+/// Ends a round of asking who has a lock. Returns whether a quorum has vouched for it.
+fn end_round(view: &View, number: u32, is_reached: bool, question: &Question) -> bool {
+    if is_reached {
+        return view.pass_round(number, question.voters());
+    }
+    view.fail_round(number);
+    false
+}

@@ -1,0 +1,115 @@
+//! Releasing a lock, and giving the turn to whoever of this manager waits for it.
+
+use std::mem;
+
+use super::connect::{ConnectQuorum, Progress};
+use super::question::Question;
+use super::{Actions, Ended, Event, Limits, Operation, release_of, reply_ms};
+use crate::error::{Error, Status};
+use crate::hold::{Phase, View};
+use crate::moment::Moment;
+use crate::quorum::backoff;
+use crate::quorum::round::Outcome;
+use crate::wait_queue::{Next, STAND_BACK};
+
+/// Releases a lock.
+pub(crate) struct Release {
+    view: View,
+    /// How far the lock's life had come before.
+    before: Phase,
+    /// Whether a release of it may have been sent before: then a server that has nothing to delete was told
+    /// by that one.
+    is_again: bool,
+    stage: Stage,
+}
+
+enum Stage {
+    Submitted,
+    Connecting(Box<ConnectQuorum>),
+    Asking(Box<Question>),
+}
+
+impl Release {
+    /// From now on the lock is being released, whoever else may have something to do to it before this has
+    /// begun.
+    pub(crate) fn new(view: View) -> Self {
+        let before = view.hold().pass_to(Phase::Releasing);
+        Self { view, before, is_again: before == Phase::Releasing, stage: Stage::Submitted }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        if self.before == Phase::Over {
+            let error = Error::new(Status::Lost, "the lock had ended before");
+            return actions.end(Err(error.into()));
+        }
+        match ConnectQuorum::if_needed(Moment::NEVER, hold.longest_ttl_ms(), actions) {
+            Some(quorum) => self.stage = Stage::Connecting(quorum),
+            None => self.ask(actions),
+        }
+    }
+
+    /// Sends the release, and behind it what the next in the queue asks.
+    fn ask(&mut self, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        self.is_again |= hold.was_release_sent();
+        let question = Question::release(self.is_again, actions.roster().len());
+        self.stage = Stage::Asking(Box::new(question));
+        let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
+        actions.ask(release_of(&self.view), Limits { since, until: Moment::NEVER, reply_ms });
+        let (next, stands_back) = actions.wait_queues().release(hold, since);
+        if stands_back {
+            // Without randomness for as long as anybody ever does.
+            let random = actions.random().unwrap_or(u64::MAX);
+            let until = since.plus(backoff::jitter(STAND_BACK, random));
+            actions.wait_queues().stand_back(hold.resource(), until);
+        }
+        match next {
+            Next::Ask(waiter) => actions.give_turn(waiter),
+            Next::Tell(waiter) => actions.end_wait(waiter),
+            Next::Nobody => {}
+        }
+    }
+
+    fn conclude(&mut self, question: &Question, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        let status = match question.outcome() {
+            Outcome::Refused if !self.is_again && hold.was_release_sent() => {
+                // An extension that ended meanwhile has sent a release of its own, which came first.
+                return self.ask(actions);
+            }
+            Outcome::Reached => None,
+            Outcome::Refused | Outcome::TooLate => Some(Status::Lost),
+            Outcome::Unreachable => Some(Status::Unreachable),
+        };
+        if status != Some(Status::Unreachable) {
+            hold.pass_to(Phase::Over);
+        }
+        actions.end(match status {
+            None => Ok(Ended::Released { absent: question.absent(actions.roster()) }),
+            Some(status) => Err(question.error(status, actions.roster()).into()),
+        });
+    }
+}
+
+impl Operation for Release {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match mem::replace(&mut self.stage, Stage::Submitted) {
+            Stage::Submitted => self.begin(actions),
+            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                // Without a quorum of connections the release is queued, and told to those that are there.
+                Progress::Connected | Progress::Failed(_) => self.ask(actions),
+            },
+            Stage::Asking(question) => self.conclude(&question, actions),
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted => None,
+            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Asking(question) => Some(question),
+        }
+    }
+}

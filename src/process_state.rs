@@ -1,0 +1,311 @@
+//! What of a manager belongs to one process: its connections, the operations under way, and what
+//! ContinueLock remembers.
+//!
+//! A forked child leaves its parent's as it is, but closes its copies of the sockets, and makes one of its
+//! own. A thread of the parent may have been changing what is in there when the process was forked: so the
+//! child takes none of its mutexes.
+
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use once_cell::race::OnceBox;
+
+use crate::continued::ContinuedLocks;
+use crate::driver::{Host, SharedEngine};
+use crate::engine::{Engine, Over};
+use crate::error::{Error, Status};
+use crate::log::{Line, Log};
+use crate::moment::Moment;
+use crate::operation::{Ended, Event, Failed, Operation, Prepared};
+use crate::settings::Settings;
+use crate::system::clock;
+use crate::system::process::{Generation, this_process};
+use crate::system::socket::{Visible, Waker};
+use crate::transport::endpoint;
+use crate::transport::login::PasswordRequest;
+use crate::transport::roster::Roster;
+use crate::transport::server::Server;
+
+/// The states of a manager, by process: that of the first that used it, and those of its children, each made
+/// by the first call that needs it. No mutex guards the list, since a child might find it locked.
+#[derive(Default)]
+pub(crate) struct ProcessStates(OnceBox<ProcessState>);
+
+/// What belongs to one process.
+pub(crate) struct ProcessState {
+    process: Generation,
+    roster: Roster,
+    settings: Arc<Settings>,
+    /// The descriptors, for a forked child.
+    inherited: Vec<Visible>,
+    /// Empty only while it is dropped.
+    inner: Option<Inner>,
+    of_child: ProcessStates,
+}
+
+/// What threads change.
+struct Inner {
+    engine: SharedEngine<Engine, WakerAndLog>,
+    continued: ContinuedLocks,
+}
+
+/// What wakes the thread that waits for the sockets, and what keeps lines about servers.
+struct WakerAndLog {
+    /// Empty only while it is dropped.
+    waker: Option<Waker>,
+    log: Arc<Log>,
+}
+
+impl Host<Vec<Line>> for WakerAndLog {
+    fn wake(&self) {
+        self.waker.iter().for_each(Waker::wake);
+    }
+
+    fn clear(&self) {
+        self.waker.iter().for_each(Waker::clear);
+    }
+
+    fn keep(&self, lines: Vec<Line>) {
+        self.log.keep(lines);
+    }
+}
+
+impl ProcessStates {
+    /// Whether no process has used the manager yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.get().is_none()
+    }
+
+    /// That of this process. Where there is none yet, it is made with these servers, or those of the process
+    /// before.
+    pub(crate) fn own(
+        &self,
+        roster: impl FnOnce() -> Result<Roster, Error>,
+        settings: &Arc<Settings>,
+        log: &Arc<Log>,
+    ) -> Result<&ProcessState, Error> {
+        let mut state = self.0.get_or_try_init(|| ProcessState::new(roster()?, settings, log))?;
+        while !state.is_ours() {
+            state.close_inherited();
+            let new = || ProcessState::new(state.roster.clone(), settings, log);
+            state = state.of_child.0.get_or_try_init(new)?;
+        }
+        Ok(state)
+    }
+
+    /// Closes, in a forked child, its copies of the sockets of its parent, and of those before it.
+    pub(crate) fn close_inherited(&self) {
+        let mut next = self.0.get();
+        while let Some(state) = next {
+            if !state.is_ours() {
+                state.close_inherited();
+            }
+            next = state.of_child.0.get();
+        }
+    }
+}
+
+impl ProcessState {
+    /// One without connections: they are made when they are needed.
+    fn new(
+        roster: Roster,
+        settings: &Arc<Settings>,
+        log: &Arc<Log>,
+    ) -> Result<Box<Self>, Error> {
+        let (timeouts, access) = (settings.timeouts(), settings.access());
+        if roster.iter().any(endpoint::Endpoint::has_tls) {
+            // Now, and not with the connections' mutex held.
+            access.tls().prepare();
+        }
+        let waker = Waker::new().map_err(|error| no_descriptors(&error))?;
+        let servers = roster.iter().enumerate().map(|(index, endpoint)| {
+            Server::new(index, endpoint.clone(), Arc::clone(timeouts), Arc::clone(access))
+        });
+        let servers: Vec<Server> = servers.collect();
+        let mut inherited: Vec<Visible> = servers.iter().flat_map(Server::visible).collect();
+        inherited.extend(waker.visible());
+        let engine = Engine::new(servers, roster.clone(), Arc::clone(settings), waker.fd());
+        let host = WakerAndLog { waker: Some(waker), log: Arc::clone(log) };
+        let engine = SharedEngine::new(engine, host);
+        Ok(Box::new(Self {
+            process: this_process(),
+            roster,
+            settings: Arc::clone(settings),
+            inherited,
+            inner: Some(Inner { engine, continued: ContinuedLocks::default() }),
+            of_child: ProcessStates::default(),
+        }))
+    }
+
+    /// Whether this process is the one that it belongs to.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == this_process()
+    }
+
+    /// Who was asked for a password may have forked, and then this may be the child: what the call was
+    /// about to do is the parent's to do, and threads of the parent may have been changing all that is here.
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.is_ours() { Ok(()) } else { Err(Error::forked_within()) }
+    }
+
+    pub(crate) fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn continued(&self) -> &ContinuedLocks {
+        &self.inner().continued
+    }
+
+    /// Now, on the clock that all moments are on.
+    pub(crate) fn now(&self) -> Moment {
+        clock::now()
+    }
+
+    /// Runs an operation to its end. Meanwhile this thread does what is due on the connections, if no other
+    /// does.
+    pub(crate) fn run(&self, operation: impl Operation + 'static) -> Result<Ended, Failed> {
+        let mut operation: Box<dyn Operation> = Box::new(operation);
+        let mut event = Event::Started;
+        loop {
+            let engine = &self.inner().engine;
+            match engine.run(|engine, place| engine.submit(place, operation, event)) {
+                Over::Ended(result) => return result,
+                Over::Prepare { operation: same, enough } => {
+                    let prepared = self.prepare(enough);
+                    self.check_process()?;
+                    (operation, event) = (same, Event::Prepared(prepared));
+                }
+            }
+        }
+    }
+
+    /// Asks for passwords, and looks up names if fewer servers than `enough` are promising without. In a
+    /// child that was forked meanwhile it stops at once.
+    fn prepare(&self, enough: usize) -> Prepared {
+        let asked_ms = self.ask_for_passwords();
+        if !self.is_ours() {
+            return Prepared::default();
+        }
+        let looked_up_ms = self.look_up_names(enough);
+        let took_ms = asked_ms + looked_up_ms.unwrap_or(0);
+        Prepared { took_ms, has_looked_up: looked_up_ms.is_some() }
+    }
+
+    /// Looks up the names for which that is due, with nothing held: the resolver may be slow. Returns how
+    /// long it took, if there were any.
+    fn look_up_names(&self, enough: usize) -> Option<i64> {
+        let engine = &self.inner().engine;
+        let start = clock::now();
+        let wanted: Vec<(usize, (String, u16))> = engine.visit(|engine| {
+            let is_promising = |server: &&Server| server.is_promising();
+            if engine.servers.iter().filter(is_promising).count() >= enough {
+                return Vec::new();
+            }
+            let servers = engine.servers.iter_mut().enumerate();
+            let due = servers.map(|(index, server)| Some((index, server.name_to_look_up(start)?)));
+            due.flatten().collect()
+        });
+        if wanted.is_empty() {
+            return None;
+        }
+        for (index, (name, port)) in wanted {
+            let began = clock::now();
+            let found = endpoint::look_up(&name, port);
+            if !self.is_ours() {
+                return None;
+            }
+            let now = clock::now();
+            engine.visit(|engine| {
+                engine.for_server(index, |server, news| {
+                    server.handle_addresses(found, began, now, news);
+                });
+            });
+        }
+        Some(clock::now().ms_since(start))
+    }
+
+    /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
+    /// or call the library. Each request is taken when its turn comes, so that meanwhile other threads
+    /// ask the next. Returns how long it took. If who is asked forks, the child stops at once: the
+    /// connections are the parent's, and its threads may have been changing them.
+    pub(crate) fn ask_for_passwords(&self) -> i64 {
+        if !self.settings.access().asks() {
+            return 0;
+        }
+        let engine = &self.inner().engine;
+        let start = clock::now();
+        let mut due = engine.visit(|engine| next_request(engine, 0, start));
+        let mut end = start;
+        while let Some((index, request)) = due {
+            let began = clock::now();
+            let password = request.ask();
+            if !self.is_ours() {
+                return 0;
+            }
+            end = clock::now();
+            due = engine.visit(|engine| {
+                engine.for_server(index, |server, news| {
+                    server.handle_password(password, began, end, news);
+                });
+                next_request(engine, index + 1, end)
+            });
+        }
+        end.ms_since(start)
+    }
+
+    /// Takes no mutex.
+    fn close_inherited(&self) {
+        self.inherited.iter().for_each(Visible::close_inherited);
+    }
+
+    fn inner(&self) -> &Inner {
+        self.inner.as_ref().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
+    }
+}
+
+/// The first password that is to be asked for, of this server or one that comes after it.
+fn next_request(engine: &mut Engine, first: usize, now: Moment) -> Option<(usize, PasswordRequest)> {
+    let mut servers = engine.servers.iter_mut().enumerate().skip(first);
+    servers.find_map(|(index, server)| Some((index, server.password_request(now)?)))
+}
+
+fn no_descriptors(error: &io::Error) -> Error {
+    Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
+}
+
+impl Inner {
+    /// Whether no thread is changing anything at this moment.
+    fn is_at_rest(&self) -> bool {
+        self.engine.is_at_rest() && self.continued.is_at_rest()
+    }
+
+    /// Lets go of sockets that are closed already.
+    fn forget_sockets(&mut self) {
+        let (engine, host) = self.engine.get_mut();
+        engine.servers.iter_mut().for_each(Server::forget_sockets);
+        if let Some(waker) = host.waker.take() {
+            waker.forget();
+        }
+    }
+}
+
+impl Drop for ProcessState {
+    /// In a child the sockets are closed by number, and not once more by their owners; and what a thread of
+    /// the parent was changing when the process was forked is half changed for ever: it is left alone.
+    fn drop(&mut self) {
+        if self.is_ours() {
+            return;
+        }
+        self.close_inherited();
+        if self.inner().is_at_rest() {
+            self.inner.iter_mut().for_each(Inner::forget_sockets);
+        } else {
+            mem::forget(self.inner.take());
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! How long a server may take.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// How long a server may take. Changed while connections are in use.
+#[derive(Debug)]
+pub struct Timeouts {
+    connect_ms: AtomicI64,
+    reply_ms: AtomicI64,
+}
+
+impl Timeouts {
+    /// For connecting, and once more for the log-in. CRedLock's value.
+    const CONNECT_MS: i64 = 1500;
+
+    /// Sets both, in milliseconds. 0 for a reply: a part of the TTL.
+    pub fn set(&self, connect_ms: i64, reply_ms: i64) {
+        self.connect_ms.store(connect_ms, Ordering::Relaxed);
+        self.reply_ms.store(reply_ms, Ordering::Relaxed);
+    }
+
+    /// For connecting.
+    pub fn connect_ms(&self) -> i64 {
+        self.connect_ms.load(Ordering::Relaxed)
+    }
+
+    /// For a reply to a request about a lock of this TTL. The Redlock page advises 5 to 50 ms for a
+    /// TTL of 10 s; a twentieth of it leaves room for networks that are slower.
+    pub fn reply_ms(&self, ttl_ms: i64) -> i64 {
+        match self.reply_ms.load(Ordering::Relaxed) {
+            0 => Self::default_reply_ms(ttl_ms),
+            set => set,
+        }
+    }
+
+    /// The same, if nothing else was set.
+    pub fn default_reply_ms(ttl_ms: i64) -> i64 {
+        (ttl_ms / 20).clamp(25, 500)
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_ms: AtomicI64::new(Self::CONNECT_MS), reply_ms: AtomicI64::new(0) }
+    }
+}

@@ -1,0 +1,368 @@
+//! The queue of those that want one resource.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::hold::Hold;
+use crate::moment::Moment;
+use crate::quorum::backoff::Backoff;
+use crate::transport::ticket::Ticket;
+
+/// How long a lock is handed on within a manager before others get their chance: with rivals about,
+/// and without. A rival that polls sees a lock that changes hands every 8 ms in the mean (see
+/// [`crate::quorum::backoff::Backoff`]), so a few such runs let it in; without any the pauses
+/// cost two percent of the time.
+const RUN_WITH_RIVALS_MS: i64 = 40;
+const RUN_MS: i64 = 200;
+
+/// The longest that the head stands back then, and that a manager does which takes a contended lock
+/// again right after it has released it.
+pub(crate) const STAND_BACK: Duration = Duration::from_millis(8);
+
+/// For how long a rival is remembered.
+pub(super) const RIVAL_MS: i64 = 250;
+
+/// How often the head looks whether the lock was released through another manager, which tells nobody
+/// here.
+const LOOK_MS: i64 = 100;
+
+/// How often the head asks the servers although this manager has the lock: they may have lost it, and
+/// then it is to be had.
+const ASK_HELD_MS: i64 = 1000;
+
+/// How often those behind look whether they are the head by now.
+const LOOK_FROM_BEHIND_MS: i64 = 1000;
+
+/// The waiters that want one resource, and what is known of it.
+pub(super) struct WaitQueue {
+    head: Option<Waiter>,
+    behind: VecDeque<Waiter>,
+    /// The lock, while this manager has it.
+    hold: Option<Arc<Hold>>,
+    /// When the servers may be asked for it all the same.
+    ask_held_at: Moment,
+    /// Whether they are asked by the head, although this manager has the lock.
+    asks_in_vain: bool,
+    /// From when on the head may ask without a pause, since the lock was let go of.
+    open_at: Option<Moment>,
+    /// Since when the lock was handed on, and nobody else had a chance.
+    run_since: Moment,
+    /// When another process was last seen to have the lock.
+    rival_at: Option<Moment>,
+    /// How far the pauses had grown of a head that will be back.
+    backoff: Option<Backoff>,
+}
+
+struct Waiter {
+    number: u64,
+    thread: usize,
+    /// Its name while it waits: it may be given the turn.
+    ticket: Option<Ticket>,
+    /// When it would wait no longer.
+    until: Moment,
+}
+
+/// Where a waiter stands.
+enum Position {
+    Head,
+    Behind,
+    /// It was left out of the queue.
+    Apart,
+}
+
+/// How a waiter asks to be let ask the servers.
+#[derive(Clone, Copy)]
+pub(crate) struct Manners {
+    /// Even if this manager has the lock, and although it would be better manners to stand back.
+    pub(crate) is_urgent: bool,
+    /// Out of turn, too: what the head was told may be old.
+    pub(crate) is_last: bool,
+}
+
+/// Whether a waiter may ask the servers now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// It may, and is taken to do it.
+    MayAsk,
+    /// This manager has the lock, for so long.
+    Held { left_ms: i64 },
+    /// It is not its turn.
+    NotYet,
+}
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// The end of its pause, if it is the head and somebody else has the lock.
+    pub(crate) pause_until: Moment,
+    /// When it gives up in any case.
+    pub(crate) until: Moment,
+}
+
+/// What becomes of the queue when a lock is let go of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The head is to be given the turn: it asks at once.
+    Ask(Ticket),
+    /// The wait of the head is to be ended, for it to look.
+    Tell(Ticket),
+    Nobody,
+}
+
+impl WaitQueue {
+    pub(super) fn new(now: Moment) -> Self {
+        Self {
+            head: None,
+            behind: VecDeque::new(),
+            hold: None,
+            ask_held_at: now,
+            asks_in_vain: false,
+            open_at: None,
+            run_since: now,
+            rival_at: None,
+            backoff: None,
+        }
+    }
+
+    pub(super) fn join(&mut self, number: u64, thread: usize) {
+        if self.head.iter().chain(&self.behind).any(|waiter| waiter.thread == thread) {
+            return;
+        }
+        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER };
+        match self.head {
+            None => self.head = Some(waiter),
+            Some(_) => self.behind.push_back(waiter),
+        }
+    }
+
+    pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+        self.forget_ended(now);
+        let left_ms = self.hold.as_ref().map(|hold| hold.remaining_ms(now));
+        match self.position(number) {
+            Position::Head => {}
+            Position::Apart => return Permission::MayAsk,
+            Position::Behind => return self.begin_from_behind(left_ms, manners.is_last, now),
+        }
+        if let Some(left_ms) = left_ms
+            && !manners.is_urgent
+            && now < self.ask_held_at
+        {
+            return Permission::Held { left_ms };
+        }
+        if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
+            return Permission::NotYet;
+        }
+        self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+        (self.open_at, self.run_since) = (None, now);
+        self.asks_in_vain = self.hold.is_some();
+        Permission::MayAsk
+    }
+
+    fn begin_from_behind(
+        &mut self,
+        left_ms: Option<i64>,
+        is_last: bool,
+        now: Moment,
+    ) -> Permission {
+        match left_ms {
+            Some(_) if is_last && now >= self.ask_held_at => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+                Permission::MayAsk
+            }
+            Some(left_ms) => Permission::Held { left_ms },
+            None if is_last => Permission::MayAsk,
+            None => Permission::NotYet,
+        }
+    }
+
+    pub(super) fn refused(&mut self, number: u64, is_taken: bool, now: Moment) {
+        if self.is_head(number) && is_taken && !self.asks_in_vain && self.hold.is_none() {
+            self.rival_at = Some(now);
+        }
+    }
+
+    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<Hold>) -> Option<Ticket> {
+        self.hold = Some(Arc::clone(hold));
+        self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
+        (self.open_at, self.backoff) = (None, None);
+        self.remove(number);
+        // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
+        let next = self.head.as_ref().filter(|next| hold.valid_until() < next.until);
+        next.and_then(|next| next.ticket)
+    }
+
+    pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
+        if !self.is_head(number) || self.behind.is_empty() {
+            return;
+        }
+        if self.hold.is_none() {
+            self.open_at.get_or_insert(pause_until);
+        }
+        self.backoff.get_or_insert(backoff);
+    }
+
+    pub(super) fn inherit(&mut self, number: u64) -> Option<Backoff> {
+        if self.is_head(number) { self.backoff.take() } else { None }
+    }
+
+    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<Ticket> {
+        if !self.remove(number) {
+            return None;
+        }
+        if self.head.is_some() && self.hold.is_none() {
+            self.open_at.get_or_insert(now);
+        }
+        self.waiting_head()
+    }
+
+    pub(super) fn wait(
+        &mut self,
+        number: u64,
+        ticket: Ticket,
+        wait: Wait,
+        now: Moment,
+    ) -> Moment {
+        self.forget_ended(now);
+        let until = self.due(number, wait, now);
+        if let Some(waiter) = self.find(number).filter(|_| until > now) {
+            (waiter.ticket, waiter.until) = (Some(ticket), until);
+        }
+        until
+    }
+
+    pub(super) fn end_wait(&mut self, number: u64, wait: Wait, now: Moment) -> bool {
+        self.forget_ended(now);
+        if let Some(waiter) = self.find(number) {
+            waiter.ticket = None;
+        }
+        self.due(number, wait, now) <= now
+    }
+
+    pub(super) fn release(&mut self, now: Moment) -> (Next, bool) {
+        self.hold = None;
+        let has_rivals = self.has_rivals(now);
+        let Some(head) = &mut self.head else { return (Next::Nobody, has_rivals) };
+        let run_ms = if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS };
+        if now.ms_since(self.run_since) >= run_ms {
+            self.run_since = now;
+            return (self.waiting_head().map_or(Next::Nobody, Next::Tell), true);
+        }
+        match head.ticket.take() {
+            Some(ticket) => {
+                self.asks_in_vain = false;
+                (Next::Ask(ticket), false)
+            }
+            None => {
+                self.open_at = Some(now);
+                (Next::Nobody, false)
+            }
+        }
+    }
+
+    pub(super) fn stand_back(&mut self, until: Moment) {
+        self.open_at = Some(until);
+    }
+
+    pub(super) fn lost(&mut self, now: Moment) -> Option<Ticket> {
+        (self.hold, self.open_at) = (None, Some(now));
+        self.waiting_head()
+    }
+
+    /// Whether this manager has the lock by this.
+    pub(super) fn has(&self, hold: &Hold) -> bool {
+        self.hold.as_ref().is_some_and(|ours| ours.token() == hold.token())
+    }
+
+    pub(super) fn has_rivals(&self, now: Moment) -> bool {
+        self.rival_at.is_some_and(|rival_at| now.ms_since(rival_at) < RIVAL_MS)
+    }
+
+    pub(super) fn is_needed(&self, now: Moment) -> bool {
+        self.head.is_some()
+            || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
+            || self.has_rivals(now)
+    }
+
+    fn position(&self, number: u64) -> Position {
+        if self.is_head(number) {
+            Position::Head
+        } else if self.behind.iter().any(|waiter| waiter.number == number) {
+            Position::Behind
+        } else {
+            Position::Apart
+        }
+    }
+
+    /// Returns whether the waiter was the head. Then the one behind it is, now.
+    fn remove(&mut self, number: u64) -> bool {
+        if !self.is_head(number) {
+            self.behind.retain(|waiter| waiter.number != number);
+            return false;
+        }
+        self.asks_in_vain = false;
+        self.head = self.behind.pop_front();
+        true
+    }
+
+    fn is_head(&self, number: u64) -> bool {
+        self.head.as_ref().is_some_and(|head| head.number == number)
+    }
+
+    /// The name of the head, if it waits.
+    fn waiting_head(&self) -> Option<Ticket> {
+        self.head.as_ref()?.ticket
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut Waiter> {
+        self.head.iter_mut().chain(&mut self.behind).find(|waiter| waiter.number == number)
+    }
+
+    /// A lock that nobody released is free when its time is over, and one that was released through
+    /// another manager, or found out to be lost, is, too. One that is being released is not before the
+    /// release is on its way.
+    fn forget_ended(&mut self, now: Moment) {
+        let has_ended = |hold: &Arc<Hold>| hold.is_lost_or_over() || now >= hold.valid_until();
+        if self.hold.as_ref().is_some_and(has_ended) {
+            self.hold = None;
+            self.open_at.get_or_insert(now);
+        }
+    }
+
+    /// When a waiter has to do something.
+    fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
+        let due = match (self.position(number), &self.hold, self.open_at) {
+            (Position::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
+            (Position::Head, Some(hold), _) => {
+                hold.valid_until().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+            }
+            (Position::Head, None, Some(open_at)) => open_at,
+            (Position::Head, None, None) | (Position::Apart, ..) => wait.pause_until,
+        };
+        due.min(wait.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_ms(ms: i64) -> Moment {
+        Moment::from_nanos(1_000_000_000).plus_ms(ms)
+    }
+
+    #[test]
+    fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
+        let mut queue = WaitQueue::new(at_ms(0));
+        // One waiter of each thread.
+        queue.join(1, 1);
+        queue.join(2, 2);
+        let patient = Manners { is_urgent: false, is_last: false };
+        assert_eq!(queue.begin(1, patient, at_ms(0)), Permission::MayAsk);
+        queue.refused(1, true, at_ms(1));
+        assert_eq!(queue.leave(2, at_ms(2)), None);
+        let wait = Wait { pause_until: at_ms(9), until: at_ms(1_000) };
+        assert!(!queue.end_wait(1, wait, at_ms(8)));
+        assert!(queue.end_wait(1, wait, at_ms(9)));
+    }
+}
