@@ -108,11 +108,7 @@ impl ProcessStates {
 
 impl ProcessState {
     /// One without connections: they are made when they are needed.
-    fn new(
-        roster: Roster,
-        settings: &Arc<Settings>,
-        log: &Arc<Log>,
-    ) -> Result<Box<Self>, Error> {
+    fn new(roster: Roster, settings: &Arc<Settings>, log: &Arc<Log>) -> Result<Box<Self>, Error> {
         let (timeouts, access) = (settings.timeouts(), settings.access());
         if roster.iter().any(endpoint::Endpoint::has_tls) {
             // Now, and not with the connections' mutex held.
@@ -269,7 +265,11 @@ impl ProcessState {
 }
 
 /// The first password that is to be asked for, of this server or one that comes after it.
-fn next_request(engine: &mut Engine, first: usize, now: Moment) -> Option<(usize, PasswordRequest)> {
+fn next_request(
+    engine: &mut Engine,
+    first: usize,
+    now: Moment,
+) -> Option<(usize, PasswordRequest)> {
     let mut servers = engine.servers.iter_mut().enumerate().skip(first);
     servers.find_map(|(index, server)| Some((index, server.password_request(now)?)))
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::Drift;
-use crate::transport::timeouts::Timeouts;
 use crate::transport::access::Access;
 use crate::transport::login::{Login, PasswordSource};
+use crate::transport::timeouts::Timeouts;
 
 /// The longest that a server may be waited for: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;

@@ -155,9 +155,8 @@ impl Engine {
 
     /// Lets everything happen that has to, until nothing more has.
     fn settle_now(&mut self) {
-        let is_settled = self.turns.is_empty()
-            && self.decided.is_empty()
-            && self.news.deliveries.is_empty();
+        let is_settled =
+            self.turns.is_empty() && self.decided.is_empty() && self.news.deliveries.is_empty();
         if !is_settled {
             self.settle(clock::now());
         }

@@ -288,12 +288,7 @@ impl Acquire {
         self.fail(error, Some(broken_off), actions);
     }
 
-    fn fail(
-        &mut self,
-        error: Error,
-        broken_off: Option<BrokenOff>,
-        actions: &mut dyn Actions,
-    ) {
+    fn fail(&mut self, error: Error, broken_off: Option<BrokenOff>, actions: &mut dyn Actions) {
         self.leave(actions);
         actions.end(Err(Failed { error, broken_off }));
     }

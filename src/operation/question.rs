@@ -188,7 +188,8 @@ impl Question {
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
         let (servers, quorum) = (ballot.servers(), ballot.quorum());
-        let yes = if self.is_about_connections() { self.connected() } else { ballot.yes() as usize };
+        let yes =
+            if self.is_about_connections() { self.connected() } else { ballot.yes() as usize };
         let mut words = format!("{yes} of {servers} servers {}, {quorum} needed", self.deed());
         if status == Status::TooSlow {
             words.push_str("; that came too late for any validity to be left");
@@ -385,7 +386,11 @@ impl Question {
         let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
         has_failed
             && !is_heard
-            && if self.is_about_connections() { may_have_changed } else { ballot.is_pending(server) }
+            && if self.is_about_connections() {
+                may_have_changed
+            } else {
+                ballot.is_pending(server)
+            }
     }
 
     /// How things stand with a server of which it wants to know.

@@ -12,12 +12,12 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::timeouts::Timeouts;
 use super::access::Access;
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::inbox::{Inbox, Received};
 use super::login::Account;
+use super::timeouts::Timeouts;
 use super::wire::{KEPT_MAX, Wire};
 use crate::command::Capabilities;
 use crate::command::handshake::Handshake;

@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use super::ticket::Ticket;
 use super::entries::{Entries, Entry};
 use super::inbox::Inbox;
 use super::reply::Nonsense;
+use super::ticket::Ticket;
 use crate::command::{Answer, Capabilities, Effect, Encoder, Kind, Request};
 use crate::moment::Moment;
 

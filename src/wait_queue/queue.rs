@@ -216,13 +216,7 @@ impl WaitQueue {
         self.waiting_head()
     }
 
-    pub(super) fn wait(
-        &mut self,
-        number: u64,
-        ticket: Ticket,
-        wait: Wait,
-        now: Moment,
-    ) -> Moment {
+    pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
         self.forget_ended(now);
         let until = self.due(number, wait, now);
         if let Some(waiter) = self.find(number).filter(|_| until > now) {

@@ -5,20 +5,22 @@
 //! The first bytes say how the run goes, all others are the wire: see [`Plan`] and [`expand`].
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::choices::Choices;
 use crate::command::{Answer, Request, Verb};
 use crate::failure::Failure;
 use crate::memory;
 use crate::moment::Moment;
+use crate::operation::question::Question;
+use crate::operation::{Actions, Ended, Event, Limits, Operation};
 use crate::peer::{self, Peer};
+use crate::process_state::{ProcessState, ProcessStates};
 use crate::resp::LENGTH_MAX;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::endpoint::Endpoint;
-use crate::transport::reactor::Reactor;
-use crate::transport::{Patience, Tally, Timeouts, Transport};
+use crate::transport::roster::Roster;
 use crate::world::{self, Connection};
 
 /// Twice the longest reply, for buffers that grow by doubling: the crate's parser has one.
@@ -65,22 +67,22 @@ fn play(plan: Plan) {
     let requests = memory::uncounted(|| plan.requests.clone());
     let endpoint = Endpoint::parse(plan.url, 0).expect("a good URL");
     world::begin(Wire { plan });
-    let timeouts = Arc::new(Timeouts::default());
-    let log = Arc::default();
-    let reactor = Reactor::new(&[endpoint], &timeouts, &Arc::default(), log).expect("a reactor");
-    reactor.connect(Ear::default(), 1, patience(CONNECT_MS));
+    let states = ProcessStates::default();
+    let roster = || Ok(Roster::new(vec![endpoint]));
+    let state = states.own(roster, &Arc::default(), &Arc::default()).expect("descriptors");
+    Ear::hear_from(state, None, CONNECT_MS);
     judge_connections();
     for (number, asking) in requests.iter().enumerate() {
         let wait_ms = if asking.is_brief { 0 } else { REPLY_MS };
-        let (ear, _) = reactor.ask(request(number, asking.verb), Ear::default(), patience(wait_ms));
-        judge(number, ear.heard);
+        let request = request(number, asking.verb);
+        judge(number, Ear::hear_from(state, Some(request), wait_ms));
         judge_connections();
     }
 }
 
-fn patience(ms: i64) -> Patience {
+fn limits(ms: i64) -> Limits {
     let since = world::now();
-    Patience { since, until: since.plus_ms(ms), reply_ms: 10 * REPLY_MS }
+    Limits { since, until: since.plus_ms(ms), reply_ms: 10 * REPLY_MS }
 }
 
 fn request(number: usize, verb: Verb) -> Request {
@@ -124,16 +126,40 @@ fn judge_connections() {
     });
 }
 
-/// Hears one answer.
-#[derive(Default)]
+/// Asks for a connection, or something else, and hears one answer.
 struct Ear {
-    heard: Option<Answer>,
+    /// What to ask for; nothing for a connection.
+    request: Option<Request>,
+    wait_ms: i64,
+    heard: Arc<Mutex<Option<Answer>>>,
 }
 
-impl Tally for Ear {
-    fn handle_answer(&mut self, _server: usize, answer: Answer, _now: Moment) -> bool {
-        assert_eq!(self.heard, None, "one request, two answers");
-        self.heard = Some(answer);
+impl Ear {
+    fn hear_from(state: &ProcessState, request: Option<Request>, wait_ms: i64) -> Option<Answer> {
+        let heard = Arc::<Mutex<Option<Answer>>>::default();
+        let ear = Self { request, wait_ms, heard: Arc::clone(&heard) };
+        state.run(ear).expect("it always ends like that");
+        heard.lock().expect("nobody panics with it").take()
+    }
+}
+
+impl Operation for Ear {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match (event, self.request.take()) {
+            (Event::Started, Some(request)) => actions.ask(request, limits(self.wait_ms)),
+            (Event::Started, None) => actions.prepare(1),
+            (Event::Prepared(_), _) => actions.connect(limits(self.wait_ms)),
+            _ => actions.end(Ok(Ended::Inspected { is_locked: false })),
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+
+    fn hear(&mut self, _server: usize, answer: Answer, _now: Moment) -> bool {
+        let before = self.heard.lock().expect("nobody panics with it").replace(answer);
+        assert_eq!(before, None, "one request, two answers");
         true
     }
 }

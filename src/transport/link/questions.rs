@@ -35,7 +35,10 @@ impl Link {
 
     /// Whom to ask for the password, if that is due. The caller asks without holding anything, and
     /// brings the answer to [`Self::handle_password`].
-    pub(in crate::transport) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
+    pub(in crate::transport) fn password_request(
+        &mut self,
+        now: Moment,
+    ) -> Option<PasswordRequest> {
         if self.is_up() { None } else { self.account.password_request(now) }
     }
 

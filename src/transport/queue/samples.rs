@@ -9,8 +9,8 @@ use crate::command::{Capabilities, Request, Verb};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
-use crate::transport::ticket::Ticket;
 use crate::transport::reply::Nonsense;
+use crate::transport::ticket::Ticket;
 
 pub(super) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 pub(super) const TICKET: Ticket = Ticket::new(0, 1);

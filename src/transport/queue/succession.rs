@@ -8,8 +8,8 @@ use super::Queue;
 use crate::command::{Effect, Request};
 use crate::moment::Moment;
 use crate::token::Token;
-use crate::transport::ticket::Ticket;
 use crate::transport::entries::Entry;
+use crate::transport::ticket::Ticket;
 
 impl Queue {
     /// Until when something may be there that a request has left which was sent and is not answered, if it

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use super::{News, Server};
 use crate::command::Answer;
 use crate::moment::Moment;
-use crate::transport::ticket::Ticket;
 use crate::transport::login::PasswordRequest;
+use crate::transport::ticket::Ticket;
 
 impl Server {
     /// Connects now if there is no connection, because a caller needs the server.

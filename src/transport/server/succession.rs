@@ -15,12 +15,12 @@ use crate::failure::Failure;
 use crate::log::Level;
 use crate::moment::Moment;
 use crate::system::clock;
-use crate::transport::ticket::Ticket;
 use crate::transport::inbox::Received;
 use crate::transport::link::Change;
 use crate::transport::predecessor::Predecessor;
 use crate::transport::queue::{Queue, Settled};
 use crate::transport::remarks::Event;
+use crate::transport::ticket::Ticket;
 
 impl Server {
     /// Whether another connection is to be had since this one owes an answer for too long, and is not
