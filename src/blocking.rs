@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check;
 use crate::error::{Error, Status};
-use crate::hold::{Hold, View};
+use crate::held_lock::{HeldLock, View};
 use crate::lease::Lease;
 use crate::moment::Moment;
 use crate::operation::acquire::{Acquire, Plan, Wanted};
@@ -239,7 +239,7 @@ impl ProcessState {
         self.view(hold.ok_or_else(lacking)?)
     }
 
-    fn view(&self, hold: &Arc<Hold>) -> Result<View, Error> {
+    fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
         let other = || {
             Error::invalid("the lock was taken on other servers, or databases, than this manager's")
         };
@@ -248,7 +248,7 @@ impl ProcessState {
 }
 
 /// The lock of a lease, if it has one, held or not; not one of the parent process.
-fn hold_of(lease: &Lease) -> Result<Option<&Arc<Hold>>, Error> {
+fn hold_of(lease: &Lease) -> Result<Option<&Arc<HeldLock>>, Error> {
     match &lease.hold {
         Some(hold) if !hold.is_ours() => {
             Err(Error::new(Status::Forked, "the lease belongs to the parent process"))

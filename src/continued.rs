@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::hold::Hold;
+use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 
 #[derive(Default)]
@@ -14,9 +14,9 @@ pub(crate) struct ContinuedLocks {
 
 #[derive(Default)]
 struct Kept {
-    holds: HashMap<Arc<[u8]>, Arc<Hold>>,
+    holds: HashMap<Arc<[u8]>, Arc<HeldLock>>,
     /// They, each once, and some that were forgotten, in the order in which they are looked at.
-    turns: VecDeque<Arc<Hold>>,
+    turns: VecDeque<Arc<HeldLock>>,
     /// How many were looked at in all.
     #[cfg(test)]
     looked_at: usize,
@@ -31,12 +31,12 @@ const ROOM_MIN: usize = 64;
 
 impl ContinuedLocks {
     /// The lock of a resource that is held still.
-    pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<Hold>> {
+    pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<HeldLock>> {
         self.kept().holds.get(resource).filter(|it| it.is_held(now)).cloned()
     }
 
     /// Remembers a lock, and forgets some of those that have ended.
-    pub(crate) fn remember(&self, hold: &Arc<Hold>, now: Moment) {
+    pub(crate) fn remember(&self, hold: &Arc<HeldLock>, now: Moment) {
         let mut kept = self.kept();
         let before = kept.holds.insert(Arc::clone(hold.resource()), Arc::clone(hold));
         if before.is_none_or(|it| !Arc::ptr_eq(&it, hold)) {
@@ -46,7 +46,7 @@ impl ContinuedLocks {
     }
 
     /// Forgets this lock, but not a later one of the same resource.
-    pub(crate) fn forget(&self, hold: &Hold) {
+    pub(crate) fn forget(&self, hold: &HeldLock) {
         let mut kept = self.kept();
         if kept.holds.get(hold.resource()).is_some_and(|it| it.token() == hold.token()) {
             kept.holds.remove(hold.resource());
@@ -93,14 +93,14 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hold::Phase;
+    use crate::held_lock::Phase;
     use crate::token::Token;
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
-    fn hold(number: usize, ttl_ms: i64) -> Arc<Hold> {
+    fn hold(number: usize, ttl_ms: i64) -> Arc<HeldLock> {
         let (resource, token) = (number.to_string().into_bytes(), Token::from_random([7; 20]));
-        Arc::new(Hold::of_one_server(&resource, token, (NOW, ttl_ms)))
+        Arc::new(HeldLock::of_one_server(&resource, token, (NOW, ttl_ms)))
     }
 
     impl ContinuedLocks {
@@ -166,7 +166,7 @@ mod tests {
         let continued = ContinuedLocks::default();
         let (early, late) = (hold(0, 10_000), {
             let token = Token::from_random([8; 20]);
-            Arc::new(Hold::of_one_server(b"0", token, (NOW, 10_000)))
+            Arc::new(HeldLock::of_one_server(b"0", token, (NOW, 10_000)))
         });
         continued.remember(&early, NOW);
         continued.remember(&late, NOW);

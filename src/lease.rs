@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::hold::Hold;
+use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::system::clock;
@@ -13,7 +13,7 @@ use crate::system::clock;
 /// Dropping a lease releases nothing: a lock ends by [`crate::RedLock::unlock`] or by itself.
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
-    pub(crate) hold: Option<Arc<Hold>>,
+    pub(crate) hold: Option<Arc<HeldLock>>,
     pub(crate) resource: Arc<[u8]>,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
@@ -70,7 +70,7 @@ impl Lease {
     }
 
     /// Makes it the holder of a lock that was taken or extended without some servers.
-    pub(crate) fn keep(&mut self, hold: Arc<Hold>, absent: String, now: Moment) {
+    pub(crate) fn keep(&mut self, hold: Arc<HeldLock>, absent: String, now: Moment) {
         self.absent = absent;
         self.validity_ms = hold.valid_until().ms_since(now);
         self.hold = Some(hold);

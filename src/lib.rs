@@ -19,7 +19,7 @@ pub mod failure;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
-mod hold;
+mod held_lock;
 mod kept_log;
 mod lease;
 mod log;

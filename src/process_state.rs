@@ -21,7 +21,7 @@ use crate::operation::{Ended, Event, Failed, Operation, Prepared};
 use crate::settings::Settings;
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
-use crate::system::socket::{Visible, Waker};
+use crate::system::socket::{InheritedDescriptor, Waker};
 use crate::transport::endpoint;
 use crate::transport::login::PasswordRequest;
 use crate::transport::roster::Roster;
@@ -38,7 +38,7 @@ pub(crate) struct ProcessState {
     roster: Roster,
     settings: Arc<Settings>,
     /// The descriptors, for a forked child.
-    inherited: Vec<Visible>,
+    inherited: Vec<InheritedDescriptor>,
     /// Empty only while it is dropped.
     inner: Option<Inner>,
     of_child: ProcessStates,
@@ -119,8 +119,9 @@ impl ProcessState {
             Server::new(index, endpoint.clone(), Arc::clone(timeouts), Arc::clone(access))
         });
         let servers: Vec<Server> = servers.collect();
-        let mut inherited: Vec<Visible> = servers.iter().flat_map(Server::visible).collect();
-        inherited.extend(waker.visible());
+        let mut inherited: Vec<InheritedDescriptor> =
+            servers.iter().flat_map(Server::inherited).collect();
+        inherited.extend(waker.inherited());
         let engine = Engine::new(servers, roster.clone(), Arc::clone(settings), waker.fd());
         let host = WakerAndLog { waker: Some(waker), log: Arc::clone(log) };
         let engine = SharedEngine::new(engine, host);
@@ -217,8 +218,8 @@ impl ProcessState {
             }
             let now = clock::now();
             engine.visit(|engine| {
-                engine.for_server(index, |server, news| {
-                    server.handle_addresses(found, began, now, news);
+                engine.for_server(index, |server, effects| {
+                    server.handle_addresses(found, began, now, effects);
                 });
             });
         }
@@ -245,8 +246,8 @@ impl ProcessState {
             }
             end = clock::now();
             due = engine.visit(|engine| {
-                engine.for_server(index, |server, news| {
-                    server.handle_password(password, began, end, news);
+                engine.for_server(index, |server, effects| {
+                    server.handle_password(password, began, end, effects);
                 });
                 next_request(engine, index + 1, end)
             });
@@ -256,7 +257,7 @@ impl ProcessState {
 
     /// Takes no mutex.
     fn close_inherited(&self) {
-        self.inherited.iter().for_each(Visible::close_inherited);
+        self.inherited.iter().for_each(InheritedDescriptor::close_inherited);
     }
 
     fn inner(&self) -> &Inner {

@@ -81,7 +81,7 @@ fn nothing_points_back() {
         &["crate::ffi", "crate::locker", "crate::redlock", "crate::inquiry", "crate::transport"];
     let rules: [(&str, &[&str]); 6] = [
         ("command/", UPPER),
-        ("command/", &["crate::hold", "crate::quorum", "crate::system", "crate::log"]),
+        ("command/", &["crate::held_lock", "crate::quorum", "crate::system", "crate::log"]),
         ("failure.rs", UPPER),
         ("transport/", &["crate::ffi", "crate::locker", "crate::redlock", "crate::inquiry"]),
         ("locker/", &["crate::ffi", "crate::redlock::"]),

@@ -14,7 +14,7 @@ use crate::token::Token;
 /// A command of ours, which may be several of the server's that are sent in one go.
 pub(super) struct Definition {
     pub(super) kind: Kind,
-    pub(super) effect: Effect,
+    pub(super) effect: KeyEffect,
     /// How many replies it brings: one for each command of the server's, of which each names the key once.
     pub(super) replies: usize,
     /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
@@ -53,7 +53,7 @@ impl Subject {
 
 /// What a request does to a server, for those who deliver it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum KeyEffect {
     /// It may leave something there until its TTL is over.
     Leaves,
     /// It undoes what an earlier request with the same token may have left there.

@@ -6,13 +6,13 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, Effect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
 use super::script::Script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Extending,
-    effect: Effect::Passes,
+    effect: KeyEffect::Passes,
     replies: 1,
     form: only_form,
     encode,

@@ -4,13 +4,13 @@ use redis::Value;
 
 use super::answer::{Answer, VALUE_MAX};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, Effect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
 use super::pttl;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Inspecting,
-    effect: Effect::Passes,
+    effect: KeyEffect::Passes,
     replies: 2,
     form: only_form,
     encode,

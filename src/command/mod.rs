@@ -3,7 +3,7 @@
 //! Everything of RESP is the redis crate's.
 //!
 //! Nothing here knows over which connection a request goes, and when. Who delivers it is told what matters
-//! for that: [`Effect`], [`Request::must_reach`], [`Request::ttl_ms`].
+//! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
 
 mod acquire;
 mod answer;
@@ -25,7 +25,7 @@ use redis::Value;
 pub use self::answer::Answer;
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
-pub use self::definition::{Effect, Kind};
+pub use self::definition::{KeyEffect, Kind};
 pub(crate) use self::encoder::Encoder;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -117,11 +117,11 @@ impl Request {
     /// Whether it has to reach this server even when nobody waits for it any more, and over another
     /// connection if need be, until its TTL is over.
     pub fn must_reach(&self, server: usize) -> bool {
-        self.effect() == Effect::Undoes && self.is_for(server)
+        self.effect() == KeyEffect::Undoes && self.is_for(server)
     }
 
     /// What it does to a server, for those who deliver it.
-    pub fn effect(&self) -> Effect {
+    pub fn effect(&self) -> KeyEffect {
         self.definition().effect
     }
 
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn whoever_delivers_a_request_is_told_what_matters_for_that() {
         let effects = [
-            (Verb::Acquire, Effect::Leaves),
-            (Verb::Repair, Effect::Leaves),
-            (Verb::Extend, Effect::Passes),
-            (Verb::Inspect, Effect::Passes),
-            (Verb::Release, Effect::Undoes),
+            (Verb::Acquire, KeyEffect::Leaves),
+            (Verb::Repair, KeyEffect::Leaves),
+            (Verb::Extend, KeyEffect::Passes),
+            (Verb::Inspect, KeyEffect::Passes),
+            (Verb::Release, KeyEffect::Undoes),
         ];
         for (verb, effect) in effects {
             let request = request(verb).to(ServerSet::default().with(1));

@@ -4,13 +4,13 @@ use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::{Capabilities, Delete};
-use super::definition::{Definition, Effect, Kind, Replies, Subject};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
 use super::encoder::Encoder;
 use super::script::Script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Releasing,
-    effect: Effect::Undoes,
+    effect: KeyEffect::Undoes,
     replies: 1,
     form: |capabilities| capabilities.delete as usize,
     encode,

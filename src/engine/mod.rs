@@ -24,13 +24,13 @@ use crate::settings::Settings;
 use crate::system::clock;
 use crate::system::socket::{self, Watched};
 use crate::transport::roster::Roster;
-use crate::transport::server::{News, Server};
+use crate::transport::server::{Effects, Server};
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
 pub(crate) struct Engine {
     pub(crate) servers: Vec<Server>,
-    pub(crate) news: News,
+    pub(crate) effects: Effects,
     roster: Roster,
     settings: Arc<Settings>,
     wait_queues: WaitQueues,
@@ -97,7 +97,7 @@ impl Engine {
     ) -> Self {
         Self {
             servers,
-            news: News::default(),
+            effects: Effects::default(),
             roster,
             settings,
             wait_queues: WaitQueues::default(),
@@ -126,13 +126,17 @@ impl Engine {
     }
 
     /// Does something to a server, and brings what comes of it to those who wait.
-    pub(crate) fn for_server(&mut self, index: usize, visit: impl FnOnce(&mut Server, &mut News)) {
-        visit(&mut self.servers[index], &mut self.news);
+    pub(crate) fn for_server(
+        &mut self,
+        index: usize,
+        visit: impl FnOnce(&mut Server, &mut Effects),
+    ) {
+        visit(&mut self.servers[index], &mut self.effects);
         self.settle_now();
     }
 
-    fn visit_servers(&mut self, mut visit: impl FnMut(&mut Server, &mut News)) {
-        self.servers.iter_mut().for_each(|server| visit(server, &mut self.news));
+    fn visit_servers(&mut self, mut visit: impl FnMut(&mut Server, &mut Effects)) {
+        self.servers.iter_mut().for_each(|server| visit(server, &mut self.effects));
     }
 
     fn next_generation(&mut self) -> u64 {
@@ -148,7 +152,7 @@ impl Engine {
         if let Some(over) = Step::new(self, place).run(operation, event) {
             self.slots[place] = None;
             // Whoever waits for the sockets may not be the one who waits for this.
-            self.news.changed = true;
+            self.effects.changed = true;
             self.over.push_back((place, over));
         }
     }
@@ -156,7 +160,7 @@ impl Engine {
     /// Lets everything happen that has to, until nothing more has.
     fn settle_now(&mut self) {
         let is_settled =
-            self.turns.is_empty() && self.decided.is_empty() && self.news.deliveries.is_empty();
+            self.turns.is_empty() && self.decided.is_empty() && self.effects.deliveries.is_empty();
         if !is_settled {
             self.settle(clock::now());
         }
@@ -170,7 +174,7 @@ impl Engine {
                 if self.find(ticket).is_some_and(|slot| slot.question.is_none()) {
                     self.step(ticket.place(), event);
                 }
-            } else if !self.news.deliveries.is_empty() {
+            } else if !self.effects.deliveries.is_empty() {
                 self.deliver(now);
             } else if let Some(ticket) = self.decided.pop() {
                 self.close(ticket, now);
@@ -183,7 +187,7 @@ impl Engine {
     /// Brings what the servers said to the operations. Questions that have heard enough are closed when all
     /// is brought: what comes too late still tells that its request was sent.
     fn deliver(&mut self, now: Moment) {
-        let mut deliveries = mem::take(&mut self.news.deliveries);
+        let mut deliveries = mem::take(&mut self.effects.deliveries);
         for it in deliveries.drain(..) {
             let Some(slot) = self.find(it.ticket) else { continue };
             let Some(open) = slot.question.as_mut().filter(|open| open.pending.contains(it.server))
@@ -200,7 +204,7 @@ impl Engine {
             }
         }
         // Kept for its memory. Nothing can have come meanwhile: to hear is only to count.
-        self.news.deliveries = deliveries;
+        self.effects.deliveries = deliveries;
     }
 
     /// What was ready is known from before the clock was read, and this thread may have been kept from
@@ -208,7 +212,7 @@ impl Engine {
     fn look_again(&mut self, now: Moment) {
         let is_up = |slot: &Slot| slot.question.is_some() && now >= slot.until;
         if self.slots.iter().flatten().any(is_up) {
-            self.visit_servers(|server, news| server.handle_ready(now, news));
+            self.visit_servers(|server, effects| server.handle_ready(now, effects));
             self.settle(now);
         }
     }
@@ -219,7 +223,7 @@ impl Engine {
         if watched.iter().any(|descriptor| descriptor.revents != 0) {
             let has_one = |server: &&mut Server| server.interest_in_predecessor().is_some();
             for server in self.servers.iter_mut().filter(has_one) {
-                server.handle_predecessor_ready(now, &mut self.news);
+                server.handle_predecessor_ready(now, &mut self.effects);
             }
         }
     }
@@ -255,7 +259,7 @@ impl Engine {
             if !open.pending.contains(index) {
                 continue;
             }
-            let sent_at = server.abandon(ticket, now, &mut self.news);
+            let sent_at = server.abandon(ticket, now, &mut self.effects);
             let failure = match sent_at {
                 Some(sent_at) => Failure::NoAnswer { ms: now.ms_since(sent_at) },
                 None => server.not_in_time(now.ms_since(open.since)),
@@ -276,12 +280,12 @@ impl Engine {
         };
         for (index, server) in self.servers.iter_mut().enumerate() {
             let sent_at = match open.pending.contains(index) {
-                true => server.abandon(ticket, now, &mut self.news),
+                true => server.abandon(ticket, now, &mut self.effects),
                 false => None,
             };
             open.note_sent(index, sent_at);
             if operation.wants_condition(index) {
-                let condition = server.condition(sent_at, now, &mut self.news);
+                let condition = server.condition(sent_at, now, &mut self.effects);
                 operation.note_condition(index, condition);
             }
         }
@@ -311,7 +315,7 @@ impl Driven for Engine {
     fn advance(&mut self) {
         let now = clock::now();
         self.now = now;
-        self.visit_servers(|server, news| server.advance(now, news));
+        self.visit_servers(|server, effects| server.advance(now, effects));
         self.settle(now);
     }
 
@@ -339,7 +343,7 @@ impl Driven for Engine {
         let now = clock::now();
         for (server, watched) in self.servers.iter_mut().zip(&watch.descriptors) {
             if watched.revents != 0 {
-                server.handle_ready(now, &mut self.news);
+                server.handle_ready(now, &mut self.effects);
             }
         }
         let was_woken = watch.descriptors.last().is_some_and(|waker| waker.revents != 0);
@@ -358,11 +362,11 @@ impl Driven for Engine {
     }
 
     fn take_change(&mut self) -> bool {
-        mem::take(&mut self.news.changed)
+        mem::take(&mut self.effects.changed)
     }
 
     fn take_words(&mut self) -> Vec<Line> {
-        mem::take(&mut self.news.lines)
+        mem::take(&mut self.effects.lines)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::token::{self, Token};
 use crate::transport::roster::Roster;
-use crate::transport::server::{News, Server};
+use crate::transport::server::{Effects, Server};
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
@@ -67,7 +67,7 @@ impl<'a> Step<'a> {
         &mut self,
         limits: Limits,
         until: Moment,
-        mut ask: impl FnMut(&mut Server, Ticket, &mut News),
+        mut ask: impl FnMut(&mut Server, Ticket, &mut Effects),
     ) {
         let Limits { since, reply_ms, until: limit } = limits;
         let pending = ServerSet::first(self.engine.servers.len());
@@ -78,7 +78,7 @@ impl<'a> Step<'a> {
             slot.question = Some(Open { pending, sent, since, reply_ms, limit });
             (slot.generation, slot.until) = (generation, until);
         }
-        self.engine.visit_servers(|server, news| ask(server, ticket, news));
+        self.engine.visit_servers(|server, effects| ask(server, ticket, effects));
     }
 }
 
@@ -114,14 +114,14 @@ impl Actions for Step<'_> {
 
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool {
         let now = clock::now();
-        if self.engine.news.health.is_good(enough, now) {
+        if self.engine.effects.health.is_good(enough, now) {
             return true;
         }
         let mut up = 0;
-        self.engine.visit_servers(|server, news| {
-            up += usize::from(server.is_keeping_up(reply_ms, now, news));
+        self.engine.visit_servers(|server, effects| {
+            up += usize::from(server.is_keeping_up(reply_ms, now, effects));
         });
-        self.engine.news.health.note(up, now);
+        self.engine.effects.health.note(up, now);
         up >= enough
     }
 
@@ -131,17 +131,17 @@ impl Actions for Step<'_> {
 
     fn connect(&mut self, limits: Limits) {
         let Limits { since, until, reply_ms } = limits;
-        self.open(limits, until, |server, ticket, news| {
-            server.hurry(since, news);
-            server.await_connection(ticket, reply_ms, since, news);
+        self.open(limits, until, |server, ticket, effects| {
+            server.hurry(since, effects);
+            server.await_connection(ticket, reply_ms, since, effects);
         });
     }
 
     fn ask(&mut self, request: Request, limits: Limits) {
         let request = Arc::new(request);
         let Limits { since, until, reply_ms } = limits;
-        self.open(limits, since.plus_ms(reply_ms).min(until), |server, ticket, news| {
-            server.ask(&request, ticket, reply_ms, since, news);
+        self.open(limits, since.plus_ms(reply_ms).min(until), |server, ticket, effects| {
+            server.ask(&request, ticket, reply_ms, since, effects);
         });
     }
 
@@ -149,8 +149,8 @@ impl Actions for Step<'_> {
         let request = Arc::new(request);
         let now = clock::now();
         let mut told = ServerSet::default();
-        self.engine.visit_servers(|server, news| {
-            if request.is_for(server.index()) && server.tell(&request, now, news) {
+        self.engine.visit_servers(|server, effects| {
+            if request.is_for(server.index()) && server.tell(&request, now, effects) {
                 told = told.with(server.index());
             }
         });

@@ -9,7 +9,7 @@ use super::question::Question;
 use super::{Actions, Ended, Event, Failed, Limits, Miss, Operation, reply_ms};
 use crate::command::{Request, Verb, Witness};
 use crate::error::{Error, Status};
-use crate::hold::{Asked, Hold};
+use crate::held_lock::{Asked, HeldLock};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::quorum::backoff::{self, Backoff};
@@ -148,7 +148,7 @@ impl Acquire {
         let asked = Asked { at: since, ttl_ms, window_ms, drift: actions.settings().drift() };
         let (resource, roster) = (&self.wanted.resource, actions.roster().clone());
         let servers = roster.len();
-        let hold = Arc::new(Hold::new(Arc::clone(resource), token, asked, roster));
+        let hold = Arc::new(HeldLock::new(Arc::clone(resource), token, asked, roster));
         let request = Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms);
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
         self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
@@ -177,7 +177,7 @@ impl Acquire {
         self.miss(miss, actions);
     }
 
-    fn acquired(&mut self, hold: Arc<Hold>, absent: String, actions: &mut dyn Actions) {
+    fn acquired(&mut self, hold: Arc<HeldLock>, absent: String, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
             let next = queues.acquired(&self.wanted.resource, number, &hold);

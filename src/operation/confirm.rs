@@ -10,7 +10,7 @@ use super::{
 };
 use crate::command::Verb;
 use crate::error::Status;
-use crate::hold::{Phase, View};
+use crate::held_lock::{Phase, View};
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
 

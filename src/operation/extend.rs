@@ -10,7 +10,7 @@ use super::{
 };
 use crate::command::Verb;
 use crate::error::Status;
-use crate::hold::View;
+use crate::held_lock::View;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use self::question::Question;
 use crate::command::{Answer, Request, Verb};
 use crate::error::{Error, Status};
-use crate::hold::{Hold, Phase, View};
+use crate::held_lock::{HeldLock, Phase, View};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -165,7 +165,7 @@ pub(crate) trait Actions {
 #[derive(Debug)]
 pub(crate) enum Ended {
     Acquired {
-        hold: Arc<Hold>,
+        hold: Arc<HeldLock>,
         absent: String,
     },
     Extended {
@@ -238,7 +238,7 @@ fn release_of(view: &View) -> Request {
 }
 
 /// The lock is not ours any more: the next operation that waits for it may ask for it.
-fn forget(hold: &Hold, actions: &mut dyn Actions) {
+fn forget(hold: &HeldLock, actions: &mut dyn Actions) {
     let now = actions.now();
     let next = actions.wait_queues().lost(hold, now);
     next.into_iter().for_each(|waiter| actions.end_wait(waiter));
@@ -255,7 +255,7 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
 }
 
 /// Why a lock that is to be extended or confirmed is none any more, if it is none.
-fn check_valid(hold: &Hold, now: Moment) -> Result<(), Error> {
+fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     if hold.has_ended() {
         return Err(Error::new(Status::Lost, "the lock was released or lost before"));
     }

@@ -6,7 +6,7 @@ use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{Actions, Ended, Event, Limits, Operation, release_of, reply_ms};
 use crate::error::{Error, Status};
-use crate::hold::{Phase, View};
+use crate::held_lock::{Phase, View};
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;

@@ -24,7 +24,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 /// The number alone would not do: the child may have closed it, and may have something else under it
 /// by now. So the socket's inode is kept with it. It holds -1 from before the descriptor is closed.
 #[derive(Clone, Debug)]
-pub(crate) struct Visible(Arc<Identity>);
+pub(crate) struct InheritedDescriptor(Arc<Identity>);
 
 #[derive(Debug)]
 struct Identity {
@@ -32,7 +32,7 @@ struct Identity {
     inode: AtomicU64,
 }
 
-impl Visible {
+impl InheritedDescriptor {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Identity { fd: AtomicI32::new(-1), inode: AtomicU64::new(0) }))
     }
@@ -86,7 +86,7 @@ fn above_stdio<T: From<OwnedFd> + Into<OwnedFd>>(socket: T) -> io::Result<T> {
 
 /// Hides the descriptor again when it is dropped.
 #[derive(Debug)]
-struct Shown(Visible);
+struct Shown(InheritedDescriptor);
 
 impl Drop for Shown {
     fn drop(&mut self) {
@@ -104,8 +104,11 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Begins to connect to an address. The socket is writable when that is done.
-    pub(crate) fn to_address(address: SocketAddr, visible: &Visible) -> io::Result<Self> {
-        let socket = Self::new(Domain::for_address(address), visible)?;
+    pub(crate) fn to_address(
+        address: SocketAddr,
+        inherited: &InheritedDescriptor,
+    ) -> io::Result<Self> {
+        let socket = Self::new(Domain::for_address(address), inherited)?;
         // What is asked is short and waited for: it must not wait for more to come. A connection
         // that is broken on the way is to be found out even while nothing is said.
         socket.socket.set_tcp_nodelay(true)?;
@@ -117,17 +120,17 @@ impl Socket {
     }
 
     /// Connects to a unix socket.
-    pub(crate) fn to_path(path: &Path, visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_path(path: &Path, inherited: &InheritedDescriptor) -> io::Result<Self> {
         let address = SockAddr::unix(path)?;
-        let socket = Self::new(Domain::UNIX, visible)?;
+        let socket = Self::new(Domain::UNIX, inherited)?;
         socket.connect(&address)?;
         Ok(socket)
     }
 
-    fn new(domain: Domain, visible: &Visible) -> io::Result<Self> {
+    fn new(domain: Domain, inherited: &InheritedDescriptor) -> io::Result<Self> {
         let socket = above_stdio(socket2::Socket::new(domain, Type::STREAM, None)?)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { _shown: visible.show(socket.as_raw_fd()), socket })
+        Ok(Self { _shown: inherited.show(socket.as_raw_fd()), socket })
     }
 
     fn connect(&self, address: &SockAddr) -> io::Result<()> {
@@ -168,7 +171,7 @@ impl Socket {
         self.socket.as_raw_fd()
     }
 
-    /// Lets go of a descriptor that [`Visible::close_inherited`] has closed.
+    /// Lets go of a descriptor that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget(self) {
         let _ = self.socket.into_raw_fd();
     }
@@ -189,11 +192,11 @@ impl Waker {
         let (reader, writer) = (above_stdio(reader)?, above_stdio(writer)?);
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        let show = |it: &UnixStream| Visible::new().show(it.as_raw_fd());
+        let show = |it: &UnixStream| InheritedDescriptor::new().show(it.as_raw_fd());
         Ok(Self { shown: [show(&reader), show(&writer)], reader, writer })
     }
 
-    pub(crate) fn visible(&self) -> impl Iterator<Item = Visible> {
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
         self.shown.iter().map(|it| it.0.clone())
     }
 
@@ -212,7 +215,7 @@ impl Waker {
         self.reader.as_raw_fd()
     }
 
-    /// Lets go of descriptors that [`Visible::close_inherited`] has closed.
+    /// Lets go of descriptors that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget(self) {
         let _ = (self.reader.into_raw_fd(), self.writer.into_raw_fd());
     }

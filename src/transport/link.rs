@@ -22,7 +22,7 @@ use super::wire::{KEPT_MAX, Wire};
 use crate::command::Capabilities;
 use crate::command::handshake::Handshake;
 use crate::moment::Moment;
-use crate::system::socket::{Socket, Visible};
+use crate::system::socket::{InheritedDescriptor, Socket};
 
 pub(super) use self::stream::Stream;
 
@@ -35,7 +35,7 @@ pub(super) struct Link {
     access: Arc<Access>,
     account: Account,
     /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
-    visible: [Visible; 2],
+    inherited: [InheritedDescriptor; 2],
     place_shown: usize,
     state: State,
     addresses: Addresses,
@@ -87,7 +87,7 @@ impl Link {
             timeouts,
             access,
             account,
-            visible: [Visible::new(), Visible::new()],
+            inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
             place_shown: 0,
             state: State::Down,
             addresses,
@@ -105,8 +105,8 @@ impl Link {
         &self.endpoint
     }
 
-    pub(super) fn visible(&self) -> [Visible; 2] {
-        self.visible.clone()
+    pub(super) fn inherited(&self) -> [InheritedDescriptor; 2] {
+        self.inherited.clone()
     }
 
     pub(super) fn timeouts(&self) -> &Timeouts {
@@ -233,7 +233,7 @@ impl Link {
         Some(Change::Lost { how })
     }
 
-    /// Lets go of a socket that [`Visible::close_inherited`] has closed.
+    /// Lets go of a socket that [`InheritedDescriptor::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
             State::Down => {}

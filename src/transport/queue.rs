@@ -20,7 +20,7 @@ use super::entries::{Entries, Entry};
 use super::inbox::Inbox;
 use super::reply::Nonsense;
 use super::ticket::Ticket;
-use crate::command::{Answer, Capabilities, Effect, Encoder, Kind, Request};
+use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
 use crate::moment::Moment;
 
 pub(super) struct Queue {
@@ -189,7 +189,7 @@ impl Queue {
             return Ok(None);
         }
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
-        if entry.request.effect() == Effect::Undoes {
+        if entry.request.effect() == KeyEffect::Undoes {
             self.retry(entry, &answer, now);
         }
         Ok(Some(Settled { kind, ticket, answer }))

@@ -200,7 +200,7 @@ mod tests {
             played.refuses(Kind::Releasing, NOPERM);
             played.after_ms(1);
         }
-        // Another kind is refused, too: that is no news.
+        // Another kind is refused, too: that is no effects.
         played.refuses(Kind::Extending, NOPERM);
         assert_eq!(played.told(), [format!("s: {NOPERM}")]);
         played.does(Kind::Releasing);

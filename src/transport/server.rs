@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::log::{Level, Line};
 use crate::moment::Moment;
 use crate::system::clock;
-use crate::system::socket::Visible;
+use crate::system::socket::InheritedDescriptor;
 
 /// A connection that was quiet for so long is looked at before it is trusted with a request: the
 /// server may have closed it.
@@ -41,14 +41,14 @@ pub(crate) struct Server {
     predecessor: Option<Box<Predecessor>>,
     looked_at: Moment,
     /// Calls that wait for the connection itself.
-    hopeful: Vec<Ticket>,
+    awaiting_connection: Vec<Ticket>,
     /// What is said of it.
     remarks: Remarks,
 }
 
 /// What a server has to tell others.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct Effects {
     /// Spoilt by every connection that is lost, or cannot be had.
     pub(crate) health: Health,
     /// Whether something happened that a thread that waits for the sockets does not know of.
@@ -82,7 +82,7 @@ impl Server {
             queue: Queue::new(index),
             predecessor: None,
             looked_at: Moment::from_nanos(0),
-            hopeful: Vec::new(),
+            awaiting_connection: Vec::new(),
         }
     }
 
@@ -91,11 +91,11 @@ impl Server {
         self.index
     }
 
-    pub(crate) fn visible(&self) -> [Visible; 2] {
-        self.link.visible()
+    pub(crate) fn inherited(&self) -> [InheritedDescriptor; 2] {
+        self.link.inherited()
     }
 
-    /// Lets go of the sockets that [`Visible::close_inherited`] has closed.
+    /// Lets go of the sockets that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget_sockets(&mut self) {
         self.link.forget_socket();
         self.predecessor.take().into_iter().for_each(|it| it.forget_socket());
@@ -103,13 +103,18 @@ impl Server {
 
     /// Whether there is a connection over which no answer is owed for longer than this, as far as
     /// can be seen by looking.
-    pub(crate) fn is_keeping_up(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> bool {
+    pub(crate) fn is_keeping_up(
+        &mut self,
+        reply_ms: i64,
+        now: Moment,
+        effects: &mut Effects,
+    ) -> bool {
         // The end of the stream, or late answers, may lie there if nobody has looked for a while.
         let looked_at = self.looked_at.max(self.link.heard_at());
         let is_behind = self.is_behind(reply_ms, now);
         if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
             self.looked_at = now;
-            self.receive_all(now, news);
+            self.receive_all(now, effects);
         }
         self.link.is_up() && !self.is_behind(reply_ms, now)
     }
@@ -122,16 +127,16 @@ impl Server {
         ticket: Ticket,
         reply_ms: i64,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) {
-        let obstacle = self.obstacle(reply_ms, now, news);
+        let obstacle = self.obstacle(reply_ms, now, effects);
         let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
         match obstacle.or_else(failing) {
             None => self.push(request, Some(ticket), now),
             Some(failure) => {
-                self.deliver(ticket, Answer::Failed(failure), news);
+                self.deliver(ticket, Answer::Failed(failure), effects);
                 if request.must_reach(self.index) {
-                    self.tell(request, now, news);
+                    self.tell(request, now, effects);
                 }
             }
         }
@@ -140,15 +145,20 @@ impl Server {
     /// Queues a request that nobody waits for; returns whether it did. If there is no connection, or it
     /// breaks, it is sent over the next one as long as it must reach the server; any other is not queued, or
     /// is forgotten.
-    pub(crate) fn tell(&mut self, request: &Arc<Request>, now: Moment, news: &mut News) -> bool {
+    pub(crate) fn tell(
+        &mut self,
+        request: &Arc<Request>,
+        now: Moment,
+        effects: &mut Effects,
+    ) -> bool {
         let is_required = request.must_reach(self.index);
         if !is_required && (!self.link.is_up() || self.queue.is_full()) {
             return false;
         }
         self.push(request, None, now);
-        news.changed = true;
+        effects.changed = true;
         // Sent here and now: nobody may come to drive after us.
-        self.flush(now, news);
+        self.flush(now, effects);
         true
     }
 
@@ -159,12 +169,12 @@ impl Server {
         &mut self,
         ticket: Ticket,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) -> Option<Moment> {
-        self.hopeful.retain(|&it| it != ticket);
+        self.awaiting_connection.retain(|&it| it != ticket);
         let sent_at = self.abandon_request(ticket);
         if sent_at.is_none() && self.has_unsent() {
-            self.flush(now, news);
+            self.flush(now, effects);
         }
         sent_at
     }
@@ -187,9 +197,9 @@ impl Server {
         &mut self,
         asked_at: Option<Moment>,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) -> Condition {
-        self.receive_all(now, news);
+        self.receive_all(now, effects);
         if self.is_stuck() && asked_at.is_none() {
             let ms = now.ms_since(self.owes_since().unwrap_or(now));
             return Condition::behind(&Failure::Behind { ms });
@@ -201,11 +211,11 @@ impl Server {
     }
 
     /// Does what is due: connecting, giving up, sending.
-    pub(crate) fn advance(&mut self, now: Moment, news: &mut News) {
+    pub(crate) fn advance(&mut self, now: Moment, effects: &mut Effects) {
         if now >= self.next_due() {
             // It may be ready, although its time is up: perhaps nobody has looked for a while.
-            self.read_on(now, news);
-            self.handle_overdue(now, news);
+            self.read_on(now, effects);
+            self.handle_overdue(now, effects);
         }
         if self.link.is_up() {
             self.queue.probe(now);
@@ -213,13 +223,13 @@ impl Server {
         if self.queue.is_silent(now) {
             let ms = now.ms_since(self.link.heard_at());
             let change = self.link.break_off(format!("silent for {ms} ms"), now);
-            self.handle_change(change, news);
+            self.handle_change(change, effects);
         } else if now >= self.link.next_due() {
             let change = self.link.handle_due(now);
-            self.handle_change(change, news);
+            self.handle_change(change, effects);
         }
-        self.remarks.catch_up(now, &mut news.lines);
-        self.flush(now, news);
+        self.remarks.catch_up(now, &mut effects.lines);
+        self.flush(now, effects);
     }
 
     /// When [`Self::advance`] is due next, if nothing is heard before.
@@ -245,33 +255,33 @@ impl Server {
     }
 
     /// That socket is ready for something.
-    pub(crate) fn handle_predecessor_ready(&mut self, now: Moment, news: &mut News) {
-        self.receive_from_predecessor(now, news);
-        self.flush(now, news);
+    pub(crate) fn handle_predecessor_ready(&mut self, now: Moment, effects: &mut Effects) {
+        self.receive_from_predecessor(now, effects);
+        self.flush(now, effects);
     }
 
     /// The socket is ready for something.
-    pub(crate) fn handle_ready(&mut self, now: Moment, news: &mut News) {
-        self.read_on(now, news);
-        self.flush(now, news);
+    pub(crate) fn handle_ready(&mut self, now: Moment, effects: &mut Effects) {
+        self.read_on(now, effects);
+        self.flush(now, effects);
     }
 
     /// Sends what is queued, or as much as the socket takes.
-    fn flush(&mut self, now: Moment, news: &mut News) {
+    fn flush(&mut self, now: Moment, effects: &mut Effects) {
         if self.link.is_up() {
             self.queue.send(&mut self.link.outbox, self.capabilities, now);
         }
         let change = self.link.send(now);
         self.queue.note_written(self.link.outbox.capacity(), clock::now);
-        self.handle_change(change, news);
+        self.handle_change(change, effects);
         if self.predecessor.is_some() {
-            self.flush_predecessor(now, news);
+            self.flush_predecessor(now, effects);
         }
     }
 
     /// Why the server cannot be asked now.
-    fn obstacle(&mut self, reply_ms: i64, now: Moment, news: &mut News) -> Option<Failure> {
-        self.is_keeping_up(reply_ms, now, news);
+    fn obstacle(&mut self, reply_ms: i64, now: Moment, effects: &mut Effects) -> Option<Failure> {
+        self.is_keeping_up(reply_ms, now, effects);
         if self.is_behind(reply_ms, now) {
             Some(Failure::Behind { ms: now.ms_since(self.owes_since().unwrap_or(now)) })
         } else if self.link.is_down() {
@@ -295,10 +305,10 @@ impl Server {
     }
 
     /// Tells everybody who waits what has become of the connection.
-    fn handle_change(&mut self, change: Option<Change>, news: &mut News) {
-        news.changed |= change.is_some();
+    fn handle_change(&mut self, change: Option<Change>, effects: &mut Effects) {
+        effects.changed |= change.is_some();
         let mut say = |event, level, words: String| {
-            self.remarks.say(event, (level, words), clock::now(), &mut news.lines);
+            self.remarks.say(event, (level, words), clock::now(), &mut effects.lines);
         };
         match change {
             None => {}
@@ -307,38 +317,38 @@ impl Server {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
                 self.capabilities = capabilities;
-                for ticket in mem::take(&mut self.hopeful) {
-                    self.deliver(ticket, Answer::Done, news);
+                for ticket in mem::take(&mut self.awaiting_connection) {
+                    self.deliver(ticket, Answer::Done, effects);
                 }
             }
             Some(Change::Failed { why, first }) => {
-                news.health.spoil();
+                effects.health.spoil();
                 if first {
                     say(Event::NotConnected, Level::Warning, why.clone());
                 }
-                self.fail_all(&Failure::NotConnected(why), news);
+                self.fail_all(&Failure::NotConnected(why), effects);
             }
             Some(Change::Lost { how }) => {
-                news.health.spoil();
+                effects.health.spoil();
                 say(Event::Lost, Level::Warning, format!("connection lost: {how}"));
-                self.fail_all(&Failure::Lost(how), news);
+                self.fail_all(&Failure::Lost(how), effects);
             }
         }
     }
 
     /// What must reach the server still does, over the next connection.
-    fn fail_all(&mut self, failure: &Failure, news: &mut News) {
+    fn fail_all(&mut self, failure: &Failure, effects: &mut Effects) {
         let mut fail = |ticket, sent| {
             let answer = Answer::Failed(failure.clone());
-            news.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
+            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
         };
-        self.hopeful.drain(..).for_each(|ticket| fail(ticket, false));
+        self.awaiting_connection.drain(..).for_each(|ticket| fail(ticket, false));
         self.queue.fail(fail);
     }
 
     /// Tells a call that has not sent anything.
-    fn deliver(&self, ticket: Ticket, answer: Answer, news: &mut News) {
-        news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
+    fn deliver(&self, ticket: Ticket, answer: Answer, effects: &mut Effects) {
+        effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
     }
 }
 
@@ -352,14 +362,14 @@ mod tests {
     fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
         let mut server = Server::new(0, endpoint, Arc::default(), Arc::default());
-        let mut news = News::default();
+        let mut effects = Effects::default();
         let words = "closed".to_owned();
         let lost = Change::Lost { how: words.clone() };
         for change in [lost, Change::Failed { why: words, first: false }] {
-            news.health.note(3, NOW);
-            assert!(news.health.is_good(3, NOW));
-            server.handle_change(Some(change), &mut news);
-            assert!(!news.health.is_good(3, NOW));
+            effects.health.note(3, NOW);
+            assert!(effects.health.is_good(3, NOW));
+            server.handle_change(Some(change), &mut effects);
+            assert!(!effects.health.is_good(3, NOW));
         }
     }
 }

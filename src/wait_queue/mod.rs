@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use self::queue::WaitQueue;
 pub(crate) use self::queue::{Manners, Next, Permission, STAND_BACK, Wait};
-use crate::hold::Hold;
+use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::transport::ticket::Ticket;
@@ -73,7 +73,7 @@ impl WaitQueues {
         &mut self,
         resource: &[u8],
         number: u64,
-        hold: &Arc<Hold>,
+        hold: &Arc<HeldLock>,
     ) -> Option<Ticket> {
         self.queues.get_mut(resource)?.acquired(number, hold)
     }
@@ -133,7 +133,7 @@ impl WaitQueues {
 
     /// The lock is being released, at this moment. Returns what becomes of the queue, and whether
     /// [`Self::stand_back`] is to be called: others have to get their chance.
-    pub(crate) fn release(&mut self, hold: &Hold, now: Moment) -> (Next, bool) {
+    pub(crate) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
         let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold));
         let Some(queue) = queue else { return (Next::Nobody, false) };
         let released = queue.release(now);
@@ -151,7 +151,7 @@ impl WaitQueues {
     }
 
     /// The lock was lost. Returns whose wait is to be ended.
-    pub(crate) fn lost(&mut self, hold: &Hold, now: Moment) -> Option<Ticket> {
+    pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Option<Ticket> {
         let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold))?;
         queue.lost(now)
     }
@@ -179,11 +179,11 @@ mod tests {
     }
 
     /// Somebody takes the lock for 100 ms, at this time.
-    fn take(queues: &mut WaitQueues, resource: &Arc<[u8]>, ms: i64) -> Arc<Hold> {
+    fn take(queues: &mut WaitQueues, resource: &Arc<[u8]>, ms: i64) -> Arc<HeldLock> {
         let number = queues.join(resource, 1, at_ms(ms));
         assert_eq!(queues.begin(resource, number, URGENT, at_ms(ms)), Permission::MayAsk);
         let token = Token::from_random([0; 20]);
-        let hold = Arc::new(Hold::of_one_server(resource, token, (at_ms(ms), 100)));
+        let hold = Arc::new(HeldLock::of_one_server(resource, token, (at_ms(ms), 100)));
         assert_eq!(queues.acquired(resource, number, &hold), None);
         hold
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::hold::Hold;
+use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::transport::ticket::Ticket;
@@ -39,7 +39,7 @@ pub(super) struct WaitQueue {
     head: Option<Waiter>,
     behind: VecDeque<Waiter>,
     /// The lock, while this manager has it.
-    hold: Option<Arc<Hold>>,
+    hold: Option<Arc<HeldLock>>,
     /// When the servers may be asked for it all the same.
     ask_held_at: Moment,
     /// Whether they are asked by the head, although this manager has the lock.
@@ -182,7 +182,7 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<Hold>) -> Option<Ticket> {
+    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
         self.hold = Some(Arc::clone(hold));
         self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
         (self.open_at, self.backoff) = (None, None);
@@ -264,7 +264,7 @@ impl WaitQueue {
     }
 
     /// Whether this manager has the lock by this.
-    pub(super) fn has(&self, hold: &Hold) -> bool {
+    pub(super) fn has(&self, hold: &HeldLock) -> bool {
         self.hold.as_ref().is_some_and(|ours| ours.token() == hold.token())
     }
 
@@ -316,7 +316,7 @@ impl WaitQueue {
     /// another manager, or found out to be lost, is, too. One that is being released is not before the
     /// release is on its way.
     fn forget_ended(&mut self, now: Moment) {
-        let has_ended = |hold: &Arc<Hold>| hold.is_lost_or_over() || now >= hold.valid_until();
+        let has_ended = |hold: &Arc<HeldLock>| hold.is_lost_or_over() || now >= hold.valid_until();
         if self.hold.as_ref().is_some_and(has_ended) {
             self.hold = None;
             self.open_at.get_or_insert(now);

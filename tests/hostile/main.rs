@@ -29,8 +29,8 @@ mod failure;
 mod ffi;
 #[path = "../../src/fork.rs"]
 mod fork;
-#[path = "../../src/hold.rs"]
-mod hold;
+#[path = "../../src/held_lock.rs"]
+mod held_lock;
 #[path = "../../src/kept_log.rs"]
 mod kept_log;
 #[path = "../../src/lease.rs"]

@@ -36,8 +36,8 @@ mod error;
 mod failure;
 #[path = "../../src/fork.rs"]
 mod fork;
-#[path = "../../src/hold.rs"]
-mod hold;
+#[path = "../../src/held_lock.rs"]
+mod held_lock;
 #[path = "../../src/lease.rs"]
 mod lease;
 #[path = "../../src/log.rs"]

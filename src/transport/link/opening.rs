@@ -68,11 +68,11 @@ impl Link {
 
     pub(super) fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
-        let visible = &self.visible[self.place_shown];
+        let inherited = &self.inherited[self.place_shown];
         let socket = match self.endpoint.place() {
-            Place::Path(path) => Socket::to_path(path, visible),
+            Place::Path(path) => Socket::to_path(path, inherited),
             _ => match self.addresses.current() {
-                Some(address) => Socket::to_address(address, visible),
+                Some(address) => Socket::to_address(address, inherited),
                 None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
             },
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::Queue;
-use crate::command::{Effect, Request};
+use crate::command::{KeyEffect, Request};
 use crate::moment::Moment;
 use crate::token::Token;
 use crate::transport::entries::Entry;
@@ -15,7 +15,7 @@ impl Queue {
     /// Until when something may be there that a request has left which was sent and is not answered, if it
     /// was carried out when it was sent.
     pub(in crate::transport) fn guarded_until(&self) -> Option<Moment> {
-        let leaves = |it: &&Entry| it.request.effect() == Effect::Leaves;
+        let leaves = |it: &&Entry| it.request.effect() == KeyEffect::Leaves;
         let ends = self.awaiting.iter().filter(leaves);
         ends.map(|it| it.since.plus_ms(it.request.ttl_ms())).max()
     }
@@ -24,10 +24,10 @@ impl Queue {
     /// is behind that.
     pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
         let matters = |it: &&Entry| {
-            it.request.token() == undoing.token() && it.request.effect() != Effect::Passes
+            it.request.token() == undoing.token() && it.request.effect() != KeyEffect::Passes
         };
         let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
-        latest_first.find(matters).is_some_and(|it| it.request.effect() == Effect::Leaves)
+        latest_first.find(matters).is_some_and(|it| it.request.effect() == KeyEffect::Leaves)
     }
 
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and

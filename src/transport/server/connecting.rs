@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{News, Server};
+use super::{Effects, Server};
 use crate::command::Answer;
 use crate::moment::Moment;
 use crate::transport::login::PasswordRequest;
@@ -10,22 +10,22 @@ use crate::transport::ticket::Ticket;
 
 impl Server {
     /// Connects now if there is no connection, because a caller needs the server.
-    pub(crate) fn hurry(&mut self, now: Moment, news: &mut News) {
+    pub(crate) fn hurry(&mut self, now: Moment, effects: &mut Effects) {
         if self.is_stuck() {
             // Nobody waits for a second connection, and a frozen server gives none: it comes when it is
             // due. But it may be there by now.
-            self.read_on(now, news);
+            self.read_on(now, effects);
         } else {
             if self.link.is_up() {
                 // A connection that was closed is none, however lately it was used.
                 self.looked_at = now;
-                self.receive(now, news);
+                self.receive(now, effects);
             }
             self.link.hurry(now);
         }
         // Whoever waits for the sockets does not wait for this one yet.
-        news.changed = true;
-        self.advance(now, news);
+        effects.changed = true;
+        self.advance(now, effects);
     }
 
     /// Has the ticket told as soon as there is a connection, or none to be had for now.
@@ -34,17 +34,17 @@ impl Server {
         ticket: Ticket,
         reply_ms: i64,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) {
         if self.link.is_asked_about() {
-            return self.hopeful.push(ticket);
+            return self.awaiting_connection.push(ticket);
         }
-        let answer = match self.obstacle(reply_ms, now, news) {
+        let answer = match self.obstacle(reply_ms, now, effects) {
             Some(failure) => Answer::Failed(failure),
             None if self.link.is_up() => Answer::Done,
-            None => return self.hopeful.push(ticket),
+            None => return self.awaiting_connection.push(ticket),
         };
-        self.deliver(ticket, answer, news);
+        self.deliver(ticket, answer, effects);
     }
 
     /// The name to look up, if that is due; see [`Self::handle_addresses`].
@@ -58,12 +58,12 @@ impl Server {
         found: Result<Vec<SocketAddr>, String>,
         began: Moment,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) {
-        news.changed = true;
+        effects.changed = true;
         let change = self.link.handle_addresses(found, began, now);
-        self.handle_change(change, news);
-        self.hurry(now, news);
+        self.handle_change(change, effects);
+        self.hurry(now, effects);
     }
 
     /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
@@ -77,12 +77,12 @@ impl Server {
         password: Option<Vec<u8>>,
         began: Moment,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) {
-        news.changed = true;
+        effects.changed = true;
         let change = self.link.handle_password(password, began, now);
-        self.handle_change(change, news);
-        self.hurry(now, news);
+        self.handle_change(change, effects);
+        self.hurry(now, effects);
     }
 
     /// Whether there is hope of a connection without asking the system's resolver first.

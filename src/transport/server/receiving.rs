@@ -1,6 +1,6 @@
 //! What has come over the connection: the rest of connecting, and answers.
 
-use super::{Delivery, News, Server};
+use super::{Delivery, Effects, Server};
 use crate::moment::Moment;
 use crate::system::clock;
 use crate::transport::inbox::Received;
@@ -9,36 +9,36 @@ use crate::transport::reply::Nonsense;
 
 impl Server {
     /// Goes on with connecting, or reads what there is.
-    pub(super) fn read_on(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn read_on(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.link.handle_connected(now);
-        self.handle_change(change, news);
-        self.receive_all(now, news);
+        self.handle_change(change, effects);
+        self.receive_all(now, effects);
     }
 
     /// Also over the connection before this one, if there is no other yet.
-    pub(super) fn receive_all(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn receive_all(&mut self, now: Moment, effects: &mut Effects) {
         if self.is_stuck() {
-            self.receive_from_predecessor(now, news);
+            self.receive_from_predecessor(now, effects);
         }
-        self.receive(now, news);
+        self.receive(now, effects);
     }
 
-    pub(super) fn receive(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn receive(&mut self, now: Moment, effects: &mut Effects) {
         loop {
             let received = match self.link.receive(now) {
                 Ok(Received::Nothing) => return,
                 Ok(received) => received,
-                Err(change) => return self.handle_change(change, news),
+                Err(change) => return self.handle_change(change, effects),
             };
             self.queue.hear(now);
             let change = self.link.read_handshake(now);
-            self.handle_change(change, news);
+            self.handle_change(change, effects);
             if self.link.is_up() && self.is_stuck() {
-                self.replace_predecessor(now, news);
+                self.replace_predecessor(now, effects);
             }
-            if let Err(nonsense) = self.read_answers(now, news) {
+            if let Err(nonsense) = self.read_answers(now, effects) {
                 let change = self.link.break_off(nonsense.to_string(), now);
-                return self.handle_change(change, news);
+                return self.handle_change(change, effects);
             }
             if received == Received::All {
                 return;
@@ -46,16 +46,21 @@ impl Server {
         }
     }
 
-    fn read_answers(&mut self, now: Moment, news: &mut News) -> Result<(), Nonsense> {
+    fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), Nonsense> {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
                 return Ok(());
             };
             let Settled { kind, ticket, answer } = settled;
-            self.remarks.note_answer(kind, &answer, clock::now, &mut news.lines);
+            self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
             if let Some(ticket) = ticket {
-                news.deliveries.push(Delivery { ticket, server: self.index, answer, sent: true });
+                effects.deliveries.push(Delivery {
+                    ticket,
+                    server: self.index,
+                    answer,
+                    sent: true,
+                });
             }
         }
         Ok(())

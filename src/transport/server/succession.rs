@@ -9,7 +9,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::{Delivery, News, Server};
+use super::{Delivery, Effects, Server};
 use crate::command::{Answer, Request};
 use crate::failure::Failure;
 use crate::log::Level;
@@ -69,63 +69,63 @@ impl Server {
 
     /// Does what is due because a connection owes an answer for too long, or has owed it for so long
     /// that it is given up.
-    pub(super) fn handle_overdue(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn handle_overdue(&mut self, now: Moment, effects: &mut Effects) {
         if self.predecessor.as_ref().is_some_and(|it| now >= it.given_up_at()) {
-            self.receive_from_predecessor(now, news);
+            self.receive_from_predecessor(now, effects);
         }
         if let Some(it) = self.predecessor.take_if(|it| now >= it.given_up_at()) {
             let ms = now.ms_since(it.heard_at());
-            self.lose_predecessor(*it, format!("silent for {ms} ms"), news);
+            self.lose_predecessor(*it, format!("silent for {ms} ms"), effects);
         }
         if now >= self.queue.overdue_at(self.link.timeouts()) && !self.queue.is_silent(now) {
-            self.set_aside(now, news);
+            self.set_aside(now, effects);
         }
     }
 
     /// Has another connection made. At most one is kept beside the one that is in use: if there is one
     /// from before, it is closed.
-    fn set_aside(&mut self, now: Moment, news: &mut News) {
+    fn set_aside(&mut self, now: Moment, effects: &mut Effects) {
         let Some(stream) = self.link.set_aside(now) else { return };
         if let Some(older) = self.predecessor.take() {
-            self.lose_predecessor(*older, "another one is overdue as well".to_owned(), news);
+            self.lose_predecessor(*older, "another one is overdue as well".to_owned(), effects);
         }
         let ms = now.ms_since(self.queue.owes_since().unwrap_or(now));
         let words = format!("no answer for {ms} ms: a second connection is made");
-        self.remarks.say(Event::Overdue, (Level::Warning, words), now, &mut news.lines);
-        news.health.spoil();
-        news.changed = true;
+        self.remarks.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
+        effects.health.spoil();
+        effects.changed = true;
         let queue = mem::replace(&mut self.queue, Queue::new(self.index));
         self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
     }
 
     /// The successor is up. What must reach the server over the connection before goes over this one, too.
-    pub(super) fn replace_predecessor(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn replace_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         // It may have answered in the same moment: then it is used on.
-        self.receive_from_predecessor(now, news);
+        self.receive_from_predecessor(now, effects);
         let Some(mut predecessor) = self.predecessor.take_if(|it| !it.is_replaced) else { return };
         let line = (Level::Info, "has a second connection".to_owned());
-        self.remarks.say(Event::Replaced, line, now, &mut news.lines);
+        self.remarks.say(Event::Replaced, line, now, &mut effects.lines);
         self.queue.repeat_required(&mut predecessor.queue);
         predecessor.is_replaced = true;
         predecessor.look_what_is_guarded();
         if now < predecessor.given_up_at() {
             self.predecessor = Some(predecessor);
         } else {
-            self.fail_waiting(predecessor.queue, "another connection took its place", news);
+            self.fail_waiting(predecessor.queue, "another connection took its place", effects);
         }
     }
 
     /// Reads what there is on the connection before this one.
-    pub(super) fn receive_from_predecessor(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn receive_from_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         let Some(mut predecessor) = self.predecessor.take() else { return };
         let owed_since = predecessor.queue.owes_since();
-        if let Err(how) = self.read(&mut predecessor, now, news) {
-            return self.lose_predecessor(*predecessor, how, news);
+        if let Err(how) = self.read(&mut predecessor, now, effects) {
+            return self.lose_predecessor(*predecessor, how, effects);
         }
         let has_answered = predecessor.queue.owes_since() != owed_since;
         let is_overdue = now >= predecessor.queue.overdue_at(self.link.timeouts());
         if has_answered && !is_overdue && !predecessor.is_replaced {
-            return self.take_back(*predecessor, now, news);
+            return self.take_back(*predecessor, now, effects);
         }
         self.predecessor = Some(predecessor);
     }
@@ -134,7 +134,7 @@ impl Server {
         &mut self,
         predecessor: &mut Predecessor,
         now: Moment,
-        news: &mut News,
+        effects: &mut Effects,
     ) -> Result<(), String> {
         loop {
             let received = predecessor.receive(now)?;
@@ -143,11 +143,11 @@ impl Server {
             }
             while let Some(Settled { kind, ticket, answer }) = predecessor.next_settled(now)? {
                 if !predecessor.is_replaced {
-                    self.remarks.note_answer(kind, &answer, clock::now, &mut news.lines);
+                    self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
                 }
                 let server = self.index;
                 let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
-                news.deliveries.extend(ticket.map(deliver));
+                effects.deliveries.extend(ticket.map(deliver));
             }
             predecessor.look_what_is_guarded();
             if received == Received::All {
@@ -157,49 +157,49 @@ impl Server {
     }
 
     /// It has answered before there is another one.
-    fn take_back(&mut self, predecessor: Predecessor, now: Moment, news: &mut News) {
+    fn take_back(&mut self, predecessor: Predecessor, now: Moment, effects: &mut Effects) {
         let line = (Level::Info, "answers again".to_owned());
-        self.remarks.say(Event::AnswersAgain, line, now, &mut news.lines);
+        self.remarks.say(Event::AnswersAgain, line, now, &mut effects.lines);
         let (stream, queue, capabilities) = predecessor.into_parts();
         self.link.take_back(stream);
         (self.queue, self.capabilities) = (queue, capabilities);
-        for ticket in mem::take(&mut self.hopeful) {
-            self.deliver(ticket, Answer::Done, news);
+        for ticket in mem::take(&mut self.awaiting_connection) {
+            self.deliver(ticket, Answer::Done, effects);
         }
-        news.changed = true;
+        effects.changed = true;
     }
 
     /// The connection before this one is given up. What must reach the server still does, over this one.
-    fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, news: &mut News) {
-        news.changed = true;
+    fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, effects: &mut Effects) {
+        effects.changed = true;
         if predecessor.is_replaced {
             let index = self.index;
             let failure = Failure::Lost(how);
             self.queue.take_required(predecessor.queue, |ticket, sent| {
                 let answer = Answer::Failed(failure.clone());
-                news.deliveries.push(Delivery { ticket, server: index, answer, sent });
+                effects.deliveries.push(Delivery { ticket, server: index, answer, sent });
             });
         } else {
             self.queue = predecessor.queue;
             self.link.note_loss(&how);
-            self.handle_change(Some(Change::Lost { how }), news);
+            self.handle_change(Some(Change::Lost { how }), effects);
         }
     }
 
     /// Tells those who wait for answers over a connection that is not used any more.
-    fn fail_waiting(&self, mut queue: Queue, how: &str, news: &mut News) {
+    fn fail_waiting(&self, mut queue: Queue, how: &str, effects: &mut Effects) {
         queue.fail(|ticket, sent| {
             let answer = Answer::Failed(Failure::Lost(how.to_owned()));
-            news.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
+            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
         });
     }
 
     /// Sends what is queued for the connection before this one.
-    pub(super) fn flush_predecessor(&mut self, now: Moment, news: &mut News) {
+    pub(super) fn flush_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         let Some(mut predecessor) = self.predecessor.take() else { return };
         match predecessor.flush(now) {
             Ok(()) => self.predecessor = Some(predecessor),
-            Err(how) => self.lose_predecessor(*predecessor, how, news),
+            Err(how) => self.lose_predecessor(*predecessor, how, effects),
         }
     }
 }

@@ -10,9 +10,9 @@ use crate::world;
 
 /// What a forked child would look for. Nobody forks here.
 #[derive(Clone, Debug)]
-pub(crate) struct Visible;
+pub(crate) struct InheritedDescriptor;
 
-impl Visible {
+impl InheritedDescriptor {
     pub(crate) fn new() -> Self {
         Self
     }
@@ -25,11 +25,14 @@ impl Visible {
 pub(crate) struct Socket(usize);
 
 impl Socket {
-    pub(crate) fn to_address(address: SocketAddr, _visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_address(
+        address: SocketAddr,
+        _visible: &InheritedDescriptor,
+    ) -> io::Result<Self> {
         world::connect(&address.to_string()).map(Self)
     }
 
-    pub(crate) fn to_path(path: &Path, _visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_path(path: &Path, _visible: &InheritedDescriptor) -> io::Result<Self> {
         world::connect(&path.to_string_lossy()).map(Self)
     }
 
@@ -71,7 +74,7 @@ impl Waker {
         Ok(Self)
     }
 
-    pub(crate) fn visible(&self) -> impl Iterator<Item = Visible> {
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
         std::iter::empty()
     }
 

@@ -6,7 +6,7 @@ use crate::lease::Lease;
 
 #[derive(Debug)]
 #[allow(dead_code, reason = "who it was is for whoever reads that it was wrong")]
-pub(crate) struct Hold {
+pub(crate) struct HeldLock {
     client: usize,
     resource: String,
     token: String,
@@ -16,7 +16,7 @@ pub(crate) struct Hold {
 
 #[derive(Default)]
 pub(crate) struct History {
-    holds: Vec<Hold>,
+    holds: Vec<HeldLock>,
 }
 
 impl History {
@@ -32,7 +32,7 @@ impl History {
         }
         let resource = String::from_utf8_lossy(lease.resource()).into_owned();
         let (client, from) = (client.me, now);
-        self.holds.push(Hold { client, resource, token, from, until });
+        self.holds.push(HeldLock { client, resource, token, from, until });
     }
 
     /// From now on the client does not think any more that it holds this.
@@ -42,7 +42,7 @@ impl History {
         }
     }
 
-    fn of(&mut self, token: &str) -> Option<&mut Hold> {
+    fn of(&mut self, token: &str) -> Option<&mut HeldLock> {
         self.holds.iter_mut().find(|it| it.token == token)
     }
 
@@ -51,7 +51,7 @@ impl History {
     }
 
     /// Two holds of one resource at a time: there must never be any.
-    pub(crate) fn overlap(&self) -> Option<(&Hold, &Hold)> {
+    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock)> {
         let pairs = self.holds.iter().enumerate();
         let mut pairs = pairs.flat_map(|(i, a)| self.holds[i + 1..].iter().map(move |b| (a, b)));
         pairs.find(|(a, b)| a.resource == b.resource && a.from.max(b.from) < a.until.min(b.until))

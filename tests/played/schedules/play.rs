@@ -81,7 +81,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
 
 fn find_overlap(world: &mut World) -> bool {
     let words = world.overlap().map(|(one, two, at)| {
-        let who = |it: &crate::schedules::records::Hold| {
+        let who = |it: &crate::schedules::records::HeldLock| {
             format!("client {} (<{:04x}>)", it.client, it.tag & 0xFFFF)
         };
         format!("{} and {} both hold a lock at {}", who(one), who(two), At(at - START))

@@ -2,7 +2,7 @@
 
 use crate::quorum::validity::Drift;
 use crate::schedules::promises::Promise;
-use crate::schedules::records::{Hold, Records, Token};
+use crate::schedules::records::{HeldLock, Records, Token};
 use crate::schedules::schedule::At;
 use crate::schedules::verdicts::{Asked, reply_ms};
 use crate::world::clocks::MS;
@@ -151,7 +151,7 @@ impl World {
             return self.records.violate(Promise::LostStaysLost, words);
         }
         self.records.excused += 1;
-        let is_rival = |it: &Hold| {
+        let is_rival = |it: &HeldLock| {
             it.resource == resource && it.tag != tag && (had_at..window_end).contains(&it.from)
         };
         let has_rival = self.records.holds.iter().any(is_rival);

@@ -13,7 +13,7 @@ pub(crate) const SERVERS_MAX: usize = 8;
 #[derive(Default)]
 pub(crate) struct Records {
     pub(crate) tokens: Vec<Token>,
-    pub(crate) holds: Vec<Hold>,
+    pub(crate) holds: Vec<HeldLock>,
     /// What was found wrong first.
     pub(crate) violation: Option<String>,
     /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
@@ -70,7 +70,7 @@ pub(crate) struct Token {
 
 /// A lock that a client has, as it was told.
 #[derive(Clone, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct HeldLock {
     pub(crate) tag: u64,
     pub(crate) client: usize,
     pub(crate) resource: usize,
@@ -86,7 +86,7 @@ pub(crate) struct Hold {
     pub(crate) extensions: usize,
 }
 
-impl Hold {
+impl HeldLock {
     /// When it ends, or ended, in truth.
     pub(crate) fn end(&self, clock: &Clock) -> i64 {
         clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
@@ -336,7 +336,7 @@ impl Records {
         self.tokens.iter().any(|it| it.tag == tag && it.granted & !it.released != 0)
     }
 
-    pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut Hold> {
+    pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut HeldLock> {
         self.holds.iter_mut().rfind(|it| it.tag == tag)
     }
 
@@ -350,7 +350,7 @@ impl Records {
 
 impl World {
     /// Two holds of one resource at one time, if there are any; with the time of it.
-    pub(crate) fn overlap(&self) -> Option<(&Hold, &Hold, i64)> {
+    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64)> {
         let spans =
             self.records.holds.iter().map(|it| (it, it.end(&self.clients[it.client].clock)));
         let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();

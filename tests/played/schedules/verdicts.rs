@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::schedules::promises::Promise;
-use crate::schedules::records::{Hold, Token};
+use crate::schedules::records::{HeldLock, Token};
 use crate::schedules::schedule::{Call, ClientPlan, Fault, Weather, What};
 use crate::world::World;
 use crate::world::clocks::MS;
@@ -178,7 +178,7 @@ impl World {
         let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
         let window_end = self.window_end(asked, ttl_ms, told.valid_until);
         self.records.note_had(tag, self.now, window_end);
-        self.records.holds.push(Hold {
+        self.records.holds.push(HeldLock {
             tag,
             client: asked.client,
             resource: asked.resource,
@@ -210,7 +210,7 @@ impl World {
         hold.until = hold.until.max(told.valid_until);
         if hold.ended.is_some() && told.valid_until > self.clients[asked.client].read(now) {
             // Somebody forgot it, and a later call of the manager took it up again.
-            let again = Hold { from: now, ended: None, is_forgotten: false, ..hold.clone() };
+            let again = HeldLock { from: now, ended: None, is_forgotten: false, ..hold.clone() };
             self.records.holds.push(again);
         }
         if was_released {

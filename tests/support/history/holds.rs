@@ -8,7 +8,7 @@ use super::read::History;
 use super::verdict::{Rule, Violation, ms};
 
 /// A lock that was had.
-struct Hold<'a> {
+struct HeldLock<'a> {
     resource: &'a str,
     taken: usize,
     /// The earliest and the latest that its deadline can be.
@@ -23,7 +23,7 @@ struct Checker<'a, 'h> {
     history: &'h History<'a>,
     limits: &'h Limits,
     /// By their tokens.
-    holds: HashMap<&'a str, Hold<'a>>,
+    holds: HashMap<&'a str, HeldLock<'a>>,
     found: &'h mut Vec<Violation>,
 }
 
@@ -92,7 +92,7 @@ impl<'a, 'h> Checker<'a, 'h> {
             let words = format!("{} too long for a TTL of {ttl_ms} ms", ms(until.0 - most));
             self.report(Rule::Validity, words, &[at]);
         }
-        let hold = Hold { resource: it.resource, taken: at, until, set_by: at, end: None };
+        let hold = HeldLock { resource: it.resource, taken: at, until, set_by: at, end: None };
         self.holds.insert(token, hold);
     }
 
@@ -124,7 +124,7 @@ impl<'a, 'h> Checker<'a, 'h> {
     }
 
     /// The lock of this token, which has to be this process's.
-    fn of(&mut self, at: usize, token: &str) -> Option<&Hold<'a>> {
+    fn of(&mut self, at: usize, token: &str) -> Option<&HeldLock<'a>> {
         let who = self.line(at).process;
         match self.holds.get(token).map(|hold| hold.taken) {
             None => self.report(Rule::Unheld, "nobody took the lock of this token", &[at]),
@@ -171,7 +171,7 @@ impl<'a, 'h> Checker<'a, 'h> {
     fn sweep(&mut self) {
         let mut all: Vec<_> = self.holds.values().map(|hold| (hold, self.span(hold))).collect();
         all.sort_by_key(|(hold, (from, _))| (hold.resource, *from, hold.taken));
-        let mut latest: Option<(&Hold<'_>, i64)> = None;
+        let mut latest: Option<(&HeldLock<'_>, i64)> = None;
         let mut overlaps = Vec::new();
         for (hold, (from, to)) in all {
             match latest.filter(|(other, _)| other.resource == hold.resource) {
@@ -195,7 +195,7 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    fn span(&self, hold: &Hold<'a>) -> (i64, i64) {
+    fn span(&self, hold: &HeldLock<'a>) -> (i64, i64) {
         let taken = self.line(hold.taken);
         let mut to = hold.until.0;
         to = to.min(hold.end.map_or(i64::MAX, |end| self.line(end).time));

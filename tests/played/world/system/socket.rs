@@ -10,9 +10,9 @@ use crate::world::{self, turns};
 
 /// What a forked child would look for. Nobody forks here.
 #[derive(Clone, Debug)]
-pub(crate) struct Visible;
+pub(crate) struct InheritedDescriptor;
 
-impl Visible {
+impl InheritedDescriptor {
     pub(crate) fn new() -> Self {
         Self
     }
@@ -25,12 +25,15 @@ impl Visible {
 pub(crate) struct Socket(usize);
 
 impl Socket {
-    pub(crate) fn to_address(address: SocketAddr, _visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_address(
+        address: SocketAddr,
+        _visible: &InheritedDescriptor,
+    ) -> io::Result<Self> {
         turns::step();
         Ok(Self(world::with(|world| world.connect(address.port()))))
     }
 
-    pub(crate) fn to_path(_path: &Path, _visible: &Visible) -> io::Result<Self> {
+    pub(crate) fn to_path(_path: &Path, _visible: &InheritedDescriptor) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -74,7 +77,7 @@ impl Waker {
         Ok(Self(world::with(|world| world.new_bell())))
     }
 
-    pub(crate) fn visible(&self) -> impl Iterator<Item = Visible> {
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
         std::iter::empty()
     }
 

@@ -17,7 +17,7 @@ use crate::transport::roster::{Places, Roster};
 /// What it knows of servers is by their places in the list of the manager that took the lock; through
 /// another manager it is used as a [`View`].
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct HeldLock {
     resource: Arc<[u8]>,
     token: Token,
     /// The process that took it, and that alone may use it.
@@ -60,7 +60,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-impl Hold {
+impl HeldLock {
     /// One that is about to be asked for.
     pub(crate) fn new(resource: Arc<[u8]>, token: Token, asked: Asked, roster: Roster) -> Self {
         let standings = Standings::new(roster.len());
@@ -239,7 +239,7 @@ impl Hold {
     }
 }
 
-impl Witness for Hold {
+impl Witness for HeldLock {
     fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
         Self::hear(self, server, verb, answer, now);
     }
@@ -248,18 +248,18 @@ impl Witness for Hold {
 /// A lock as one manager sees it: with the servers by their places in that manager's list.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    hold: Arc<Hold>,
+    hold: Arc<HeldLock>,
     places: Places,
 }
 
 impl View {
     /// Nothing if the lock is one of other servers than the manager's.
-    pub(crate) fn new(hold: &Arc<Hold>, roster: &Roster) -> Option<Self> {
+    pub(crate) fn new(hold: &Arc<HeldLock>, roster: &Roster) -> Option<Self> {
         let places = roster.places_in(&hold.roster)?;
         Some(Self { hold: Arc::clone(hold), places })
     }
 
-    pub(crate) fn hold(&self) -> &Arc<Hold> {
+    pub(crate) fn hold(&self) -> &Arc<HeldLock> {
         &self.hold
     }
 
@@ -333,8 +333,8 @@ mod tests {
         Moment::from_nanos(1_000_000_000).plus_ms(ms)
     }
 
-    fn hold() -> Hold {
-        Hold::of_one_server(b"r", Token::from_random([0; 20]), (at_ms(0), TTL))
+    fn hold() -> HeldLock {
+        HeldLock::of_one_server(b"r", Token::from_random([0; 20]), (at_ms(0), TTL))
     }
 
     fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {

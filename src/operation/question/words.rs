@@ -1,0 +1,136 @@
+//! What is said of a question that failed, and of servers that could not take part in one that did not.
+
+use std::fmt::Write;
+
+use super::{Condition, Count, Question};
+use crate::command::Answer;
+use crate::error::{Error, Status};
+use crate::quorum::round::{Goal, Outcome};
+use crate::transport::endpoint::Endpoint;
+
+impl Question {
+    /// The failure that it is, in words: the votes counted and the servers named.
+    pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
+        let ballot = self.ballot();
+        let (servers, quorum) = (ballot.servers(), ballot.quorum());
+        let yes =
+            if self.is_about_connections() { self.connected() } else { ballot.yes() as usize };
+        let mut words =
+            format!("{yes} of {servers} servers {}, {quorum} needed", self.past_tense());
+        if status == Status::TooSlow {
+            words.push_str("; that came too late for any validity to be left");
+        }
+        if status == Status::Lost && self.outcome() == Outcome::TooLate {
+            words.push_str("; that came when the lock had expired");
+        }
+        let said = (0..endpoints.len()).filter_map(|it| Some((it, self.said_of(it)?)));
+        words.push_str(&join(": ", said.collect(), endpoints));
+        Error::new(status, words)
+    }
+
+    /// What is to be said of a server that did not vote yes, or has no connection any more.
+    fn said_of(&self, server: usize) -> Option<String> {
+        if let Some((_, condition)) = self.unheard.iter().find(|it| it.0 == server) {
+            let is_fine = self.is_about_connections() && condition.is_connected;
+            return (!is_fine).then(|| condition.words.clone());
+        }
+        let answer = self.reasons.iter().find(|it| it.0 == server);
+        answer.map(|it| self.describe(server, &it.1)).or_else(|| {
+            let is_pending = self.ballot().is_pending(server);
+            is_pending.then(|| "had not answered yet".to_owned())
+        })
+    }
+
+    /// How many servers are connected, as far as that was known at the end.
+    fn connected(&self) -> usize {
+        let is_unheard = |server| self.unheard.iter().any(|it| it.0 == server);
+        let servers = 0..self.ballot().servers() as usize;
+        let still = servers.filter(|&it| self.ballot().has_agreed(it) && !is_unheard(it)).count();
+        still + self.unheard.iter().filter(|it| it.1.is_connected).count()
+    }
+
+    /// Who could not take part, although the quorum came about; nothing if all could.
+    pub(crate) fn absent(&self, endpoints: &[Endpoint]) -> String {
+        let failed = |it: &&(usize, Answer)| matches!(it.1, Answer::Failed(_));
+        let failed = self.reasons.iter().filter(failed);
+        join(
+            "",
+            failed.map(|(server, it)| (*server, self.describe(*server, it))).collect(),
+            endpoints,
+        )
+    }
+
+    /// What those did that voted yes.
+    fn past_tense(&self) -> String {
+        match &self.count {
+            Count::Round(round) | Count::ReleaseAgain(round) => match round.goal() {
+                Goal::Acquire { .. } => "granted".to_owned(),
+                Goal::Extend { .. } => "extended".to_owned(),
+                Goal::Release => "released".to_owned(),
+                Goal::Connect => "are connected".to_owned(),
+            },
+            Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
+            Count::Holders(_) => "answered".to_owned(),
+            Count::AllServers(_) => "are connected".to_owned(),
+        }
+    }
+
+    fn describe(&self, server: usize, answer: &Answer) -> String {
+        match (answer, &self.count) {
+            (Answer::Extended { .. }, _) if !self.is_vote(server) => Self::describe_doubt(),
+            (Answer::Found { .. }, Count::Confirm(_, confirm))
+                if !self.is_vote(server) && confirm.left_ms(answer).is_some() =>
+            {
+                Self::describe_doubt()
+            }
+            (Answer::Found { left_ms, .. }, Count::Confirm(_, confirm))
+                if confirm.left_ms(answer).is_some() =>
+            {
+                format!("has it for {left_ms} ms only")
+            }
+            (Answer::Failed(failure), _) => failure.to_string(),
+            (Answer::Absent, _) => "has it no more".to_owned(),
+            (&Answer::Found { left_ms, .. } | &Answer::Foreign { left_ms: Some(left_ms) }, _) => {
+                match left_ms {
+                    0.. => format!("held by another ({left_ms} ms left)"),
+                    _ => "held by another (for ever)".to_owned(),
+                }
+            }
+            (Answer::Foreign { left_ms: None }, _) => "held by another".to_owned(),
+            (Answer::Done | Answer::Extended { .. }, _) => "agreed".to_owned(),
+        }
+    }
+
+    /// Why the word of a server that has the lock is no vote: it granted it late, or was given it since.
+    fn describe_doubt() -> String {
+        "has it, but has not had it all the time".to_owned()
+    }
+
+    /// It was decided before this answer. If it has failed, the words say what came of the server.
+    pub(super) fn note_late(&mut self, server: usize, answer: &Answer) {
+        if self.outcome() == Outcome::Reached || !self.ballot().is_pending(server) {
+            return;
+        }
+        let words = match answer {
+            Answer::Done => "agreed after that".to_owned(),
+            Answer::Extended { .. } if self.is_vote(server) => "agreed after that".to_owned(),
+            Answer::Found { .. } if self.is_vote(server) && self.is_ours(answer) => {
+                "confirmed after that".to_owned()
+            }
+            _ => self.describe(server, answer),
+        };
+        let is_connected = !matches!(answer, Answer::Failed(_));
+        self.unheard.push((server, Condition { is_connected, words }));
+    }
+}
+
+/// The servers in their order, each with what is to be said of it.
+fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
+    said.sort_by_key(|it| it.0);
+    let mut words = String::new();
+    for (server, it) in said {
+        let separator = if words.is_empty() { begin } else { ", " };
+        let _ = write!(words, "{separator}{} {it}", endpoints[server]);
+    }
+    words
+}
