@@ -22,8 +22,9 @@ use crate::settings::Settings;
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
 use crate::system::socket::{InheritedDescriptor, Waker};
-use crate::transport::endpoint;
-use crate::transport::login::PasswordRequest;
+use crate::transport::account::PasswordRequest;
+use crate::transport::endpoint::Endpoint;
+use crate::transport::place;
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
 
@@ -110,7 +111,7 @@ impl ProcessState {
     /// One without connections: they are made when they are needed.
     fn new(roster: Roster, settings: &Arc<Settings>, log: &Arc<Log>) -> Result<Box<Self>, Error> {
         let (timeouts, access) = (settings.timeouts(), settings.access());
-        if roster.iter().any(endpoint::Endpoint::has_tls) {
+        if roster.iter().any(Endpoint::has_tls) {
             // Now, and not with the connections' mutex held.
             access.tls().prepare();
         }
@@ -200,10 +201,10 @@ impl ProcessState {
         let start = clock::now();
         let wanted: Vec<(usize, (String, u16))> = engine.visit(|engine| {
             let is_promising = |server: &&Server| server.is_promising();
-            if engine.servers.iter().filter(is_promising).count() >= enough {
+            if engine.servers().iter().filter(is_promising).count() >= enough {
                 return Vec::new();
             }
-            let servers = engine.servers.iter_mut().enumerate();
+            let servers = engine.servers().iter_mut().enumerate();
             let due = servers.map(|(index, server)| Some((index, server.name_to_look_up(start)?)));
             due.flatten().collect()
         });
@@ -212,7 +213,7 @@ impl ProcessState {
         }
         for (index, (name, port)) in wanted {
             let began = clock::now();
-            let found = endpoint::look_up(&name, port);
+            let found = place::look_up(&name, port);
             if !self.is_ours() {
                 return None;
             }
@@ -271,7 +272,7 @@ fn next_request(
     first: usize,
     now: Moment,
 ) -> Option<(usize, PasswordRequest)> {
-    let mut servers = engine.servers.iter_mut().enumerate().skip(first);
+    let mut servers = engine.servers().iter_mut().enumerate().skip(first);
     servers.find_map(|(index, server)| Some((index, server.password_request(now)?)))
 }
 
@@ -288,7 +289,7 @@ impl Inner {
     /// Lets go of sockets that are closed already.
     fn forget_sockets(&mut self) {
         let (engine, host) = self.engine.get_mut();
-        engine.servers.iter_mut().for_each(Server::forget_sockets);
+        engine.servers().iter_mut().for_each(Server::forget_sockets);
         if let Some(waker) = host.waker.take() {
             waker.forget();
         }

@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 9] = [
     "version.rs",
     "status.rs",
     "callback.rs",
+    "handle.rs",
     "redlock.rs",
+    "locking.rs",
     "kept_log.rs",
     "access.rs",
     "lease.rs",

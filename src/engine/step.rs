@@ -4,7 +4,7 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
-use super::{Engine, Open, Over};
+use super::state::{Open, Over, State};
 use crate::command::Request;
 use crate::error::Error;
 use crate::moment::Moment;
@@ -19,9 +19,9 @@ use crate::transport::server::{Effects, Server};
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
-/// The engine, for the operation at one place.
+/// The state of the engine, for the operation at one place.
 pub(super) struct Step<'a> {
-    engine: &'a mut Engine,
+    state: &'a mut State,
     place: usize,
     outcome: Outcome,
 }
@@ -37,8 +37,8 @@ enum Outcome {
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn new(engine: &'a mut Engine, place: usize) -> Self {
-        Self { engine, place, outcome: Outcome::Waits }
+    pub(super) fn new(state: &'a mut State, place: usize) -> Self {
+        Self { state, place, outcome: Outcome::Waits }
     }
 
     /// Lets the event happen. Returns what is over by it, if anything is; otherwise the operation is back in
@@ -54,7 +54,7 @@ impl<'a> Step<'a> {
             Outcome::Ended(result) => Some(Over::Ended(result)),
             Outcome::Prepare { enough } => Some(Over::Prepare { operation, enough }),
             Outcome::Waits => {
-                if let Some(slot) = &mut self.engine.slots[self.place] {
+                if let Some(slot) = &mut self.state.slots[self.place] {
                     slot.operation = Some(operation);
                 }
                 None
@@ -70,15 +70,15 @@ impl<'a> Step<'a> {
         mut ask: impl FnMut(&mut Server, Ticket, &mut Effects),
     ) {
         let Limits { since, reply_ms, until: limit } = limits;
-        let pending = ServerSet::first(self.engine.servers.len());
-        let generation = self.engine.next_generation();
+        let pending = ServerSet::first(self.state.servers.len());
+        let generation = self.state.next_generation();
         let ticket = Ticket::new(self.place, generation);
-        if let Some(slot) = &mut self.engine.slots[self.place] {
+        if let Some(slot) = &mut self.state.slots[self.place] {
             let sent = ServerSet::default();
             slot.question = Some(Open { pending, sent, since, reply_ms, limit });
             (slot.generation, slot.until) = (generation, until);
         }
-        self.engine.visit_servers(|server, effects| ask(server, ticket, effects));
+        self.state.visit_servers(|server, effects| ask(server, ticket, effects));
     }
 }
 
@@ -88,11 +88,11 @@ impl Actions for Step<'_> {
     }
 
     fn settings(&self) -> &Settings {
-        &self.engine.settings
+        &self.state.settings
     }
 
     fn roster(&self) -> &Roster {
-        &self.engine.roster
+        &self.state.roster
     }
 
     fn draw_token(&self) -> Result<Token, Error> {
@@ -104,24 +104,24 @@ impl Actions for Step<'_> {
     }
 
     fn wait_queues(&mut self) -> &mut WaitQueues {
-        &mut self.engine.wait_queues
+        &mut self.state.wait_queues
     }
 
     fn ticket(&self) -> Ticket {
-        let generation = self.engine.slots[self.place].as_ref().map_or(0, |slot| slot.generation);
+        let generation = self.state.slots[self.place].as_ref().map_or(0, |slot| slot.generation);
         Ticket::new(self.place, generation)
     }
 
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool {
         let now = clock::now();
-        if self.engine.effects.health.is_good(enough, now) {
+        if self.state.effects.health.is_good(enough, now) {
             return true;
         }
         let mut up = 0;
-        self.engine.visit_servers(|server, effects| {
+        self.state.visit_servers(|server, effects| {
             up += usize::from(server.is_keeping_up(reply_ms, now, effects));
         });
-        self.engine.effects.health.note(up, now);
+        self.state.effects.health.note(up, now);
         up >= enough
     }
 
@@ -149,7 +149,7 @@ impl Actions for Step<'_> {
         let request = Arc::new(request);
         let now = clock::now();
         let mut told = ServerSet::default();
-        self.engine.visit_servers(|server, effects| {
+        self.state.visit_servers(|server, effects| {
             if request.is_for(server.index()) && server.tell(&request, now, effects) {
                 told = told.with(server.index());
             }
@@ -158,17 +158,17 @@ impl Actions for Step<'_> {
     }
 
     fn wait_until(&mut self, until: Moment) {
-        if let Some(slot) = &mut self.engine.slots[self.place] {
+        if let Some(slot) = &mut self.state.slots[self.place] {
             slot.until = until;
         }
     }
 
     fn give_turn(&mut self, ticket: Ticket) {
-        self.engine.turns.push_back((ticket, Event::YourTurn));
+        self.state.turns.push_back((ticket, Event::YourTurn));
     }
 
     fn end_wait(&mut self, ticket: Ticket) {
-        self.engine.turns.push_back((ticket, Event::TimeOut));
+        self.state.turns.push_back((ticket, Event::TimeOut));
     }
 
     fn end(&mut self, result: Result<Ended, Failed>) {

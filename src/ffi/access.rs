@@ -4,10 +4,11 @@ use std::ffi::{c_char, c_void};
 use std::str;
 use std::sync::Arc;
 
+use super::arguments::{text, text_or_null};
+use super::call::manager_call;
 use super::callback::{RedLockDestroy, UserData};
-use super::redlock::RedLock;
+use super::handle::RedLock;
 use super::status::RedLockStatus;
-use super::{manager_call, text, text_or_null};
 use crate::error::Error;
 use crate::system::cancellation::Uncancelled;
 use crate::system::environment;

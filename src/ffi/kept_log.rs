@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_int};
 use std::slice;
 use std::sync::Arc;
 
-use super::redlock::RedLock;
+use super::call::manager_call;
+use super::guard::guard;
+use super::handle::{RedLock, shared};
 use super::status::RedLockStatus;
-use super::{guard, manager_call, shared};
 use crate::error::Error;
 use crate::kept_log::LINES_MAX;
 use crate::log::Logger;

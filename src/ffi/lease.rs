@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::guard::guard;
 use super::message::c_string;
-use super::{guard, shared_lease};
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::lease::Lease;
@@ -173,6 +173,14 @@ impl RedLockLease {
     }
 }
 
+/// The lease behind the pointer.
+pub(super) fn shared_lease<'a>(lease: *mut RedLockLease) -> Option<&'a RedLockLease> {
+    // SAFETY: a pointer that is not NULL came from RedLockLease_New's Box::into_raw and was not
+    // freed yet, as the header asks. Only shared references are ever made of it: its state lies
+    // behind a mutex.
+    unsafe { lease.as_ref() }
+}
+
 /// The right to change a lease.
 struct Turn<'a> {
     caller: &'a AtomicUsize,
@@ -234,4 +242,19 @@ fn read<T>(lease: *mut RedLockLease, otherwise: T, look: impl FnOnce(&State) -> 
         None => Err(Error::new(Status::InvalidArgument, "lease is NULL")),
     });
     found.unwrap_or(otherwise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_outlives_a_panic_in_a_call_on_it() {
+        let lease = RedLockLease_New();
+        let handle = shared_lease(lease).unwrap();
+        assert!(handle.call(|_| panic!("in the middle")).is_err());
+        assert!(handle.call(|_| Ok(())).is_ok());
+        // SAFETY: made above, freed once.
+        unsafe { RedLockLease_Free(lease) };
+    }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::asking::Asking;
-use super::endpoint::Place;
+use super::place::Place;
 use crate::moment::Moment;
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 
 mod opening;
 mod questions;
-mod stream;
+mod setting_aside;
 
 use std::io;
 use std::mem;
@@ -13,18 +13,17 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::access::Access;
+use super::account::Account;
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::inbox::{Inbox, Received};
-use super::login::Account;
+use super::mixup;
 use super::timeouts::Timeouts;
 use super::wire::{KEPT_MAX, Wire};
 use crate::command::Capabilities;
 use crate::command::handshake::Handshake;
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
-
-pub(super) use self::stream::Stream;
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
@@ -135,7 +134,7 @@ impl Link {
     /// What the server has not done yet, if it has accepted the connection.
     pub(super) fn lacking(&self) -> String {
         let State::Handshake { wire, .. } = &self.state else { return String::new() };
-        wire.lacking()
+        mixup::lacking(wire)
     }
 
     /// When the server last said something.
@@ -172,7 +171,8 @@ impl Link {
                 self.connect_failed(why, now)
             }
             State::Handshake { wire, since, .. } => {
-                let why = format!("no greeting in {} ms{}", now.ms_since(*since), wire.lacking());
+                let why =
+                    format!("no greeting in {} ms{}", now.ms_since(*since), mixup::lacking(wire));
                 self.connect_failed(why, now)
             }
             State::Up { .. } => None,

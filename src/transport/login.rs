@@ -3,11 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::access::Access;
-use super::asking::Asking;
-use super::endpoint::Endpoint;
 use crate::command::handshake::Credentials;
-use crate::moment::Moment;
 
 /// Gives the password to the server of this name, if there is one now.
 pub type PasswordSource = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
@@ -32,7 +28,7 @@ pub(super) enum Told {
     Asked { user: Option<Vec<u8>>, source: WeakSource },
 }
 
-type WeakSource = Weak<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
+pub(super) type WeakSource = Weak<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
 
 impl Login {
     pub(super) fn told(&self) -> Told {
@@ -43,166 +39,5 @@ impl Login {
                 Told::Asked { user: user.clone(), source: Arc::downgrade(source) }
             }
         }
-    }
-}
-
-/// Who we are on one server.
-pub(super) struct Account {
-    server: String,
-    user: Option<Vec<u8>>,
-    password: Option<Vec<u8>>,
-    access: Arc<Access>,
-    /// Who is asked, or was asked last.
-    asked: Option<WeakSource>,
-    /// The last answer, until the server refuses it. It counts as long as the same is to be asked.
-    answer: Option<Vec<u8>>,
-    asking: Asking,
-}
-
-/// Who to ask for a password, and for which server. It is dropped with nothing held.
-pub(crate) struct PasswordRequest {
-    source: PasswordSource,
-    server: String,
-}
-
-impl PasswordRequest {
-    /// Asks, which may take its time.
-    pub(crate) fn ask(&self) -> Option<Vec<u8>> {
-        (self.source)(&self.server)
-    }
-}
-
-impl Account {
-    pub(super) fn new(endpoint: &Endpoint, access: Arc<Access>) -> Self {
-        let bytes = |it: &str| it.as_bytes().to_owned();
-        Self {
-            server: endpoint.to_string(),
-            user: endpoint.user().map(bytes),
-            password: endpoint.password().map(bytes),
-            access,
-            asked: None,
-            answer: None,
-            asking: Asking::new(),
-        }
-    }
-
-    /// What to log in with, if anything.
-    pub(super) fn credentials(&self) -> Result<Option<Credentials>, String> {
-        if let Some(password) = &self.password {
-            let (user, password) = (self.user.clone(), password.clone());
-            return Ok(Some(Credentials { user, password }));
-        }
-        let told = match self.access.login().map_err(|error| error.to_string())? {
-            Told::Nobody => None,
-            Told::Known(credentials) => Some(credentials),
-            Told::Asked { user, source } => {
-                let answer = self.answer_of(&source).cloned();
-                let password = answer.ok_or("its password is not known yet")?;
-                Some(Credentials { user, password })
-            }
-        };
-        Ok(match (&self.user, told) {
-            (None, told) => told,
-            // A user of whom nobody knows a password may need none. AUTH wants one all the same.
-            (user, told) => {
-                let password = told.map(|it| it.password).unwrap_or_default();
-                Some(Credentials { user: user.clone(), password })
-            }
-        })
-    }
-
-    /// Whether the password has to be asked for before there can be a connection.
-    pub(super) fn is_lacking(&self) -> bool {
-        self.password.is_none()
-            && self.access.asks()
-            && matches!(self.access.login(), Ok(Told::Asked { source, .. }) if self.answer_of(&source).is_none())
-    }
-
-    fn answer_of(&self, source: &WeakSource) -> Option<&Vec<u8>> {
-        let is_same = self.asked.as_ref().is_some_and(|it| Weak::ptr_eq(it, source));
-        self.answer.as_ref().filter(|_| is_same)
-    }
-
-    /// Whether some thread asks at this moment.
-    pub(super) fn is_asking(&self) -> bool {
-        self.asking.is_under_way()
-    }
-
-    /// Whom to ask, if that is due; see [`Self::handle_answer`].
-    pub(super) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
-        if self.password.is_some() {
-            return None;
-        }
-        let Ok(Told::Asked { source, .. }) = self.access.login() else { return None };
-        if self.answer_of(&source).is_some() || !self.asking.is_due(now) {
-            return None;
-        }
-        // From here on it goes to who asks, and is not dropped on the way.
-        let asked = source.upgrade()?;
-        self.asking.begin(now);
-        self.asked = Some(source);
-        self.answer = None;
-        Some(PasswordRequest { source: asked, server: self.server.clone() })
-    }
-
-    pub(super) fn handle_answer(&mut self, answer: Option<Vec<u8>>, began: Moment, now: Moment) {
-        self.asking.end(began, now);
-        self.answer = answer;
-    }
-
-    /// The server does not accept it: it may have been changed.
-    pub(super) fn handle_refusal(&mut self) {
-        self.answer = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-
-    fn account(url: &str, login: Login) -> Account {
-        let access = Access::default();
-        access.set_login(login).unwrap();
-        Account::new(&Endpoint::parse(url, 0).unwrap(), Arc::new(access))
-    }
-
-    fn told(user: Option<&str>, password: &str) -> Credentials {
-        Credentials { user: user.map(Into::into), password: password.into() }
-    }
-
-    #[test]
-    fn a_url_says_it_before_the_settings_do() {
-        let known = || Login::Known(told(Some("ann"), "a"));
-        let who = |url, login| account(url, login).credentials().unwrap();
-        assert_eq!(who("redis://h", Login::Nobody), None);
-        assert_eq!(who("redis://h", known()), Some(told(Some("ann"), "a")));
-        assert_eq!(who("redis://:p@h", known()), Some(told(None, "p")));
-        assert_eq!(who("redis://u:p@h", known()), Some(told(Some("u"), "p")));
-        assert_eq!(who("redis://u@h", known()), Some(told(Some("u"), "a")));
-        assert_eq!(who("redis://u@h", Login::Nobody), Some(told(Some("u"), "")));
-    }
-
-    #[test]
-    fn a_password_is_asked_for_once_and_again_when_it_was_refused() {
-        let source: PasswordSource = Arc::new(|server| Some(format!("of {server}").into()));
-        let mut account = account("redis://h", Login::Asked { user: None, source });
-        assert!(account.is_lacking() && account.credentials().is_err());
-        let request = account.password_request(NOW).expect("somebody to ask");
-        assert!(account.password_request(NOW).is_none(), "one asks at a time");
-        account.handle_answer(request.ask(), NOW, NOW);
-        assert_eq!(account.credentials(), Ok(Some(told(None, "of h:6379"))));
-        assert!(account.password_request(NOW.plus_ms(100_000)).is_none() && !account.is_lacking());
-        account.handle_refusal();
-        assert!(account.password_request(NOW).is_none(), "who was asked just now is left alone");
-        assert!(account.password_request(NOW.plus_ms(100_000)).is_some());
-    }
-
-    #[test]
-    fn nobody_is_asked_for_what_a_url_says() {
-        let source: PasswordSource = Arc::new(|_| unreachable!("nobody asks"));
-        let mut account = account("redis://:p@h", Login::Asked { user: None, source });
-        assert!(!account.is_lacking() && account.password_request(NOW).is_none());
     }
 }

@@ -4,7 +4,7 @@
 //! for that; or it says, in its own protocol, that it makes no sense. A server with TLS that is asked
 //! without sends an alert, or closes without a word.
 
-use super::endpoint::Place;
+use super::place::Place;
 use super::wire::Wire;
 
 /// The first byte of a TLS alert, which begins no reply.
@@ -25,12 +25,12 @@ pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'st
     }
 }
 
-/// What to add to the words about a handshake that it answered with this byte first.
-#[cfg(feature = "tls")]
-pub(super) fn of_first(first: Option<u8>) -> &'static str {
-    match first {
-        // An error, or another reply.
-        Some(b'-' | b'+' | b':' | b'$' | b'*') => " (use redis://)",
-        _ => "",
-    }
+/// What the other end has not done, while there is no connection for that, and why that may be.
+pub(super) fn lacking(wire: &Wire) -> String {
+    let what = match wire.is_shaking_hands() {
+        true if wire.is_silent() => "said nothing in the TLS handshake",
+        true => "did not end the TLS handshake",
+        false => "said nothing",
+    };
+    format!(": it accepted, but {what}{}", hint(wire, true, None))
 }

@@ -2,6 +2,7 @@
 //! nothing of what is asked, of locks and votes.
 
 pub mod access;
+pub(crate) mod account;
 mod addresses;
 mod asking;
 pub mod condition;
@@ -12,12 +13,14 @@ mod inbox;
 mod link;
 pub mod login;
 mod mixup;
+pub(crate) mod place;
 mod predecessor;
 mod queue;
 mod remarks;
 mod reply;
 pub mod roster;
 pub(crate) mod server;
+mod stream;
 pub mod ticket;
 pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

@@ -10,8 +10,9 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::inbox::Received;
-use super::link::{Stream, error_words};
+use super::link::error_words;
 use super::queue::{Queue, Settled};
+use super::stream::Stream;
 use crate::command::{Capabilities, Request};
 use crate::moment::Moment;
 use crate::system::clock;

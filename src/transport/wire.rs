@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use super::mixup;
 use super::tls::Session;
 use crate::system::socket::Socket;
 
@@ -61,16 +60,6 @@ impl Wire {
             Self::Plain(_) => false,
             Self::Tls(session) => session.is_shaking_hands(),
         }
-    }
-
-    /// What the other end has not done, while there is no connection for that, and why that may be.
-    pub(super) fn lacking(&self) -> String {
-        let what = match self.is_shaking_hands() {
-            true if self.is_silent() => "said nothing in the TLS handshake",
-            true => "did not end the TLS handshake",
-            false => "said nothing",
-        };
-        format!(": it accepted, but {what}{}", mixup::hint(self, true, None))
     }
 
     /// Whether TLS was begun and nothing has come at all.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlock::ffi::redlock::{RedLock_Free, RedLock_TryLock};
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+use redlock::ffi::{RedLock_Free, RedLock_TryLock};
 
 use crate::support::{Cluster, Lease, Manager, Server, finishes, wait_until};
 use crate::{EndsOnDrop, TTL, patient};

@@ -125,8 +125,7 @@ fn what_is_not_utf_8_is_no_address() {
     let manager = Manager::new();
     for host in [c"\xff", c"redis://\xff", c"redis://u:\xff@h", c"unix:///run/\xff"] {
         // SAFETY: the manager lives, and so does the string.
-        let status =
-            unsafe { redlock::ffi::redlock::RedLock_AddServerUrl(manager.raw(), host.as_ptr(), 0) };
+        let status = unsafe { redlock::ffi::RedLock_AddServerUrl(manager.raw(), host.as_ptr(), 0) };
         refused(&manager, status, &["host_or_url is not UTF-8"]);
     }
 }

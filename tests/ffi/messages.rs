@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use redlock::ffi::redlock::RedLock_ErrorMessage;
+use redlock::ffi::RedLock_ErrorMessage;
 use redlock::ffi::status::RedLockStatus;
 
 use crate::support::Manager;

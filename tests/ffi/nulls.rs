@@ -9,8 +9,8 @@ use redlock::ffi::access::*;
 use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
-use redlock::ffi::redlock::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
+use redlock::ffi::*;
 
 use crate::declarations::functions;
 use crate::support::{Lease, Manager};

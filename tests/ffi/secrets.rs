@@ -10,11 +10,11 @@ use redlock::ffi::access::{
     RedLock_SetPasswordCallbackWithDestroy, RedLock_SetTlsCa, RedLock_SetTlsCertificate,
     RedLock_SetTlsServerName,
 };
-use redlock::ffi::redlock::{
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK};
+use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_ContinueLock, RedLock_IsLocked, RedLock_Lock,
     RedLock_TryLock, RedLock_TryLockSlice,
 };
-use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK};
 
 use crate::TTL;
 use crate::declarations::functions;

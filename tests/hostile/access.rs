@@ -4,12 +4,12 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use crate::choices::Choices;
+use crate::ffi::RedLock;
 use crate::ffi::access::{
     RedLock_SetCredentials, RedLock_SetCredentialsFromEnv, RedLock_SetPasswordCallback,
     RedLock_SetTlsCa, RedLock_SetTlsCertificate, RedLock_SetTlsInsecureSkipVerify,
     RedLock_SetTlsServerName,
 };
-use crate::ffi::redlock::RedLock;
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT};
 use crate::handles::pointer;
 use crate::urls::SECRET;

@@ -12,14 +12,14 @@ use crate::choices::Choices;
 use crate::command::{Answer, Verb};
 use crate::crowd::{self, Crowd};
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
-use crate::ffi::redlock::{
+use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
+use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
+use crate::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,
     RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry, RedLock_SetTimeouts,
     RedLock_TryLock, RedLock_TryLockSlice, RedLock_Unlock,
 };
-use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
-use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
 use crate::handles::{self, Hands, look, message, pointer};
 use crate::logger::{self, CALLS_BACK, listen};
 use crate::transport::endpoint::Endpoint;

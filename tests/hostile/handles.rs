@@ -7,8 +7,8 @@ use crate::ffi::lease::{
     RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
     RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token, RedLockLease_ValidityMs,
 };
-use crate::ffi::redlock::{RedLock, RedLock_ErrorMessage, RedLock_Free};
 use crate::ffi::status::RedLockStatus;
+use crate::ffi::{RedLock, RedLock_ErrorMessage, RedLock_Free};
 use crate::seen;
 use crate::urls::SECRET;
 

@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use crate::ffi::lease::RedLockLease;
-use crate::ffi::redlock::{RedLock, RedLock_Confirm, RedLock_IsLocked};
 use crate::ffi::status::RedLockStatus::REDLOCK_INVALID_ARGUMENT;
+use crate::ffi::{RedLock, RedLock_Confirm, RedLock_IsLocked};
 use crate::handles::{self, look};
 
 type InUse = (*mut RedLock, *mut RedLockLease);

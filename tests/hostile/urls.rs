@@ -5,8 +5,8 @@
 
 use std::ffi::{CStr, CString};
 
-use crate::ffi::redlock::{RedLock_AddServerUrl, RedLock_ErrorMessage, RedLock_Free, RedLock_New};
 use crate::ffi::status::RedLockStatus::{REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
+use crate::ffi::{RedLock_AddServerUrl, RedLock_ErrorMessage, RedLock_Free, RedLock_New};
 use crate::seen;
 use crate::transport::endpoint::Endpoint;
 

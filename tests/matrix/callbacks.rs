@@ -7,10 +7,10 @@ use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-use redlock::ffi::redlock::{RedLock_Free, RedLock_Lock, RedLock_SetLogger};
 use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
 };
+use redlock::ffi::{RedLock_Free, RedLock_Lock, RedLock_SetLogger};
 
 use crate::support::usage::{PATIENT_MS, TTL, connected, make_brief};
 use crate::support::{Cluster, Lease, Manager, Program, Server, wait_until};

@@ -9,13 +9,13 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
-use redlock::ffi::redlock::{
+use redlock::ffi::status::RedLockStatus;
+use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
     RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry,
     RedLock_SetTimeouts, RedLock_TryLock, RedLock_Unlock,
 };
-use redlock::ffi::status::RedLockStatus;
 
 use super::servers::Server;
 use super::wait::wait_until;

@@ -10,8 +10,8 @@ use crate::quorum::backoff;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::Socket;
 use crate::token::random;
-use crate::transport::endpoint::Place;
 use crate::transport::mixup;
+use crate::transport::place::Place;
 use crate::transport::wire::Wire;
 
 impl Link {

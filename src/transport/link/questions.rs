@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use super::{Change, Link};
 use crate::moment::Moment;
-use crate::transport::endpoint::Place;
-use crate::transport::login::PasswordRequest;
+use crate::transport::account::PasswordRequest;
+use crate::transport::place::Place;
 
 impl Link {
     /// The name to look up, if that is due. The caller looks it up without holding anything, and

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::{Effects, Server};
 use crate::command::Answer;
 use crate::moment::Moment;
-use crate::transport::login::PasswordRequest;
+use crate::transport::account::PasswordRequest;
 use crate::transport::ticket::Ticket;
 
 impl Server {

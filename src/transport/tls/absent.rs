@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use super::endpoint::Place;
+use super::place::Place;
 use crate::error::Error;
 use crate::system::socket::Socket;
 

@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConnection, RootCertStore};
 
 pub(super) use self::session::Session;
-use super::endpoint::Place;
+use super::place::Place;
 use crate::error::Error;
 use crate::fork::ForkMutex;
 use crate::system::files;

@@ -5,7 +5,6 @@ use std::os::fd::RawFd;
 
 use rustls::ClientConnection;
 
-use super::super::mixup;
 use super::words;
 use crate::system::socket::Socket;
 
@@ -107,7 +106,7 @@ impl Session {
             // So that the server hears why, if it still listens.
             let _ = self.flush();
             let hint = match error {
-                rustls::Error::InvalidMessage(_) => mixup::of_first(self.first),
+                rustls::Error::InvalidMessage(_) => words::of_first(self.first),
                 _ => "",
             };
             io::Error::new(ErrorKind::InvalidData, words::of(&error) + hint)

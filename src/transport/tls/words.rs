@@ -97,3 +97,12 @@ fn of_alert(alert: AlertDescription) -> String {
     };
     words.to_owned()
 }
+
+/// What to add to the words about a handshake that it answered with this byte first.
+pub(super) fn of_first(first: Option<u8>) -> &'static str {
+    match first {
+        // An error, or another reply.
+        Some(b'-' | b'+' | b':' | b'$' | b'*') => " (use redis://)",
+        _ => "",
+    }
+}

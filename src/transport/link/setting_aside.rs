@@ -1,19 +1,10 @@
-//! A connection that is up and is set aside, so that another one can be made.
+//! How a connection that is up is set aside, so that another one can be made.
 
 use std::mem;
 
 use super::{Link, State};
 use crate::moment::Moment;
-use crate::transport::inbox::Inbox;
-use crate::transport::wire::Wire;
-
-/// A connection that is up, with what was received and what is to be sent.
-pub(in crate::transport) struct Stream {
-    pub(in crate::transport) wire: Wire,
-    pub(in crate::transport) inbox: Inbox,
-    pub(in crate::transport) outbox: Vec<u8>,
-    pub(in crate::transport) heard_at: Moment,
-}
+use crate::transport::stream::Stream;
 
 impl Link {
     /// Gives away the connection that is up, so that another is made, at once.

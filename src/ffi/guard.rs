@@ -1,0 +1,71 @@
+//! What every call of a C program goes through.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Status};
+use crate::system::cancellation::Uncancelled;
+
+/// Runs `body` and turns a panic into an error: nothing unwinds into C, nor out of a system call when
+/// the thread is cancelled, and nothing is printed.
+pub(super) fn guard<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let _uncancelled = Uncancelled::new();
+    silence_panics_of_ours();
+    let outer = GUARDED.replace(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
+    GUARDED.set(outer);
+    outcome.unwrap_or_else(|panic| Err(Error::new(Status::Internal, panic_words(&*panic))))
+}
+
+thread_local! {
+    /// Whether this thread is inside of [`guard`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps the panic hook quiet for panics that [`guard`] is going to catch. Others are passed on
+/// to the hook that was there: in a Rust program that is the program's own.
+fn silence_panics_of_ours() {
+    // Not a Once: a child that was forked during it would wait for ever.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Ordering::Relaxed) || DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !GUARDED.get() {
+            before(info);
+        }
+    }));
+}
+
+/// Only words that stand in a program: those that were put together may quote what a caller passed.
+fn panic_words(panic: &(dyn Any + Send)) -> String {
+    match panic.downcast_ref::<&str>() {
+        Some(words) => format!("the library panicked: {words}"),
+        None => "the library panicked".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_internal_error_that_quotes_nobody() {
+        let passed = String::from("s3cret");
+        let sliced = || Err(Error::invalid(&passed[9..]));
+        for (outcome, words) in [
+            (guard::<()>(|| panic!("drawn")), "the library panicked: drawn"),
+            (guard(|| panic!("drawn by {passed}")), "the library panicked"),
+            // The standard library's words quote the string, too.
+            (guard(sliced), "the library panicked"),
+        ] {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.status(), Status::Internal);
+            assert_eq!(error.to_string(), words);
+            assert!(!GUARDED.get());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where a server listens.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where it listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An address, which needs no look-up.
+    Address(SocketAddr),
+    /// A name, to be looked up, and a port.
+    Name(String, u16),
+    /// The path of a unix socket.
+    Path(PathBuf),
+}
+
+impl Place {
+    pub(super) fn of(host: &str, port: u16) -> Result<Self, String> {
+        let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+        if let Ok(ip) = bare.parse::<IpAddr>() {
+            return Ok(Self::Address(SocketAddr::new(ip.to_canonical(), port)));
+        }
+        if is_name(bare) || has_zone(bare) {
+            return Ok(Self::Name(bare.to_ascii_lowercase(), port));
+        }
+        let is_address = |it: char| it.is_ascii_alphanumeric() || ".:-".contains(it);
+        if bare.contains(':') && bare.chars().all(is_address) {
+            return Err("the host holds a colon, but is no IPv6 address: the port is an argument of its own".to_owned());
+        }
+        Err("the host is neither a name nor an address".to_owned())
+    }
+
+    pub(super) fn of_path(path: &Path) -> Result<Self, String> {
+        let has_nul = path.as_os_str().as_bytes().contains(&0);
+        if has_nul || socket2::SockAddr::unix(path).is_err() {
+            return Err(
+                "its path is longer than that of a socket may be, or holds a NUL".to_owned()
+            );
+        }
+        Ok(Self::Path(path.to_owned()))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Name(name, port) => write!(f, "{name}:{port}"),
+            Self::Path(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A host name: labels of up to 63 letters, digits, hyphens and (as many networks have them)
+/// underscores. RFC 1123.
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+        (1..=63).contains(&label.len()) && label.bytes().all(is_plain)
+    };
+    let absolute = host.strip_suffix('.').unwrap_or(host);
+    host.len() <= 253 && absolute.split('.').all(is_label)
+}
+
+/// An IPv6 address with a zone, such as fe80::1%eth0: the resolver alone understands it.
+pub(super) fn has_zone(host: &str) -> bool {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
+    host.split_once('%').is_some_and(|(address, zone)| {
+        address.parse::<Ipv6Addr>().is_ok() && !zone.is_empty() && zone.bytes().all(is_plain)
+    })
+}
+
+/// Asks the system's resolver, which may take its time.
+pub(crate) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    match (name, port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.collect()),
+        Err(error) => Err(error.to_string()),
+    }
+}
