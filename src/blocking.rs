@@ -163,8 +163,7 @@ impl ProcessState {
         check::ttl(ttl_ms, self.settings().drift())?;
         self.ask_for_passwords();
         self.check_process()?;
-        let now = self.now();
-        if hold_of(lease)?.is_some_and(|hold| hold.is_held(now)) {
+        if hold_of(lease)?.is_some_and(|hold| hold.is_held(self.now())) {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));
         }
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));

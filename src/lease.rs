@@ -18,7 +18,7 @@ pub struct Lease {
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
     /// The wait that the last call has left off in the middle, if it was a slice of one.
-    pub(crate) wait: Option<BrokenOff>,
+    pub(crate) wait: Option<Box<BrokenOff>>,
 }
 
 /// A wait for a lock between two of the slices that it is made in.

@@ -23,6 +23,8 @@ use crate::wait_queue::WaitQueues;
 pub(super) struct Step<'a> {
     state: &'a mut State,
     place: usize,
+    /// When it began. It takes microseconds, and to look at the clock costs time, too.
+    now: Moment,
     outcome: Outcome,
 }
 
@@ -38,7 +40,7 @@ enum Outcome {
 
 impl<'a> Step<'a> {
     pub(super) fn new(state: &'a mut State, place: usize) -> Self {
-        Self { state, place, outcome: Outcome::Waits }
+        Self { state, place, now: clock::now(), outcome: Outcome::Waits }
     }
 
     /// Lets the event happen. Returns what is over by it, if anything is; otherwise the operation is back in
@@ -84,7 +86,7 @@ impl<'a> Step<'a> {
 
 impl Actions for Step<'_> {
     fn now(&self) -> Moment {
-        clock::now()
+        self.now
     }
 
     fn settings(&self) -> &Settings {
@@ -113,7 +115,7 @@ impl Actions for Step<'_> {
     }
 
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool {
-        let now = clock::now();
+        let now = self.now;
         if self.state.effects.health.is_good(enough, now) {
             return true;
         }
@@ -146,8 +148,7 @@ impl Actions for Step<'_> {
     }
 
     fn tell(&mut self, request: Request) -> ServerSet {
-        let request = Arc::new(request);
-        let now = clock::now();
+        let (request, now) = (Arc::new(request), self.now);
         let mut told = ServerSet::default();
         self.state.visit_servers(|server, effects| {
             if request.is_for(server.index()) && server.tell(&request, now, effects) {

@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
     /// When this call ends although the plan is not over.
     pub(crate) slice_end: Moment,
     /// The wait that an earlier slice has left off.
-    pub(crate) resumed: Option<BrokenOff>,
+    pub(crate) resumed: Option<Box<BrokenOff>>,
     /// The thread that waits for it.
     pub(crate) thread: usize,
 }
@@ -87,7 +87,8 @@ impl Acquire {
         let (resource, thread) = (&self.wanted.resource, self.wanted.thread);
         self.number = Some(actions.wait_queues().join(resource, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
-            (Some(BrokenOff { error, pause_until, .. }), Plan::Until(until)) => {
+            (Some(broken_off), Plan::Until(until)) => {
+                let BrokenOff { error, pause_until, .. } = *broken_off;
                 self.wait(Wait { pause_until, until }, Box::new(Miss::Queued(error)), actions);
             }
             _ => self.try_once(actions),
@@ -285,10 +286,15 @@ impl Acquire {
         let error = miss.error(actions.roster());
         let (has_asked, words) = (self.has_asked, error.clone());
         let broken_off = BrokenOff { pause_until, backoff, has_asked, error: words };
-        self.fail(error, Some(broken_off), actions);
+        self.fail(error, Some(Box::new(broken_off)), actions);
     }
 
-    fn fail(&mut self, error: Error, broken_off: Option<BrokenOff>, actions: &mut dyn Actions) {
+    fn fail(
+        &mut self,
+        error: Error,
+        broken_off: Option<Box<BrokenOff>>,
+        actions: &mut dyn Actions,
+    ) {
         self.leave(actions);
         actions.end(Err(Failed { error, broken_off }));
     }

@@ -105,7 +105,7 @@ pub(crate) trait Operation: Send {
 
 /// What an operation can have done, and what it can know.
 pub(crate) trait Actions {
-    /// Now.
+    /// Now, when the event happens.
     fn now(&self) -> Moment;
 
     /// The settings of the manager.
@@ -191,7 +191,7 @@ pub(crate) enum Ended {
 pub(crate) struct Failed {
     pub(crate) error: Error,
     /// What the next slice of a wait needs in order to go on.
-    pub(crate) broken_off: Option<BrokenOff>,
+    pub(crate) broken_off: Option<Box<BrokenOff>>,
 }
 
 impl From<Error> for Failed {

@@ -15,8 +15,8 @@ use crate::wait_queue::{Next, STAND_BACK};
 /// Releases a lock.
 pub(crate) struct Release {
     view: View,
-    /// How far the lock's life had come before.
-    before: Phase,
+    /// Whether nothing was left of the lock when the call was made.
+    was_over: bool,
     /// Whether a release of it may have been sent before: then a server that has nothing to delete was told
     /// by that one.
     is_again: bool,
@@ -30,19 +30,19 @@ enum Stage {
 }
 
 impl Release {
-    /// From now on the lock is being released, whoever else may have something to do to it before this has
-    /// begun.
     pub(crate) fn new(view: View) -> Self {
-        let before = view.hold().pass_to(Phase::Releasing);
-        Self { view, before, is_again: before == Phase::Releasing, stage: Stage::Submitted }
+        let was_over = view.hold().is_over();
+        Self { view, was_over, is_again: false, stage: Stage::Submitted }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
-        let hold = self.view.hold();
-        if self.before == Phase::Over {
+        if self.was_over {
             let error = Error::new(Status::Lost, "the lock had ended before");
             return actions.end(Err(error.into()));
         }
+        let hold = self.view.hold();
+        // An extension that has found out meanwhile that it is over has sent a release of its own.
+        self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.pass_to(Phase::Releasing));
         match ConnectQuorum::if_needed(Moment::NEVER, hold.longest_ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
