@@ -11,11 +11,11 @@ use crate::error::Status;
 
 /// Takes a lock, trying as often as RedLock_SetRetry says.
 ///
-/// Callers that want one resource through one manager stand in line: the first of them asks the
-/// servers, and RedLock_Unlock hands the lock over to the first in line within a round trip, even
+/// Callers that want one resource through one manager wait in a queue: the head of it asks the
+/// servers, and RedLock_Unlock hands the lock over to the head within a round trip, even
 /// in the middle of its pause. Every 200 ms (every 40 ms while other processes want the lock) it is
-/// released openly instead, and the line stands back for up to 8 ms, so that others get it, too.
-/// While this manager has the lock, the first in line asks once a second: if the servers have lost it,
+/// released openly instead, and the queue stands back for up to 8 ms, so that others get it, too.
+/// While this manager has the lock, the head of the queue asks once a second: if the servers have lost it,
 /// it is to be had.
 ///
 /// @param rl       the manager.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn RedLock_Lock(
     })
 }
 
-/// Takes a lock, trying for a time rather than a number of times. Callers stand in line as for
+/// Takes a lock, trying for a time rather than a number of times. Callers wait in a queue as for
 /// RedLock_Lock. The pause between two tries is random, from nothing up to a bound: four round
 /// trips at first, doubled by each refusal up to what RedLock_SetRetry allows, no more than 16 ms
 /// while the lock changes hands, and never past the moment when the lock can have expired.
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn RedLock_Extend(
 ///
 /// @param rl    the manager that took it. Another one with the same servers does, too; but a server
 ///              that is still about to carry out the call that took the lock may keep the key then
-///              until its TTL is over, and callers in line hear of it up to a second later.
+///              until its TTL is over, and callers that wait hear of it up to a second later.
 /// @param lease the lock.
 /// @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
 ///         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be

@@ -1,0 +1,26 @@
+# The parts of `make test`, which run beside each other: most of them wait for servers or for clocks most of
+# the time. What a part says comes in one piece, when it has ended. After a part that failed no other begins.
+#
+# Called by the Makefile, with CARGO, MAKE and all that its targets want, when everything is built.
+
+.PHONY: parts
+# The longest come first.
+parts: memory programs matrix tls guest played behaviour the-rest mutants packages install demo
+
+.PHONY: memory packages install demo
+memory packages install demo:
+	@$(MAKE) --no-print-directory -f Makefile test-$@
+
+.PHONY: programs matrix tls guest played behaviour mutants
+programs matrix tls guest played behaviour mutants:
+	$(CARGO) test --quiet --test $@
+
+# Named by what they are not, so that a new test program is among them.
+ALONE = memory programs matrix tls guest played behaviour mutants
+OTHERS = $(filter-out $(ALONE),$(basename $(notdir $(wildcard tests/*.rs))) \
+	$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+
+.PHONY: the-rest
+the-rest:
+	$(CARGO) test --quiet --lib --bins --examples $(foreach program,$(OTHERS),--test $(program))
+	$(CARGO) test --quiet --doc
