@@ -54,8 +54,28 @@ fn others_have_as_long_to_follow_as_the_quorum_took_but_for_the_callbacks() {
     play.submit(Connecting::new(0));
     play.at(10).happen(0, prepared(10, false));
     assert_eq!(play.at(110).hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
-    // It took 30 ms to ask for passwords again.
-    assert_eq!(play.at(140).happen(0, prepared(30, false)), [Connect(250)]);
+    // It took 30 ms to ask for passwords again, and the quorum took 100 ms.
+    assert_eq!(play.at(140).happen(0, prepared(30, false)), [Connect(240)]);
+}
+
+#[test]
+fn a_callback_that_takes_longer_than_the_callers_time_leaves_others_theirs_to_follow() {
+    let mut play = Play::of(3);
+    play.submit(Connecting::new(100));
+    assert_eq!(play.at(300).happen(0, prepared(300, false)), [Connect(400)]);
+    assert_eq!(play.at(302).hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
+    assert_eq!(play.at(602).happen(0, prepared(300, false)), [Connect(622)]);
+    assert_eq!(play.at(603).hear(0, &[yes(0), yes(1), yes(2)]), [ended("connected")]);
+}
+
+#[test]
+fn a_callback_does_not_put_off_the_end_of_a_lock() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 1;
+    play.at(9_890).submit(Extend::new(view, TTL));
+    play.prepared(1);
+    assert_eq!(play.at(9_893).hear(1, &[yes(0), yes(1)]), [Prepare(0)]);
+    assert_eq!(play.at(9_897).happen(1, prepared(4, false)), [Connect(VALID_MS)]);
 }
 
 #[test]
