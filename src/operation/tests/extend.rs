@@ -88,6 +88,16 @@ fn a_repair_that_could_not_be_sent_is_sent_after_the_next_extension() {
 }
 
 #[test]
+fn an_extension_that_fails_stands_in_the_way_of_no_repair() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    play.hear(1, &[gone(0), refused(1), refused(2)]);
+    extend(&mut play, &view);
+    let acts = play.hear(2, &[gone(0), extended(1), extended(2)]);
+    assert_eq!(acts, [Tell(Repair, vec![0]), ended("extended")]);
+}
+
+#[test]
 fn a_lock_that_is_released_as_it_is_repaired_is_released_behind_the_repair() {
     let (mut play, view) = Play::holding();
     extend(&mut play, &view);

@@ -31,6 +31,14 @@ fn who_comes_behind_another_waits_without_a_pause() {
 }
 
 #[test]
+fn when_the_time_of_who_is_behind_is_up_it_asks_out_of_turn() {
+    let mut play = Play::of(3);
+    play.acquire(for_a_minute());
+    assert_eq!(play.acquire(Plan::Until(at(100))), [WaitUntil(100)]);
+    assert_eq!(play.at(100).time_out(1), [Ask(Acquire, 600)]);
+}
+
+#[test]
 fn who_has_the_lock_tells_the_next_only_if_it_looks_too_late() {
     for (ttl_ms, told) in [(TTL, None), (100, Some(EndWait(1)))] {
         let mut play = Play::of(3);
@@ -63,6 +71,13 @@ fn a_last_try_behind_another_does_not_ask_for_what_this_manager_has() {
     let words = "Taken: held through another lease of this manager (9888 ms left)";
     assert_eq!(play.at(10).acquire(Plan::Tries(1)), [ended(words)]);
     assert_eq!(play.acquire(Plan::Tries(2)), [WaitUntil(210)]);
+}
+
+#[test]
+fn what_another_manager_found_out_to_be_lost_is_asked_for_at_the_next_look() {
+    let (mut play, view) = Play::holding_and_waiting();
+    view.hold().pass_to(Phase::Lost);
+    assert_eq!(play.at(100).time_out(1), [Ask(Acquire, 600)]);
 }
 
 #[test]
