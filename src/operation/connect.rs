@@ -14,6 +14,7 @@ const STRAGGLERS_MS: i64 = 20;
 /// Has a quorum of connections, or says why not. A part of all other operations, where there is none yet.
 pub(super) struct ConnectQuorum {
     stage: Stage,
+    /// When it began to connect: the time of passwords and names is left out.
     began: Moment,
     /// When to wait no longer for a quorum, and when for nothing at all.
     until: Moment,
@@ -84,7 +85,7 @@ impl ConnectQuorum {
         let stage = std::mem::replace(&mut self.stage, Stage::Preparing);
         match (stage, event) {
             (Stage::Preparing, Event::Prepared(Prepared { took_ms, .. })) => {
-                self.until = self.until.plus_ms(took_ms);
+                self.set_aside(took_ms);
                 self.connect(actions)
             }
             (Stage::Connecting(meeting), Event::Closed { .. }) => self.follow(meeting, actions),
@@ -93,11 +94,12 @@ impl ConnectQuorum {
                     return Progress::Failed(Miss::Votes(Status::Unreachable, meeting));
                 }
                 self.enough = 0;
-                self.until = self.until.plus_ms(prepared.took_ms);
+                self.set_aside(prepared.took_ms);
                 self.connect(actions)
             }
             (Stage::PreparingToFollow, Event::Prepared(Prepared { took_ms, .. })) => {
-                self.await_stragglers(took_ms, actions)
+                self.set_aside(took_ms);
+                self.await_stragglers(actions)
             }
             (following @ Stage::Following(_), Event::Closed { .. }) => {
                 self.stage = following;
@@ -107,6 +109,16 @@ impl ConnectQuorum {
                 self.stage = stage;
                 Progress::Pending
             }
+        }
+    }
+
+    /// So long it took to ask for passwords and to look up names: that is not the servers' time.
+    fn set_aside(&mut self, took_ms: i64) {
+        self.began = self.began.plus_ms(took_ms);
+        self.until = self.until.plus_ms(took_ms);
+        if self.is_alone {
+            // The caller's time, and no end of a lock.
+            self.limit = self.limit.plus_ms(took_ms);
         }
     }
 
@@ -137,9 +149,9 @@ impl ConnectQuorum {
 
     /// A quorum is up. The others may be about to follow: what is asked next should reach them, too,
     /// since nobody may come to send it later.
-    fn await_stragglers(&mut self, asked_ms: i64, actions: &mut dyn Actions) -> Progress {
+    fn await_stragglers(&mut self, actions: &mut dyn Actions) -> Progress {
         let now = actions.now();
-        let took_ms = now.ms_since(self.began).saturating_sub(asked_ms);
+        let took_ms = now.ms_since(self.began);
         let grace_ms = match self.is_alone {
             true => took_ms.max(STRAGGLERS_MS),
             false => took_ms.clamp(STRAGGLERS_MIN_MS, STRAGGLERS_MS),

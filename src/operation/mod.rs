@@ -276,3 +276,6 @@ fn end_round(view: &View, number: u32, is_reached: bool, question: &Question) ->
     view.fail_round(number);
     false
 }
+
+#[cfg(test)]
+mod tests;

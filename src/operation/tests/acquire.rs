@@ -1,0 +1,237 @@
+//! One attempt, several with pauses, and how they end.
+
+use super::*;
+use crate::command::Verb::{Acquire, Release};
+
+/// Somebody else has the lock for so long, on the first two of three servers.
+fn by_another(left_ms: i64) -> [Word; 2] {
+    [taken(0, left_ms), taken(1, left_ms)]
+}
+
+fn tells_of_another(ms: i64) -> String {
+    format!("a:1 held by another ({ms} ms left), b:1 held by another ({ms} ms left)")
+}
+
+#[test]
+fn a_quorum_that_grants_is_enough_and_the_lock_is_valid_since_it_was_asked_for() {
+    let mut play = Play::of(3);
+    assert_eq!(play.at(7).acquire(Plan::Tries(1)), [Ask(Acquire, 507)]);
+    assert_eq!(play.at(10).hear(0, &[yes(1)]), []);
+    assert_eq!(play.at(20).hear(0, &[yes(2)]), [ended("acquired")]);
+    let view = play.view();
+    assert_eq!(view.hold().valid_until(), at(7 + VALID_MS));
+    // The third was asked, too: it may have granted it.
+    assert_eq!(view.servers(), ServerSet::first(3));
+    assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [false, true, true]);
+}
+
+#[test]
+fn who_could_not_take_part_is_named_and_who_was_not_sent_anything_does_not_have_it() {
+    let mut play = Play::of(3);
+    play.world.down = ServerSet::default().with(0);
+    play.acquire(Plan::Tries(1));
+    let acts = play.hear(0, &[down(0), yes(1), yes(2)]);
+    assert_eq!(acts, [ended("acquired without: a:1 not connected: connection refused")]);
+    assert_eq!(play.view().servers(), ServerSet::first(3).without(0));
+}
+
+#[test]
+fn what_others_have_is_tried_again_after_a_pause_with_a_new_token() {
+    let mut play = Play::of(3);
+    assert_eq!(play.acquire(Plan::Tries(2)), [Ask(Acquire, 500)]);
+    let acts = play.at(4).hear(0, &by_another(5_000));
+    // Only the third may have set it.
+    assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(204)]);
+    assert_eq!(play.at(204).time_out(0), [Ask(Acquire, 704)]);
+    let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
+    assert!(tokens[0] == tokens[1] && tokens[1] != tokens[2]);
+    let words = format!("Taken: 0 of 3 servers granted, 2 needed: {}", tells_of_another(4_800));
+    let last = ended(&format!("{words}, c:1 agreed after that"));
+    let answers = [taken(0, 4_800), taken(1, 4_800), yes(2)];
+    assert_eq!(play.at(210).hear(0, &answers), [Tell(Release, vec![2]), last]);
+}
+
+#[test]
+fn what_too_few_servers_granted_is_released_where_it_may_be() {
+    let mut play = Play::of(5);
+    play.world.down = ServerSet::default().with(1);
+    play.acquire(Plan::Tries(1));
+    assert_eq!(play.hear(0, &[yes(0), down(1), taken(2, -1)]), []);
+    let words = "Unreachable: 1 of 5 servers granted, 3 needed: b:1 not connected: connection \
+                 refused, c:1 held by another (for ever), d:1 no answer in 500 ms, e:1 no answer in \
+                 500 ms";
+    // Nothing was sent to b, and c has another's.
+    assert_eq!(play.at(500).time_is_up(0), [Tell(Release, vec![0, 3, 4]), ended(words)]);
+    assert_eq!(play.world.requests[1], (Release, play.world.requests[0].1, TTL));
+}
+
+#[test]
+fn a_server_that_answers_with_an_error_may_have_it_all_the_same() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(1));
+    let acts = play.hear(0, &[refused(0), refused(1)]);
+    assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
+}
+
+#[test]
+fn the_pauses_of_who_has_time_grow() {
+    let mut play = Play::of(3);
+    let until = Plan::Until(at(60_000));
+    assert_eq!(play.acquire(until), [Ask(Acquire, 500)]);
+    // Answered within 1 ms: pauses are of 4 ms at most, then of 8, and so on; here of half of that.
+    for (asked, end) in [(0, 3), (3, 8), (8, 17), (17, 34)] {
+        let acts = play.at(asked + 1).hear(0, &by_another(50_000 - asked));
+        assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(end)]);
+        assert_eq!(play.at(end).time_out(0), [Ask(Acquire, end + 500)]);
+    }
+}
+
+#[test]
+fn who_may_pause_for_nothing_does_not_but_where_servers_cannot_be_reached() {
+    let mut play = Play::of(3);
+    play.world.settings.set_retry(3, 0).unwrap();
+    play.acquire(Plan::Until(at(60_000)));
+    let acts = play.at(10).hear(0, &by_another(5_000));
+    assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(10)]);
+    assert_eq!(play.time_out(0), [Ask(Acquire, 510)]);
+    // A pause of 20 ms at most.
+    let acts = play.at(510).time_is_up(0);
+    assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), WaitUntil(520)]);
+}
+
+#[test]
+fn the_first_try_is_never_cut_short_and_the_last_is() {
+    let mut play = Play::of(3);
+    assert_eq!(play.acquire(Plan::Until(at(100))), [Ask(Acquire, 500)]);
+    assert_eq!(play.at(30).hear(0, &by_another(5_000))[1..], [WaitUntil(90)]);
+    // It is late.
+    assert_eq!(play.at(95).time_out(0), [Ask(Acquire, 125)]);
+    let words = "Unreachable: 0 of 3 servers granted, 2 needed: a:1 no answer in 30 ms, b:1 no \
+                 answer in 30 ms, c:1 no answer in 30 ms";
+    let acts = play.at(125).time_is_up(0);
+    assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(words)]);
+}
+
+#[test]
+fn a_pause_that_would_last_longer_than_the_plan_ends_with_it() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Until(at(100)));
+    let acts = play.at(60).hear(0, &by_another(5_000));
+    assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(100)]);
+    assert_eq!(play.at(100).time_out(0), [Ask(Acquire, 125)]);
+    let acts = play.at(101).hear(0, &by_another(4_900));
+    let words = format!("Taken: 0 of 3 servers granted, 2 needed: {}", tells_of_another(4_900));
+    assert_eq!(acts, [Tell(Release, vec![2]), ended(&format!("{words}, c:1 was not heard"))]);
+}
+
+#[test]
+fn grants_that_are_heard_after_the_validity_are_too_slow_and_are_released() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(1));
+    let words = "TooSlow: 2 of 3 servers granted, 2 needed; that came too late for any validity to \
+                 be left: c:1 was not heard";
+    let acts = play.at(VALID_MS).hear(0, &[yes(0), yes(1)]);
+    assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(words)]);
+}
+
+#[test]
+fn grants_that_are_looked_at_after_the_validity_are_too_slow() {
+    for (looked_at, is_had) in [(VALID_MS - 1, true), (VALID_MS, false)] {
+        let mut play = Play::of(3);
+        play.acquire(Plan::Tries(1));
+        assert!(play.at(5).say(0, &[yes(0), yes(1)]));
+        let acts = play.at(looked_at).close(0);
+        assert_eq!(acts.contains(&ended("acquired")), is_had, "{acts:?}");
+        assert_eq!(acts.contains(&Tell(Release, vec![0, 1, 2])), !is_had, "{acts:?}");
+    }
+}
+
+#[test]
+fn without_a_token_or_a_random_number_it_fails_and_the_next_is_told() {
+    for (has_token, at_ms) in [(false, 200), (true, 5)] {
+        let mut play = Play::of(3);
+        play.acquire(Plan::Tries(3));
+        assert_eq!(play.acquire(Plan::Until(at(60_000))), [WaitUntil(1_000)]);
+        let last = [EndWait(1), ended("Internal: no randomness")];
+        play.at(5);
+        if has_token {
+            play.world.random = None;
+            let acts = play.hear(0, &by_another(5_000));
+            assert_eq!(acts[1..], last);
+        } else {
+            play.hear(0, &by_another(5_000));
+            play.world.random = None;
+            assert_eq!(play.at(205).time_out(0), last);
+        }
+        // The other is the head now, and asks at once; it has a token for that.
+        play.world.random = Some(0);
+        assert_eq!(play.time_out(1), [Ask(Acquire, at_ms + if has_token { 500 } else { 505 })]);
+    }
+}
+
+#[test]
+fn without_a_random_number_one_who_has_time_fails_too() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Until(at(60_000)));
+    play.acquire(Plan::Until(at(60_000)));
+    play.world.random = None;
+    let acts = play.hear(0, &by_another(5_000));
+    let last = ended("Internal: no randomness");
+    assert_eq!(acts, [Tell(Release, vec![2]), EndWait(1), last]);
+}
+
+#[test]
+fn without_connections_it_connects_lets_others_follow_and_asks() {
+    let mut play = Play::of(3);
+    play.world.connected = 1;
+    assert_eq!(play.acquire(Plan::Tries(1)), [Prepare(2)]);
+    assert_eq!(play.prepared(0), [Connect(1_500)]);
+    assert_eq!(play.at(5).hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
+    assert_eq!(play.at(6).prepared(0), [Connect(12)]);
+    assert_eq!(play.at(12).time_is_up(0), [Ask(Acquire, 512)]);
+    assert_eq!(play.at(14).hear(0, &[yes(0), yes(1)]), [ended("acquired")]);
+    assert_eq!(play.view().hold().valid_until(), at(12 + VALID_MS));
+}
+
+#[test]
+fn where_nothing_can_be_connected_to_it_pauses_and_connects_again() {
+    let mut play = Play::of(3);
+    (play.world.connected, play.world.down) = (0, ServerSet::first(3));
+    play.acquire(Plan::Tries(2));
+    play.prepared(0);
+    assert_eq!(play.at(2).hear(0, &[down(0), down(1)]), [Prepare(usize::MAX)]);
+    assert_eq!(play.prepared(0), [WaitUntil(202)]);
+    assert_eq!(play.at(202).time_out(0), [Prepare(2)]);
+    assert_eq!(play.prepared(0), [Connect(1_702)]);
+    let words = "Unreachable: 0 of 3 servers are connected, 2 needed: a:1 not connected: connection \
+                 refused, b:1 not connected: connection refused, c:1 not connected: connection refused";
+    assert_eq!(play.at(1_702).time_is_up(0), [ended(words)]);
+    // Nothing was ever asked.
+    assert!(play.world.requests.is_empty());
+}
+
+#[test]
+fn connecting_before_the_last_try_is_cut_short_with_it() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Until(at(100)));
+    play.at(40).hear(0, &by_another(5_000));
+    play.world.connected = 0;
+    assert_eq!(play.at(100).time_out(0), [Prepare(2)]);
+    assert_eq!(play.prepared(0), [Connect(125)]);
+    assert_eq!(play.at(124).hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
+    assert_eq!(play.prepared(0), [Connect(125)]);
+    assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [Ask(Acquire, 125)]);
+}
+
+#[test]
+fn what_it_does_not_wait_for_changes_nothing() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(2));
+    for stray in [Event::TimeOut, Event::YourTurn, Event::Prepared(Prepared::default())] {
+        assert_eq!(play.happen(0, stray), []);
+    }
+    play.hear(0, &by_another(5_000));
+    assert_eq!(play.happen(0, Event::Closed { sent: ServerSet::first(3) }), []);
+    assert_eq!(play.at(200).time_out(0), [Ask(Acquire, 700)]);
+    assert_eq!(play.hear(0, &[yes(0), yes(1)]), [ended("acquired")]);
+}

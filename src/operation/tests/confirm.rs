@@ -1,0 +1,167 @@
+//! Confirming: for how long a lock is there, and what is made of one that is not.
+
+use super::*;
+use crate::command::Verb::Inspect;
+
+const LEAST_MS: i64 = 5_000;
+
+/// The question is put after 1 s.
+fn confirm(play: &mut Play, view: &View) {
+    let acts = play.at(1_000).submit(Confirm::new(view.clone(), LEAST_MS));
+    assert_eq!(acts, [Ask(Inspect, 1_500)]);
+}
+
+#[test]
+fn a_quorum_that_has_the_lock_for_long_enough_confirms_it() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    let found = |server| found(server, view.hold(), 9_000);
+    assert_eq!(play.at(1_010).hear(1, &[found(0)]), []);
+    assert_eq!(play.hear(1, &[found(2)]), [ended("confirmed")]);
+    confirm(&mut play, &view);
+    let acts = play.hear(2, &[refused(1), found(0), found(2)]);
+    assert_eq!(acts, [ended("confirmed without: b:1 OOM: out of memory")]);
+}
+
+#[test]
+fn a_key_that_has_no_end_is_there_for_long_enough() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    let for_ever = |server| found(server, view.hold(), -1);
+    assert_eq!(play.hear(1, &[for_ever(0), for_ever(1)]), [ended("confirmed")]);
+}
+
+/// Of a TTL, 1% and 2 ms are taken off, and of the answer's time every millisecond that has begun.
+#[test]
+fn a_lock_that_is_there_for_too_short_is_lost_but_not_given_up() {
+    for (left_ms, is_enough) in [(5_054, true), (5_053, false)] {
+        let (mut play, view) = Play::holding_and_waiting();
+        confirm(&mut play, &view);
+        let found = |server| found(server, view.hold(), left_ms);
+        let acts = play.hear(2, &[found(0), found(1)]);
+        let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it for 5053 ms \
+                     only, b:1 has it for 5053 ms only, c:1 was not heard";
+        assert_eq!(acts, [ended(if is_enough { "confirmed" } else { words })]);
+        assert!(view.hold().is_held(at(1_000)));
+    }
+}
+
+#[test]
+fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    let found = |server| found(server, view.hold(), 6_000);
+    assert!(play.say(1, &[found(0), found(1)]));
+    let acts = play.at(2_000).close(1);
+    let words = "Lost: 2 of 3 servers confirmed for 5000 ms, 2 needed: c:1 had not answered yet";
+    assert_eq!(acts, [ended(words)]);
+    assert!(view.hold().is_held(at(2_000)));
+}
+
+#[test]
+fn a_lock_that_is_gone_is_lost_and_the_next_is_told_but_nothing_is_released() {
+    let (mut play, view) = Play::holding_and_waiting();
+    confirm(&mut play, &view);
+    let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it no more, b:1 held \
+                 by another (70 ms left), c:1 confirmed after that";
+    let other = (1, Answer::Found { value: b"another".to_vec(), left_ms: 70 });
+    let acts = play.hear(2, &[gone(0), other, found(2, view.hold(), 9_000)]);
+    assert_eq!(acts, [EndWait(1), ended(words)]);
+    assert!(view.hold().is_lost_or_over() && !view.hold().is_over());
+    assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 1_500)]);
+}
+
+#[test]
+fn a_lock_of_which_too_few_servers_say_anything_is_kept() {
+    let (mut play, view) = Play::holding_and_waiting();
+    confirm(&mut play, &view);
+    play.hear(2, &[gone(0), found(1, view.hold(), 9_000)]);
+    let words = "Unreachable: 1 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it no more, \
+                 c:1 no answer in 500 ms";
+    assert_eq!(play.at(1_500).time_is_up(2), [ended(words)]);
+    assert!(view.hold().is_held(at(1_500)));
+}
+
+#[test]
+fn a_server_that_was_given_it_again_has_no_vote() {
+    let (mut play, view) = Play::holding();
+    view.witness().hear(2, Verb::Extend, &Answer::Absent, at(500));
+    confirm(&mut play, &view);
+    let found = |server| found(server, view.hold(), 9_000);
+    let words = "Unreachable: 1 of 3 servers confirmed for 5000 ms, 2 needed: a:1 OOM: out of memory, \
+                 c:1 has it, but has not had it all the time";
+    assert_eq!(play.hear(1, &[refused(0), found(1), found(2)]), [ended(words)]);
+}
+
+#[test]
+fn what_another_handle_has_extended_meanwhile_is_asked_again() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    let short = |server| found(server, view.hold(), 100);
+    assert!(play.say(1, &[short(0), short(1)]));
+    view.hold().extend_to(at(20_000));
+    assert_eq!(play.at(1_001).close(1), [Ask(Inspect, 1_501)]);
+    // It is asked again only for that.
+    let acts = play.hear(1, &[short(0), short(1)]);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: 0 of 3")), "{acts:?}");
+}
+
+#[test]
+fn what_another_handle_has_ended_meanwhile_is_lost() {
+    let (mut play, view) = Play::holding_and_waiting();
+    confirm(&mut play, &view);
+    view.hold().pass_to(Phase::Releasing);
+    let found = |server| found(server, view.hold(), 9_000);
+    let words = "Lost: 2 of 3 servers confirmed for 5000 ms, 2 needed";
+    let acts = play.hear(2, &[found(0), found(1), found(2)]);
+    assert_eq!(acts.last(), Some(&ended(&format!("{words}: c:1 had not answered yet"))));
+    assert!(!view.hold().is_over());
+}
+
+#[test]
+fn a_lock_that_expires_meanwhile_is_lost() {
+    let (mut play, view) = Play::holding_and_waiting();
+    confirm(&mut play, &view);
+    assert!(play.say(2, &[found(0, view.hold(), -1), found(1, view.hold(), -1)]));
+    let acts = play.at(VALID_MS).close(2);
+    assert_eq!(acts[0], EndWait(1));
+    assert!(matches!(&acts[1..], [Act::Ended(it)] if it.starts_with("Lost: 2 of 3")), "{acts:?}");
+    assert!(view.hold().is_lost_or_over());
+}
+
+#[test]
+fn a_lock_that_has_ended_before_is_not_asked_for() {
+    let (mut play, view) = Play::holding();
+    let acts = play.at(VALID_MS + 1).submit(Confirm::new(view.clone(), 1));
+    assert_eq!(acts, [ended("Lost: the lock expired 1 ms ago")]);
+    assert!(view.hold().is_lost_or_over() && !view.hold().is_over());
+    let acts = play.submit(Confirm::new(view, 1));
+    assert_eq!(acts, [ended("Lost: the lock was released or lost before")]);
+}
+
+#[test]
+fn without_connections_it_connects_for_as_long_as_the_lock_is_valid() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 1;
+    assert_eq!(play.at(9_000).submit(Confirm::new(view.clone(), 1)), [Prepare(2)]);
+    assert_eq!(play.prepared(1), [Connect(VALID_MS)]);
+    assert_eq!(play.hear(1, &[yes(0), yes(1), yes(2)]), [Prepare(0)]);
+    assert_eq!(play.prepared(1), [Connect(9_002)]);
+    assert_eq!(play.hear(1, &[yes(0), yes(1), yes(2)]), [Ask(Inspect, 9_500)]);
+    assert_eq!(
+        play.hear(1, &[found(0, view.hold(), 500), found(1, view.hold(), 500)]),
+        [ended("confirmed")]
+    );
+}
+
+#[test]
+fn where_nothing_can_be_connected_to_the_lock_is_kept() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 0;
+    assert_eq!(play.submit(Confirm::new(view.clone(), 1)), [Prepare(2)]);
+    play.prepared(1);
+    assert_eq!(play.hear(1, &[down(0), down(1), down(2)]), [Prepare(usize::MAX)]);
+    let acts = play.prepared(1);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
+    assert!(view.hold().is_held(at(0)));
+}

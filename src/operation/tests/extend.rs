@@ -1,0 +1,299 @@
+//! Extending: what is asked, what is repaired, and when a lock is given up.
+
+use super::*;
+use crate::command::Verb::{Extend as Extending, Release as Releasing, Repair};
+
+const ALL: [usize; 3] = [0, 1, 2];
+
+fn extend(play: &mut Play, view: &View) -> Vec<Act> {
+    play.submit(Extend::new(view.clone(), TTL))
+}
+
+fn tell_all() -> Act {
+    Tell(Releasing, ALL.to_vec())
+}
+
+#[test]
+fn an_extended_lock_is_valid_since_the_moment_of_asking() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(extend(play.at(1_000), &view), [Ask(Extending, 1_500)]);
+    assert_eq!(play.at(1_200).hear(1, &[extended(0)]), []);
+    assert_eq!(play.hear(1, &[extended(2)]), [ended("extended")]);
+    assert_eq!(view.hold().valid_until(), at(1_000 + VALID_MS));
+}
+
+#[test]
+fn a_shorter_ttl_does_not_shorten_the_validity_and_a_longer_one_is_kept_in_mind() {
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), 1_000));
+    play.hear(1, &[extended(0), extended(1)]);
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+    assert_eq!(view.hold().longest_ttl_ms(), TTL);
+    play.submit(Extend::new(view.clone(), 2 * TTL));
+    // A server may have done it already.
+    assert_eq!(view.hold().longest_ttl_ms(), 2 * TTL);
+}
+
+#[test]
+fn nothing_is_waited_for_when_the_lock_has_expired() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(extend(play.at(9_700), &view), [Ask(Extending, VALID_MS)]);
+    let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 no answer in 198 ms, c:1 no answer in \
+                 198 ms";
+    play.hear(1, &[extended(0)]);
+    assert_eq!(play.at(VALID_MS).time_is_up(1), [tell_all(), ended(words)]);
+    assert!(view.hold().is_over());
+}
+
+#[test]
+fn a_server_that_has_lost_the_key_is_given_it_again_once() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    let acts = play.hear(1, &[gone(0), extended(1), extended(2)]);
+    assert_eq!(acts, [Tell(Repair, vec![0]), ended("extended")]);
+    assert!(!view.is_sound(0));
+    // The first repair may be carried out still.
+    extend(&mut play, &view);
+    assert_eq!(play.hear(2, &[gone(0), extended(1), extended(2)]), [ended("extended")]);
+}
+
+#[test]
+fn a_repaired_server_counts_after_the_next_extension() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    play.hear(1, &[gone(0), extended(1), extended(2)]);
+    play.world.told.take().unwrap().note(0, &Answer::Done, at(1));
+    let words = "extended without: c:1 OOM: out of memory";
+    for is_sound in [false, true] {
+        assert_eq!(view.is_sound(0), is_sound);
+        extend(&mut play, &view);
+        let acts = match is_sound {
+            false => play.hear(2, &[extended(0), extended(1), extended(2)]),
+            true => play.hear(3, &[refused(2), extended(1), extended(0)]),
+        };
+        assert_eq!(acts, [ended(if is_sound { words } else { "extended" })]);
+    }
+}
+
+#[test]
+fn a_repair_that_could_not_be_sent_is_sent_after_the_next_extension() {
+    let (mut play, view) = Play::holding();
+    play.world.down = ServerSet::default().with(0);
+    for call in [1, 2] {
+        extend(&mut play, &view);
+        let answer = if call == 1 { gone(0) } else { down(0) };
+        let acts = play.hear(call, &[answer, extended(1), extended(2)]);
+        assert_eq!(acts[0], Tell(Repair, vec![0]));
+    }
+}
+
+#[test]
+fn an_extension_that_fails_stands_in_the_way_of_no_repair() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    play.hear(1, &[gone(0), refused(1), refused(2)]);
+    extend(&mut play, &view);
+    let acts = play.hear(2, &[gone(0), extended(1), extended(2)]);
+    assert_eq!(acts, [Tell(Repair, vec![0]), ended("extended")]);
+}
+
+#[test]
+fn a_lock_that_is_released_as_it_is_repaired_is_released_behind_the_repair() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    play.world.is_released_meanwhile = Some(Arc::clone(view.hold()));
+    let acts = play.hear(1, &[gone(0), extended(1), extended(2)]);
+    assert_eq!(acts, [Tell(Repair, vec![0]), tell_all(), ended("extended")]);
+    assert!(view.hold().was_release_sent());
+}
+
+#[test]
+fn a_lock_that_a_majority_has_lost_is_released_and_the_next_is_told() {
+    let (mut play, view) = Play::holding_and_waiting();
+    extend(&mut play, &view);
+    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 held by another \
+                 (7 ms left), c:1 was not heard";
+    let acts = play.hear(2, &[gone(0), taken(1, 7)]);
+    assert_eq!(acts, [EndWait(1), tell_all(), ended(words)]);
+    assert!(view.hold().is_over() && view.hold().was_release_sent());
+    assert_eq!(play.world.requests.last().unwrap(), &(Releasing, *view.hold().token(), TTL));
+    assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 500)]);
+}
+
+#[test]
+fn a_vote_that_comes_when_it_was_decided_is_told_in_the_words() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 has it no more, \
+                 c:1 agreed after that";
+    let acts = play.hear(1, &[gone(0), gone(1), extended(2)]);
+    assert_eq!(acts, [tell_all(), ended(words)]);
+}
+
+#[test]
+fn a_server_that_may_have_granted_late_has_no_vote() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(1));
+    play.hear(0, &[yes(0), yes(1)]);
+    let view = play.view();
+    extend(play.at(1_000), &view);
+    // It was granted later than 500 ms after it was asked for: so long it has left.
+    let late = (2, Answer::Extended { left_ms: 9_900 });
+    let words = "Unreachable: 1 of 3 servers extended, 2 needed: b:1 OOM: out of memory, c:1 has it, \
+                 but has not had it all the time";
+    assert_eq!(play.hear(1, &[extended(0), refused(1), late.clone()]), [ended(words)]);
+    // And that is said, too, when it comes when it was decided.
+    extend(&mut play, &view);
+    let acts = play.hear(2, &[gone(0), gone(1), late]);
+    let words = "Lost: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 has it no more, \
+                 c:1 has it, but has not had it all the time";
+    assert_eq!(acts[1], ended(words));
+}
+
+#[test]
+fn a_lock_that_cannot_be_extended_since_servers_are_out_of_reach_is_kept() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    play.hear(1, &[gone(0)]);
+    let words = "Unreachable: 0 of 3 servers extended, 2 needed: a:1 has it no more, b:1 no answer in \
+                 500 ms, c:1 no answer in 500 ms";
+    assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
+    assert!(view.hold().is_held(at(500)));
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+}
+
+#[test]
+fn out_of_reach_it_is_tried_again_with_pauses_so_many_times() {
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL).with_tries(2));
+    assert_eq!(play.at(10).hear(1, &[refused(0), refused(1), refused(2)]), [WaitUntil(210)]);
+    assert_eq!(play.at(210).time_out(1), [Ask(Extending, 710)]);
+    let acts = play.at(220).hear(1, &[extended(0), refused(1), refused(2)]);
+    let words = "Unreachable: 1 of 3 servers extended, 2 needed: b:1 OOM: out of memory, c:1 OOM: \
+                 out of memory";
+    assert_eq!(acts, [ended(words)]);
+}
+
+#[test]
+fn a_lost_lock_is_not_tried_again_and_without_randomness_nothing_is() {
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL).with_tries(9));
+    play.world.random = None;
+    let acts = play.hear(1, &[refused(0), refused(1), refused(2)]);
+    assert_eq!(acts, [ended("Internal: no randomness")]);
+    play.submit(Extend::new(view.clone(), TTL).with_tries(9));
+    let acts = play.hear(2, &[gone(0), gone(1)]);
+    assert_eq!(acts[0], tell_all());
+    assert!(matches!(&acts[1], Act::Ended(words) if words.starts_with("Lost")), "{acts:?}");
+}
+
+#[test]
+fn a_lock_that_has_expired_is_not_extended_and_nothing_of_it_is_left() {
+    let (mut play, view) = Play::holding();
+    let words = ended("Lost: the lock expired 2 ms ago");
+    assert_eq!(extend(play.at(VALID_MS + 2), &view), [tell_all(), words]);
+    // There is nothing more to release.
+    let words = ended("Lost: the lock was released or lost before");
+    assert_eq!(extend(&mut play, &view), [words]);
+}
+
+#[test]
+fn a_lock_that_was_found_out_to_be_lost_is_released_by_who_would_extend_it() {
+    let (mut play, view) = Play::holding();
+    view.hold().pass_to(Phase::Lost);
+    let words = ended("Lost: the lock was released or lost before");
+    assert_eq!(extend(&mut play, &view), [tell_all(), words]);
+}
+
+#[test]
+fn a_lock_that_expires_in_a_pause_is_lost() {
+    let (mut play, view) = Play::holding();
+    play.at(9_800).submit(Extend::new(view.clone(), TTL).with_tries(2));
+    assert_eq!(play.hear(1, &[refused(0), refused(1), refused(2)]), [WaitUntil(10_000)]);
+    let words = ended("Lost: the lock expired 102 ms ago");
+    assert_eq!(play.at(10_000).time_out(1), [tell_all(), words]);
+}
+
+#[test]
+fn extensions_that_are_heard_after_the_validity_are_too_late() {
+    let (mut play, view) = Play::holding();
+    extend(play.at(9_800), &view);
+    let words = "Lost: 2 of 3 servers extended, 2 needed; that came when the lock had expired: c:1 \
+                 was not heard";
+    let acts = play.at(VALID_MS).hear(1, &[extended(0), extended(1)]);
+    assert_eq!(acts, [tell_all(), ended(words)]);
+}
+
+#[test]
+fn extensions_that_are_heard_in_time_may_be_looked_at_until_they_are_over() {
+    for (looked_at, is_had) in [(9_800 + VALID_MS - 1, true), (9_800 + VALID_MS, false)] {
+        let (mut play, view) = Play::holding();
+        extend(play.at(9_800), &view);
+        assert!(play.say(1, &[extended(0), extended(1)]));
+        let acts = play.at(looked_at).close(1);
+        assert_eq!(acts == [ended("extended")], is_had, "{acts:?}");
+        assert_eq!(acts.contains(&tell_all()), !is_had, "{acts:?}");
+        assert_eq!(view.hold().is_held(at(looked_at)), is_had);
+    }
+}
+
+#[test]
+fn a_lock_that_another_handle_releases_meanwhile_is_lost_and_is_its_to_release() {
+    for answers in [[extended(0), extended(1)], [gone(0), gone(1)]] {
+        let (mut play, view) = Play::holding();
+        play.submit(Extend::new(view.clone(), TTL).with_tries(9));
+        view.hold().pass_to(Phase::Releasing);
+        let acts = play.hear(1, &answers);
+        assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: ")), "{acts:?}");
+        assert_eq!(view.hold().valid_until(), at(VALID_MS));
+    }
+}
+
+#[test]
+fn what_others_hear_meanwhile_counts() {
+    for (lost, status) in [(1, "Unreachable"), (2, "Lost")] {
+        let (mut play, view) = Play::holding();
+        extend(&mut play, &view);
+        assert!(play.say(1, &[extended(0), extended(1)]));
+        for server in 0..lost {
+            view.witness().hear(server, Verb::Inspect, &Answer::Absent, at(0));
+        }
+        let acts = play.close(1);
+        let words = format!("{status}: 2 of 3 servers extended");
+        let is_last = |act: &Act| matches!(act, Act::Ended(it) if it.starts_with(&words));
+        assert!(acts.last().is_some_and(is_last), "{acts:?}");
+        assert_eq!(acts.contains(&tell_all()), status == "Lost");
+    }
+}
+
+#[test]
+fn without_connections_it_connects_for_as_long_as_the_lock_is_valid() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 1;
+    assert_eq!(extend(play.at(9_000), &view), [Prepare(2)]);
+    assert_eq!(play.prepared(1), [Connect(VALID_MS)]);
+    assert_eq!(play.at(9_003).hear(1, &[yes(0), yes(1), yes(2)]), [Prepare(0)]);
+    assert_eq!(play.prepared(1), [Connect(9_006)]);
+    assert_eq!(play.hear(1, &[yes(0), yes(1), yes(2)]), [Ask(Extending, 9_503)]);
+    assert_eq!(play.hear(1, &[extended(0), extended(1)]), [ended("extended")]);
+    assert_eq!(view.hold().valid_until(), at(9_003 + VALID_MS));
+}
+
+#[test]
+fn where_nothing_can_be_connected_to_the_lock_is_kept() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 0;
+    play.submit(Extend::new(view.clone(), TTL).with_tries(2));
+    for (nth, end) in [(0, 202), (1, 0)] {
+        assert_eq!(play.prepared(1), [Connect(nth * 202 + 1_500)]);
+        let acts = play.at(nth * 202 + 2).hear(1, &[down(0), down(1), down(2)]);
+        assert_eq!(acts, [Prepare(usize::MAX)]);
+        if nth == 0 {
+            assert_eq!(play.prepared(1), [WaitUntil(end)]);
+            assert_eq!(play.at(end).time_out(1), [Prepare(2)]);
+        }
+    }
+    let acts = play.prepared(1);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
+    assert!(view.hold().is_held(at(202)));
+}

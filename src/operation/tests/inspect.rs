@@ -1,0 +1,65 @@
+//! Asking whether anybody has a lock.
+
+use super::super::inspect::Inspect;
+use super::*;
+
+fn inspect(play: &mut Play) {
+    assert_eq!(play.submit(Inspect::new(b"r")), [Ask(Verb::Inspect, 500)]);
+}
+
+fn value(server: usize, value: &str) -> Word {
+    (server, Answer::Found { value: value.into(), left_ms: 1_000 })
+}
+
+#[test]
+fn one_value_on_a_quorum_is_a_lock_and_no_value_on_one_is_none() {
+    let mut play = Play::of(3);
+    inspect(&mut play);
+    assert_eq!(play.hear(0, &[value(0, "x")]), []);
+    assert_eq!(play.hear(0, &[value(2, "x")]), [ended("locked")]);
+    inspect(&mut play);
+    assert_eq!(play.hear(1, &[gone(0)]), []);
+    assert_eq!(play.hear(1, &[gone(1)]), [ended("free")]);
+    inspect(&mut play);
+    assert_eq!(play.hear(2, &[value(0, "x"), value(1, "y"), value(2, "z")]), [ended("free")]);
+}
+
+#[test]
+fn one_that_is_held_on_all_servers_that_answer_is_a_lock() {
+    let mut play = Play::of(3);
+    inspect(&mut play);
+    assert_eq!(play.hear(0, &[refused(1), value(0, "x"), value(2, "x")]), [ended("locked")]);
+}
+
+#[test]
+fn what_too_few_servers_say_is_nothing() {
+    let mut play = Play::of(3);
+    inspect(&mut play);
+    play.hear(0, &[value(0, "x")]);
+    let words = "Unreachable: 1 of 3 servers answered, 2 needed: b:1 no answer in 500 ms, c:1 no \
+                 answer in 500 ms";
+    assert_eq!(play.at(500).time_is_up(0), [ended(words)]);
+}
+
+#[test]
+fn without_connections_it_connects_and_asks() {
+    let mut play = Play::of(3);
+    play.world.connected = 1;
+    assert_eq!(play.submit(Inspect::new(b"r")), [Prepare(2)]);
+    assert_eq!(play.prepared(0), [Connect(1_500)]);
+    assert_eq!(play.hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
+    assert_eq!(play.prepared(0), [Connect(2)]);
+    assert_eq!(play.at(2).time_is_up(0), [Ask(Verb::Inspect, 502)]);
+    assert_eq!(play.hear(0, &[gone(0), gone(1)]), [ended("free")]);
+}
+
+#[test]
+fn where_nothing_can_be_connected_to_nothing_is_known() {
+    let mut play = Play::of(3);
+    play.world.connected = 0;
+    play.submit(Inspect::new(b"r"));
+    play.prepared(0);
+    assert_eq!(play.hear(0, &[down(0), down(1), down(2)]), [Prepare(usize::MAX)]);
+    let acts = play.prepared(0);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
+}

@@ -1,0 +1,239 @@
+//! Each operation as a list of events and the actions that follow: no socket, no thread, no clock.
+//!
+//! A test is told what an operation wants done ([`Act`]), and lets happen what the engine would: servers
+//! answer, the time is up, it is somebody's turn. All times are milliseconds since the beginning.
+
+mod acquire;
+mod confirm;
+mod connect;
+mod extend;
+mod inspect;
+mod release;
+mod waiting;
+mod world;
+
+use std::mem;
+use std::sync::Arc;
+
+use self::world::Act::{Ask, Connect, EndWait, GiveTurn, Prepare, Tell, WaitUntil};
+use self::world::{Act, World, at, ended};
+use super::acquire::{Acquire, Plan, Wanted};
+use super::confirm::Confirm;
+use super::extend::Extend;
+use super::release::Release;
+use super::{Actions, Event, Operation, Prepared};
+use crate::command::{Answer, Request, Verb};
+use crate::failure::Failure;
+use crate::held_lock::{HeldLock, Phase, View};
+use crate::moment::Moment;
+use crate::server_set::ServerSet;
+use crate::transport::condition::Condition;
+
+/// A server has 500 ms to reply to a request about it, and it is valid for [`VALID_MS`].
+const TTL: i64 = 10_000;
+const VALID_MS: i64 = 9_898;
+
+/// The moment that never comes.
+const NEVER: i64 = i64::MAX;
+
+/// What a server answers.
+type Word = (usize, Answer);
+
+fn yes(server: usize) -> Word {
+    (server, Answer::Done)
+}
+
+fn extended(server: usize) -> Word {
+    (server, Answer::Extended { left_ms: 1_000 })
+}
+
+fn gone(server: usize) -> Word {
+    (server, Answer::Absent)
+}
+
+/// Somebody else has it for so long.
+fn taken(server: usize, left_ms: i64) -> Word {
+    (server, Answer::Foreign { left_ms: Some(left_ms) })
+}
+
+/// This lock is there for so long.
+fn found(server: usize, hold: &HeldLock, left_ms: i64) -> Word {
+    (server, Answer::Found { value: hold.token().as_bytes().to_vec(), left_ms })
+}
+
+fn refused(server: usize) -> Word {
+    (server, Answer::Failed(Failure::Refused("OOM: out of memory")))
+}
+
+fn down(server: usize) -> Word {
+    (server, Answer::Failed(Failure::NotConnected("connection refused".to_owned())))
+}
+
+/// An operation that has not ended.
+struct Call {
+    operation: Box<dyn Operation>,
+    request: Option<Request>,
+    asked_at: Moment,
+    /// Who has not answered yet.
+    pending: ServerSet,
+}
+
+/// The calls of one manager, in the order in which they came: the first is 0.
+struct Play {
+    world: World,
+    calls: Vec<Option<Call>>,
+}
+
+impl Play {
+    /// With so many servers, all of them connected: a, b, c, and so on.
+    fn of(servers: usize) -> Self {
+        let world = World::of(servers);
+        Self { world, calls: Vec::new() }
+    }
+
+    /// With three servers, and a lock that the call 0 has taken on all of them at the beginning.
+    fn holding() -> (Self, View) {
+        let mut play = Self::of(3);
+        assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
+        assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [ended("acquired")]);
+        let view = play.view();
+        (play, view)
+    }
+
+    /// The same, with the call 1 waiting for the lock since then. It looks after 100 ms.
+    fn holding_and_waiting() -> (Self, View) {
+        let (mut play, view) = Self::holding();
+        assert_eq!(play.acquire(Plan::Until(at(60_000))), [WaitUntil(100)]);
+        (play, view)
+    }
+
+    /// The lock that was acquired last.
+    fn view(&self) -> View {
+        View::new(self.world.hold.as_ref().unwrap(), &self.world.roster).unwrap()
+    }
+
+    fn at(&mut self, ms: i64) -> &mut Self {
+        self.world.now = at(ms);
+        self
+    }
+
+    fn submit(&mut self, operation: impl Operation + 'static) -> Vec<Act> {
+        let (request, pending) = Default::default();
+        let call = Call { operation: Box::new(operation), request, asked_at: at(0), pending };
+        self.calls.push(Some(call));
+        self.happen(self.calls.len() - 1, Event::Started)
+    }
+
+    /// What an acquire asks for that is made by a thread of its own, in one slice.
+    fn wanted(&self, plan: Plan) -> Wanted {
+        Wanted {
+            resource: Arc::from(&b"r"[..]),
+            ttl_ms: TTL,
+            plan,
+            slice_end: Moment::NEVER,
+            resumed: None,
+            thread: self.calls.len() + 1,
+        }
+    }
+
+    fn acquire(&mut self, plan: Plan) -> Vec<Act> {
+        self.acquire_as(self.wanted(plan))
+    }
+
+    fn acquire_as(&mut self, wanted: Wanted) -> Vec<Act> {
+        let token = self.world.draw_token().unwrap();
+        self.submit(Acquire::new(wanted, token))
+    }
+
+    /// Lets it happen, and returns what the operation wants done. That is one thing to wait for at most.
+    fn happen(&mut self, number: usize, event: Event) -> Vec<Act> {
+        let mut call = self.calls[number].take().expect("a call that has not ended");
+        self.world.call = number;
+        call.operation.handle(event, &mut self.world);
+        let acts = mem::take(&mut self.world.acts);
+        let is_beside = |act: &&Act| matches!(act, Tell(..) | GiveTurn(_) | EndWait(_));
+        let awaited: Vec<&Act> = acts.iter().filter(|act| !is_beside(act)).collect();
+        assert!(awaited.len() <= 1, "{acts:?}");
+        match awaited.first() {
+            Some(Act::Ended(_)) => return acts,
+            Some(Ask(..) | Connect(_)) => {
+                call.pending = ServerSet::first(self.world.roster.len());
+                (call.request, call.asked_at) = (self.world.asked.take(), self.world.now);
+            }
+            Some(_) => call.pending = ServerSet::default(),
+            None => {}
+        }
+        let is_open = call.operation.question().is_some();
+        assert!(is_open || call.pending.is_empty(), "nothing is asked: {acts:?}");
+        self.calls[number] = Some(call);
+        acts
+    }
+
+    /// Its wait is over.
+    fn time_out(&mut self, call: usize) -> Vec<Act> {
+        self.happen(call, Event::TimeOut)
+    }
+
+    /// Passwords and names are there. That took no time, and no name was looked up.
+    fn prepared(&mut self, call: usize) -> Vec<Act> {
+        self.happen(call, Event::Prepared(Prepared::default()))
+    }
+
+    /// Servers answer, all of them before anything else happens. If the question has heard enough, it is
+    /// closed.
+    fn hear(&mut self, call: usize, words: &[Word]) -> Vec<Act> {
+        if self.say(call, words) { self.close(call) } else { Vec::new() }
+    }
+
+    /// Returns whether the question has heard enough.
+    fn say(&mut self, call: usize, words: &[Word]) -> bool {
+        let (call, now) = (self.calls[call].as_mut().expect("a call"), self.world.now);
+        let mut is_over = false;
+        for (server, answer) in words {
+            assert!(call.pending.contains(*server), "{server} has answered");
+            call.pending = call.pending.without(*server);
+            let is_reply =
+                !matches!(answer, Answer::Failed(it) if !matches!(it, Failure::Refused(_)));
+            if let Some(request) = call.request.as_ref().filter(|_| is_reply) {
+                request.note(*server, answer, now);
+            }
+            is_over |= call.operation.hear(*server, answer.clone(), now);
+        }
+        is_over
+    }
+
+    /// Those who have not answered yet are heard as having failed.
+    fn time_is_up(&mut self, number: usize) -> Vec<Act> {
+        let call = self.calls[number].as_ref().expect("a call");
+        let ms = self.world.now.ms_since(call.asked_at);
+        let silent = |server| match self.world.down.contains(server) {
+            true => down(server),
+            false => (server, Answer::Failed(Failure::NoAnswer { ms })),
+        };
+        let words: Vec<Word> = call.pending.iter().map(silent).collect();
+        self.say(number, &words);
+        self.close(number)
+    }
+
+    /// The question is over. Something may have been sent to all servers that are not down.
+    fn close(&mut self, number: usize) -> Vec<Act> {
+        let servers = ServerSet::first(self.world.roster.len());
+        let call = self.calls[number].as_mut().expect("a call");
+        for server in servers.iter() {
+            if call.operation.wants_condition(server) {
+                let is_connected = !self.world.down.contains(server);
+                let words = if is_connected { "was not heard" } else { "is down" };
+                let condition = Condition { is_connected, words: words.to_owned() };
+                call.operation.note_condition(server, condition);
+            }
+        }
+        self.happen(number, Event::Closed { sent: servers.minus(self.world.down) })
+    }
+
+    /// The engine has it leave.
+    fn leave(&mut self, number: usize) -> Vec<Act> {
+        let mut call = self.calls[number].take().expect("a call");
+        call.operation.leave(&mut self.world);
+        mem::take(&mut self.world.acts)
+    }
+}

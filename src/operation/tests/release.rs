@@ -1,0 +1,167 @@
+//! Releasing, and what becomes of those who wait.
+
+use super::*;
+use crate::command::Verb::{Acquire, Release as Releasing};
+
+fn release(play: &mut Play, view: &View) -> Vec<Act> {
+    play.submit(Release::new(view.clone()))
+}
+
+#[test]
+fn the_next_has_its_turn_in_the_step_in_which_the_release_is_sent() {
+    let (mut play, view) = Play::holding_and_waiting();
+    assert_eq!(release(play.at(50), &view), [Ask(Releasing, 550), GiveTurn(1)]);
+    assert_eq!(play.happen(1, Event::YourTurn), [Ask(Acquire, 550)]);
+    assert_eq!(play.hear(2, &[yes(0)]), []);
+    assert_eq!(play.hear(2, &[yes(2)]), [ended("released")]);
+    assert!(view.hold().is_over());
+}
+
+#[test]
+fn a_release_names_the_lock_and_goes_on_to_all_servers_that_may_have_it() {
+    let mut play = Play::of(3);
+    play.world.down = ServerSet::default().with(1);
+    play.acquire(Plan::Tries(1));
+    play.hear(0, &[yes(0), down(1), yes(2)]);
+    let view = play.view();
+    release(&mut play, &view);
+    assert_eq!(play.world.requests[1], (Releasing, *view.hold().token(), TTL));
+    let request = play.calls[1].as_ref().unwrap().request.as_ref().unwrap();
+    assert_eq!([0, 1, 2].map(|server| request.must_reach(server)), [true, false, true]);
+}
+
+#[test]
+fn one_that_asks_already_is_given_no_turn() {
+    let (mut play, view) = Play::holding();
+    // It asks in vain, since it is its only try.
+    assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 500)]);
+    assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
+}
+
+#[test]
+fn after_a_long_run_the_next_stands_back() {
+    let (mut play, view) = Play::holding_and_waiting();
+    // So long this manager has had the lock without anybody else having a chance.
+    assert_eq!(release(play.at(200), &view), [Ask(Releasing, 700), EndWait(1)]);
+    assert_eq!(play.time_out(1), [WaitUntil(204)]);
+    assert_eq!(play.at(204).time_out(1), [Ask(Acquire, 704)]);
+}
+
+#[test]
+fn without_randomness_it_stands_back_for_as_long_as_anybody() {
+    let (mut play, view) = Play::holding_and_waiting();
+    play.world.random = None;
+    release(play.at(200), &view);
+    assert_eq!(play.time_out(1), [WaitUntil(207)]);
+}
+
+#[test]
+fn a_lock_that_others_want_is_not_taken_again_at_once() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(2));
+    play.hear(0, &[taken(0, 9), taken(1, 9)]);
+    play.at(200).time_out(0);
+    play.hear(0, &[yes(0), yes(1), yes(2)]);
+    let view = play.view();
+    assert_eq!(release(play.at(210), &view), [Ask(Releasing, 710)]);
+    assert_eq!(play.acquire(Plan::Until(at(60_000))), [WaitUntil(214)]);
+    // Who has only so many tries does not wait for that.
+    play.leave(2);
+    assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 710)]);
+}
+
+#[test]
+fn a_server_that_has_nothing_to_delete_does_not_count_for_the_first_release() {
+    let (mut play, view) = Play::holding();
+    release(&mut play, &view);
+    let words = "Lost: 0 of 3 servers released, 2 needed: a:1 has it no more, b:1 has it no more, \
+                 c:1 agreed after that";
+    assert_eq!(play.hear(1, &[gone(0), gone(1), yes(2)]), [ended(words)]);
+    assert!(view.hold().is_over());
+}
+
+#[test]
+fn a_release_that_too_few_servers_heard_can_be_made_again() {
+    let (mut play, view) = Play::holding();
+    release(&mut play, &view);
+    let words = "Unreachable: 1 of 3 servers released, 2 needed: b:1 no answer in 500 ms, c:1 no \
+                 answer in 500 ms";
+    play.hear(1, &[yes(0)]);
+    assert_eq!(play.at(500).time_is_up(1), [ended(words)]);
+    assert!(view.hold().has_ended() && !view.hold().is_lost_or_over());
+    // Where it is gone, the first release has done it.
+    assert_eq!(release(&mut play, &view), [Ask(Releasing, 1_000)]);
+    assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
+    assert_eq!(release(&mut play, &view), [ended("Lost: the lock had ended before")]);
+}
+
+#[test]
+fn who_could_not_be_told_is_named() {
+    let (mut play, view) = Play::holding();
+    release(&mut play, &view);
+    let acts = play.hear(1, &[refused(1), yes(0), yes(2)]);
+    assert_eq!(acts, [ended("released without: b:1 OOM: out of memory")]);
+}
+
+#[test]
+fn a_lock_that_was_found_out_to_be_lost_is_released_nevertheless() {
+    let (mut play, view) = Play::holding();
+    view.hold().pass_to(Phase::Lost);
+    assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
+    let acts = play.hear(1, &[gone(0), gone(1)]);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: 0 of 3")), "{acts:?}");
+}
+
+#[test]
+fn a_release_that_another_call_has_sent_before_counts() {
+    let (mut play, view) = Play::holding();
+    view.hold().note_release();
+    release(&mut play, &view);
+    assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("released")]);
+}
+
+#[test]
+fn a_release_that_another_call_has_sent_meanwhile_may_have_come_first() {
+    let (mut play, view) = Play::holding();
+    release(&mut play, &view);
+    view.hold().note_release();
+    assert_eq!(play.at(3).hear(1, &[gone(0), gone(1)]), [Ask(Releasing, 503)]);
+    assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("released")]);
+}
+
+#[test]
+fn whoever_comes_in_between_finds_the_lock_released() {
+    let (mut play, view) = Play::holding_and_waiting();
+    let operation = Release::new(view.clone());
+    let acts = play.submit(Extend::new(view.clone(), TTL));
+    assert!(acts.contains(&ended("Lost: the lock was released or lost before")), "{acts:?}");
+    // That has told the one that waits. The release is sent all the same.
+    assert_eq!(play.submit(operation), [Ask(Releasing, 500)]);
+    assert_eq!(play.hear(3, &[gone(0), gone(1)]), [ended("released")]);
+}
+
+#[test]
+fn without_connections_it_connects_and_then_gives_the_turn() {
+    let (mut play, view) = Play::holding_and_waiting();
+    play.world.connected = 1;
+    assert_eq!(release(&mut play, &view), [Prepare(2)]);
+    assert_eq!(play.prepared(2), [Connect(1_500)]);
+    assert_eq!(play.at(4).hear(2, &[yes(0), yes(1), yes(2)]), [Prepare(0)]);
+    assert_eq!(play.prepared(2), [Connect(8)]);
+    let acts = play.hear(2, &[yes(0), yes(1), yes(2)]);
+    assert_eq!(acts, [Ask(Releasing, 504), GiveTurn(1)]);
+}
+
+#[test]
+fn where_nothing_can_be_connected_to_the_release_is_queued_all_the_same() {
+    let (mut play, view) = Play::holding_and_waiting();
+    (play.world.connected, play.world.down) = (0, ServerSet::first(3));
+    assert_eq!(release(&mut play, &view), [Prepare(2)]);
+    play.prepared(2);
+    assert_eq!(play.hear(2, &[down(0), down(1)]), [Prepare(usize::MAX)]);
+    assert_eq!(play.prepared(2), [Ask(Releasing, 500), GiveTurn(1)]);
+    let words = "Unreachable: 0 of 3 servers released, 2 needed: a:1 not connected: connection \
+                 refused, b:1 not connected: connection refused, c:1 is down";
+    assert_eq!(play.hear(2, &[down(0), down(1)]), [ended(words)]);
+    assert!(!view.hold().is_over());
+}

@@ -1,0 +1,216 @@
+//! What an operation sees of the engine: it records what is to be done, and does nothing.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use self::Act::{Ask, Connect, EndWait, GiveTurn, Prepare, Tell, WaitUntil};
+use super::super::{Actions, Ended, Failed, Limits};
+use super::NEVER;
+use crate::command::{Request, Verb};
+use crate::error::{Error, Status};
+use crate::held_lock::{HeldLock, Phase};
+use crate::lease::BrokenOff;
+use crate::moment::Moment;
+use crate::server_set::ServerSet;
+use crate::settings::Settings;
+use crate::token::Token;
+use crate::transport::endpoint::Endpoint;
+use crate::transport::roster::Roster;
+use crate::transport::ticket::Ticket;
+use crate::wait_queue::WaitQueues;
+
+/// The random number by which a pause is as long as its mean.
+const MEAN: u64 = 1 << 63;
+
+/// What an operation wants done.
+#[derive(Debug, PartialEq)]
+pub(super) enum Act {
+    /// Prepare for so many servers.
+    Prepare(usize),
+    /// Connect, until then.
+    Connect(i64),
+    /// Ask all servers, and wait until then.
+    Ask(Verb, i64),
+    /// Send this to these servers.
+    Tell(Verb, Vec<usize>),
+    WaitUntil(i64),
+    /// Let that call have its turn, or end its wait.
+    GiveTurn(usize),
+    EndWait(usize),
+    Ended(String),
+}
+
+pub(super) fn ended(words: &str) -> Act {
+    Act::Ended(words.to_owned())
+}
+
+pub(super) fn at(ms: i64) -> Moment {
+    Moment::from_nanos(1_000_000_000_000).plus_ms(ms)
+}
+
+pub(super) fn ms_of(moment: Moment) -> i64 {
+    if moment == Moment::NEVER { NEVER } else { moment.ms_since(at(0)) }
+}
+
+/// What an operation knows, and what it has wanted done.
+pub(super) struct World {
+    pub(super) now: Moment,
+    pub(super) settings: Settings,
+    pub(super) roster: Roster,
+    pub(super) queues: WaitQueues,
+    /// So many servers are connected; and to these nothing can be sent.
+    pub(super) connected: usize,
+    pub(super) down: ServerSet,
+    /// The random number that is always drawn; none if there is no randomness, also for tokens.
+    pub(super) random: Option<u64>,
+    pub(super) drawn: Cell<u8>,
+    /// The call whose step it is.
+    pub(super) call: usize,
+    pub(super) acts: Vec<Act>,
+    /// All requests, and the last that was to be asked or told.
+    pub(super) requests: Vec<(Verb, Token, i64)>,
+    pub(super) asked: Option<Request>,
+    pub(super) told: Option<Request>,
+    /// Another handle releases this lock as soon as something is told.
+    pub(super) is_released_meanwhile: Option<Arc<HeldLock>>,
+    /// What the last call has ended with.
+    pub(super) hold: Option<Arc<HeldLock>>,
+    pub(super) broken_off: Option<BrokenOff>,
+}
+
+impl World {
+    /// With so many servers, all of them connected: a, b, c, and so on.
+    pub(super) fn of(servers: usize) -> Self {
+        let names = ["a", "b", "c", "d", "e"];
+        let endpoints = names[..servers].iter().map(|name| Endpoint::parse(name, 1).unwrap());
+        Self {
+            now: at(0),
+            settings: Settings::default(),
+            roster: Roster::new(endpoints.collect()),
+            queues: WaitQueues::default(),
+            connected: servers,
+            down: ServerSet::default(),
+            random: Some(MEAN),
+            drawn: Cell::new(0),
+            call: 0,
+            acts: Vec::new(),
+            requests: Vec::new(),
+            asked: None,
+            told: None,
+            is_released_meanwhile: None,
+            hold: None,
+            broken_off: None,
+        }
+    }
+
+    fn no_randomness() -> Error {
+        Error::new(Status::Internal, "no randomness")
+    }
+
+    fn note(&mut self, request: &Request) {
+        assert_eq!(request.resource(), b"r".as_slice());
+        self.requests.push((request.verb(), *request.token(), request.ttl_ms()));
+    }
+
+    fn words(&mut self, result: Result<Ended, Failed>) -> String {
+        let (what, absent) = match result {
+            Ok(Ended::Acquired { hold, absent }) => {
+                self.hold = Some(hold);
+                ("acquired", absent)
+            }
+            Ok(Ended::Extended { absent }) => ("extended", absent),
+            Ok(Ended::Confirmed { absent }) => ("confirmed", absent),
+            Ok(Ended::Released { absent }) => ("released", absent),
+            Ok(Ended::Connected { absent }) => ("connected", absent),
+            Ok(Ended::Inspected { is_locked: true }) => ("locked", String::new()),
+            Ok(Ended::Inspected { is_locked: false }) => ("free", String::new()),
+            Err(Failed { error, broken_off }) => {
+                self.broken_off = broken_off;
+                return format!("{:?}: {error}", error.status());
+            }
+        };
+        if absent.is_empty() { what.to_owned() } else { format!("{what} without: {absent}") }
+    }
+}
+
+impl Actions for World {
+    fn now(&self) -> Moment {
+        self.now
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    fn draw_token(&self) -> Result<Token, Error> {
+        self.random.ok_or_else(Self::no_randomness)?;
+        self.drawn.set(self.drawn.get() + 1);
+        Ok(Token::from_random([self.drawn.get(); 20]))
+    }
+
+    fn random(&self) -> Result<u64, Error> {
+        self.random.ok_or_else(Self::no_randomness)
+    }
+
+    fn wait_queues(&mut self) -> &mut WaitQueues {
+        &mut self.queues
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket::new(self.call, 0)
+    }
+
+    fn is_connected(&mut self, enough: usize, _: i64) -> bool {
+        self.connected >= enough
+    }
+
+    fn prepare(&mut self, enough: usize) {
+        self.acts.push(Prepare(enough));
+    }
+
+    fn connect(&mut self, limits: Limits) {
+        self.acts.push(Connect(ms_of(limits.until)));
+    }
+
+    fn ask(&mut self, request: Request, limits: Limits) {
+        assert_eq!(limits.since, self.now);
+        self.note(&request);
+        let until = limits.since.plus_ms(limits.reply_ms).min(limits.until);
+        self.acts.push(Ask(request.verb(), ms_of(until)));
+        self.asked = Some(request);
+    }
+
+    fn tell(&mut self, request: Request) -> ServerSet {
+        self.note(&request);
+        let all = ServerSet::first(self.roster.len());
+        let servers: Vec<usize> = all.iter().filter(|&server| request.is_for(server)).collect();
+        let told = servers.iter().copied().collect::<ServerSet>().minus(self.down);
+        self.acts.push(Tell(request.verb(), servers));
+        self.told = Some(request);
+        if let Some(hold) = self.is_released_meanwhile.take() {
+            hold.pass_to(Phase::Releasing);
+        }
+        told
+    }
+
+    fn wait_until(&mut self, until: Moment) {
+        self.acts.push(WaitUntil(ms_of(until)));
+    }
+
+    fn give_turn(&mut self, ticket: Ticket) {
+        self.acts.push(GiveTurn(ticket.place()));
+    }
+
+    fn end_wait(&mut self, ticket: Ticket) {
+        self.acts.push(EndWait(ticket.place()));
+    }
+
+    fn end(&mut self, result: Result<Ended, Failed>) {
+        let words = self.words(result);
+        self.acts.push(Act::Ended(words));
+    }
+}
