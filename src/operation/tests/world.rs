@@ -75,7 +75,7 @@ pub(super) struct World {
     pub(super) is_released_meanwhile: Option<Arc<HeldLock>>,
     /// What the last call has ended with.
     pub(super) hold: Option<Arc<HeldLock>>,
-    pub(super) broken_off: Option<BrokenOff>,
+    pub(super) broken_off: Option<Box<BrokenOff>>,
 }
 
 impl World {
