@@ -395,3 +395,6 @@ impl Over {
         Self::Ended(Err(Error::new(Status::Internal, words).into()))
     }
 }
+
+#[cfg(test)]
+mod tests;
