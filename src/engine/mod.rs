@@ -308,3 +308,6 @@ impl Driven for Engine {
         mem::take(&mut self.state.effects.lines)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -270,3 +270,30 @@ fn who_releases_a_lock_is_not_told_that_it_was_lost_because_an_extension_has_rel
     }) {}
     assert!(releases_twice > 0);
 }
+
+/// The lock is used through two managers, and nothing keeps their requests in order: what an extension
+/// through the one sends, on finding the lock released, overtakes the release through the other.
+#[test]
+fn who_releases_a_lock_is_not_told_that_it_was_lost_because_another_manager_has_released_it() {
+    let cluster = Cluster::new(3);
+    let new = || Rc::new(cluster.client().tries(1, 0).waits_ms(100).connected());
+    let [fast, slow] = [new(), new()];
+    let [mut extended, mut released] = [Lease::new(), Lease::new()];
+    for lease in [&mut extended, &mut released] {
+        assert_eq!(fast.continue_lock("r", LONG, lease), Ok(()));
+    }
+    cluster.run_ms(1);
+    for server in 0..3 {
+        cluster.script(slow.way(server), [Trip::ms(50, 1)]);
+    }
+    let releasing = Rc::clone(&slow);
+    cluster.thread(0, move || assert_eq!(releasing.unlock(&mut released), Ok(())));
+    cluster.run_ms(10);
+    assert_eq!(fast.extend(&mut extended, LONG), Err(Status::Lost));
+    cluster.run_ms(10);
+    assert_eq!(cluster.having_any("r"), 0);
+    assert_eq!(slow.asked_at(0, Verb::Release), []);
+    cluster.end_threads(1_000);
+    // One that had nothing to delete, and one that knows why.
+    assert_eq!(slow.asked_at(0, Verb::Release).len(), 2);
+}

@@ -1,0 +1,194 @@
+//! The engine with operations that do little: who is told what, and who is told nothing.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::operation::Actions;
+use crate::operation::question::Question;
+use crate::transport::endpoint::Endpoint;
+use crate::transport::server::Delivery;
+use crate::wait_queue::{Manners, Wait};
+
+const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+
+/// What has happened to an operation.
+type Events = Arc<Mutex<Vec<Event>>>;
+
+/// So many answers are enough.
+struct Enough {
+    answers: usize,
+    events: Events,
+}
+
+impl Operation for Enough {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        self.events.lock().unwrap().push(event);
+        if event != Event::Started {
+            actions.end(Ok(Ended::Connected { absent: String::new() }));
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+
+    fn hear(&mut self, _: usize, _: Answer, _: Moment) -> bool {
+        self.answers = self.answers.saturating_sub(1);
+        self.answers == 0
+    }
+}
+
+/// Waits in a queue until its wait ends. Then it ends, too, or panics.
+struct Waiter {
+    resource: Arc<[u8]>,
+    thread: usize,
+    number: u64,
+    panics: bool,
+}
+
+impl Operation for Waiter {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        if event != Event::Started {
+            assert!(!self.panics, "a fault that the test has put there");
+            return actions.end(Ok(Ended::Connected { absent: String::new() }));
+        }
+        let (ticket, now) = (actions.ticket(), actions.now());
+        let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
+        let manners = Manners { is_urgent: false, is_last: false };
+        let queues = actions.wait_queues();
+        self.number = queues.join(&self.resource, self.thread, now);
+        queues.begin(&self.resource, self.number, manners, now);
+        let until = queues.wait(&self.resource, self.number, ticket, wait, now);
+        actions.wait_until(until);
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+
+    fn leave(&mut self, actions: &mut dyn Actions) {
+        let now = actions.now();
+        let next = actions.wait_queues().leave(&self.resource, self.number, now);
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+    }
+}
+
+fn engine_of_three() -> Engine {
+    let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
+    let server = |index| Server::new(index, endpoint.clone(), Arc::default(), Arc::default());
+    let roster = Roster::new(vec![endpoint.clone(); 3]);
+    Engine::new((0..3).map(server).collect(), roster, Arc::default(), -1)
+}
+
+fn ticket(engine: &Engine, place: usize) -> Ticket {
+    Ticket::new(place, engine.slots[place].as_ref().unwrap().generation)
+}
+
+/// Opens a question at this place to servers that are sent nothing.
+fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
+    let events = Events::default();
+    let operation = Enough { answers, events: Arc::clone(&events) };
+    engine.submit(place, Box::new(operation), Event::Started);
+    let (pending, sent) = (ServerSet::first(3), ServerSet::default());
+    let question = Open { pending, sent, since: NOW, reply_ms: 0, limit: Moment::NEVER };
+    engine.slots[place].as_mut().unwrap().question = Some(question);
+    (ticket(engine, place), events)
+}
+
+/// So many servers answer.
+fn bring(engine: &mut Engine, ticket: Ticket, servers: usize) {
+    let answer = |server| Delivery { ticket, server, answer: Answer::Done, sent: true };
+    engine.effects.deliveries.extend((0..servers).map(answer));
+    engine.settle(NOW);
+}
+
+fn end_wait(engine: &mut Engine, ticket: Ticket) {
+    engine.turns.push_back((ticket, Event::TimeOut));
+    engine.settle(NOW);
+}
+
+fn join(engine: &mut Engine, place: usize, panics: bool) {
+    let resource = Arc::from(*b"resource");
+    let waiter = Waiter { resource, thread: place, number: 0, panics };
+    engine.submit(place, Box::new(waiter), Event::Started);
+}
+
+/// The place of the next operation that has ended, and its status.
+fn next_end(engine: &mut Engine) -> Option<(usize, Result<(), Status>)> {
+    let (place, over) = engine.next_end()?;
+    let Over::Ended(result) = over else { panic!("nothing is to be prepared") };
+    Some((place, result.map(drop).map_err(|failed| failed.error.status())))
+}
+
+#[test]
+fn what_comes_along_with_the_last_answer_that_is_needed_still_tells_who_was_asked() {
+    let mut engine = engine_of_three();
+    let (ticket, events) = ask(&mut engine, 0, 2);
+    bring(&mut engine, ticket, 3);
+    let sent = ServerSet::first(3);
+    assert_eq!(*events.lock().unwrap(), [Event::Started, Event::Closed { sent }]);
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+    assert_eq!(next_end(&mut engine), None);
+}
+
+/// The driver may poll a socket that another thread has read in passing, and with it the last answer to
+/// the driver's own call: then no socket wakes it. That the waker does is the affair of `driver.rs`, for
+/// which `tests/model` goes through every order.
+#[test]
+fn who_ends_a_call_in_passing_wakes_the_driver() {
+    let mut engine = engine_of_three();
+    let (asked, _) = ask(&mut engine, 0, 1);
+    engine.take_change();
+    bring(&mut engine, asked, 1);
+    assert!(engine.take_change(), "its answer came");
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+    join(&mut engine, 0, false);
+    assert!(!engine.take_change());
+    let waiter = ticket(&engine, 0);
+    end_wait(&mut engine, waiter);
+    assert!(engine.take_change(), "its wait was ended");
+    ask(&mut engine, 0, 9);
+    engine.slots[0].as_mut().unwrap().until = NOW;
+    engine.take_change();
+    engine.expire(NOW);
+    assert!(engine.take_change(), "its time was up");
+}
+
+#[test]
+fn what_comes_too_late_is_not_told_to_the_next_call_in_its_place() {
+    let mut engine = engine_of_three();
+    let (early, _) = ask(&mut engine, 0, 1);
+    bring(&mut engine, early, 1);
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+    let (late, events) = ask(&mut engine, 0, 1);
+    bring(&mut engine, early, 3);
+    assert_eq!(next_end(&mut engine), None);
+    bring(&mut engine, late, 1);
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+    join(&mut engine, 0, false);
+    end_wait(&mut engine, early);
+    end_wait(&mut engine, late);
+    assert_eq!(next_end(&mut engine), None);
+    assert_eq!(events.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn an_operation_that_panics_ends_and_leaves_its_queue_and_the_others_go_on() {
+    let mut engine = engine_of_three();
+    join(&mut engine, 0, true);
+    join(&mut engine, 1, false);
+    let (asked, _) = ask(&mut engine, 2, 1);
+    let head = ticket(&engine, 0);
+    end_wait(&mut engine, head);
+    assert_eq!(next_end(&mut engine), Some((0, Err(Status::Internal))));
+    // It is the head of the queue now.
+    assert_eq!(next_end(&mut engine), Some((1, Ok(()))));
+    assert_eq!(next_end(&mut engine), None);
+    bring(&mut engine, asked, 1);
+    assert_eq!(next_end(&mut engine), Some((2, Ok(()))));
+    // Its place can be used again.
+    join(&mut engine, 0, false);
+    let next = ticket(&engine, 0);
+    end_wait(&mut engine, next);
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+}
