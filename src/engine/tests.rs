@@ -2,9 +2,12 @@
 
 use std::sync::Mutex;
 
+use super::state::Open;
 use super::*;
-use crate::operation::Actions;
+use crate::error::Status;
 use crate::operation::question::Question;
+use crate::operation::{Actions, Ended};
+use crate::server_set::ServerSet;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::server::Delivery;
 use crate::wait_queue::{Manners, Wait};
@@ -81,7 +84,7 @@ fn engine_of_three() -> Engine {
 }
 
 fn ticket(engine: &Engine, place: usize) -> Ticket {
-    Ticket::new(place, engine.slots[place].as_ref().unwrap().generation)
+    Ticket::new(place, engine.state.slots[place].as_ref().unwrap().generation)
 }
 
 /// Opens a question at this place to servers that are sent nothing.
@@ -91,19 +94,19 @@ fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
     engine.submit(place, Box::new(operation), Event::Started);
     let (pending, sent) = (ServerSet::first(3), ServerSet::default());
     let question = Open { pending, sent, since: NOW, reply_ms: 0, limit: Moment::NEVER };
-    engine.slots[place].as_mut().unwrap().question = Some(question);
+    engine.state.slots[place].as_mut().unwrap().question = Some(question);
     (ticket(engine, place), events)
 }
 
 /// So many servers answer.
 fn bring(engine: &mut Engine, ticket: Ticket, servers: usize) {
     let answer = |server| Delivery { ticket, server, answer: Answer::Done, sent: true };
-    engine.effects.deliveries.extend((0..servers).map(answer));
+    engine.state.effects.deliveries.extend((0..servers).map(answer));
     engine.settle(NOW);
 }
 
 fn end_wait(engine: &mut Engine, ticket: Ticket) {
-    engine.turns.push_back((ticket, Event::TimeOut));
+    engine.state.turns.push_back((ticket, Event::TimeOut));
     engine.settle(NOW);
 }
 
@@ -148,7 +151,7 @@ fn who_ends_a_call_in_passing_wakes_the_driver() {
     end_wait(&mut engine, waiter);
     assert!(engine.take_change(), "its wait was ended");
     ask(&mut engine, 0, 9);
-    engine.slots[0].as_mut().unwrap().until = NOW;
+    engine.state.slots[0].as_mut().unwrap().until = NOW;
     engine.take_change();
     engine.expire(NOW);
     assert!(engine.take_change(), "its time was up");
