@@ -179,6 +179,8 @@ mod tests {
     fn a_tie_is_a_definite_failure() {
         assert_eq!(play(TAKE, 2, &[Yes, No], BEFORE), Some((Outcome::Refused, 2)));
         assert_eq!(play(TAKE, 4, &[Yes, No, Yes, No], BEFORE), Some((Outcome::Refused, 4)));
+        // Whoever is still to answer can only make it one.
+        assert_eq!(play(TAKE, 4, &[No, Yes, No], BEFORE), Some((Outcome::Refused, 3)));
     }
 
     #[test]
