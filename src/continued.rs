@@ -32,14 +32,14 @@ const ROOM_MIN: usize = 64;
 impl ContinuedLocks {
     /// The lock of a resource that is held still.
     pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<HeldLock>> {
-        self.kept().holds.get(resource).filter(|it| it.is_held(now)).cloned()
+        self.kept().holds.get(resource).filter(|hold| hold.is_held(now)).cloned()
     }
 
     /// Remembers a lock, and forgets some of those that have ended.
     pub(crate) fn remember(&self, hold: &Arc<HeldLock>, now: Moment) {
         let mut kept = self.kept();
         let before = kept.holds.insert(Arc::clone(hold.resource()), Arc::clone(hold));
-        if before.is_none_or(|it| !Arc::ptr_eq(&it, hold)) {
+        if before.is_none_or(|before| !Arc::ptr_eq(&before, hold)) {
             kept.turns.push_back(Arc::clone(hold));
         }
         kept.forget_ended(now);
@@ -48,7 +48,7 @@ impl ContinuedLocks {
     /// Forgets this lock, but not a later one of the same resource.
     pub(crate) fn forget(&self, hold: &HeldLock) {
         let mut kept = self.kept();
-        if kept.holds.get(hold.resource()).is_some_and(|it| it.token() == hold.token()) {
+        if kept.holds.get(hold.resource()).is_some_and(|known| known.token() == hold.token()) {
             kept.holds.remove(hold.resource());
         }
     }
@@ -71,7 +71,7 @@ impl Kept {
             {
                 self.looked_at += 1;
             }
-            if !self.holds.get(hold.resource()).is_some_and(|it| Arc::ptr_eq(it, &hold)) {
+            if !self.holds.get(hold.resource()).is_some_and(|known| Arc::ptr_eq(known, &hold)) {
                 continue;
             }
             if hold.is_held(now) {

@@ -257,7 +257,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         drop(shared);
         if !wakes.is_empty() {
             self.waking.fetch_add(wakes.len(), Ordering::Relaxed);
-            wakes.into_iter().for_each(|it| it.parker.unpark(it.signal));
+            wakes.into_iter().for_each(|wake| wake.parker.unpark(wake.signal));
         }
     }
 
@@ -320,7 +320,7 @@ impl<E: Driven> State<E> {
     /// If no thread drives, has one of those that wait do it.
     fn appoint_driver(&mut self) {
         if !self.driven
-            && let Some(parker) = self.places.iter_mut().find_map(|it| it.sleeper.take())
+            && let Some(parker) = self.places.iter_mut().find_map(|place| place.sleeper.take())
         {
             self.wakes.push(Wake { parker, signal: Signal::Drive });
         }

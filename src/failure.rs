@@ -31,7 +31,7 @@ impl Failure {
     /// Whether it is the user or the password that was wrong, in the reply to a log-in.
     pub(crate) fn is_of_the_password(&self) -> bool {
         const CODES: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
-        let is_one = |it: &str| CODES.iter().any(|code| it.starts_with(code));
+        let is_one = |words: &str| CODES.iter().any(|code| words.starts_with(code));
         matches!(self, Self::Refused(it) if is_one(it) || it.contains("password"))
     }
 
@@ -43,8 +43,8 @@ impl Failure {
     /// Whether it is about the kind of request, or its key, rather than the server as a whole.
     pub(crate) fn is_of_the_kind(&self) -> bool {
         const CODES: [&str; 4] = ["WRONGTYPE", "MOVED", "ASK", "CROSSSLOT"];
-        let is_of_key = |it: &str| CODES.iter().any(|code| it.starts_with(code));
-        let is_of_kind = |it: &str| it.contains("does not permit") || is_of_key(it);
+        let is_of_key = |words: &str| CODES.iter().any(|code| words.starts_with(code));
+        let is_of_kind = |words: &str| words.contains("does not permit") || is_of_key(words);
         self.is_of_the_command() || matches!(self, Self::Refused(it) if is_of_kind(it))
     }
 }
@@ -105,13 +105,14 @@ const TEXT_MAX: usize = 512;
 
 fn meaning(code: &str, text: &str) -> &'static str {
     let text = text.get(..TEXT_MAX).unwrap_or(text);
-    let of_code = |code: &str| CODES.iter().find(|it| it.0 == code);
+    let of_code = |code: &str| CODES.iter().find(|entry| entry.0 == code);
     // Redis before 7.0 wraps the error of a command in a script into one of the script.
-    let in_text = || text.split([' ', ':']).map(|it| it.trim_start_matches('-')).find_map(of_code);
+    let in_text =
+        || text.split([' ', ':']).map(|word| word.trim_start_matches('-')).find_map(of_code);
     of_code(code)
         .or_else(in_text)
-        .or_else(|| TEXTS.iter().find(|it| text.contains(it.0)))
-        .map_or("answered with an error", |it| it.1)
+        .or_else(|| TEXTS.iter().find(|entry| text.contains(entry.0)))
+        .map_or("answered with an error", |entry| entry.1)
 }
 
 #[cfg(test)]

@@ -40,12 +40,12 @@ impl Lease {
 
     /// Whether the lock is held and valid now, by this machine's clock.
     pub fn is_held(&self) -> bool {
-        self.hold.as_ref().is_some_and(|it| it.is_held(clock::now()))
+        self.hold.as_ref().is_some_and(|hold| hold.is_held(clock::now()))
     }
 
     /// How long the lock is valid from now on, rounded down; 0 when it is not held.
     pub fn remaining_ms(&self) -> i64 {
-        self.hold.as_ref().map_or(0, |it| it.remaining_ms(clock::now()))
+        self.hold.as_ref().map_or(0, |hold| hold.remaining_ms(clock::now()))
     }
 
     /// How long the lock was valid when it was granted or last extended; 0 if there is none.
@@ -60,7 +60,7 @@ impl Lease {
 
     /// The token that stands on the servers, if there is a lock.
     pub fn token(&self) -> Option<&str> {
-        self.hold.as_ref().map(|it| it.token().as_str())
+        self.hold.as_ref().map(|hold| hold.token().as_str())
     }
 
     /// Words about servers that could not take part in the last call, if it succeeded all the same;

@@ -77,7 +77,7 @@ impl Log {
         // A child that was forked while its parent kept lines goes without.
         let Ok(mut state) = self.state() else { return };
         if state.logger.is_some() {
-            lines.into_iter().for_each(|it| state.keep(it));
+            lines.into_iter().for_each(|line| state.keep(line));
             self.waiting.store(state.process, Ordering::Relaxed);
         }
     }
@@ -156,7 +156,7 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     fn take(log: &'a Log) -> Option<Self> {
-        let mut state = log.state().ok().filter(|it| !it.is_telling)?;
+        let mut state = log.state().ok().filter(|state| !state.is_telling)?;
         state.is_telling = true;
         Some(Self { log, process: state.process, is_over: false })
     }

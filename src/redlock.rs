@@ -44,8 +44,8 @@ struct Entry {
 
 impl Servers {
     fn iter(&self) -> impl Iterator<Item = &Endpoint> {
-        let entries = iter::successors(self.0.get(), |it| it.next.0.get());
-        entries.map(|it| &it.endpoint)
+        let entries = iter::successors(self.0.get(), |entry| entry.next.0.get());
+        entries.map(|entry| &entry.endpoint)
     }
 
     fn add(&self, endpoint: Endpoint) -> Result<(), Error> {

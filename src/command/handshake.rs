@@ -202,7 +202,7 @@ mod tests {
             let mut outbox = Vec::new();
             Handshake::new(credentials, database).write_to(&mut outbox);
             let text = String::from_utf8(outbox).expect("a text");
-            let words = text.split("\r\n").filter(|it| !it.starts_with(['$', '*']));
+            let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
             words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
         };
         assert_eq!(sent(None, 0), "DELEX DELIFEQ PING");

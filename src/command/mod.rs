@@ -209,7 +209,8 @@ mod tests {
         let mut encoder = Encoder::default();
         let bytes = request.bytes(capabilities, &mut encoder);
         let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
-        let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
+        let words =
+            text.split("\r\n").filter(|word| !word.is_empty() && !word.starts_with(['$', '*']));
         words.collect::<Vec<_>>().join(" ")
     }
 

@@ -75,7 +75,7 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     password_variable: *const c_char,
 ) -> RedLockStatus {
     manager_call(rl, |handle| {
-        let of_variable = |it| variable(it, "user_variable");
+        let of_variable = |name| variable(name, "user_variable");
         let user = text_or_null(user_variable, "user_variable")?.map(of_variable).transpose()?;
         let password = text(password_variable, "password_variable")?;
         let password = variable(password, "password_variable")?;
@@ -265,10 +265,10 @@ fn password_source(
         // `server` is a C string, and `place` has room for so many bytes; both outlive the call.
         let is_there = unsafe { function(server.as_ptr(), place, room.len(), user_data.pointer()) };
         let length = room.iter().position(|&byte| byte == 0);
-        let password = length.filter(|_| is_there).map(|it| room[..it].to_vec());
+        let password = length.filter(|_| is_there).map(|length| room[..length].to_vec());
         room.fill(0);
         // The compiler must not find that nobody reads the zeros.
         std::hint::black_box(&room);
-        password.filter(|it| !it.is_empty())
+        password.filter(|password| !password.is_empty())
     }))
 }

@@ -51,7 +51,7 @@ pub unsafe extern "C" fn RedLock_TakeLogLine(
 ) -> i32 {
     let taken = shared(rl).and_then(|handle| guard(|| Ok(handle.kept_log.take())).ok()?);
     if !line.is_null() && size > 0 {
-        let text = taken.as_ref().map_or("", |it| it.1.as_str());
+        let text = taken.as_ref().map_or("", |line| line.1.as_str());
         let fits = |end: &usize| *end < size && text.is_char_boundary(*end);
         let bytes = &text.as_bytes()[..(0..=text.len()).rev().find(fits).unwrap_or_default()];
         // SAFETY: `line` is not NULL, and the header asks for so much room that may be written to. Not
@@ -60,5 +60,5 @@ pub unsafe extern "C" fn RedLock_TakeLogLine(
         room[..bytes.len()].copy_from_slice(bytes);
         room[bytes.len()] = 0;
     }
-    taken.map_or(0, |it| it.0 as i32)
+    taken.map_or(0, |line| line.0 as i32)
 }

@@ -153,7 +153,7 @@ impl RedLockLease {
     /// Whether it has a lock that nobody has ended, and whose time is over.
     pub(super) fn has_expired(&self) -> bool {
         self.state.lock().is_ok_and(|state| {
-            let hold = state.lease.hold.as_ref().filter(|it| it.is_ours() && !it.has_ended());
+            let hold = state.lease.hold.as_ref().filter(|hold| hold.is_ours() && !hold.has_ended());
             hold.is_some() && !state.lease.is_held()
         })
     }

@@ -98,9 +98,9 @@ fn without_times(words: &str) -> String {
     let mut rest = words.split(' ').peekable();
     let mut coarse = Vec::new();
     while let Some(word) = rest.next() {
-        let is_time = rest.peek().is_some_and(|it| it.starts_with("ms"));
-        let number = word.trim_start_matches(|it: char| !it.is_ascii_digit());
-        let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+        let is_time = rest.peek().is_some_and(|next| next.starts_with("ms"));
+        let number = word.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         match is_time && is_number {
             true => coarse.push(word.replace(number, "some")),
             false => coarse.push(word.to_owned()),

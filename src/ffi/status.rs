@@ -55,7 +55,9 @@ pub extern "C" fn RedLockStatus_Name(status: i32) -> *const c_char {
 ///         this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockStatus_IsRetriable(status: i32) -> bool {
-    [REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW].iter().any(|&it| it as i32 == status)
+    [REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW]
+        .iter()
+        .any(|&transient| transient as i32 == status)
 }
 
 impl From<Status> for RedLockStatus {

@@ -116,7 +116,7 @@ impl Question {
             Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
                 round.outcome()
             }
-            Count::Holders(holders) => holders.finding().map(|it| match it {
+            Count::Holders(holders) => holders.finding().map(|finding| match finding {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
             }),
@@ -133,7 +133,7 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |it: &&(usize, Answer)| matches!(it.1, Answer::Foreign { .. });
+        let is_foreign = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Foreign { .. });
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
@@ -254,7 +254,7 @@ impl Question {
     /// Whether it is to be told how things stand with a server, now that it is closed.
     pub(crate) fn wants_condition(&self, server: usize) -> bool {
         let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
-        let is_heard = self.unheard.iter().any(|it| it.0 == server);
+        let is_heard = self.unheard.iter().any(|noted| noted.0 == server);
         let ballot = self.ballot();
         let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
         has_failed

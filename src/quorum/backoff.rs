@@ -97,7 +97,7 @@ impl Backoff {
         random: u64,
         now: Moment,
     ) -> Moment {
-        let words: Vec<Word> = refusal.claims.iter().map(|it| self.hear(it, now)).collect();
+        let words: Vec<Word> = refusal.claims.iter().map(|claim| self.hear(claim, now)).collect();
         let is_lively =
             refusal.is_complete && words.contains(&Word::MovesOn) && !words.contains(&Word::Stands);
         let most = if is_lively { longest.min(Self::LIVELY_MAX) } else { longest };
@@ -105,21 +105,22 @@ impl Backoff {
         self.bound = (2 * self.bound).max(first).max(Self::FIRST_MIN).min(most);
         let pause_until = now.plus(jitter(self.bound, random));
         let is_credible = |server: usize, word: Word| {
-            let is_tried = |it: &Told| it.server == server && it.early >= Self::EARLY_MAX;
+            let is_tried = |known: &Told| known.server == server && known.early >= Self::EARLY_MAX;
             word != Word::MovesOn && !self.told.iter().any(is_tried)
         };
-        let credible = refusal.claims.iter().zip(words).filter(|it| is_credible(it.0.server, it.1));
+        let credible =
+            refusal.claims.iter().zip(words).filter(|heard| is_credible(heard.0.server, heard.1));
         let mut ends: Vec<_> = credible.map(|(it, _)| (it.worth_a_look_at(), it.server)).collect();
         ends.sort_unstable();
-        let end = refusal.to_expire.checked_sub(1).and_then(|it| ends.get(it)).copied();
+        let end = refusal.to_expire.checked_sub(1).and_then(|index| ends.get(index)).copied();
         match end.filter(|&(end, _)| end < pause_until) {
             Some((end, server)) => {
-                let told = self.told.iter_mut().filter(|it| it.server == server);
-                told.for_each(|it| it.early += 1);
+                let told = self.told.iter_mut().filter(|known| known.server == server);
+                told.for_each(|known| known.early += 1);
                 end.max(now.plus(Self::FIRST_MIN)).min(pause_until)
             }
             None => {
-                self.told.iter_mut().for_each(|it| it.early = 0);
+                self.told.iter_mut().for_each(|known| known.early = 0);
                 pause_until
             }
         }
@@ -127,7 +128,7 @@ impl Backoff {
 
     fn hear(&mut self, claim: &Claim, now: Moment) -> Word {
         let &Claim { server, expiry, .. } = claim;
-        let Some(told) = self.told.iter_mut().find(|it| it.server == server) else {
+        let Some(told) = self.told.iter_mut().find(|known| known.server == server) else {
             self.told.push(Told { server, expiry, at: now, early: 0 });
             return Word::New;
         };

@@ -60,7 +60,7 @@ const CERTIFICATE_DIRECTORIES: &[&str] = &["/etc/ssl/certs", "/etc/openssl/certs
 
 /// rustls-native-certs asks the environment before anything else, and cannot be told not to.
 fn certificates_of_the_usual_places() -> Vec<CertificateDer<'static>> {
-    let file = CERTIFICATE_FILES.iter().map(Path::new).find(|it| it.exists());
+    let file = CERTIFICATE_FILES.iter().map(Path::new).find(|file| file.exists());
     let load = |file, directory| rustls_native_certs::load_certs_from_paths(file, directory).certs;
     let mut certificates = load(file, None);
     for directory in CERTIFICATE_DIRECTORIES {

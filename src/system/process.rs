@@ -55,7 +55,7 @@ fn number(generation: u32) -> Generation {
 /// A number that no two threads have at the same time.
 pub(crate) fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|it| ptr::from_ref(it).addr())
+    PLACE.with(|place| ptr::from_ref(place).addr())
 }
 
 /// What a page has that was emptied. No process has this number.

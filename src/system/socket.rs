@@ -159,7 +159,8 @@ impl Socket {
         const FLAGS: i32 = libc::MSG_NOSIGNAL;
         #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
         const FLAGS: i32 = 0;
-        without_interruption(|| self.socket.send_with_flags(bytes, FLAGS)).map(|it| it.unwrap_or(0))
+        without_interruption(|| self.socket.send_with_flags(bytes, FLAGS))
+            .map(|sent| sent.unwrap_or(0))
     }
 
     /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.
@@ -192,12 +193,12 @@ impl Waker {
         let (reader, writer) = (above_stdio(reader)?, above_stdio(writer)?);
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        let show = |it: &UnixStream| InheritedDescriptor::new().show(it.as_raw_fd());
+        let show = |stream: &UnixStream| InheritedDescriptor::new().show(stream.as_raw_fd());
         Ok(Self { shown: [show(&reader), show(&writer)], reader, writer })
     }
 
     pub(crate) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
-        self.shown.iter().map(|it| it.0.clone())
+        self.shown.iter().map(|shown| shown.0.clone())
     }
 
     /// Makes the descriptor readable. If it cannot take another byte, it is readable already.
@@ -236,12 +237,12 @@ pub(crate) fn poll(watched: &mut [Watched], until: Moment, now: Moment) {
     const STEP_NS: i64 = 60_000_000_000;
     if poll_for(watched, (until - now).clamp(0, STEP_NS)) < 0 {
         if io::Error::last_os_error().kind() == ErrorKind::Interrupted {
-            watched.iter_mut().for_each(|it| it.revents = 0);
+            watched.iter_mut().for_each(|descriptor| descriptor.revents = 0);
         } else {
             // No memory, or more descriptors than RLIMIT_NOFILE, which a process may lower to have no
             // more opened. So each is looked at now and then, without burning a processor.
             poll_for(&mut [], 1_000_000);
-            watched.iter_mut().for_each(|it| it.revents = it.events);
+            watched.iter_mut().for_each(|descriptor| descriptor.revents = descriptor.events);
         }
     }
 }

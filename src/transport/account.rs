@@ -37,7 +37,7 @@ impl PasswordRequest {
 
 impl Account {
     pub(super) fn new(endpoint: &Endpoint, access: Arc<Access>) -> Self {
-        let bytes = |it: &str| it.as_bytes().to_owned();
+        let bytes = |text: &str| text.as_bytes().to_owned();
         Self {
             server: endpoint.to_string(),
             user: endpoint.user().map(bytes),
@@ -68,7 +68,7 @@ impl Account {
             (None, told) => told,
             // A user of whom nobody knows a password may need none. AUTH wants one all the same.
             (user, told) => {
-                let password = told.map(|it| it.password).unwrap_or_default();
+                let password = told.map(|credentials| credentials.password).unwrap_or_default();
                 Some(Credentials { user: user.clone(), password })
             }
         })
@@ -82,7 +82,7 @@ impl Account {
     }
 
     fn answer_of(&self, source: &WeakSource) -> Option<&Vec<u8>> {
-        let is_same = self.asked.as_ref().is_some_and(|it| Weak::ptr_eq(it, source));
+        let is_same = self.asked.as_ref().is_some_and(|asked| Weak::ptr_eq(asked, source));
         self.answer.as_ref().filter(|_| is_same)
     }
 

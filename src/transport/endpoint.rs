@@ -141,9 +141,9 @@ impl fmt::Debug for Endpoint {
 /// A host and its port, which is given beside it or, with 0 beside it, behind a colon. Nothing of the
 /// host is quoted but its port: with a user and a password before it, it is no host.
 fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
-    let behind = host.rsplit_once(':').filter(|it| !is_bare_address(host) && !it.1.contains(']'));
+    let behind = host.rsplit_once(':').filter(|at| !is_bare_address(host) && !at.1.contains(']'));
     if port != 0 {
-        let beside = u16::try_from(port).ok().filter(|&it| it > 0);
+        let beside = u16::try_from(port).ok().filter(|&port| port > 0);
         let beside = beside.ok_or_else(|| format!("port is {port}, not 1 to 65535"))?;
         let twice = behind.and_then(|(host, it)| Some((Place::of(host, 1).ok()?, port_of(it)?)));
         return match twice {
@@ -173,7 +173,7 @@ fn is_bare_address(host: &str) -> bool {
 }
 
 fn port_of(text: &str) -> Option<u16> {
-    let is_number = text.bytes().all(|it| it.is_ascii_digit());
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|&port| is_number && port > 0)
 }
 
@@ -217,7 +217,7 @@ fn wrong_value(error: &redis::RedisError) -> &'static str {
         ("assword", "its password is not UTF-8"),
     ];
     let words = error.to_string();
-    PARTS.iter().find(|it| words.contains(it.0)).map_or("it names no server", |it| it.1)
+    PARTS.iter().find(|part| words.contains(part.0)).map_or("part names no server", |part| part.1)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Entry {
 
     /// Whether it must reach the server still.
     pub(super) fn is_worth_sending(&self, now: Moment) -> bool {
-        self.keep_until.is_some_and(|it| now < it)
+        self.keep_until.is_some_and(|until| now < until)
     }
 
     /// The same once more, for another connection, with whoever waits for the answer.
@@ -99,7 +99,7 @@ impl Entries {
 
     /// Moves up to so many of another's to the end of these.
     pub(super) fn take_from(&mut self, other: &mut Self, count: usize) {
-        (0..count).map_while(|_| other.pop_front()).for_each(|it| self.push_back(it));
+        (0..count).map_while(|_| other.pop_front()).for_each(|entry| self.push_back(entry));
     }
 }
 

@@ -123,7 +123,7 @@ impl Link {
     /// Whether it is down, or being made again after a failure, or being made for longer than a reply
     /// may take: nothing to wait for, to whoever can do without the server.
     pub(super) fn is_failing(&self, reply_ms: i64, now: Moment) -> bool {
-        let is_slow = self.tried_at.is_none_or(|it| now.ms_since(it) > reply_ms);
+        let is_slow = self.tried_at.is_none_or(|tried_at| now.ms_since(tried_at) > reply_ms);
         !self.is_up() && (self.failures > 0 || is_slow)
     }
 
@@ -144,7 +144,7 @@ impl Link {
 
     /// Connects without regard to the pause after a failure, because a caller needs the server.
     pub(super) fn hurry(&mut self, now: Moment) {
-        let tried = self.tried_at.is_some_and(|it| now < it.plus_ms(RETRY_GAP_MS));
+        let tried = self.tried_at.is_some_and(|tried_at| now < tried_at.plus_ms(RETRY_GAP_MS));
         if !tried && self.retry_at > now {
             self.retry_at = now;
         }
@@ -228,7 +228,7 @@ impl Link {
         // It worked until now, so there is no reason to wait with a new one; but a server that keeps
         // closing must not keep us busy.
         self.failures = 1;
-        self.retry_at = self.tried_at.map_or(now, |it| now.max(it.plus_ms(RETRY_GAP_MS)));
+        self.retry_at = self.tried_at.map_or(now, |at| now.max(at.plus_ms(RETRY_GAP_MS)));
         self.why_down.clone_from(&how);
         Some(Change::Lost { how })
     }

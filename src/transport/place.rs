@@ -18,14 +18,14 @@ pub(crate) enum Place {
 
 impl Place {
     pub(super) fn of(host: &str, port: u16) -> Result<Self, String> {
-        let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         if let Ok(ip) = bare.parse::<IpAddr>() {
             return Ok(Self::Address(SocketAddr::new(ip.to_canonical(), port)));
         }
         if is_name(bare) || has_zone(bare) {
             return Ok(Self::Name(bare.to_ascii_lowercase(), port));
         }
-        let is_address = |it: char| it.is_ascii_alphanumeric() || ".:-".contains(it);
+        let is_address = |letter: char| letter.is_ascii_alphanumeric() || ".:-".contains(letter);
         if bare.contains(':') && bare.chars().all(is_address) {
             return Err("the host holds a colon, but is no IPv6 address: the port is an argument of its own".to_owned());
         }
@@ -57,7 +57,7 @@ impl fmt::Display for Place {
 /// underscores. RFC 1123.
 fn is_name(host: &str) -> bool {
     let is_label = |label: &str| {
-        let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         (1..=63).contains(&label.len()) && label.bytes().all(is_plain)
     };
     let absolute = host.strip_suffix('.').unwrap_or(host);
@@ -66,7 +66,7 @@ fn is_name(host: &str) -> bool {
 
 /// An IPv6 address with a zone, such as fe80::1%eth0: the resolver alone understands it.
 pub(super) fn has_zone(host: &str) -> bool {
-    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     host.split_once('%').is_some_and(|(address, zone)| {
         address.parse::<Ipv6Addr>().is_ok() && !zone.is_empty() && zone.bytes().all(is_plain)
     })

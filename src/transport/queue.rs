@@ -105,14 +105,18 @@ impl Queue {
             }
             !is_it || entry.keep_until.is_some()
         });
-        let entry = self.awaiting.iter_mut().rev().find(|it| it.ticket == Some(ticket))?;
+        let entry = self.awaiting.iter_mut().rev().find(|entry| entry.ticket == Some(ticket))?;
         entry.ticket = None;
         Some(entry.since)
     }
 
     /// When the request was sent whose answer this ticket waits for, if it was.
     pub(super) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
-        self.awaiting.iter().rev().find(|it| it.ticket == Some(ticket)).map(|it| it.since)
+        self.awaiting
+            .iter()
+            .rev()
+            .find(|entry| entry.ticket == Some(ticket))
+            .map(|entry| entry.since)
     }
 
     /// Whether something waits to be sent.
@@ -125,7 +129,7 @@ impl Queue {
     pub(super) fn send(&mut self, outbox: &mut Vec<u8>, capabilities: Capabilities, now: Moment) {
         while let Some(mut entry) = self.unsent.pop_front() {
             // Whoever waits for the answer, and was kept from running since it asked, is owed one.
-            if entry.ticket.is_none() && entry.keep_until.is_some_and(|it| now >= it) {
+            if entry.ticket.is_none() && entry.keep_until.is_some_and(|until| now >= until) {
                 continue;
             }
             outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
@@ -138,7 +142,7 @@ impl Queue {
 
     /// How many replies the oldest request still has to get in all.
     fn replies_wanted(&self) -> Option<usize> {
-        self.awaiting.front().map(|it| it.request.replies())
+        self.awaiting.front().map(|entry| entry.request.replies())
     }
 
     /// The next request whose replies are all there, if there is one.

@@ -66,7 +66,7 @@ impl Remarks {
         match answer {
             Answer::Failed(failure) if self.refused.get(&kind) == Some(failure) => {}
             Answer::Failed(failure) => {
-                let is_known = self.refused.values().any(|it| it == failure);
+                let is_known = self.refused.values().any(|known| known == failure);
                 self.refused.insert(kind, failure.clone());
                 if !is_known {
                     let words = match failure {
@@ -98,7 +98,7 @@ impl Remarks {
         self.clock += 1;
         let clock = self.clock;
         let (level, words) = line;
-        let place = self.told.iter().position(|it| it.event == event).unwrap_or_else(|| {
+        let place = self.told.iter().position(|told| told.event == event).unwrap_or_else(|| {
             let (at, last) = (Moment::from_nanos(i64::MIN), (level, String::new()));
             self.told.push(Told { event, at, left_out: 0, last, clock });
             self.told.len() - 1
@@ -125,9 +125,9 @@ impl Remarks {
         if self.left_out == 0 {
             return;
         }
-        let is_due = |it: &&mut Told| it.left_out > 0 && now.ms_since(it.at) >= APART_MS;
+        let is_due = |told: &&mut Told| told.left_out > 0 && now.ms_since(told.at) >= APART_MS;
         let mut due: Vec<&mut Told> = self.told.iter_mut().filter(is_due).collect();
-        due.sort_unstable_by_key(|it| it.clock);
+        due.sort_unstable_by_key(|told| told.clock);
         for told in due {
             told.at = now;
             let left_out = std::mem::take(&mut told.left_out);

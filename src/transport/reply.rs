@@ -107,7 +107,7 @@ impl Scan {
         };
         match (kind, number(&bytes[self.at + 1..after - 2])) {
             (b'+' | b'-', _) | (b':', Ok(_)) | (b'$' | b'*', Ok(-1)) => Ok(Some((after, 0))),
-            (b'$', Ok(size @ 0..)) => Ok(string_end(bytes, after, size)?.map(|it| (it, 0))),
+            (b'$', Ok(size @ 0..)) => Ok(string_end(bytes, after, size)?.map(|end| (end, 0))),
             (b'*', Ok(count @ 0..)) => Ok(Some((after, self.open(count)?))),
             _ => Err(Nonsense::Unwanted),
         }
@@ -117,12 +117,12 @@ impl Scan {
     fn line_end(&mut self, bytes: &[u8], longest: usize) -> Option<usize> {
         let from = self.at.max(self.seen);
         let until = bytes.len().min(self.at + longest);
-        let found = bytes.get(from..until)?.windows(2).position(|it| it == b"\r\n");
+        let found = bytes.get(from..until)?.windows(2).position(|pair| pair == b"\r\n");
         if found.is_none() {
             // The last byte may be the first of the line end.
             self.seen = until.saturating_sub(1);
         }
-        found.map(|it| from + it + 2)
+        found.map(|place| from + place + 2)
     }
 
     /// An array of so many elements, as is announced.
@@ -144,7 +144,7 @@ fn read(whole: &[u8]) -> Result<Value, Nonsense> {
         b"$-1\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
         // It may quote a resource, which may be any bytes; the crate takes UTF-8 alone.
-        [b'-', ..] => parse(&whole.iter().map(|&it| it.min(0x7F)).collect::<Vec<u8>>()),
+        [b'-', ..] => parse(&whole.iter().map(|&byte| byte.min(0x7F)).collect::<Vec<u8>>()),
         _ => parse(whole),
     }
 }
@@ -167,7 +167,10 @@ fn string_end(bytes: &[u8], start: usize, size: i64) -> Result<Option<usize>, No
 }
 
 fn number(digits: &[u8]) -> Result<i64, Nonsense> {
-    std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).ok_or(Nonsense::Unwanted)
+    std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .ok_or(Nonsense::Unwanted)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Server {
     /// Lets go of the sockets that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget_sockets(&mut self) {
         self.link.forget_socket();
-        self.predecessor.take().into_iter().for_each(|it| it.forget_socket());
+        self.predecessor.take().into_iter().for_each(|predecessor| predecessor.forget_socket());
     }
 
     /// Whether there is a connection over which no answer is owed for longer than this, as far as
@@ -171,7 +171,7 @@ impl Server {
         now: Moment,
         effects: &mut Effects,
     ) -> Option<Moment> {
-        self.awaiting_connection.retain(|&it| it != ticket);
+        self.awaiting_connection.retain(|&waiting| waiting != ticket);
         let sent_at = self.abandon_request(ticket);
         if sent_at.is_none() && self.has_unsent() {
             self.flush(now, effects);
@@ -241,7 +241,7 @@ impl Server {
         } else {
             self.link.next_due()
         };
-        self.predecessor.as_ref().map_or(due, |it| due.min(it.given_up_at()))
+        self.predecessor.as_ref().map_or(due, |predecessor| due.min(predecessor.given_up_at()))
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
@@ -251,7 +251,7 @@ impl Server {
 
     /// The same of the connection before this one, if there still is one.
     pub(crate) fn interest_in_predecessor(&self) -> Option<(RawFd, bool)> {
-        self.predecessor.as_ref().map(|it| it.interest())
+        self.predecessor.as_ref().map(|predecessor| predecessor.interest())
     }
 
     /// That socket is ready for something.
@@ -297,7 +297,7 @@ impl Server {
         if self.is_stuck() {
             return true;
         }
-        self.link.is_up() && self.queue.owes_since().is_some_and(|it| now.ms_since(it) > reply_ms)
+        self.link.is_up() && self.queue.owes_since().is_some_and(|at| now.ms_since(at) > reply_ms)
     }
 
     fn not_connected(&self) -> Failure {

@@ -23,19 +23,19 @@ impl Question {
         if status == Status::Lost && self.outcome() == Outcome::TooLate {
             words.push_str("; that came when the lock had expired");
         }
-        let said = (0..endpoints.len()).filter_map(|it| Some((it, self.said_of(it)?)));
+        let said = (0..endpoints.len()).filter_map(|server| Some((server, self.said_of(server)?)));
         words.push_str(&join(": ", said.collect(), endpoints));
         Error::new(status, words)
     }
 
     /// What is to be said of a server that did not vote yes, or has no connection any more.
     fn said_of(&self, server: usize) -> Option<String> {
-        if let Some((_, condition)) = self.unheard.iter().find(|it| it.0 == server) {
+        if let Some((_, condition)) = self.unheard.iter().find(|noted| noted.0 == server) {
             let is_fine = self.is_about_connections() && condition.is_connected;
             return (!is_fine).then(|| condition.words.clone());
         }
-        let answer = self.reasons.iter().find(|it| it.0 == server);
-        answer.map(|it| self.describe(server, &it.1)).or_else(|| {
+        let answer = self.reasons.iter().find(|reason| reason.0 == server);
+        answer.map(|reason| self.describe(server, &reason.1)).or_else(|| {
             let is_pending = self.ballot().is_pending(server);
             is_pending.then(|| "had not answered yet".to_owned())
         })
@@ -43,15 +43,17 @@ impl Question {
 
     /// How many servers are connected, as far as that was known at the end.
     fn connected(&self) -> usize {
-        let is_unheard = |server| self.unheard.iter().any(|it| it.0 == server);
+        let is_unheard = |server| self.unheard.iter().any(|noted| noted.0 == server);
         let servers = 0..self.ballot().servers() as usize;
-        let still = servers.filter(|&it| self.ballot().has_agreed(it) && !is_unheard(it)).count();
-        still + self.unheard.iter().filter(|it| it.1.is_connected).count()
+        let still = servers
+            .filter(|&server| self.ballot().has_agreed(server) && !is_unheard(server))
+            .count();
+        still + self.unheard.iter().filter(|noted| noted.1.is_connected).count()
     }
 
     /// Who could not take part, although the quorum came about; nothing if all could.
     pub(crate) fn absent(&self, endpoints: &[Endpoint]) -> String {
-        let failed = |it: &&(usize, Answer)| matches!(it.1, Answer::Failed(_));
+        let failed = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Failed(_));
         let failed = self.reasons.iter().filter(failed);
         join(
             "",
@@ -126,7 +128,7 @@ impl Question {
 
 /// The servers in their order, each with what is to be said of it.
 fn join(begin: &str, mut said: Vec<(usize, String)>, endpoints: &[Endpoint]) -> String {
-    said.sort_by_key(|it| it.0);
+    said.sort_by_key(|entry| entry.0);
     let mut words = String::new();
     for (server, it) in said {
         let separator = if words.is_empty() { begin } else { ", " };

@@ -20,7 +20,7 @@ impl Queue {
     /// Tries one of the refused requests again, if that is due.
     pub(in crate::transport) fn probe(&mut self, now: Moment) {
         if now >= self.probe_at {
-            self.refused.retain_mut(|it| it.is_worth_sending(now));
+            self.refused.retain_mut(|refused| refused.is_worth_sending(now));
             self.unsent.take_from(&mut self.refused, 1);
             self.probe_at = Moment::NEVER;
             self.plan_probe(now);

@@ -14,7 +14,7 @@ const OVERDUE_TIMEOUTS: i64 = 4;
 impl Queue {
     /// The oldest request was sent then, and is not answered yet.
     pub(in crate::transport) fn owes_since(&self) -> Option<Moment> {
-        self.awaiting.front().map(|it| it.since)
+        self.awaiting.front().map(|entry| entry.since)
     }
 
     /// When the oldest request is unanswered for so long that another connection is made.
@@ -44,7 +44,7 @@ impl Queue {
 
     /// Whether it said nothing for so long that it is given up.
     pub(in crate::transport) fn is_silent(&self, now: Moment) -> bool {
-        self.give_up_at().is_some_and(|it| now >= it)
+        self.give_up_at().is_some_and(|at| now >= at)
     }
 }
 

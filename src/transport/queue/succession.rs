@@ -15,19 +15,20 @@ impl Queue {
     /// Until when something may be there that a request has left which was sent and is not answered, if it
     /// was carried out when it was sent.
     pub(in crate::transport) fn guarded_until(&self) -> Option<Moment> {
-        let leaves = |it: &&Entry| it.request.effect() == KeyEffect::Leaves;
+        let leaves = |entry: &&Entry| entry.request.effect() == KeyEffect::Leaves;
         let ends = self.awaiting.iter().filter(leaves);
-        ends.map(|it| it.since.plus_ms(it.request.ttl_ms())).max()
+        ends.map(|entry| entry.since.plus_ms(entry.request.ttl_ms())).max()
     }
 
     /// Whether what this request undoes may be left by one that is not answered, and nothing that undoes it
     /// is behind that.
     pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
-        let matters = |it: &&Entry| {
-            it.request.token() == undoing.token() && it.request.effect() != KeyEffect::Passes
+        let matters = |entry: &&Entry| {
+            let request = &entry.request;
+            request.token() == undoing.token() && request.effect() != KeyEffect::Passes
         };
         let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
-        latest_first.find(matters).is_some_and(|it| it.request.effect() == KeyEffect::Leaves)
+        latest_first.find(matters).is_some_and(|entry| entry.request.effect() == KeyEffect::Leaves)
     }
 
     /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
@@ -55,7 +56,7 @@ impl Queue {
         other.probe_at = Moment::NEVER;
         let refused = mem::take(&mut other.refused).into_iter();
         let entries = other.awaiting.iter_mut().chain(other.unsent.iter_mut());
-        let others = entries.filter(|it| it.keep_until.is_some()).map(Entry::hand_over);
+        let others = entries.filter(|entry| entry.keep_until.is_some()).map(Entry::hand_over);
         self.add_required(refused.chain(others));
     }
 

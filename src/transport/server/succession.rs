@@ -26,7 +26,7 @@ impl Server {
     /// Whether another connection is to be had since this one owes an answer for too long, and is not
     /// up yet.
     pub(super) fn is_stuck(&self) -> bool {
-        self.predecessor.as_ref().is_some_and(|it| !it.is_replaced)
+        self.predecessor.as_ref().is_some_and(|predecessor| !predecessor.is_replaced)
     }
 
     /// Since when the oldest answer is owed on the connection that is in use.
@@ -50,32 +50,35 @@ impl Server {
 
     /// Whether something waits to be sent.
     pub(super) fn has_unsent(&self) -> bool {
-        let predecessor = self.predecessor.as_ref().is_some_and(|it| it.queue.has_unsent());
+        let predecessor =
+            self.predecessor.as_ref().is_some_and(|predecessor| predecessor.queue.has_unsent());
         predecessor || self.queue.has_unsent()
     }
 
     /// As [`Queue::sent_at`], on whichever connection it is.
     pub(crate) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
-        let before = || self.predecessor.as_ref().and_then(|it| it.queue.sent_at(ticket));
+        let before =
+            || self.predecessor.as_ref().and_then(|predecessor| predecessor.queue.sent_at(ticket));
         self.queue.sent_at(ticket).or_else(before)
     }
 
     /// As [`Queue::abandon`], on whichever connection it is.
     pub(super) fn abandon_request(&mut self, ticket: Ticket) -> Option<Moment> {
         let sent_at = self.queue.abandon(ticket);
-        let abandon = |it: &mut Box<Predecessor>| it.queue.abandon(ticket);
+        let abandon = |predecessor: &mut Box<Predecessor>| predecessor.queue.abandon(ticket);
         sent_at.or_else(|| self.predecessor.as_mut().and_then(abandon))
     }
 
     /// Does what is due because a connection owes an answer for too long, or has owed it for so long
     /// that it is given up.
     pub(super) fn handle_overdue(&mut self, now: Moment, effects: &mut Effects) {
-        if self.predecessor.as_ref().is_some_and(|it| now >= it.given_up_at()) {
+        if self.predecessor.as_ref().is_some_and(|predecessor| now >= predecessor.given_up_at()) {
             self.receive_from_predecessor(now, effects);
         }
-        if let Some(it) = self.predecessor.take_if(|it| now >= it.given_up_at()) {
-            let ms = now.ms_since(it.heard_at());
-            self.lose_predecessor(*it, format!("silent for {ms} ms"), effects);
+        let is_given_up = |predecessor: &mut Box<Predecessor>| now >= predecessor.given_up_at();
+        if let Some(predecessor) = self.predecessor.take_if(is_given_up) {
+            let ms = now.ms_since(predecessor.heard_at());
+            self.lose_predecessor(*predecessor, format!("silent for {ms} ms"), effects);
         }
         if now >= self.queue.overdue_at(self.link.timeouts()) && !self.queue.is_silent(now) {
             self.set_aside(now, effects);
@@ -102,7 +105,11 @@ impl Server {
     pub(super) fn replace_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         // It may have answered in the same moment: then it is used on.
         self.receive_from_predecessor(now, effects);
-        let Some(mut predecessor) = self.predecessor.take_if(|it| !it.is_replaced) else { return };
+        let Some(mut predecessor) =
+            self.predecessor.take_if(|predecessor| !predecessor.is_replaced)
+        else {
+            return;
+        };
         let line = (Level::Info, "has a second connection".to_owned());
         self.remarks.say(Event::Replaced, line, now, &mut effects.lines);
         self.queue.repeat_required(&mut predecessor.queue);

@@ -41,7 +41,7 @@ fn chain_of(path: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
 fn key_of(path: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
     let fault = |what: &str| words::of_file("key_file", what);
     let bytes = super::read("key_file", path)?;
-    let has = |words: &str| bytes.windows(words.len()).any(|it| it == words.as_bytes());
+    let has = |words: &str| bytes.windows(words.len()).any(|window| window == words.as_bytes());
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| {
         if has("BEGIN ENCRYPTED PRIVATE KEY") || has("Proc-Type: 4,ENCRYPTED") {
             fault("the key is encrypted, which is not understood here")

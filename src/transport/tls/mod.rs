@@ -66,7 +66,7 @@ impl Tls {
 
     /// Looks for this name in the certificates of all servers, or for each server's own.
     pub fn set_server_name(&self, name: Option<&str>) -> Result<(), Error> {
-        let parse = |it: &str| ServerName::try_from(it.to_owned());
+        let parse = |name: &str| ServerName::try_from(name.to_owned());
         let name = name.map(parse).transpose().map_err(|_| {
             Error::invalid("name is neither the name of a host nor an address".to_owned())
         })?;
@@ -87,7 +87,7 @@ impl Tls {
     pub(super) fn begin(&self, place: &Place, socket: Socket) -> Result<Session, String> {
         let (config, name) = self.config()?;
         let name = name.or_else(|| name_of(place)).ok_or("TLS needs a name or an address")?;
-        let connection = ClientConnection::new(config, name).map_err(|it| words::of(&it))?;
+        let connection = ClientConnection::new(config, name).map_err(|error| words::of(&error))?;
         Ok(Session::new(connection, socket))
     }
 

@@ -75,7 +75,7 @@ fn of_other(error: &str) -> String {
             "its certificate is of an old version: it has to be one of version 3",
         ),
     ];
-    let words = known.iter().find(|it| error.contains(it.0)).map(|it| it.1.to_owned());
+    let words = known.iter().find(|entry| error.contains(entry.0)).map(|entry| entry.1.to_owned());
     words.unwrap_or_else(|| format!("its certificate is of no use: {error}"))
 }
 
