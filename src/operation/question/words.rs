@@ -17,12 +17,17 @@ impl Question {
             if self.is_about_connections() { self.connected() } else { ballot.yes() as usize };
         let mut words =
             format!("{yes} of {servers} servers {}, {quorum} needed", self.past_tense());
-        if status == Status::TooSlow {
-            words.push_str("; that came too late for any validity to be left");
-        }
-        if status == Status::Lost && self.outcome() == Outcome::TooLate {
-            words.push_str("; that came when the lock had expired");
-        }
+        words.push_str(match (status, self.outcome(), &self.count) {
+            (Status::TooSlow, ..) => "; that came too late for any validity to be left",
+            (Status::Lost, Outcome::TooLate, _) => "; that came when the lock had expired",
+            (Status::Lost, Outcome::Reached, Count::Round(_)) => {
+                "; but the lock had ended when that was looked at"
+            }
+            (Status::Unreachable, Outcome::Reached, Count::Round(_)) => {
+                "; but another call has heard that one of them had lost it"
+            }
+            _ => "",
+        });
         let said = (0..endpoints.len()).filter_map(|server| Some((server, self.said_of(server)?)));
         words.push_str(&join(": ", said.collect(), endpoints));
         Error::new(status, words)
