@@ -75,7 +75,7 @@ impl Release {
         let hold = self.view.hold();
         let status = match question.outcome() {
             Outcome::Refused if !self.is_again && hold.was_release_sent() => {
-                // An extension that ended meanwhile has sent a release of its own, which came first.
+                // An extension through another manager has ended meanwhile, and its release came first.
                 return self.ask(actions);
             }
             Outcome::Reached => None,

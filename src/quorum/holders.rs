@@ -2,7 +2,7 @@
 
 use super::ballot::{Ballot, Vote};
 
-/// What a holders found.
+/// What was found out about the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// One value stands on a quorum.
@@ -22,12 +22,12 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// A holders in which no server has answered yet.
+    /// A count in which no server has answered yet.
     pub fn new(servers: usize) -> Self {
         Self { ballot: Ballot::new(servers), values: Vec::new(), finding: None }
     }
 
-    /// Counts a server that has this value, or none. Returns whether the holders is decided.
+    /// Counts a server that has this value, or none. Returns whether it is decided.
     pub fn handle_value(&mut self, server: usize, value: Option<Vec<u8>>) -> bool {
         self.ballot.cast(server, if value.is_some() { Vote::Yes } else { Vote::No });
         if let Some(value) = value {
@@ -39,7 +39,7 @@ impl Holders {
         self.decide()
     }
 
-    /// Counts a server that gave no usable answer. Returns whether the holders is decided.
+    /// Counts a server that gave no usable answer. Returns whether it is decided.
     pub fn handle_silence(&mut self, server: usize) -> bool {
         self.ballot.cast(server, Vote::Unusable);
         self.decide()
