@@ -145,6 +145,16 @@ fn an_extension_that_gives_the_lock_up_in_between_makes_no_failure_of_it() {
 }
 
 #[test]
+fn of_two_that_release_it_the_second_may_begin_when_the_first_is_done() {
+    let (mut play, view) = Play::holding();
+    let second = Release::new(view.clone());
+    release(&mut play, &view);
+    assert_eq!(play.hear(1, &[yes(0), yes(1)]), [ended("released")]);
+    assert_eq!(play.submit(second), [Ask(Releasing, 500)]);
+    assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
+}
+
+#[test]
 fn without_connections_it_connects_and_then_gives_the_turn() {
     let (mut play, view) = Play::holding_and_waiting();
     play.world.connected = 1;
