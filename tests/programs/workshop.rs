@@ -16,7 +16,7 @@ use crate::support::process::Process;
 use crate::support::program::words_of;
 
 /// Nothing here takes so long, also with the compilers of all tests at work at once.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(1200);
 
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
 

@@ -21,7 +21,7 @@ use super::directory::Directory;
 use super::{library, process};
 
 /// More than any program takes, also under a tool that makes it slow.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// A program, compiled by REDLOCK_TEST_CC, or CC, with the options of REDLOCK_TEST_CFLAGS (CFLAGS would
 /// go into the C code of the crates as well). REDLOCK_TEST_UNDER may name a tool to run it under, such
