@@ -510,7 +510,7 @@ module Redlock
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
       @calling = Mutex.new # a call and the reading of its words belong together
-      @unlocked = false
+      @unlocked = @released = false
       @message = ""
       @holds = []
     end
@@ -526,7 +526,16 @@ module Redlock
       finish
       result
     ensure
-      release unless @kept
+      # An exception from outside may come before #release has shut them out, and so may the next one.
+      begin
+        release
+      ensure
+        begin
+          release
+        ensure
+          release
+        end
+      end
     end
 
     # Whether this is what was said when it was asked for, rather than something from the block.
@@ -664,11 +673,14 @@ module Redlock
     # Thread#kill, Thread#raise and Timeout wait for the end of this. The exceptions of signal
     # handlers do not; they are raised when it is done.
     def release
+      return if @kept || (@released && @holds.empty?)
+
       interruptions = []
       Thread.handle_interrupt(Object => :never) do
-        unlock if held?
+        unlock if !@released && held?
+        @released = true
       rescue Error
-        false # it ends by itself
+        @released = true # it ends by itself
       rescue Exception => e # rubocop:disable Lint/RescueException
         interruptions.push(e)
         retry if interruptions.size < TRIES
