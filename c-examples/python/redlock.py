@@ -35,6 +35,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
+import itertools
 import math
 import operator
 import os
@@ -53,6 +54,7 @@ from typing import (
     NamedTuple,
     NoReturn,
     SupportsFloat,
+    TypeVar,
     Union,
 )
 
@@ -81,6 +83,7 @@ Name = Union[str, bytes]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
+_T = TypeVar("_T")
 
 
 class Error(Exception):
@@ -258,6 +261,51 @@ class _C:
 _c = _C()
 
 
+# What signal handlers raise comes in between two steps in Python, never within a function in C, and is lost
+# in a finalizer that is in Python. So the finalizers here are functions in C.
+
+
+class _Made(int):
+    """The address of something that C has made, freed when nobody refers to it any more.
+
+    That is after all who refer to it have had their own finalizers called, since the garbage
+    collector does not know of it.
+    """
+
+    __slots__ = ()
+
+
+class _CManager(_Made):
+    # To free it does no network I/O.
+    __slots__ = ()
+    __del__ = property(functools.partial(functools.partial, _c.RedLock_Free))
+
+
+class _CLease(_Made):
+    __slots__ = ()
+    __del__ = property(functools.partial(functools.partial, _c.RedLockLease_Free))
+
+
+def _hide_from_collector() -> Callable[[object], None]:
+    """An object that refers to nothing needs none, and a collector calls finalizers in any order."""
+    if sys.implementation.name != "cpython":
+        return lambda _made: None  # others call first those of objects that refer to others
+    prototype = ctypes.PYFUNCTYPE(None, ctypes.py_object)
+    return prototype(("PyObject_GC_UnTrack", ctypes.pythonapi))
+
+
+_hide = _hide_from_collector()
+
+
+def _make(kind: Callable[[int], _T], function: Callable[[], int | None]) -> _T:
+    address = function()
+    if address is None:
+        raise MemoryError(f"{function!r} made nothing")
+    made = kind(address)
+    _hide(made)
+    return made
+
+
 def _check(status: int, words: str) -> str:
     if status != 0:
         raise _ERRORS.get(status, Error)(words, status)
@@ -317,12 +365,14 @@ def _ms(value: Seconds, what: str) -> int:
 
 
 # A forked child finds their mutexes free, whoever held them in the parent.
-_managers: weakref.WeakSet[Manager] = weakref.WeakSet()
+_managers: set[weakref.ref[Manager]] = set()
 
 
 def _after_fork_in_child() -> None:
-    for manager in list(_managers):
-        manager._renew_mutexes()
+    for reference in list(_managers):
+        manager = reference()
+        if manager is not None:
+            manager._renew_mutex()
 
 
 if hasattr(os, "register_at_fork"):
@@ -378,7 +428,7 @@ class Manager:
     logger: as for set_logger.
     """
 
-    _handle: Any = None
+    _handle: _CManager | None = None
     _logger: Callable[[int, str], object] | None = None
 
     def __init__(
@@ -400,14 +450,10 @@ class Manager:
         # One that is no function is told once, and not kept: nobody finds it here.
         self._ask = password if callable(password) else None
         self._renewal: float | None = None
-        self._calls = 0
-        self._open = True
-        self._renew_mutexes()
-        self._handle = _c.RedLock_New()
-        if self._handle is None:
-            raise MemoryError("RedLock_New")
+        self._renew_mutex()
+        self._handle = _make(_CManager, _c.RedLock_New)
         self._here = _Here()
-        _managers.add(self)
+        _managers.add(weakref.ref(self, _managers.discard))
 
         self._call(_c.RedLock_SetRetry, 3, max(-1, min(_ms(retry_delay, "retry_delay"), 2**31 - 1)))
         timeouts = (_ms(connect_timeout, "connect_timeout"), _ms(reply_timeout, "reply_timeout"))
@@ -436,9 +482,8 @@ class Manager:
         """
         lease = Lease(self, resource, ttl)
         try:
-            lease._hold_on()
             lease._acquire(wait)
-            lease._entry = [lease]  # no call may come after this: see __enter__
+            lease._callers[:] = [lease]  # no call may come after this: see __enter__
             return lease
         except BaseException:
             lease._release()
@@ -488,13 +533,11 @@ class Manager:
 
         A manager that nobody refers to any more is closed as well.
         """
-        with self._counting:
-            self._open = False
-            self._free_if_done()
+        self._handle = None  # calls and leases that are under way have it still
 
     @property
     def closed(self) -> bool:
-        return not self._open
+        return self._handle is None
 
     def __enter__(self) -> Manager:
         return self
@@ -503,60 +546,32 @@ class Manager:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<redlock.Manager of {self._count} servers{'' if self._open else ', closed'}>"
+        return f"<redlock.Manager of {self._count} servers{', closed' if self.closed else ''}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a redlock.Manager belongs to its process: make one in the other")
 
-    # RedLock_Free does no network I/O. At the end of the interpreter threads may still be in it.
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self._handle is not None and not is_finalizing():
-            _c.RedLock_Free(self._handle)
-
-    def _renew_mutexes(self) -> None:
+    def _renew_mutex(self) -> None:
         self._asking = threading.RLock()  # the words of a call are kept in C: one call at a time
-        self._counting = threading.RLock()
 
-    def _begin(self, leaving: bool = False) -> Any:
-        """The C manager, not to be freed before _end. Who is leaving may do so while it is there.
-
-        The exception of a signal handler may leave a call counted that is over; then it is freed
-        with the manager.
-        """
-        with self._counting:
-            if self._handle is None or not (self._open or leaving):
-                raise Closed("the manager was closed")
-            self._calls += 1
-            return self._handle
-
-    def _end(self) -> None:
-        with self._counting:
-            self._calls -= 1
-            self._free_if_done()
-
-    def _free_if_done(self) -> None:
-        if not self._open and self._calls == 0 and self._handle is not None:
-            handle, self._handle = self._handle, None
-            _c.RedLock_Free(handle)
+    def _open_handle(self) -> _CManager:
+        handle = self._handle
+        if handle is None:
+            raise Closed("the manager was closed")
+        return handle
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> str:
         """Returns what there is to say after a success."""
-        handle = self._begin()
+        handle = self._open_handle()
         try:
             with self._asking:
                 status = function(handle, *arguments)
                 words = _c.RedLock_ErrorMessage(handle).decode("utf-8", "replace")
             return _check(status, words)
         finally:
-            self._end_call(handle)
-
-    def _end_call(self, handle: Any) -> None:
-        try:
             self._tell(handle)
-        finally:
-            self._end()
 
-    def _tell(self, handle: Any) -> None:
+    def _tell(self, handle: _CManager) -> None:
         """Tells the logger what the library has kept.
 
         C does not call it: what a signal handler raises would be lost there, and a thread that comes
@@ -645,12 +660,9 @@ class Lease:
 
     # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
     _SLICE = 0.25
-    # As many signals, one after the other, do not keep a lock from being released.
-    _TRIES = 20
 
-    _handle: Any = None
-    # Who is to release: the caller, while the lease is in here; with, once it has taken it out.
     _entry: list[Lease] | _Spent = _SPENT
+    _leave: Callable[[], object] = int  # does nothing
 
     def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
         self.resource: Name = resource
@@ -661,13 +673,14 @@ class Lease:
         self._ttl_ms = _ms(ttl, "ttl")
         self._unlocked = False
         self._words = ""
-        self._holds: list[bool] = []
         self._process = os.getpid()
         self._calling = threading.RLock()  # a call and the reading of its words belong together
-        self._handle = _c.RedLockLease_New()
-        if self._handle is None:
-            raise MemoryError("RedLockLease_New")
-        self._entry = []
+        self._handle = _make(_CLease, _c.RedLockLease_New)
+        self._owner: _CManager | None = manager._open_handle()
+        # Who is to release: the caller, while the lease is in here; with, once it has taken it out.
+        self._callers: list[Lease] = []
+        self._entry = self._callers
+        self._leave = self._release_in_c(self._owner, self._handle, self._callers)
 
     def extend(self, ttl: Seconds | None = None) -> None:
         """Gives the lock a new ttl, counted from now; by default the one that it had.
@@ -722,7 +735,7 @@ class Lease:
 
         Keep it to yourself: who knows it can release the lock. Nothing else shows it.
         """
-        with self._calling if self._process == os.getpid() else threading.RLock():
+        with self._mutex():
             return str(_c.RedLockLease_Token(self._handle).decode())
 
     if TYPE_CHECKING:
@@ -755,42 +768,30 @@ class Lease:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a redlock.Lease belongs to its process")
 
-    # A function in C frees a lease that came to its end: in one in Python, the exception of a signal
-    # handler would be lost.
-    __del__ = property(operator.attrgetter("_collected"))
+    # What is left to do when nobody refers to it any more. A lease of the caller's is only freed.
+    __del__ = property(operator.attrgetter("_leave"))
 
-    def _collected(self) -> None:
-        """Only frees, unless a with block was left in a way that kept __exit__ from running."""
-        if self._handle is None or sys.is_finalizing():
-            return
-        if self._is_ours:
-            self._release()
-        self._let_go()
-        _c.RedLockLease_Free(self._handle)
+    @staticmethod
+    def _release_in_c(
+        manager: _CManager, handle: _CLease, callers: list[Lease]
+    ) -> Callable[[], object]:
+        """A function in C that releases, once, what is held, unless it is the caller's to release."""
+        held = itertools.compress([(manager, handle)], map(_c.RedLockLease_IsHeld, [handle]))
+        steps = itertools.chain(callers, itertools.starmap(_c.RedLock_Unlock, held))
+        return functools.partial(next, steps, None)
 
     def _end(self) -> None:
         """For when it is not held any more."""
         self._entry = _SPENT
+        self._callers = []
+        self._leave = int
+        self._owner = None
         self._manager._here.drop(self._name, self)
-        self._let_go()
-        self._collected = functools.partial(_c.RedLockLease_Free, self._handle)  # type: ignore[method-assign]
 
     @property
     def _is_ours(self) -> bool:
         """Whether it is not the caller who is to release it."""
-        return isinstance(self._entry, list) and not self._entry
-
-    def _hold_on(self) -> None:
-        """Keeps the C manager from being freed before _let_go."""
-        self._manager._begin()
-        self._holds.append(True)
-
-    def _let_go(self) -> None:
-        try:
-            self._holds.pop()
-        except IndexError:
-            return  # it has
-        self._manager._end()
+        return self._entry is not _SPENT and not self._callers
 
     def _acquire(self, wait: Seconds | None) -> None:
         """Waits in slices: the interpreter heeds signals between two calls into C."""
@@ -834,31 +835,22 @@ class Lease:
         here.put(self._name, self)
 
     def _release(self) -> None:
-        """Releases what is held. Exceptions of signal handlers are raised when that is done."""
-        interruption: BaseException | None = None
-        for _ in range(self._TRIES):
-            try:
-                if self.held:
-                    self.unlock()
-                break
-            except Error:
-                break  # it ends by itself
-            except BaseException as error:  # noqa: BLE001
-                interruption = interruption or error
-        if not self.held:
-            self._end()
-        if interruption is not None:
-            raise interruption
+        """Releases what is held. If a signal handler raises something first, __del__ does it."""
+        with self._mutex():
+            self._leave()
+        self._end()
+
+    def _mutex(self) -> threading.RLock:
+        """In a forked child the one of the lease may be that of a thread that is not there."""
+        return self._calling if self._process == os.getpid() else threading.RLock()
 
     def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
-        # In a forked child the mutex may be that of a thread that is not there.
-        calling = self._calling if self._process == os.getpid() else threading.RLock()
-        handle = self._manager._begin(leaving)
+        handle = (self._owner if leaving else None) or self._manager._open_handle()
         try:
-            with calling:
+            with self._mutex():
                 status = function(handle, *arguments)
                 words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
                 self._words = words
             _check(status, words)
         finally:
-            self._manager._end_call(handle)
+            self._manager._tell(handle)

@@ -37,11 +37,12 @@ fn run_the_tests(ground: &Ground) {
     ground.run(&mut command);
 }
 
-/// The python3 command with a script and the library. It writes no bytecode beside the script.
+/// The python3 command with a script and the library. It writes no bytecode beside the script, and
+/// says where its threads are if it is aborted.
 pub(crate) fn python(script: &Path) -> Command {
     let mut command = Command::new("python3");
     command
-        .args(["-W", "error", "-B"])
+        .args(["-X", "faulthandler", "-W", "error", "-B"])
         .arg(script)
         .env("PYTHONPATH", library::root().join("c-examples/python"))
         .env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));

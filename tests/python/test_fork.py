@@ -45,7 +45,7 @@ class Fork(RedlockTest):
         calling, ended = threading.Event(), threading.Event()
 
         def call() -> None:
-            with lease._calling, self.manager._asking, self.manager._counting:
+            with lease._calling, self.manager._asking:
                 calling.set()
                 ended.wait()
 

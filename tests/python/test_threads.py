@@ -12,7 +12,7 @@ import unittest
 from types import FrameType
 from typing import Callable
 
-from support import PATIENCE, RedlockTest, manager, program, redlock
+from support import PATIENCE, RedlockTest, ask_all, manager, program, redlock
 
 
 class Threads(RedlockTest):
@@ -196,7 +196,44 @@ except KeyboardInterrupt:
                 unlock()
 
             lease.unlock = ring_first
-        self.assertEqual("second", str(caught.exception))  # the first one had __exit__ release
+        self.assertEqual("first", str(caught.exception))
+        self.assert_free()
+
+    def test_no_finalizer_is_in_python(self) -> None:
+        """What a signal handler raises in one is lost, and so may be what it was to release."""
+        ended = self.manager.lock(self.name, ttl=600)
+        ended.unlock()
+        callers = self.manager.lock(self.name + ":caller", ttl=600)
+        entered = self.manager.lock(self.name, ttl=600).__enter__()
+        unused = redlock.Lease(self.manager, self.name, 600)
+        other = manager()
+        other.close()
+        calls = []
+
+        def note(frame: FrameType, event: str, _argument: object) -> None:
+            if event == "call":
+                calls.append(frame.f_code.co_name)
+
+        self.assertTrue(callers.held and entered.held and not unused.held)
+        gc.collect()
+        sys.setprofile(note)
+        try:
+            del ended, callers, entered, unused, other
+            gc.collect()
+        finally:
+            sys.setprofile(None)
+        self.assertEqual([], calls)
+        self.assert_free()
+        self.assertTrue(self.manager.is_locked(self.name + ":caller"))
+        ask_all("DEL", self.name + ":caller")
+
+    def test_a_lease_that_is_collected_with_its_manager_is_released_first(self) -> None:
+        own = manager()
+        entered = own.lock(self.name, ttl=600).__enter__()
+        entered.myself = entered
+        own.lease = entered
+        del own, entered
+        gc.collect()
         self.assert_free()
 
     def test_a_storm_of_alarms_on_blocks(self) -> None:

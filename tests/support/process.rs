@@ -43,6 +43,11 @@ impl Process {
         self.signal(libc::SIGCONT);
     }
 
+    /// Ends it as `abort` does: a runtime may say first where it was.
+    pub(crate) fn abort(&self) {
+        self.signal(libc::SIGABRT);
+    }
+
     /// Ends it at once, frozen or not. Returns when it is gone.
     pub(crate) fn kill(&self) {
         let mut child = self.child.lock().expect("not poisoned");
