@@ -19,7 +19,7 @@ MANAGER = redlock.Manager(*SERVERS)
 
 def write(name: str) -> int:
     try:
-        with MANAGER.lock("example:report", ttl=2, wait=1) as lease:
+        with MANAGER.lock("example:report", ttl=10, wait=1) as lease:
             for page in (1, 2, 3):
                 print(
                     f"{name} holds the lock for {lease.remaining} s and writes page {page}",

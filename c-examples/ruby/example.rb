@@ -12,7 +12,7 @@ servers = ARGV.empty? ? %w[127.0.0.1:6379 127.0.0.1:6380 127.0.0.1:6381] : ARGV
 LOCKER = Redlock::Manager.new(*servers)
 
 def write(name)
-  LOCKER.lock("example:report", ttl: 2, wait: 1) do |lease|
+  LOCKER.lock("example:report", ttl: 10, wait: 1) do |lease|
     (1..3).each do |page|
       puts "#{name} holds the lock for #{lease.remaining} s and writes page #{page}"
       sleep 0.2 # stands for the work
