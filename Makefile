@@ -192,7 +192,7 @@ soak:
 fuzz:
 	@CARGO="$(CARGO)" MINUTES="$(MINUTES)" RUNS="$(RUNS)" sh packaging/fuzz.sh
 
-# What programs are built against, for tests/abi to compare with. It wants abidw.
+# What programs are built against, for tests/pure/abi to compare with. It wants abidw.
 .PHONY: abi-record
 abi-record:
 	ABI_RECORD=1 $(CARGO) test --test abi the_interface_is_the_one_that_is_recorded

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the library under ThreadSanitizer: tests/threads/storm.c, with servers that freeze meanwhile.
+# Runs the library under ThreadSanitizer: tests/programs/threads/storm.c, with servers that freeze meanwhile.
 #
 # Usage: check-threads.sh [SECONDS]
 # It wants a C compiler, redis-server, and a Rust toolchain with the sanitizer's runtime (a stable one
@@ -55,7 +55,7 @@ compile_program() {
     for part in storm std; do
         "$CC" -std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Wpedantic -Werror -g -O1 -Iinclude \
             -fsanitize=thread -DLOCK_CONTENDED="\"$lock\"" -DCONDVAR_WAIT="\"$wait\"" \
-            -c -o "$scratch/$part.o" "tests/threads/$part.c"
+            -c -o "$scratch/$part.o" "tests/programs/threads/$part.c"
     done
     "$CC" -o "$scratch/storm" -pthread "$scratch/storm.o" "$scratch/std.o" "$library" \
         -Wl,--wrap="$lock" -Wl,--wrap="$wait" \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Has libFuzzer look for bytes that do harm: fuzz/, whose targets stand in tests/hostile.
+# Has libFuzzer look for bytes that do harm: fuzz/, whose targets stand in tests/played/hostile.
 #
 # Usage: fuzz.sh [TARGET...]
 #        fuzz.sh keep: adds to fuzz/corpus what earlier runs have found that nothing there shows.

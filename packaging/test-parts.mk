@@ -17,8 +17,8 @@ programs matrix tls guest played behaviour mutants:
 
 # Named by what they are not, so that a new test program is among them.
 ALONE = memory programs matrix tls guest played behaviour mutants
-OTHERS = $(filter-out $(ALONE),$(basename $(notdir $(wildcard tests/*.rs))) \
-	$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
+PROGRAMS = $(shell sed -n '/^\[\[test\]\]/{n;s/name = "\(.*\)"/\1/p;}' Cargo.toml)
+OTHERS = $(filter-out $(ALONE),$(PROGRAMS))
 
 .PHONY: the-rest
 the-rest:

@@ -2,7 +2,7 @@
 # Runs all that talks to a server against each of some servers, and says how it went.
 #
 # Usage: test-servers.sh BUILD_DIRECTORY DEMO SERVER...    each as for servers.sh
-# Every test program that starts servers is among TESTS; tests/project.rs sees to that. What these leave out
+# Every test program that starts servers is among TESTS; tests/pure/project.rs sees to that. What these leave out
 # runs without any server, and so once: in `make test`. The environment: CARGO.
 set -eu
 cd "$(dirname "$0")/.."

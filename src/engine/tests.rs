@@ -136,7 +136,7 @@ fn what_comes_along_with_the_last_answer_that_is_needed_still_tells_who_was_aske
 
 /// The driver may poll a socket that another thread has read in passing, and with it the last answer to
 /// the driver's own call: then no socket wakes it. That the waker does is the affair of `driver.rs`, for
-/// which `tests/model` goes through every order.
+/// which `tests/pure/model` goes through every order.
 #[test]
 fn who_ends_a_call_in_passing_wakes_the_driver() {
     let mut engine = engine_of_three();

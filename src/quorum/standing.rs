@@ -7,7 +7,7 @@
 //! *repair*), and is a *candidate* once it has it: a candidate becomes sound by a round of sound servers
 //! that began after it was heard, and succeeded, for that shows that nobody else can have had a quorum.
 //!
-//! `tests/standing` goes through all that can happen to three servers.
+//! `tests/pure/standing` goes through all that can happen to three servers.
 
 /// What a server has said of the key, or what was found out of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -75,7 +75,7 @@ fn the_header_serves_in_every_standard() {
     let workshop = Workshop::new();
     for source in PLAIN {
         for compiler in compilers::c(&["c99", "c11", "c17"]) {
-            let program = workshop.build(compiler, &[Path::new("tests/c").join(source)]);
+            let program = workshop.build(compiler, &[Path::new("tests/programs/c").join(source)]);
             workshop.succeed(&mut Command::new(&program));
         }
     }
@@ -85,7 +85,7 @@ fn the_header_serves_in_every_standard() {
 #[test]
 fn the_other_test_programs_compile_with_every_compiler() {
     let (workshop, guests) = (Workshop::new(), guests());
-    for source in c_files("tests/c").iter().filter(|source| !is_plain(source)) {
+    for source in c_files("tests/programs/c").iter().filter(|source| !is_plain(source)) {
         let name = source.file_stem().expect("a name").to_string_lossy();
         assert!(guests.contains(&format!("\"{name}\"")), "nobody runs {name}");
         for compiler in compilers::c(&["gnu11"]) {
@@ -102,7 +102,7 @@ fn is_plain(source: &Path) -> bool {
 
 /// The source of the tests that run C programs.
 fn guests() -> String {
-    let folders = ["tests/guest", "tests/matrix", "tests/support", "tests/tls"];
+    let folders = ["tests/live/guest", "tests/live/matrix", "tests/support", "tests/live/tls"];
     let entries = folders.map(|it| fs::read_dir(library::root().join(it)).expect("a directory"));
     let paths = entries.into_iter().flatten().map(|it| it.expect("an entry").path());
     paths.filter(|it| it.is_file()).map(|it| fs::read_to_string(it).expect("a text")).collect()

@@ -64,24 +64,24 @@ fn the_example_over_tls_runs() {
 
 #[test]
 fn the_mutex_does_what_it_promises() {
-    passes("tests/cpp/mutex.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+    passes("tests/programs/cpp/mutex.cpp", compilers::cxx(OLDEST_AND_NEWEST));
 }
 
 #[test]
 fn an_exception_through_a_guard_releases_the_lock() {
-    passes("tests/cpp/exceptions.cpp", compilers::cxx(&["c++11", "c++17"]));
+    passes("tests/programs/cpp/exceptions.cpp", compilers::cxx(&["c++11", "c++17"]));
 }
 
 #[test]
 fn users_and_passwords_are_taken() {
-    passes("tests/cpp/credentials.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+    passes("tests/programs/cpp/credentials.cpp", compilers::cxx(OLDEST_AND_NEWEST));
 }
 
 #[test]
 fn tls_is_spoken_as_it_is_set() {
     let (secure, workshop) = (Secure::start(), Workshop::new());
     for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
-        let program = workshop.build(compiler, &["tests/cpp/tls.cpp"]);
+        let program = workshop.build(compiler, &["tests/programs/cpp/tls.cpp"]);
         workshop.succeed(Command::new(&program).args(secure.list()));
     }
 }
@@ -90,7 +90,7 @@ fn tls_is_spoken_as_it_is_set() {
 fn a_program_without_exceptions_has_the_c_header() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
     for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
-        let source = ["tests/cpp/no_exceptions.cpp"];
+        let source = ["tests/programs/cpp/no_exceptions.cpp"];
         let program = workshop.build_with(compiler, &WITHOUT, &source);
         workshop.succeed(Command::new(&program).args(addresses(&cluster)));
     }
@@ -101,10 +101,10 @@ fn a_program_without_exceptions_has_the_c_header() {
 fn the_cpp_header_wants_exceptions() {
     let workshop = Workshop::new();
     for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
-        let words = workshop.check(compiler, "tests/cpp/mutex.cpp", &WITHOUT[..1]);
+        let words = workshop.check(compiler, "tests/programs/cpp/mutex.cpp", &WITHOUT[..1]);
         let words = words.expect_err("there are no exceptions");
         assert!(words.contains("redlock.hpp needs exceptions; redlock.h does not"), "{words}");
-        assert_eq!(workshop.check(compiler, "tests/cpp/tls.cpp", &WITHOUT[1..]), Ok(()));
+        assert_eq!(workshop.check(compiler, "tests/programs/cpp/tls.cpp", &WITHOUT[1..]), Ok(()));
     }
 }
 
@@ -112,7 +112,8 @@ fn the_cpp_header_wants_exceptions() {
 fn the_drop_in_needs_no_exceptions() {
     let workshop = Workshop::new();
     for compiler in compilers::cxx(OLDEST_AND_NEWEST) {
-        let checked = workshop.check(compiler, "tests/cpp/dropin_old_program.cpp", &WITHOUT);
+        let checked =
+            workshop.check(compiler, "tests/programs/cpp/dropin_old_program.cpp", &WITHOUT);
         assert_eq!(checked, Ok(()), "{compiler:?}");
     }
 }
@@ -120,12 +121,12 @@ fn the_drop_in_needs_no_exceptions() {
 #[test]
 fn the_drop_in_does_what_it_promises() {
     let oldest = iter::once(Compiler { program: "g++", standard: "c++98" });
-    passes("tests/cpp/dropin.cpp", oldest.chain(compilers::cxx(OLDEST_AND_NEWEST)));
+    passes("tests/programs/cpp/dropin.cpp", oldest.chain(compilers::cxx(OLDEST_AND_NEWEST)));
 }
 
 #[test]
 fn the_drop_in_bears_a_lack_of_memory() {
-    passes("tests/cpp/dropin_no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+    passes("tests/programs/cpp/dropin_no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
 }
 
 /// With hiredis's own header, and with one like that of before 2015.
@@ -144,7 +145,8 @@ fn the_strings_of_the_drop_in_are_those_of_sds() {
             let sds = format!("-DSDS={sds}");
             let options = [&sds, later, "-Wl,--no-as-needed", library];
             let options: Vec<_> = options.into_iter().filter(|it| !it.is_empty()).collect();
-            let program = workshop.build_with(compiler, &options, &["tests/cpp/dropin_sds.cpp"]);
+            let program =
+                workshop.build_with(compiler, &options, &["tests/programs/cpp/dropin_sds.cpp"]);
             workshop.succeed(Command::new(&program).args(addresses(&cluster)));
         }
     }
@@ -162,7 +164,7 @@ fn the_old_header_in_the_tree_is_got_out_of_the_way() {
         bool Lock(const char *, const int, CLock &); bool ContinueLock(const char *, const int, CLock &);\n\
         bool Unlock(const CLock &);\n};\n#endif\n";
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
-    let program = library::root().join("tests/cpp/dropin_old_program.cpp");
+    let program = library::root().join("tests/programs/cpp/dropin_old_program.cpp");
     let program = fs::read_to_string(program).expect("it can be read");
     let quoted = workshop.write("tree/main.cpp", &program);
     let angled = program.replace("\"redlock-cpp/redlock.h\"", "<redlock-cpp/redlock.h>");
@@ -201,7 +203,7 @@ fn ours() -> PathBuf {
 
 #[test]
 fn the_mutex_bears_a_lack_of_memory() {
-    passes("tests/cpp/no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
+    passes("tests/programs/cpp/no_memory.cpp", compilers::cxx(OLDEST_AND_NEWEST));
 }
 
 #[test]
@@ -209,7 +211,7 @@ fn the_drop_in_is_found_by_its_directory_too() {
     let workshop = Workshop::new();
     let directory = format!("-I{}", library::root().join("include/redlock-cpp").display());
     for compiler in compilers::cxx(ALL) {
-        let source = ["tests/cpp/dropin_by_directory.cpp"];
+        let source = ["tests/programs/cpp/dropin_by_directory.cpp"];
         let program = workshop.build_with(compiler, &[&directory], &source);
         workshop.succeed(&mut Command::new(&program));
     }
@@ -221,7 +223,7 @@ fn a_program_for_credlock_builds_and_runs_unchanged() {
     let addresses = addresses(&cluster);
     let hosts_and_ports = addresses.iter().flat_map(|it| it.split(':'));
     for compiler in compilers::cxx(ALL) {
-        let program = workshop.build(compiler, &["tests/cpp/dropin_old_program.cpp"]);
+        let program = workshop.build(compiler, &["tests/programs/cpp/dropin_old_program.cpp"]);
         let run = workshop.succeed(Command::new(&program).args(hosts_and_ports.clone()));
         assert_eq!(run.stdout.lines().last(), Some("done"), "{compiler:?}: {}", run.stdout);
     }
@@ -231,7 +233,7 @@ fn a_program_for_credlock_builds_and_runs_unchanged() {
 fn both_headers_go_together_in_several_units_of_a_program() {
     let workshop = Workshop::new();
     for compiler in compilers::cxx(ALL) {
-        let units = ["tests/cpp/two_units_a.cpp", "tests/cpp/two_units_b.cpp"];
+        let units = ["tests/programs/cpp/two_units_a.cpp", "tests/programs/cpp/two_units_b.cpp"];
         let run = workshop.succeed(&mut Command::new(workshop.build(compiler, &units)));
         assert_eq!(run.stdout + &run.stderr, "", "{compiler:?}");
     }
@@ -242,14 +244,14 @@ fn the_c_header_is_one_of_cpp_too() {
     let workshop = Workshop::new();
     for compiler in compilers::cxx(MODERN) {
         workshop
-            .check(compiler, "tests/c/header_only.c", &["-xc++", "-Wno-deprecated"])
+            .check(compiler, "tests/programs/c/header_only.c", &["-xc++", "-Wno-deprecated"])
             .unwrap_or_else(|words| panic!("{compiler:?}: {words}"));
     }
 }
 
 #[test]
 fn what_must_not_be_copied_cannot_be() {
-    const SOURCE: &str = "tests/cpp/no_copy.cpp";
+    const SOURCE: &str = "tests/programs/cpp/no_copy.cpp";
     let workshop = Workshop::new();
     let older = compilers::cxx(&["c++98"]).map(|compiler| (compiler, 5));
     for (compiler, cases) in older.chain(compilers::cxx(&["c++11"]).map(|it| (it, 11))) {
@@ -281,7 +283,7 @@ fn no_test_program_is_forgotten() {
         "two_units_a.cpp",
         "two_units_b.cpp",
     ];
-    assert_eq!(sources("tests/cpp"), known.map(str::to_owned).into());
+    assert_eq!(sources("tests/programs/cpp"), known.map(str::to_owned).into());
 }
 
 /// A test program that is given servers and succeeds if all is well.

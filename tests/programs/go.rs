@@ -138,7 +138,7 @@ fn module() -> PathBuf {
 }
 
 fn tests() -> PathBuf {
-    library::root().join("tests/go")
+    library::root().join("tests/programs/go")
 }
 
 fn parent(path: &Path) -> &Path {

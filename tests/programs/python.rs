@@ -31,7 +31,7 @@ fn example() -> Command {
 }
 
 fn run_the_tests(ground: &Ground) {
-    let tests = library::root().join("tests/python");
+    let tests = library::root().join("tests/programs/python");
     let mut command = python(Path::new("-m"));
     command.args(["unittest", "discover", "-s"]).arg(tests);
     ground.run(&mut command);

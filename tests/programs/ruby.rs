@@ -31,7 +31,7 @@ fn example() -> Command {
 }
 
 fn run_the_tests(ground: &Ground) {
-    ground.run(&mut ruby(&library::root().join("tests/ruby/all.rb")));
+    ground.run(&mut ruby(&library::root().join("tests/programs/ruby/all.rb")));
 }
 
 /// The ruby command with a script and the library.

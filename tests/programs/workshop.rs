@@ -128,7 +128,7 @@ impl Workshop {
     ) -> Command {
         let root = library::root();
         let mut command = Command::new(compiler.program);
-        command.arg(format!("-std={}", compiler.standard)).args(STRICT).args(["-O1", "-g"]);
+        command.arg(format!("-std={}", compiler.standard)).args(STRICT).args(["-O1", "-g1"]);
         command
             .args(options)
             .args(words_of("REDLOCK_TEST_CFLAGS"))

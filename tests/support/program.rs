@@ -32,7 +32,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Compiles `tests/c/{name}.c`.
+    /// Compiles `tests/programs/c/{name}.c`.
     pub(crate) fn compile(name: &str) -> Self {
         Self::compile_with(name, &library::path())
     }
@@ -223,7 +223,7 @@ impl Drop for Running {
     }
 }
 
-/// Compiles `tests/c/{name}.c`.
+/// Compiles `tests/programs/c/{name}.c`.
 pub(crate) fn compile<'a>(name: &str, options: impl IntoIterator<Item = &'a str>, output: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let named = env::var("REDLOCK_TEST_CC").or_else(|_| env::var("CC"));
@@ -233,7 +233,7 @@ pub(crate) fn compile<'a>(name: &str, options: impl IntoIterator<Item = &'a str>
         .args(words_of("REDLOCK_TEST_CFLAGS"))
         .arg("-I")
         .arg(root.join("include"))
-        .arg(root.join("tests/c").join(name).with_extension("c"))
+        .arg(root.join("tests/programs/c").join(name).with_extension("c"))
         .args(options)
         .args(["-o", output]);
     let result = compiler.output().expect("there is a C compiler");

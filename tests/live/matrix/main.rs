@@ -1,0 +1,78 @@
+//! Every fault that a lock has to live with, one by one: `rows.md` has the table, and each of its
+//! rows has at least one test here that begins with its mark.
+
+#[path = "../../support/mod.rs"]
+mod support;
+
+mod access;
+mod callbacks;
+mod clocks;
+mod clocks_stopped;
+mod connecting;
+mod forks;
+mod interface;
+mod network;
+mod obedient;
+mod passwords;
+mod place;
+mod processes;
+mod resets;
+mod rig;
+mod rivals;
+#[cfg(feature = "tls")]
+mod secure;
+mod servers;
+mod servers_closing;
+mod servers_counted;
+mod servers_dying;
+mod servers_forgetting;
+mod servers_refusing;
+mod signals;
+mod strangers;
+mod succession;
+mod threads;
+mod wire;
+
+use std::fs;
+use std::path::Path;
+
+const ROWS: &str = include_str!("rows.md");
+
+#[test]
+fn every_row_has_its_test() {
+    let (rows, tests) = (rows(), tests());
+    assert!(rows.len() > 40, "the table was not found");
+    for row in &rows {
+        let prefix = format!("{}_", row.to_lowercase());
+        assert!(tests.iter().any(|it| it.starts_with(&prefix)), "{row} has no test");
+    }
+    for test in &tests {
+        let mark = test.split('_').next().unwrap_or_default().to_uppercase();
+        assert!(rows.contains(&&*mark), "{test} belongs to no row");
+    }
+}
+
+/// The marks of all rows, such as "N03".
+fn rows() -> Vec<&'static str> {
+    let mark = |line: &'static str| line.strip_prefix("| ")?.split(' ').next();
+    let is_mark = |it: &&str| it.len() == 3 && it[1..].bytes().all(|byte| byte.is_ascii_digit());
+    ROWS.lines().filter_map(mark).filter(is_mark).collect()
+}
+
+/// The names of all tests of this folder but the one above.
+fn tests() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/matrix");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("this folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|it| it != "rs") || path.ends_with("main.rs") {
+            continue;
+        }
+        let code = fs::read_to_string(&path).expect("a source file");
+        for part in code.split("#[test]").skip(1) {
+            let name = part.split("fn ").nth(1).and_then(|it| it.split('(').next());
+            found.push(name.expect("a test is a function").to_owned());
+        }
+    }
+    found
+}

@@ -1,0 +1,17 @@
+//! Servers that are down, slow, broken or not what they seem: as a minority they do not show, as a
+//! majority they make every call say so in time, and in no case is anything left behind.
+
+#[path = "../../support/mod.rs"]
+mod support;
+
+mod addresses;
+mod dialects;
+mod faults;
+mod returning;
+mod secrets;
+
+use support::usage::{
+    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected,
+    every_way_to_lock_is_unreachable, everything_works, in_time, make_brief, names,
+    nothing_is_left, patient,
+};

@@ -1,0 +1,38 @@
+//! TLS and log-ins: whom the library believes to be a server, what it tells whom it does not, and what
+//! becomes of connections that somebody cuts or changes; by servers with certificates of an authority
+//! that the tests make.
+
+#[path = "../../support/mod.rs"]
+mod support;
+
+#[cfg(feature = "tls")]
+mod attacks;
+#[cfg(feature = "tls")]
+mod authorities;
+#[cfg(feature = "tls")]
+mod certificates;
+#[cfg(feature = "tls")]
+mod clients;
+mod credentials;
+#[cfg(feature = "tls")]
+mod front;
+#[cfg(feature = "tls")]
+mod life;
+#[cfg(feature = "tls")]
+mod manners;
+#[cfg(feature = "tls")]
+mod mixups;
+#[cfg(feature = "tls")]
+mod names;
+mod passwords;
+#[cfg(feature = "tls")]
+mod privileges;
+#[cfg(feature = "tls")]
+mod rig;
+#[cfg(feature = "tls")]
+mod strangers;
+#[cfg(feature = "tls")]
+mod tickets;
+#[cfg(feature = "tls")]
+mod versions;
+mod without;

@@ -1,0 +1,97 @@
+//! A program that has more rights than whoever starts it: its environment does not choose whom it trusts,
+//! nor who it is.
+
+use crate::support::{Authority, Cluster, Program};
+
+const PASSWORD: &str = "s3same-0pen";
+
+/// What `tests/programs/c/privileged.c` says.
+struct Said {
+    is_secure: bool,
+    of_password: String,
+    of_lock: String,
+}
+
+fn run(program: &Program, variables: &[(&'static str, String)], cluster: &Cluster) -> Said {
+    let mut running = program.start_in(variables, &cluster.urls());
+    let mut says = || running.hears_a_word();
+    let said = Said { is_secure: says() == "1", of_password: says(), of_lock: says() };
+    running.ends_well();
+    said
+}
+
+/// By the variables that OpenSSL has for it.
+fn trusting(cluster: &Cluster) -> [(&'static str, String); 2] {
+    let file = cluster.authority_file().expect("they have TLS");
+    let (directory, _) = file.rsplit_once('/').expect("it is a path");
+    [("SSL_CERT_FILE", file.clone()), ("SSL_CERT_DIR", directory.to_owned())]
+}
+
+fn privileged() -> Program {
+    Program::compile("privileged").make_setgid()
+}
+
+#[track_caller]
+fn assert_is_secure(said: &Said) {
+    assert!(
+        said.is_secure,
+        "the system does not make the program setgid: is the directory for temporary files (TMPDIR) mounted \
+         with nosuid, or is this process forbidden to gain rights (no_new_privs)?"
+    );
+}
+
+#[test]
+fn whoever_starts_a_setgid_program_does_not_choose_whom_it_trusts() {
+    let cluster = Cluster::start_tls(3);
+    let variables = trusting(&cluster);
+    let (plain, setgid) = (Program::compile("privileged"), privileged());
+    for variable in &variables {
+        let said = run(&plain, std::slice::from_ref(variable), &cluster);
+        assert_eq!((said.is_secure, &*said.of_lock), (false, "REDLOCK_OK:"));
+        let said = run(&setgid, std::slice::from_ref(variable), &cluster);
+        assert_is_secure(&said);
+        assert!(said.of_lock.starts_with("REDLOCK_UNREACHABLE: "), "{}", said.of_lock);
+        assert!(said.of_lock.contains("trust"), "{}", said.of_lock);
+        assert_eq!(cluster.having("r"), 0);
+    }
+}
+
+/// A variable that names nothing takes nothing away, either.
+#[test]
+fn a_setgid_program_trusts_whom_the_system_trusts() {
+    let (cluster, others) = (Cluster::start_tls(3), Authority::new());
+    let nowhere =
+        [("SSL_CERT_FILE", "/nowhere".to_owned()), ("SSL_CERT_DIR", "/nowhere".to_owned())];
+    let said = run(&privileged(), &nowhere, &cluster);
+    assert_is_secure(&said);
+    let stranger = [("SSL_CERT_FILE", others.file()), ("SSL_CERT_DIR", others.file() + ".d")];
+    let refused = run(&Program::compile("privileged"), &stranger, &cluster);
+    // Not the words for "there is nobody whom the system trusts", where this one has somebody.
+    let has_some = std::path::Path::new("/etc/ssl/certs/ca-certificates.crt").exists();
+    let named = |words: &str| words.contains("comes from nobody who is trusted here");
+    assert!(named(&refused.of_lock), "{}", refused.of_lock);
+    assert_eq!(named(&said.of_lock), has_some, "{}", said.of_lock);
+}
+
+/// What the program names itself is trusted as ever.
+#[test]
+fn a_setgid_program_may_name_whom_it_trusts() {
+    let cluster = Cluster::start_tls(3);
+    let named = [("REDLOCK_TEST_TLS_CA", cluster.authority_file().expect("they have TLS"))];
+    let said = run(&privileged(), &named, &cluster);
+    assert_is_secure(&said);
+    assert_eq!(said.of_lock, "REDLOCK_OK:");
+}
+
+#[test]
+fn whoever_starts_a_setgid_program_does_not_choose_who_it_is() {
+    let cluster = Cluster::start_tls(3);
+    let variables = [("A_PASSWORD", PASSWORD.to_owned())];
+    let said = run(&Program::compile("privileged"), &variables, &cluster);
+    assert_eq!((said.is_secure, &*said.of_password), (false, "REDLOCK_OK:"));
+    let said = run(&privileged(), &variables, &cluster);
+    assert_is_secure(&said);
+    let words = &said.of_password;
+    assert!(words.starts_with("REDLOCK_INVALID_ARGUMENT: password_variable "), "{words}");
+    assert!(words.contains("setgid") && !words.contains(PASSWORD), "{words}");
+}

@@ -1,0 +1,83 @@
+//! What hostile servers and careless callers can do to us: nothing that is theirs to decide.
+//!
+//! This compiles the library's own files with another [`system`] under them: sockets, time and
+//! randomness are played, so that nothing waits and each run is the same. What is then done with it
+//! is decided by bytes, one target each: [`replies`], [`urls`] and [`calls`]. `cargo test` plays the
+//! corpus of fuzz/ and mutations of it; `make fuzz` has libFuzzer look for bytes that do harm. For that,
+//! this file is the root of a library, too (fuzz/Cargo.toml).
+
+// The library is not whole here without what others use of it.
+#![allow(dead_code, unreachable_pub)]
+
+#[path = "../../../src/blocking.rs"]
+mod blocking;
+#[path = "../../../src/check.rs"]
+mod check;
+#[path = "../../../src/command/mod.rs"]
+mod command;
+#[path = "../../../src/continued.rs"]
+mod continued;
+#[path = "../../../src/driver.rs"]
+mod driver;
+#[path = "../../../src/engine/mod.rs"]
+mod engine;
+#[path = "../../../src/error.rs"]
+mod error;
+#[path = "../../../src/failure.rs"]
+mod failure;
+#[path = "../../../src/ffi/mod.rs"]
+mod ffi;
+#[path = "../../../src/fork.rs"]
+mod fork;
+#[path = "../../../src/held_lock.rs"]
+mod held_lock;
+#[path = "../../../src/kept_log.rs"]
+mod kept_log;
+#[path = "../../../src/lease.rs"]
+mod lease;
+#[path = "../../../src/log.rs"]
+mod log;
+#[path = "../../../src/moment.rs"]
+mod moment;
+#[path = "../../../src/operation/mod.rs"]
+mod operation;
+#[path = "../../../src/process_state.rs"]
+mod process_state;
+#[path = "../../../src/quorum/mod.rs"]
+mod quorum;
+#[path = "../../../src/redlock.rs"]
+mod redlock;
+#[path = "../../../src/server_set.rs"]
+mod server_set;
+#[path = "../../../src/settings.rs"]
+mod settings;
+#[path = "../../../src/token.rs"]
+mod token;
+#[path = "../../../src/transport/mod.rs"]
+mod transport;
+#[path = "../../../src/wait_queue/mod.rs"]
+mod wait_queue;
+
+mod access;
+mod arguments;
+pub mod calls;
+mod choices;
+mod crowd;
+mod handles;
+mod judge;
+mod logger;
+mod memory;
+mod peer;
+pub mod replies;
+mod resp;
+mod seen;
+mod system;
+pub mod urls;
+mod world;
+
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod succession;

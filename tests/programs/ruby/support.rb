@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+# Needs REDLOCK_TEST_SERVERS=host:port,host:port,... (real servers, of which a minority may be
+# down) and REDLOCK_LIBRARY, unless the loader finds the library by itself.
+
+require "minitest/autorun"
+require "open3"
+require "rbconfig"
+require "securerandom"
+require "socket"
+require "timeout"
+require_relative "../../../c-examples/ruby/redlock"
+
+class RedlockTest < Minitest::Test
+  SERVERS = ENV.fetch("REDLOCK_TEST_SERVERS").split(",").freeze
+  PATIENCE = 60 # seconds after which something that should have happened has not
+  # With one server down, a call needs both of the others, on a machine that may be busy.
+  PATIENT = { retry_delay: 0.004, connect_timeout: 20, reply_timeout: 20 }.freeze
+  BINDING = File.expand_path("../../../c-examples/ruby/redlock.rb", __dir__)
+
+  def setup
+    @locker = manager
+    @name = "ruby:#{name}:#{SecureRandom.hex(8)}"
+  end
+
+  def manager(*servers, **options)
+    servers = SERVERS if servers.empty?
+    Redlock::Manager.new(*servers, **PATIENT.merge(options))
+  end
+
+  # A name of which the test has made sure that nobody locks it any more. What a server that is late
+  # has to undo it undoes while the manager is in use.
+  def assert_free(name = @name)
+    eventually("#{name} is free") { gone?(name) && keys(name).zero? }
+  end
+
+  # While a lock ends on one server after another and a third is down, nobody can say.
+  def gone?(name = @name)
+    !@locker.locked?(name)
+  rescue Redlock::Unreachable
+    false
+  end
+
+  # How many servers have the key.
+  def keys(name)
+    SERVERS.count { |server| ask(server, "EXISTS", name) == ":1" }
+  end
+
+  # The first line of what a server answers; nil if it is down.
+  def ask(server, *words)
+    host, port = server.split(":")
+    Socket.tcp(host, port.to_i) do |socket|
+      socket.write("*#{words.size}\r\n", *words.map { |word| "$#{word.bytesize}\r\n#{word}\r\n" })
+      socket.gets.chomp
+    end
+  rescue Errno::ECONNREFUSED
+    nil
+  end
+
+  def ask_all(*words)
+    SERVERS.each { |server| ask(server, *words) }
+  end
+
+  def eventually(what)
+    deadline = now + PATIENCE
+    until yield
+      flunk "never came true: #{what}" if now > deadline
+      sleep 0.002
+    end
+  end
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  # Runs the block in a child, and returns what it returned.
+  def in_child
+    reader, writer = IO.pipe
+    child = fork do
+      answer = begin
+        yield
+      rescue Exception => e # rubocop:disable Lint/RescueException -- the parent is to see it
+        e
+      end
+      writer.write(Marshal.dump(answer))
+      writer.close
+      exit!(0)
+    end
+    writer.close
+    Marshal.load(reader.read)
+  ensure
+    reader.close
+    Process.wait(child)
+  end
+
+  # What a program of its own writes on its output and on its error output.
+  def ruby(script, environment = {})
+    Open3.capture3(environment, RbConfig.ruby, "-w", "-r", BINDING, "-e", script).first(2)
+  end
+
+  # As #ruby, with a manager in the constant LOCKER and the name in NAME.
+  def ruby_with_manager(script)
+    ruby("LOCKER = Redlock::Manager.new(*#{SERVERS}, retry_delay: 0.004)\nNAME = #{@name.dump}\n#{script}")
+  end
+end

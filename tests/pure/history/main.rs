@@ -1,0 +1,65 @@
+//! The checker of histories is itself checked: it accepts what can have been, and rejects what
+//! cannot, for the reason that the case was made for.
+
+// The soak uses the parts that these tests leave out.
+#[allow(dead_code)]
+#[path = "../../support/history/mod.rs"]
+mod history;
+
+mod cases;
+
+use std::collections::BTreeSet;
+
+use cases::Case;
+use history::{History, Limits, Rule, Violation};
+
+#[test]
+fn what_can_have_been_is_accepted() {
+    let cases = Case::all("good");
+    assert!(cases.len() >= 30, "{} cases", cases.len());
+    let wrong: String = cases.iter().filter_map(accept).collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn what_cannot_have_been_is_rejected_for_its_reason() {
+    let cases = Case::all("bad");
+    assert!(cases.len() >= 30, "{} cases", cases.len());
+    let wrong: String = cases.iter().filter_map(reject).collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn there_is_a_bad_case_for_every_rule() {
+    let cases = Case::all("bad");
+    for rule in Rule::ALL {
+        let name = format!("{}:", rule.name());
+        let is_there = |case: &Case| case.expected.as_ref().is_some_and(|it| it.starts_with(&name));
+        assert!(cases.iter().any(is_there), "nothing shows {name}");
+    }
+}
+
+/// What is wrong with the checker, as a good case shows it.
+fn accept(case: &Case) -> Option<String> {
+    assert_eq!(case.expected, None, "{}: it is a good one", case.name);
+    let found = violations(case);
+    (!found.is_empty()).then(|| format!("{} was found to be bad:\n{}", case.name, text(&found)))
+}
+
+/// What is wrong with the checker, as a bad case shows it.
+fn reject(case: &Case) -> Option<String> {
+    let expected = case.expected.as_ref().expect("a bad case says what is bad");
+    let found = violations(case);
+    let rules: BTreeSet<_> = found.iter().map(|it| it.rule.name()).collect();
+    let is_rejected = rules.len() == 1 && text(&found).contains(expected);
+    let words = || format!("{} is not {expected:?}, but:\n{}", case.name, text(&found));
+    (!is_rejected).then(words)
+}
+
+fn violations(case: &Case) -> Vec<Violation> {
+    history::check(&History::read(&case.files), &Limits::default())
+}
+
+fn text(found: &[Violation]) -> String {
+    found.iter().map(|it| format!("{it}\n")).collect()
+}

@@ -1,0 +1,78 @@
+//! Wherever a version is told, it is that of Cargo.toml; the one of the interface is its beginning. (The
+//! header and the library themselves: tests/pure/exports.rs.)
+
+use std::fs;
+use std::path::Path;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Where the version stands first: between which words.
+const VERSIONS: [(&str, &str, &str); 5] = [
+    ("Cargo.lock", "name = \"redlock\"\nversion = \"", "\""),
+    ("CHANGELOG.md", "\n## ", " "),
+    ("packaging/cmake/redlock-config-version.cmake", "set(PACKAGE_VERSION \"", "\""),
+    ("packaging/debian/changelog", "redlock (", "-"),
+    ("man/redlock.7", "\"redlock ", "\""),
+];
+
+/// Where the interface is told: the version that the library has to begin with.
+const INTERFACES: [(&str, &str, &str); 3] = [
+    ("abi/redlock.txt", "library libredlock.so.", "\n"),
+    ("c-examples/python/redlock.py", "_INTERFACE = \"", "\""),
+    ("c-examples/ruby/redlock.rb", "INTERFACE = \"", "\""),
+];
+
+/// Scripts that lay files down ask Cargo.toml for it, and have none of their own.
+const ASKING: [&str; 3] =
+    ["packaging/install.sh", "packaging/deb.sh", "packaging/test-install/common.sh"];
+
+#[test]
+fn the_version_is_the_same_everywhere() {
+    for (path, before, after) in VERSIONS {
+        assert_eq!(told(path, before, after), VERSION, "{path}");
+    }
+    let pages = fs::read_dir(root().join("man")).expect("a manual").map(|it| it.expect("a page"));
+    for page in pages.map(|it| it.path().display().to_string()) {
+        assert_eq!(told(&page, "\"redlock ", "\""), VERSION, "{page}");
+    }
+}
+
+#[test]
+fn the_interface_is_the_same_everywhere() {
+    // Until 1.0 each minor version may change it.
+    let numbers: Vec<_> = VERSION.split('.').collect();
+    let interface = numbers[..if numbers[0] == "0" { 2 } else { 1 }].join(".");
+    for (path, before, after) in INTERFACES {
+        assert_eq!(told(path, before, after), interface, "{path}");
+    }
+}
+
+#[test]
+fn scripts_have_no_version_of_their_own() {
+    for path in ASKING {
+        let text = read(path);
+        let code = text.lines().filter(|it| !it.trim_start().starts_with('#'));
+        assert!(
+            code.clone().any(|it| it.contains("/Cargo.toml") || it.contains(" Cargo.toml")),
+            "{path}"
+        );
+        assert!(!code.into_iter().any(|it| it.contains(VERSION)), "{path} has a version");
+    }
+    let template = read("packaging/redlock.pc.in");
+    assert!(template.lines().any(|it| it == "Version: @VERSION@"), "packaging/redlock.pc.in");
+}
+
+fn told(path: &str, before: &str, after: &str) -> String {
+    let text = read(path);
+    let rest = text.split_once(before).map(|it| it.1);
+    let version = rest.and_then(|it| it.split_once(after)).map(|it| it.0);
+    version.unwrap_or_else(|| panic!("{path} tells no version after {before:?}")).to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
