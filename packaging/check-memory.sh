@@ -49,7 +49,7 @@ main() {
     case $how_long in
     short)
         # shellcheck disable=SC2086
-        REDLOCK_TEST_STANDARDS=newest sanitize_programs $SMALL
+        sanitize_programs $SMALL
         valgrind_some
         ;;
     long)
