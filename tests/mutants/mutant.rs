@@ -137,20 +137,25 @@ impl Edit {
     }
 }
 
+/// Where test programs are, below tests.
+const FOLDERS: [&str; 4] = ["", "pure", "played", "live"];
+
 impl Killer {
     /// Whether there is such a test, as far as can be seen without compiling it.
     fn check(&self, tree: &Path) -> Result<(), String> {
-        let folder = match &*self.program {
-            "lib" => tree.join("src"),
-            program => tree.join("tests").join(program),
+        let folders = match &*self.program {
+            "lib" => vec![tree.join("src")],
+            program => FOLDERS.map(|it| tree.join("tests").join(it).join(program)).to_vec(),
         };
         let mut path: Vec<_> = self.test.split("::").collect();
         let name = path.pop().unwrap_or_default();
         // The modules that are files; those inside of them may be made by a macro.
         let files = (1..=path.len()).map(|depth| path[..depth].join("/"));
         let files = files.flat_map(|it| [format!("{it}.rs"), format!("{it}/mod.rs")]);
-        let codes = files.filter_map(|it| fs::read_to_string(folder.join(it)).ok());
-        match codes.into_iter().any(|it| it.contains(&format!("fn {name}("))) {
+        let in_folders =
+            |it: String| folders.iter().map(|folder| folder.join(&it)).collect::<Vec<_>>();
+        let mut codes = files.flat_map(in_folders).filter_map(|it| fs::read_to_string(it).ok());
+        match codes.any(|it| it.contains(&format!("fn {name}("))) {
             true => Ok(()),
             false => Err(format!("there is no test {} in {}", self.test, self.program)),
         }
