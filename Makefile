@@ -45,7 +45,7 @@ help:
 	@echo 'make              build the shared and the static library in $(RELEASE)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make check        what can be checked without a server (2 minutes)'
-	@echo 'make test         check everything (20 minutes on two processors, with nothing built before)'
+	@echo 'make test         check everything (15 minutes on two processors, and 5 more with nothing built before)'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
 	@echo 'make test-servers everything that talks to a server, with each of $(SERVERS) (20 minutes)'
 	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'

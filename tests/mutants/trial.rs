@@ -56,8 +56,11 @@ fn try_unbroken(workshop: &Workshop, mutants: &[Mutant]) -> Result<(), String> {
     killers.sort();
     killers.dedup();
     workshop.build(&killers)?;
-    if let Some(it) = workshop.failures(&killers)?.first() {
-        return Err(format!("it fails where nothing is broken: {}: {}", it.program, it.test));
+    for of_one in killers.chunk_by(|a, b| a.program == b.program) {
+        if let Some(it) = workshop.failures(of_one)?.first() {
+            let (test, log) = (format!("{}: {}", it.program, it.test), workshop.log());
+            return Err(format!("it fails where nothing is broken: {test}\n{log}"));
+        }
     }
     let took = began.elapsed().as_secs_f64();
     println!("{:4} {took:5.1} s  {} tests pass where nothing is broken", "", killers.len());
