@@ -166,10 +166,14 @@ fn a_server_that_is_behind_is_not_asked() {
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     manager.set_timeouts(1_500, 200);
     server.freeze();
-    wait_until("it is not even asked", || {
+    let is_asked = || {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
-        lease.message().contains("so not asked")
-    });
+        !lease.message().contains("so not asked")
+    };
+    // The second time, too, if the first one ended to the millisecond; and long before it gets another
+    // connection, after which it would not be asked either.
+    let asked = (0..3).take_while(|_| is_asked()).count();
+    assert!((1..=2).contains(&asked), "it was asked {asked} times: {}", lease.message());
     server.resume();
     wait_until("it is asked again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);
 }
