@@ -42,6 +42,14 @@ pub(crate) struct Traffic {
     pub(crate) has_ended: bool,
 }
 
+impl Traffic {
+    /// The part that the client alone decides: what it has sent, and whether it has closed the
+    /// connection. A reply may still come for a request that was sent long ago.
+    pub(crate) fn of_the_client(self) -> (u64, bool) {
+        (self.requests, self.has_ended)
+    }
+}
+
 pub(crate) struct Proxy {
     port: u16,
     scheme: &'static str,
