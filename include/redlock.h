@@ -44,6 +44,15 @@
   REDLOCK_VERSION_TEXT(REDLOCK_VERSION_PATCH)
 
 /**
+ * What a RedLockAcquireOptions begins with: no resource, and the default of everything.
+ */
+#define REDLOCK_ACQUIRE_OPTIONS_INIT {sizeof(RedLockAcquireOptions), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+/**
+ * What a RedLockEvent begins with.
+ */
+#define REDLOCK_EVENT_INIT {sizeof(RedLockEvent), 0, REDLOCK_OK, 0, 0, 0}
+
+/**
  * The version of this header. RedLock_Version() tells that of the library that runs.
  */
 #define REDLOCK_VERSION_MAJOR 0
@@ -51,6 +60,26 @@
 #define REDLOCK_VERSION_MINOR 1
 
 #define REDLOCK_VERSION_PATCH 0
+
+/**
+ * For `mode`: nobody else has the lock at the same time.
+ */
+#define REDLOCK_EXCLUSIVE 0
+
+/**
+ * For `mode`: others may have it at the same time that want it so, too. Not yet.
+ */
+#define REDLOCK_SHARED 1
+
+/**
+ * A submitted call has ended.
+ */
+#define REDLOCK_EVENT_DONE 0
+
+/**
+ * A lock that is kept cannot be kept: stop what it guards within what is left of it.
+ */
+#define REDLOCK_EVENT_LOST 1
 
 /**
  * What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
@@ -83,6 +112,18 @@ enum RedLockStatus
    * may have held it in between.
    */
   REDLOCK_LOST = 4,
+  /**
+   * RedLock_Cancel ended the call. Nothing of it stays locked; a lock that was held before is held still.
+   */
+  REDLOCK_CANCELLED = 5,
+  /**
+   * RedLock_NextEvent had nothing to tell in that time.
+   */
+  REDLOCK_NO_EVENT = 6,
+  /**
+   * RedLock_Confirm found the lock ours, but not for as long as was asked.
+   */
+  REDLOCK_TOO_SHORT = 7,
   /**
    * NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port,
    * a lease that still holds a lock, ...: the message names what was wrong.
@@ -139,6 +180,92 @@ typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_dat
  * @param user_data what was given along with the callback.
  */
 typedef void (*RedLockDestroy)(void *user_data);
+
+/**
+ * How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
+ * default, as 0 is the default of every field.
+ */
+typedef struct {
+  /**
+   * sizeof(RedLockAcquireOptions).
+   */
+  size_t size;
+  /**
+   * What to lock: 1 to 65536 bytes. It is the name of the key on the servers, as given.
+   */
+  const char *resource;
+  /**
+   * How many bytes that is, so that a NUL may be one of them; 0: up to the NUL.
+   */
+  size_t resource_size;
+  /**
+   * For several resources at once. Not yet: NULL.
+   */
+  const char *const *resources;
+  /**
+   * For several resources at once. Not yet: 0.
+   */
+  size_t resource_count;
+  /**
+   * How long the lock lasts unless it is extended or released, as for RedLock_Lock.
+   */
+  int64_t ttl_ms;
+  /**
+   * 0: one attempt. More than 0: try until so long has passed. Less than 0: until the lock is had. The
+   * pauses are those of RedLock_TryLock.
+   */
+  int64_t wait_ms;
+  /**
+   * More than 0: so many tries, with the pauses of RedLock_Lock; wait_ms is not looked at. 0: as wait_ms
+   * says.
+   */
+  int32_t tries;
+  /**
+   * REDLOCK_EXCLUSIVE. Not yet: REDLOCK_SHARED.
+   */
+  int32_t mode;
+  /**
+   * For a semaphore. Not yet: 0.
+   */
+  int32_t permits;
+  /**
+   * Not 0: the lock is kept until it is unlocked, as by RedLock_KeepAlive.
+   */
+  int32_t keep_alive;
+} RedLockAcquireOptions;
+
+/**
+ * What RedLock_NextEvent tells. Begin with REDLOCK_EVENT_INIT.
+ */
+typedef struct {
+  /**
+   * sizeof(RedLockEvent).
+   */
+  size_t size;
+  /**
+   * REDLOCK_EVENT_DONE or REDLOCK_EVENT_LOST. Treat one that you do not know as none.
+   */
+  int32_t kind;
+  /**
+   * What the submitted call has come to. For REDLOCK_EVENT_LOST why the lock cannot be kept: REDLOCK_LOST,
+   * or REDLOCK_UNREACHABLE.
+   */
+  RedLockStatus status;
+  /**
+   * The lease of that call, or of that lock. The call is over: it is the program's again. If it was freed
+   * meanwhile, this only names it.
+   */
+  RedLockLease *lease;
+  /**
+   * What was submitted along with the call.
+   */
+  void *user_data;
+  /**
+   * For REDLOCK_EVENT_LOST: how long the lock is valid still, in milliseconds. At least a tenth of the TTL,
+   * unless nothing drove this library in time, or somebody has taken the lock away.
+   */
+  int64_t remaining_ms;
+} RedLockEvent;
 
 /**
  * Gives the password to a server. See RedLock_SetPasswordCallback.
@@ -502,6 +629,147 @@ RedLockStatus RedLock_Confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms
 RedLockStatus RedLock_IsLocked(RedLock *rl,
                                const char *resource,
                                bool *locked);
+
+/**
+ * Takes a lock as the options say, and waits for that: RedLock_Lock and RedLock_TryLock are short forms of
+ * it. Callers wait in a queue as for RedLock_Lock.
+ *
+ * @param rl      the manager.
+ * @param options how; read during the call only.
+ * @param lease   as for RedLock_Lock.
+ * @return as for RedLock_Lock, and REDLOCK_CANCELLED: RedLock_Cancel ended the call.
+ */
+RedLockStatus RedLock_Acquire(RedLock *rl,
+                              const RedLockAcquireOptions *options,
+                              RedLockLease *lease);
+
+/**
+ * Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread
+ * drives the library, as in RedLock_NextEvent; RedLock_Descriptor tells when that is due.
+ *
+ * The lease belongs to the call until its event is taken: other calls on it are refused until then, but for
+ * RedLock_Cancel and those that only look. To free it cancels the call.
+ *
+ * Any number of calls may be under way at once; of more than 512 that would ask the servers, the others wait
+ * their turn, and the time of their locks does not begin before.
+ *
+ * @param rl        the manager.
+ * @param options   how; read during the call only.
+ * @param lease     as for RedLock_Lock.
+ * @param user_data comes with the event.
+ * @return REDLOCK_OK: exactly one event with REDLOCK_EVENT_DONE follows, whose status is one of
+ *         RedLock_Acquire. Any other: none follows. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+ *         REDLOCK_FORKED, REDLOCK_INTERNAL. Any thread may call this.
+ */
+RedLockStatus RedLock_SubmitAcquire(RedLock *rl,
+                                    const RedLockAcquireOptions *options,
+                                    RedLockLease *lease,
+                                    void *user_data);
+
+/**
+ * Begins to give a held lock a new TTL, as RedLock_Extend does. See RedLock_SubmitAcquire.
+ *
+ * @param rl        as for RedLock_Extend.
+ * @param lease     the lock.
+ * @param ttl_ms    as for RedLock_Extend, counted from when it is sent.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitAcquire, and REDLOCK_LOST: the lease holds no lock. The status of the event is
+ *         one of RedLock_Extend.
+ */
+RedLockStatus RedLock_SubmitExtend(RedLock *rl,
+                                   RedLockLease *lease,
+                                   int64_t ttl_ms,
+                                   void *user_data);
+
+/**
+ * Begins to release a lock, as RedLock_Unlock does. See RedLock_SubmitAcquire.
+ *
+ * @param rl        as for RedLock_Unlock.
+ * @param lease     the lock.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Unlock.
+ */
+RedLockStatus RedLock_SubmitUnlock(RedLock *rl, RedLockLease *lease, void *user_data);
+
+/**
+ * Begins to ask the servers whether a lock is still this lease's, as RedLock_Confirm does. See
+ * RedLock_SubmitAcquire.
+ *
+ * @param rl        as for RedLock_Confirm.
+ * @param lease     the lock.
+ * @param least_ms  as for RedLock_Confirm.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Confirm.
+ */
+RedLockStatus RedLock_SubmitConfirm(RedLock *rl,
+                                    RedLockLease *lease,
+                                    int64_t least_ms,
+                                    void *user_data);
+
+/**
+ * Keeps a held lock until it is unlocked: it is extended, with the TTL that it was given last, whenever a third
+ * of that has passed. That is done by whatever thread drives the library then, in RedLock_NextEvent or in any
+ * call that waits; where none does, the lock ends with its time. A server that is slow or down
+ * costs nothing as long as a quorum is left. A lock that is lost is never taken again.
+ *
+ * Where it cannot be kept, REDLOCK_EVENT_LOST follows, once, while at least a tenth of the TTL is left; it is
+ * not extended any more then. There is no event for a lock that was unlocked, or whose lease was freed or used
+ * for another lock: then it is not kept any more either. A lock that is kept ends with its process, at
+ * the latest one TTL after it.
+ *
+ * @param rl        a manager with the servers that the lock was taken on.
+ * @param lease     the lock. It may be used for other calls. Kept twice, it is kept with the later user_data.
+ * @param user_data comes with the event.
+ * @return REDLOCK_OK, REDLOCK_LOST: it is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+ *         REDLOCK_FORKED, REDLOCK_INTERNAL. No I/O.
+ */
+RedLockStatus RedLock_KeepAlive(RedLock *rl,
+                                RedLockLease *lease,
+                                void *user_data);
+
+/**
+ * A descriptor for a program that waits in a loop of its own: poll, epoll, libuv, libevent, asyncio. It is
+ * readable (level-triggered) whenever RedLock_NextEvent has something to do or to tell, also when a timer is
+ * due. Wait for nothing else than to read it, never read from it, and do not close it: it belongs to the
+ * manager, and is closed with it.
+ *
+ * @param rl the manager.
+ * @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) says why. A
+ *         forked child has one of its own. Any thread may call this.
+ */
+int RedLock_Descriptor(RedLock *rl);
+
+/**
+ * Does what is due for submitted calls and for locks that are kept, and tells one event. Password callbacks
+ * and loggers are called here, and names are looked up, which may take as long as the system's resolver takes;
+ * an address never does.
+ *
+ * @param rl      the manager.
+ * @param wait_ms how long to wait for an event: 0: not at all; less: for ever. Meanwhile the thread does what
+ *                is due for all calls, as every thread does that waits in a call.
+ * @param event   receives the event. Its size must be set.
+ * @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without one: there was none in that time.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the
+ *         child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words. Any number of threads may call
+ *         this at once: each event is told once, to one of them.
+ */
+RedLockStatus RedLock_NextEvent(RedLock *rl,
+                                int64_t wait_ms,
+                                RedLockEvent *event);
+
+/**
+ * Ends the call, blocking or submitted, that uses a lease: it answers REDLOCK_CANCELLED, and nothing of it
+ * stays locked: what servers may have granted is released, at once or queued behind the request. A lock that
+ * was held before stays held; one whose RedLock_Unlock is cancelled is being released, and RedLock_Unlock may
+ * be called again. A call that has ended just now has its own status, and its event comes as if nothing had
+ * been cancelled. Without a call this does nothing. A password callback that is being asked is not cut short.
+ *
+ * @param rl    the manager that the call is made on.
+ * @param lease the lease of the call.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT. Any thread may call this, also while another is in the call.
+ */
+RedLockStatus RedLock_Cancel(RedLock *rl,
+                             RedLockLease *lease);
 
 /**
  * Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom

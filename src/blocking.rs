@@ -1,24 +1,20 @@
-//! The calls that block: each checks what it was given, runs an operation, and makes the lease say what has
-//! come of it.
+//! The calls that block: each runs an operation to its end, on the thread that makes the call.
 
 use std::sync::Arc;
 
+use crate::call::Call;
 use crate::check;
-use crate::error::{Error, Status};
-use crate::held_lock::{HeldLock, View};
+use crate::error::Error;
 use crate::lease::Lease;
+use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
 use crate::moment::Moment;
-use crate::operation::acquire::{Acquire, Plan, Wanted};
-use crate::operation::confirm::Confirm;
+use crate::operation::acquire::Plan;
 use crate::operation::connect::Connect;
-use crate::operation::extend::Extend;
 use crate::operation::inspect::Inspect;
-use crate::operation::release::Release;
-use crate::operation::{Ended, Failed, Operation};
+use crate::operation::Ended;
 use crate::process_state::ProcessState;
-use crate::system::entropy::SystemEntropy;
+use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
-use crate::token::Token;
 
 impl ProcessState {
     /// Connects now. Returns the words about servers that are not up.
@@ -26,7 +22,7 @@ impl ProcessState {
         if timeout_ms < 0 {
             return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
         }
-        self.words(Connect::new(timeout_ms))
+        words(self.run(Box::new(Connect::new(timeout_ms)), None))
     }
 
     pub(crate) fn lock(
@@ -35,7 +31,8 @@ impl ProcessState {
         ttl_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.acquire(Plan::Tries(self.settings().retry_count()), None, resource, ttl_ms, lease)
+        let plan = Plan::Tries(self.settings().retry_count());
+        self.acquire(&Demand { plan, ..demand(resource, ttl_ms) }, None, lease)
     }
 
     pub(crate) fn try_lock(
@@ -45,7 +42,8 @@ impl ProcessState {
         wait_ms: i64,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        self.acquire(self.plan(wait_ms), None, resource, ttl_ms, lease)
+        let plan = self.plan(wait_ms);
+        self.acquire(&Demand { plan, ..demand(resource, ttl_ms) }, None, lease)
     }
 
     /// The same, of which this call does no more than a slice of so many milliseconds. A lease that has
@@ -64,7 +62,8 @@ impl ProcessState {
             true => Moment::NEVER,
             false => self.now().plus_ms(slice_ms),
         };
-        self.acquire(self.plan(wait_ms), Some(slice_end), resource, ttl_ms, lease)
+        let (plan, slice_end) = (self.plan(wait_ms), Some(slice_end));
+        self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)
     }
 
     pub(crate) fn continue_lock(
@@ -83,15 +82,16 @@ impl ProcessState {
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
         };
-        let view = hold.map(|hold| self.view(&hold)).transpose()?;
-        lease.begin(resource);
-        match view {
-            Some(view) => {
-                let tries = self.settings().retry_count();
-                let extension = Extend::new(view.clone(), ttl_ms).with_tries(tries);
-                self.run_extension(extension, &view, lease)?;
+        match hold {
+            Some(hold) => {
+                let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
+                lease.begin(resource);
+                self.call(begun, lease)?;
             }
-            None => self.lock(resource, ttl_ms, lease)?,
+            None => {
+                lease.begin(resource);
+                self.lock(resource, ttl_ms, lease)?;
+            }
         }
         if let Some(hold) = &lease.hold {
             self.continued().remember(hold, now);
@@ -101,34 +101,16 @@ impl ProcessState {
 
     pub(crate) fn extend(&self, lease: &mut Lease, ttl_ms: i64) -> Result<(), Error> {
         check::ttl(ttl_ms, self.settings().drift())?;
-        let view = self.require_view(lease)?;
-        self.run_extension(Extend::new(view.clone(), ttl_ms), &view, lease)
+        let begun = self.begin_extend(required_hold_of(lease)?, ttl_ms, 1)?;
+        self.call(begun, lease)
     }
 
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
-        let view = self.require_view(lease)?;
-        self.continued().forget(view.hold());
-        let outcome = self.words(Release::new(view.clone()));
-        self.check_process()?;
-        if view.hold().is_over() {
-            lease.clear();
-        }
-        lease.absent = outcome?;
-        Ok(())
+        self.call(self.begin_unlock(lease)?, lease)
     }
 
     pub(crate) fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
-        if least_ms < 0 {
-            return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
-        }
-        let view = self.require_view(lease)?;
-        let outcome = self.words(Confirm::new(view.clone(), least_ms));
-        self.check_process()?;
-        if view.hold().has_ended() {
-            self.continued().forget(view.hold());
-        }
-        lease.absent = outcome?;
-        Ok(())
+        self.call(self.begin_confirm(lease, least_ms)?, lease)
     }
 
     pub(crate) fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
@@ -136,122 +118,64 @@ impl ProcessState {
         // Of a server as well that the quorum does without: it may owe somebody a release.
         self.ask_for_passwords();
         self.check_process()?;
-        match self.run(Inspect::new(resource)) {
+        match self.run(Box::new(Inspect::new(resource)), None) {
             Ok(ended) => Ok(matches!(ended, Ended::Inspected { is_locked: true })),
             Err(failed) => Err(failed.error),
         }
     }
 
-    fn plan(&self, wait_ms: i64) -> Plan {
-        match wait_ms {
-            0 => Plan::Tries(1),
-            ..0 => Plan::Until(Moment::NEVER),
-            _ => Plan::Until(self.now().plus_ms(wait_ms)),
-        }
-    }
-
-    /// Who names the end of a slice goes on with the wait that the lease has left off.
-    fn acquire(
+    /// Takes a lock, and keeps it, if there is a tag to tell with that it cannot be kept.
+    pub(crate) fn acquire(
         &self,
-        plan: Plan,
-        slice_end: Option<Moment>,
-        resource: &[u8],
-        ttl_ms: i64,
+        demand: &Demand<'_>,
+        keep: Option<Tag>,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        check::resource(resource)?;
-        check::ttl(ttl_ms, self.settings().drift())?;
+        self.check_demand(demand)?;
+        // From now on it can be cancelled.
+        let underway = Underway::begin(self, lease);
         self.ask_for_passwords();
         self.check_process()?;
-        if hold_of(lease)?.is_some_and(|hold| hold.is_held(self.now())) {
-            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
-        }
-        let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
-        let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
-        lease.begin(resource);
-        let wanted = Wanted {
-            resource: Arc::clone(&lease.resource),
-            ttl_ms,
-            plan,
-            slice_end: slice_end.unwrap_or(Moment::NEVER),
-            resumed,
-            thread: this_thread(),
-        };
-        match self.run(Acquire::new(wanted, Token::draw(&SystemEntropy)?)) {
-            Ok(Ended::Acquired { hold, absent }) => {
-                lease.keep(hold, absent, self.now());
-                Ok(())
-            }
-            Ok(_) => Ok(()),
-            Err(Failed { error, broken_off }) => {
-                lease.wait = broken_off;
-                Err(error)
-            }
-        }
+        let begun = self.begin_acquire(demand, keep.map(keeping), lease)?;
+        self.run_to_end(begun, underway, lease)
     }
 
-    /// Extends a lock, and makes the lease say what has come of it.
-    fn run_extension(
+    fn call(&self, begun: Begun, lease: &mut Lease) -> Result<(), Error> {
+        let underway = Underway::begin(self, lease);
+        self.run_to_end(begun, underway, lease)
+    }
+
+    fn run_to_end(
         &self,
-        extension: Extend,
-        view: &View,
+        Begun { operation, then }: Begun,
+        underway: Underway,
         lease: &mut Lease,
     ) -> Result<(), Error> {
-        let outcome = self.words(extension);
+        let end = self.run(operation, Some(&underway.0));
+        drop(underway);
         self.check_process()?;
-        let (hold, now) = (view.hold(), self.now());
-        let error = match outcome {
-            Ok(absent) => {
-                lease.keep(Arc::clone(hold), absent, now);
-                return Ok(());
-            }
-            Err(error) => error,
-        };
-        if hold.has_ended() {
-            self.continued().forget(hold);
-            lease.clear();
-        } else if lease.hold.is_none() {
-            // What was valid stays valid, and a fresh lease may hold it.
-            lease.keep(Arc::clone(hold), String::new(), now);
-        }
-        Err(error)
-    }
-
-    /// Runs an operation that comes to no more than words about servers that could not take part.
-    fn words(&self, operation: impl Operation + 'static) -> Result<String, Error> {
-        match self.run(operation) {
-            Ok(
-                Ended::Extended { absent }
-                | Ended::Confirmed { absent }
-                | Ended::Released { absent }
-                | Ended::Connected { absent },
-            ) => Ok(absent),
-            Ok(_) => Ok(String::new()),
-            Err(failed) => Err(failed.error),
-        }
-    }
-
-    /// The lock of a lease, with the servers in the order of this manager.
-    fn require_view(&self, lease: &Lease) -> Result<View, Error> {
-        let hold = hold_of(lease)?;
-        let lacking = || Error::new(Status::Lost, "the lease holds no lock");
-        self.view(hold.ok_or_else(lacking)?)
-    }
-
-    fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
-        let other = || {
-            Error::invalid("the lock was taken on other servers, or databases, than this manager's")
-        };
-        View::new(hold, self.roster()).ok_or_else(other)
+        self.finish(then, end, lease)
     }
 }
 
-/// The lock of a lease, if it has one, held or not; not one of the parent process.
-fn hold_of(lease: &Lease) -> Result<Option<&Arc<HeldLock>>, Error> {
-    match &lease.hold {
-        Some(hold) if !hold.is_ours() => {
-            Err(Error::new(Status::Forked, "the lease belongs to the parent process"))
-        }
-        hold => Ok(hold.as_ref()),
+/// A call of this thread that can be cancelled.
+struct Underway(Arc<Call>);
+
+impl Underway {
+    fn begin(state: &ProcessState, lease: &Lease) -> Self {
+        lease.call.begin(state.number());
+        Self(Arc::clone(&lease.call))
     }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// That of this thread, for one attempt.
+fn demand(resource: &[u8], ttl_ms: i64) -> Demand<'_> {
+    let thread = Some(this_thread());
+    Demand { resource, ttl_ms, plan: Plan::Tries(1), slice_end: None, thread }
 }

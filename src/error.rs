@@ -13,6 +13,10 @@ pub enum Status {
     TooSlow,
     /// The lease is not held, or no longer.
     Lost,
+    /// The call was cancelled; nothing of it stays locked.
+    Cancelled,
+    /// The lock is ours, but not for as long as was asked.
+    TooShort,
     /// An argument makes no sense.
     InvalidArgument,
     /// No server was added.

@@ -51,6 +51,19 @@ impl<T> ForkMutex<T> {
         Err(Error::new(Status::Forked, "the parent process was using it when it forked"))
     }
 
+    /// Takes the mutex unless somebody has it.
+    pub(crate) fn try_lock(&self) -> Result<Option<ForkGuard<'_, T>>, Error> {
+        let process = this_process();
+        let is_ours = self.is_ours();
+        match self.inner.try_lock() {
+            Ok(guard) => Ok(Some(self.adopt(process, guard))),
+            Err(TryLockError::Poisoned(guard)) => Ok(Some(self.adopt(process, guard.into_inner()))),
+            Err(TryLockError::WouldBlock) if is_ours => Ok(None),
+            // It waits no longer for nobody than this takes.
+            Err(TryLockError::WouldBlock) => self.lock().map(|_| None),
+        }
+    }
+
     /// Whether this process was the last to use it.
     pub(crate) fn is_ours(&self) -> bool {
         self.process.load(Ordering::Acquire) == this_process()

@@ -30,9 +30,13 @@ pub(crate) struct HeldLock {
     /// The servers that may have it: those to which it was sent.
     servers: AtomicU64,
     standings: Mutex<Standings>,
+    /// The TTL that it was last given.
+    ttl_ms: AtomicI64,
     /// The longest TTL that a server may have given it.
     longest_ttl_ms: AtomicI64,
     phase: AtomicU8,
+    /// Whether its holder has released it, before it was found out to be lost.
+    was_released: AtomicBool,
     /// Whether a release was sent by a call that found it ended, for another that ends it.
     release_sent: AtomicBool,
 }
@@ -73,8 +77,10 @@ impl HeldLock {
             valid_until: AtomicI64::new(0),
             servers: AtomicU64::new(0),
             standings: Mutex::new(standings),
+            ttl_ms: AtomicI64::new(asked.ttl_ms),
             longest_ttl_ms: AtomicI64::new(asked.ttl_ms),
             phase: AtomicU8::new(Phase::Taken as u8),
+            was_released: AtomicBool::new(false),
             release_sent: AtomicBool::new(false),
         }
     }
@@ -100,7 +106,7 @@ impl HeldLock {
     pub(crate) fn take(&self, granted: ServerSet, sent: ServerSet) {
         self.standings().take(granted.bits(), sent.bits());
         self.servers.store(sent.bits(), Ordering::Release);
-        self.extend_to(self.deadline());
+        self.extend_to(self.deadline(), self.asked.ttl_ms);
     }
 
     /// When it was asked for.
@@ -121,6 +127,11 @@ impl HeldLock {
         &self.token
     }
 
+    /// The TTL that it was last given.
+    pub(crate) fn ttl_ms(&self) -> i64 {
+        self.ttl_ms.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
         self.longest_ttl_ms.load(Ordering::Relaxed)
     }
@@ -138,8 +149,9 @@ impl HeldLock {
         Moment::from_nanos(self.valid_until.load(Ordering::Acquire))
     }
 
-    /// Extends the validity; never shortens it.
-    pub(crate) fn extend_to(&self, valid_until: Moment) {
+    /// Extends the validity, by this TTL; never shortens it.
+    pub(crate) fn extend_to(&self, valid_until: Moment, ttl_ms: i64) {
+        self.ttl_ms.store(ttl_ms, Ordering::Relaxed);
         self.valid_until.fetch_max(valid_until.as_nanos(), Ordering::AcqRel);
     }
 
@@ -155,6 +167,19 @@ impl HeldLock {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.phase.load(Ordering::Acquire) != Phase::Taken as u8
+    }
+
+    /// Whether its holder has released it, and it was not lost before.
+    pub(crate) fn was_released(&self) -> bool {
+        self.was_released.load(Ordering::Acquire)
+    }
+
+    /// Its holder releases it. Returns the phase that it was in.
+    pub(crate) fn begin_release(&self) -> Phase {
+        if !self.is_lost_or_over() {
+            self.was_released.store(true, Ordering::Release);
+        }
+        self.pass_to(Phase::Releasing)
     }
 
     /// A release is about to be sent beside the one that ends it.

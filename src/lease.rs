@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::call::Call;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
+use crate::keeper::Keeper;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::system::clock;
@@ -13,7 +15,11 @@ use crate::system::clock;
 /// Dropping a lease releases nothing: a lock ends by [`crate::RedLock::unlock`] or by itself.
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
+    /// By which another thread can cancel the call that uses the lease.
+    pub(crate) call: Arc<Call>,
     pub(crate) hold: Option<Arc<HeldLock>>,
+    /// If the lock is kept.
+    pub(crate) keeper: Option<Keeper>,
     pub(crate) resource: Arc<[u8]>,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
@@ -87,6 +93,7 @@ impl Lease {
     /// Makes it empty, for a call about this resource.
     pub(crate) fn begin(&mut self, resource: &[u8]) {
         self.clear();
+        self.keeper = None;
         if *self.resource != *resource {
             self.resource = Arc::from(resource);
         }

@@ -7,6 +7,7 @@
 //! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
 mod blocking;
+mod call;
 mod check;
 #[doc(hidden)]
 pub mod command;
@@ -20,8 +21,10 @@ pub mod failure;
 pub mod ffi;
 mod fork;
 mod held_lock;
+mod keeper;
 mod kept_log;
 mod lease;
+mod lease_call;
 mod log;
 pub mod moment;
 mod operation;
@@ -33,6 +36,7 @@ mod redlock;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+mod submitted;
 mod system;
 #[doc(hidden)]
 pub mod token;
@@ -43,5 +47,6 @@ mod wait_queue;
 pub use crate::error::{Error, Status};
 pub use crate::lease::Lease;
 pub use crate::log::{Level, Logger};
-pub use crate::redlock::RedLock;
+pub use crate::redlock::{AcquireOptions, Canceller, RedLock};
+pub use crate::submitted::{Event, Tag};
 pub use crate::transport::login::PasswordSource;

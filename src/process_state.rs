@@ -7,17 +7,20 @@
 
 use std::io;
 use std::mem;
+use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 
 use crate::continued::ContinuedLocks;
-use crate::driver::{Host, SharedEngine};
-use crate::engine::{Engine, Over};
+use crate::call::Call;
+use crate::driver::{Host, SharedEngine, Turn};
+use crate::engine::{Chore, End, Engine, Notice, Wakening};
 use crate::error::{Error, Status};
 use crate::log::{Line, Log};
 use crate::moment::Moment;
-use crate::operation::{Ended, Event, Failed, Operation, Prepared};
+use crate::operation::{Operation, Payload, Prepared};
 use crate::settings::Settings;
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
@@ -33,9 +36,14 @@ use crate::transport::server::Server;
 #[derive(Default)]
 pub(crate) struct ProcessStates(OnceBox<ProcessState>);
 
+/// Those that were given so far. A call that is on none has 0.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 /// What belongs to one process.
 pub(crate) struct ProcessState {
     process: Generation,
+    /// Tells it from all others of the process.
+    number: u64,
     roster: Roster,
     settings: Arc<Settings>,
     /// The descriptors, for a forked child.
@@ -76,6 +84,15 @@ impl ProcessStates {
     /// Whether no process has used the manager yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.get().is_none()
+    }
+
+    /// That of this process, if there is one.
+    pub(crate) fn known(&self) -> Option<&ProcessState> {
+        let mut state = self.0.get()?;
+        while !state.is_ours() {
+            state = state.of_child.0.get()?;
+        }
+        Some(state)
     }
 
     /// That of this process. Where there is none yet, it is made with these servers, or those of the process
@@ -128,6 +145,7 @@ impl ProcessState {
         let engine = SharedEngine::new(engine, host);
         Ok(Box::new(Self {
             process: this_process(),
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             roster,
             settings: Arc::clone(settings),
             inherited,
@@ -147,6 +165,10 @@ impl ProcessState {
         if self.is_ours() { Ok(()) } else { Err(Error::forked_within()) }
     }
 
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(crate) fn roster(&self) -> &Roster {
         &self.roster
     }
@@ -164,22 +186,68 @@ impl ProcessState {
         clock::now()
     }
 
-    /// Runs an operation to its end. Meanwhile this thread does what is due on the connections, if no other
-    /// does.
-    pub(crate) fn run(&self, operation: impl Operation + 'static) -> Result<Ended, Failed> {
-        let mut operation: Box<dyn Operation> = Box::new(operation);
-        let mut event = Event::Started;
-        loop {
-            let engine = &self.inner().engine;
-            match engine.run(|engine, place| engine.submit(place, operation, event)) {
-                Over::Ended(result) => return result,
-                Over::Prepare { operation: same, enough } => {
-                    let prepared = self.prepare(enough);
-                    self.check_process()?;
-                    (operation, event) = (same, Event::Prepared(prepared));
-                }
-            }
+    /// Runs an operation to its end, or until the call is cancelled. Meanwhile this thread does what is due on
+    /// the connections, if no other does, and the chores that come up.
+    pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<Call>>) -> End {
+        let begin = |engine: &mut Engine, place| engine.run(place, operation, call);
+        match self.inner().engine.run(begin, &mut |chore| self.do_chore(chore)) {
+            Turn::Ended(Wakening::Ended(end)) => end,
+            _ => Err(Error::forked_within().into()),
         }
+    }
+
+    /// Ends all that no thread waits for, and all waits for notices.
+    pub(crate) fn abandon(&self) {
+        self.inner().engine.visit(Engine::abandon);
+    }
+
+    /// Begins an operation, whose end is a notice with this payload. Nobody waits for it.
+    pub(crate) fn submit(
+        &self,
+        operation: Box<dyn Operation>,
+        payload: Payload,
+        call: Option<&Arc<Call>>,
+    ) {
+        self.inner().engine.visit(|engine| engine.submit(operation, payload, call));
+    }
+
+    /// Does what is due, unless another thread does, and waits until then for a notice.
+    pub(crate) fn next_notice(&self, until: Moment) -> Option<Notice> {
+        let engine = &self.inner().engine;
+        let mut chores = |chore| self.do_chore(chore);
+        if until <= self.now() {
+            return engine.look_for_event(&mut chores);
+        }
+        let begin = |engine: &mut Engine, place| engine.listen(place, until);
+        match engine.await_event(begin, &mut chores) {
+            Turn::Event(notice) => Some(notice),
+            Turn::Ended(_) | Turn::Stopped => None,
+        }
+    }
+
+    /// A descriptor that is readable whenever [`Self::next_notice`] has something to do or to tell.
+    pub(crate) fn descriptor(&self) -> Result<RawFd, Error> {
+        let made = self.inner().engine.visit(|engine| engine.descriptor());
+        made.map_err(|error| no_descriptors(&error))
+    }
+
+    /// Returns whether this is not a child that was forked meanwhile.
+    fn do_chore(&self, chore: Chore) -> bool {
+        let prepared = self.prepare(chore.enough);
+        if self.is_ours() {
+            self.inner().engine.visit(|engine| engine.prepared(chore, prepared));
+        }
+        self.is_ours()
+    }
+
+    /// Cancels what is under way on this manager for the call.
+    pub(crate) fn cancel(&self, call: &Arc<Call>) {
+        self.inner().engine.visit(|engine| {
+            if call.is_on(self.number) {
+                call.cancel();
+                engine.cancel(call);
+            }
+        });
     }
 
     /// Asks for passwords, and looks up names if fewer servers than `enough` are promising without. In a

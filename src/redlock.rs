@@ -1,17 +1,23 @@
 //! The manager: servers, settings, and the process that uses them.
 
 use std::iter;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use once_cell::race::OnceBox;
 
+use crate::call::Call;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
+use crate::lease_call::Demand;
 use crate::log::{Log, Logger};
+use crate::moment::Moment;
+use crate::operation::acquire::Plan;
 use crate::process_state::{ProcessState, ProcessStates};
 use crate::quorum::ballot::SERVERS_MAX;
 use crate::settings::Settings;
-use crate::system::process::this_process;
+use crate::submitted::{Event, Tag};
+use crate::system::process::{this_process, this_thread};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
@@ -28,6 +34,42 @@ pub struct RedLock {
     is_told_by_caller: bool,
     servers: Servers,
     states: ProcessStates,
+}
+
+/// How a lock is to be taken.
+pub struct AcquireOptions<'a> {
+    /// What to lock.
+    pub resource: &'a [u8],
+    /// How long it lasts unless it is extended or released.
+    pub ttl_ms: i64,
+    /// How long to try: 0: one attempt; less: until it is had.
+    pub wait_ms: i64,
+    /// More than 0: so many tries, and `wait_ms` is not looked at.
+    pub tries: i32,
+    /// To keep the lock: what comes with the news that it cannot be kept.
+    pub keep: Option<Tag>,
+}
+
+/// Cancels the call that uses a lease.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<Call>);
+
+impl From<&Lease> for Canceller {
+    fn from(lease: &Lease) -> Self {
+        Self(Arc::clone(&lease.call))
+    }
+}
+
+impl<'a> AcquireOptions<'a> {
+    /// What is wanted, and what comes with the news that it cannot be kept.
+    fn demand(self, own: &ProcessState, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
+        let plan = match i64::from(self.tries) {
+            tries @ 1.. => Plan::Tries(tries),
+            _ => own.plan(self.wait_ms),
+        };
+        let Self { resource, ttl_ms, keep, .. } = self;
+        (Demand { resource, ttl_ms, plan, slice_end: None, thread }, keep)
+    }
 }
 
 /// The servers in the order of their coming: a list that only grows, one at the end after another. No
@@ -216,6 +258,85 @@ impl RedLock {
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
         self.ask(|own| own.is_locked(resource))
+    }
+
+    /// Takes a lock as the options say, and waits for that.
+    pub fn acquire(&self, options: AcquireOptions<'_>, lease: &mut Lease) -> Result<(), Error> {
+        self.ask(|own| {
+            let (demand, keep) = options.demand(own, Some(this_thread()));
+            own.acquire(&demand, keep, lease)
+        })
+    }
+
+    /// Begins to take a lock as the options say. The lease comes back with the event.
+    pub fn submit_acquire(
+        &self,
+        options: AcquireOptions<'_>,
+        lease: Lease,
+        tag: Tag,
+    ) -> Result<(), Error> {
+        let own = self.own()?;
+        let (demand, keep) = options.demand(own, None);
+        own.submit_acquire(&demand, keep, lease, tag)
+    }
+
+    /// Begins to give a lock a new TTL.
+    pub fn submit_extend(&self, lease: Lease, ttl_ms: i64, tag: Tag) -> Result<(), Error> {
+        self.own()?.submit_extend(lease, ttl_ms, tag)
+    }
+
+    /// Begins to release a lock.
+    pub fn submit_unlock(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
+        self.own()?.submit_unlock(lease, tag)
+    }
+
+    /// Begins to ask the servers whether a lock is still there for so long.
+    pub fn submit_confirm(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
+        self.own()?.submit_confirm(lease, least_ms, tag)
+    }
+
+    /// Keeps a lock that is held until it is released.
+    pub fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
+        self.own()?.keep_alive(lease, tag)
+    }
+
+    /// Does what is due for submitted calls and kept locks, and waits for so long for an event: not at all for
+    /// 0, for ever for less.
+    pub fn next_event(&self, wait_ms: i64) -> Result<Option<Event>, Error> {
+        self.ask(|own| {
+            let until = match wait_ms {
+                ..0 => Moment::NEVER,
+                _ => own.now().plus_ms(wait_ms),
+            };
+            own.next_event(until)
+        })
+    }
+
+    /// A descriptor that is readable whenever [`Self::next_event`] has something to do or to tell.
+    pub fn descriptor(&self) -> Result<RawFd, Error> {
+        self.own()?.descriptor()
+    }
+
+    /// Ends the call that uses the lease of the canceller, blocking or submitted, if there is one on this
+    /// manager.
+    pub fn cancel(&self, canceller: &Canceller) {
+        if let Some(own) = self.states.known() {
+            own.cancel(&canceller.0);
+        }
+    }
+
+    /// Ends all submitted calls, and all waits for events: nobody will ask for events any more.
+    pub(crate) fn abandon(&self) {
+        if let Some(own) = self.states.known() {
+            own.abandon();
+        }
+    }
+
+    /// Releases the lock of a lease that nobody wants, without waiting.
+    pub(crate) fn discard(&self, lease: &Lease) {
+        if let Some(own) = self.states.known() {
+            own.discard(lease);
+        }
     }
 
     /// Closes, in a forked child, its copies of the parent's sockets; in the process that made them

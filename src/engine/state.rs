@@ -1,17 +1,23 @@
 //! What the engine knows, and what a step of an operation may change.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::error::{Error, Status};
+use super::timers::Timers;
+use crate::call::Call;
 use crate::moment::Moment;
-use crate::operation::{Ended, Event, Failed, Operation};
+use crate::operation::{Event, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::token::Token;
 use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
+
+/// So many questions are open at a time. More would only wait in the queues of the servers, and their time
+/// would run meanwhile. A server has room for as many requests again that follow these.
+const OPEN_MAX: usize = 512;
 
 /// The servers, the operations, and who waits for whom.
 pub(super) struct State {
@@ -20,22 +26,52 @@ pub(super) struct State {
     pub(super) roster: Roster,
     pub(super) settings: Arc<Settings>,
     pub(super) wait_queues: WaitQueues,
-    /// By their places.
     pub(super) slots: Vec<Option<Slot>>,
+    /// Places of slots that no operation has.
+    free: Vec<usize>,
+    pub(super) timers: Timers,
+    /// The operations that keep a lock, by its token.
+    pub(super) keepers: BTreeSet<(Token, usize)>,
     generation: u64,
     /// What is to happen to operations as soon as the step of another is over.
     pub(super) turns: VecDeque<(Ticket, Event)>,
+    pub(super) chores: VecDeque<Chore>,
+    /// How many questions are open, and what waits until fewer are.
+    open: usize,
+    put_off: VecDeque<(Ticket, Event)>,
 }
 
 /// An operation, and what it waits for.
 pub(super) struct Slot {
     /// That of its question, or of its wait.
     pub(super) generation: u64,
+    pub(super) caller: Caller,
+    /// By which it can be cancelled.
+    pub(super) call: Option<Arc<Call>>,
     /// Nothing only while it is in the midst of a step.
     pub(super) operation: Option<Box<dyn Operation>>,
     pub(super) question: Option<Open>,
-    /// When something is due: the question's time is up, or the wait is over.
+    /// The lock that it keeps.
+    pub(super) keeps: Option<Token>,
+    /// When something is due: the question's time is up, or the wait is over. Changed by
+    /// [`State::set_until`] alone.
     pub(super) until: Moment,
+}
+
+/// Who is told what an operation has come to.
+pub(super) enum Caller {
+    /// The thread that waits at this place.
+    Thread(usize),
+    /// The program, by a notice with this payload.
+    Program(Payload),
+}
+
+/// It is to be prepared that so many servers can be connected to: that takes its time, and is done with no
+/// mutex held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chore {
+    pub(super) ticket: Ticket,
+    pub(crate) enough: usize,
 }
 
 /// A question that is open.
@@ -50,14 +86,6 @@ pub(super) struct Open {
     pub(super) limit: Moment,
 }
 
-/// What a caller gets back.
-pub(crate) enum Over {
-    /// The operation has ended.
-    Ended(Result<Ended, Failed>),
-    /// The caller is to prepare that so many servers can be connected to, and to submit it again.
-    Prepare { operation: Box<dyn Operation>, enough: usize },
-}
-
 impl State {
     pub(super) fn new(servers: Vec<Server>, roster: Roster, settings: Arc<Settings>) -> Self {
         Self {
@@ -67,8 +95,14 @@ impl State {
             settings,
             wait_queues: WaitQueues::default(),
             slots: Vec::new(),
+            free: Vec::new(),
+            timers: Timers::default(),
+            keepers: BTreeSet::new(),
             generation: 0,
             turns: VecDeque::new(),
+            chores: VecDeque::new(),
+            open: 0,
+            put_off: VecDeque::new(),
         }
     }
 
@@ -81,15 +115,76 @@ impl State {
         self.generation
     }
 
-    /// Puts an operation in its place.
-    pub(super) fn place(&mut self, place: usize, operation: Box<dyn Operation>) {
-        if self.slots.len() <= place {
-            self.slots.resize_with(place + 1, || None);
-        }
-        let generation = self.next_generation();
-        let operation = Some(operation);
-        let slot = Slot { generation, operation, question: None, until: Moment::NEVER };
+    /// Gives an operation a place.
+    pub(super) fn add(
+        &mut self,
+        operation: Box<dyn Operation>,
+        caller: Caller,
+        call: Option<Arc<Call>>,
+    ) -> Ticket {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let (generation, question) = (self.next_generation(), None);
+        let (operation, keeps, until) = (Some(operation), None, Moment::NEVER);
+        let slot = Slot { generation, caller, call, operation, question, keeps, until };
         self.slots[place] = Some(slot);
+        Ticket::new(place, generation)
+    }
+
+    /// The operation has ended. Returns who is told.
+    pub(super) fn remove(&mut self, place: usize) -> Option<Caller> {
+        let slot = self.slots[place].take()?;
+        if let Some(lock) = slot.keeps {
+            self.keepers.remove(&(lock, place));
+        }
+        self.free.push(place);
+        Some(slot.caller)
+    }
+
+    /// Sets when something is due for the operation at this place.
+    pub(super) fn set_until(&mut self, place: usize, until: Moment) {
+        if let Some(slot) = &mut self.slots[place] {
+            slot.until = until;
+            self.timers.note(place, until, &self.slots);
+        }
+    }
+
+    /// An operation has opened a question.
+    pub(super) fn note_open(&mut self) {
+        self.open += 1;
+    }
+
+    /// A question is over.
+    pub(super) fn note_closed(&mut self) {
+        self.open -= 1;
+    }
+
+    /// Whether there is room for one more question.
+    pub(super) fn may_ask(&self) -> bool {
+        self.open < OPEN_MAX
+    }
+
+    /// Has an event wait until there is.
+    pub(super) fn put_off(&mut self, ticket: Ticket, event: Event) {
+        self.put_off.push_back((ticket, event));
+    }
+
+    pub(super) fn has_put_off(&self) -> bool {
+        !self.put_off.is_empty() && self.may_ask()
+    }
+
+    /// Lets the first event happen next that was put off, if there is room. Returns whether it does.
+    pub(super) fn take_up(&mut self) -> bool {
+        let next = if self.may_ask() { self.put_off.pop_front() } else { None };
+        self.turns.extend(next);
+        next.is_some()
+    }
+
+    /// When the next operation has something due.
+    pub(super) fn next_due(&mut self) -> Moment {
+        self.timers.next(&self.slots)
     }
 
     pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Slot> {
@@ -113,13 +208,5 @@ impl Open {
         if sent_at.is_some() {
             self.sent = self.sent.with(server);
         }
-    }
-}
-
-impl Over {
-    /// The fault is the library's: the operation has panicked.
-    pub(super) fn broken() -> Self {
-        let words = "a fault in the library: the call was broken off";
-        Self::Ended(Err(Error::new(Status::Internal, words).into()))
     }
 }

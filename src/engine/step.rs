@@ -4,11 +4,12 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
-use super::state::{Open, Over, State};
+use super::End;
+use super::state::{Caller, Chore, Open, State};
 use crate::command::Request;
-use crate::error::Error;
+use crate::error::{Error, Status};
 use crate::moment::Moment;
-use crate::operation::{Actions, Ended, Event, Failed, Limits, Operation};
+use crate::operation::{Actions, Ended, Event, Failed, Limits, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::system::clock;
@@ -25,43 +26,31 @@ pub(super) struct Step<'a> {
     place: usize,
     /// When it began. It takes microseconds, and to look at the clock costs time, too.
     now: Moment,
-    outcome: Outcome,
-}
-
-/// How the step has ended.
-enum Outcome {
-    /// The operation waits for something.
-    Waits,
-    Prepare {
-        enough: usize,
-    },
-    Ended(Result<Ended, Failed>),
+    /// What the operation has come to, if it has ended.
+    end: Option<End>,
 }
 
 impl<'a> Step<'a> {
     pub(super) fn new(state: &'a mut State, place: usize) -> Self {
-        Self { state, place, now: clock::now(), outcome: Outcome::Waits }
+        Self { state, place, now: clock::now(), end: None }
     }
 
-    /// Lets the event happen. Returns what is over by it, if anything is; otherwise the operation is back in
-    /// its slot. One that panics takes no other with it.
-    pub(super) fn run(mut self, mut operation: Box<dyn Operation>, event: Event) -> Option<Over> {
+    /// Lets the event happen. Returns what the operation has come to, if that has ended it; otherwise the
+    /// operation is back in its slot. One that panics takes no other with it.
+    pub(super) fn run(mut self, mut operation: Box<dyn Operation>, event: Event) -> Option<End> {
         let handle = AssertUnwindSafe(|| operation.handle(event, &mut self));
         if panic::catch_unwind(handle).is_err() {
             let leave = AssertUnwindSafe(|| operation.leave(&mut self));
             let _ = panic::catch_unwind(leave);
-            return Some(Over::broken());
+            return Some(broken_off());
         }
-        match mem::replace(&mut self.outcome, Outcome::Waits) {
-            Outcome::Ended(result) => Some(Over::Ended(result)),
-            Outcome::Prepare { enough } => Some(Over::Prepare { operation, enough }),
-            Outcome::Waits => {
-                if let Some(slot) = &mut self.state.slots[self.place] {
-                    slot.operation = Some(operation);
-                }
-                None
-            }
+        let end = mem::take(&mut self.end);
+        if end.is_none()
+            && let Some(slot) = &mut self.state.slots[self.place]
+        {
+            slot.operation = Some(operation);
         }
+        end
     }
 
     /// Opens a question to all servers, as `ask` puts it to each.
@@ -78,8 +67,10 @@ impl<'a> Step<'a> {
         if let Some(slot) = &mut self.state.slots[self.place] {
             let sent = ServerSet::default();
             slot.question = Some(Open { pending, sent, since, reply_ms, limit });
-            (slot.generation, slot.until) = (generation, until);
+            slot.generation = generation;
         }
+        self.state.note_open();
+        self.state.set_until(self.place, until);
         self.state.visit_servers(|server, effects| ask(server, ticket, effects));
     }
 }
@@ -128,7 +119,9 @@ impl Actions for Step<'_> {
     }
 
     fn prepare(&mut self, enough: usize) {
-        self.outcome = Outcome::Prepare { enough };
+        let ticket = self.ticket();
+        self.state.chores.push_back(Chore { ticket, enough });
+        self.state.effects.changed = true;
     }
 
     fn connect(&mut self, limits: Limits) {
@@ -159,9 +152,28 @@ impl Actions for Step<'_> {
     }
 
     fn wait_until(&mut self, until: Moment) {
+        self.state.set_until(self.place, until);
+    }
+
+    fn begin(&mut self, operation: Box<dyn Operation>, payload: Payload) {
+        let ticket = self.state.add(operation, Caller::Program(payload), None);
+        self.state.turns.push_back((ticket, Event::Started));
+    }
+
+    fn keep(&mut self, lock: Token) {
+        self.state.keepers.insert((lock, self.place));
         if let Some(slot) = &mut self.state.slots[self.place] {
-            slot.until = until;
+            slot.keeps = Some(lock);
         }
+    }
+
+    fn wake_keepers(&mut self, lock: Token) {
+        let ticket = |&(_, place): &(Token, usize)| {
+            Some(Ticket::new(place, self.state.slots[place].as_ref()?.generation))
+        };
+        let keepers = self.state.keepers.range((lock, 0)..=(lock, usize::MAX));
+        let woken = keepers.filter_map(ticket).map(|ticket| (ticket, Event::TimeOut));
+        self.state.turns.extend(woken);
     }
 
     fn give_turn(&mut self, ticket: Ticket) {
@@ -173,6 +185,12 @@ impl Actions for Step<'_> {
     }
 
     fn end(&mut self, result: Result<Ended, Failed>) {
-        self.outcome = Outcome::Ended(result);
+        self.end = Some(result);
     }
+}
+
+/// The fault is the library's: the operation has panicked.
+fn broken_off() -> End {
+    let words = "a fault in the library: the call was broken off";
+    Err(Error::new(Status::Internal, words).into())
 }

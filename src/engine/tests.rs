@@ -2,8 +2,10 @@
 
 use std::sync::Mutex;
 
-use super::state::Open;
+use super::state::{Open, Slot};
 use super::*;
+use crate::command::Answer;
+use crate::driver::Driven;
 use crate::error::Status;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Ended};
@@ -59,7 +61,7 @@ impl Operation for Waiter {
         let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
         let manners = Manners { is_urgent: false, is_last: false };
         let queues = actions.wait_queues();
-        self.number = queues.join(&self.resource, self.thread, now);
+        self.number = queues.join(&self.resource, Some(self.thread), now);
         queues.begin(&self.resource, self.number, manners, now);
         let until = queues.wait(&self.resource, self.number, ticket, wait, now);
         actions.wait_until(until);
@@ -83,18 +85,25 @@ fn engine_of_three() -> Engine {
     Engine::new((0..3).map(server).collect(), roster, Arc::default(), -1)
 }
 
-fn ticket(engine: &Engine, place: usize) -> Ticket {
-    Ticket::new(place, engine.state.slots[place].as_ref().unwrap().generation)
+/// That of the operation whose end the thread at this place waits for.
+fn ticket(engine: &Engine, thread: usize) -> Ticket {
+    let is_its = |slot: &Slot| matches!(slot.caller, Caller::Thread(own) if own == thread);
+    let mut slots = engine.state.slots.iter().enumerate();
+    let found = slots.find_map(|(place, slot)| Some((place, slot.as_ref().filter(|it| is_its(it))?)));
+    let (place, slot) = found.unwrap();
+    Ticket::new(place, slot.generation)
 }
 
 /// Opens a question at this place to servers that are sent nothing.
 fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
     let events = Events::default();
     let operation = Enough { answers, events: Arc::clone(&events) };
-    engine.submit(place, Box::new(operation), Event::Started);
+    engine.run(place, Box::new(operation), None);
     let (pending, sent) = (ServerSet::first(3), ServerSet::default());
     let question = Open { pending, sent, since: NOW, reply_ms: 0, limit: Moment::NEVER };
-    engine.state.slots[place].as_mut().unwrap().question = Some(question);
+    let asked = ticket(engine, place);
+    engine.state.find(asked).unwrap().question = Some(question);
+    engine.state.note_open();
     (ticket(engine, place), events)
 }
 
@@ -113,13 +122,13 @@ fn end_wait(engine: &mut Engine, ticket: Ticket) {
 fn join(engine: &mut Engine, place: usize, panics: bool) {
     let resource = Arc::from(*b"resource");
     let waiter = Waiter { resource, thread: place, number: 0, panics };
-    engine.submit(place, Box::new(waiter), Event::Started);
+    engine.run(place, Box::new(waiter), None);
 }
 
 /// The place of the next operation that has ended, and its status.
 fn next_end(engine: &mut Engine) -> Option<(usize, Result<(), Status>)> {
     let (place, over) = engine.next_end()?;
-    let Over::Ended(result) = over else { panic!("nothing is to be prepared") };
+    let Wakening::Ended(result) = over else { panic!("nobody waits for events") };
     Some((place, result.map(drop).map_err(|failed| failed.error.status())))
 }
 
@@ -151,7 +160,8 @@ fn who_ends_a_call_in_passing_wakes_the_driver() {
     end_wait(&mut engine, waiter);
     assert!(engine.take_change(), "its wait was ended");
     ask(&mut engine, 0, 9);
-    engine.state.slots[0].as_mut().unwrap().until = NOW;
+    let late = ticket(&engine, 0);
+    engine.state.set_until(late.place(), NOW);
     engine.take_change();
     engine.expire(NOW);
     assert!(engine.take_change(), "its time was up");

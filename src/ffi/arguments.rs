@@ -1,6 +1,7 @@
 //! What a C program passes.
 
 use std::ffi::{CStr, c_char};
+use std::{ptr, slice};
 
 use crate::error::Error;
 
@@ -20,6 +21,72 @@ pub(super) fn text_or_null<'a>(
     name: &str,
 ) -> Result<Option<&'a [u8]>, Error> {
     if string.is_null() { Ok(None) } else { text(string, name).map(Some) }
+}
+
+/// The bytes of an argument that names how many there are.
+pub(super) fn bytes<'a>(start: *const c_char, size: usize, name: &str) -> Result<&'a [u8], Error> {
+    if start.is_null() {
+        return Err(Error::invalid(format!("{name} is NULL")));
+    }
+    // No object is larger, and no slice may be.
+    let size = size.min(isize::MAX.cast_unsigned());
+    // SAFETY: the pointer is not NULL, and the header asks for so many bytes that stay as they are until the
+    // call returns; the result is not kept longer than that.
+    Ok(unsafe { slice::from_raw_parts(start.cast::<u8>(), size) })
+}
+
+/// A struct of C that begins with its size and may be one of an older version, which ends earlier, or of a later
+/// one, which ends later: what this version does not know of has to be zero.
+///
+/// # Safety
+///
+/// `T` is made of plain numbers and pointers, and its first field is a usize for its size.
+pub(super) unsafe trait Versioned: Copy {
+    /// How large the first version was.
+    const LEAST: usize;
+    /// What begins it.
+    const INIT: &'static str;
+}
+
+/// The struct behind the pointer. What an older program does not have of it is as in `otherwise`.
+pub(super) fn versioned<T: Versioned>(
+    given: *const T,
+    otherwise: T,
+    name: &str,
+) -> Result<T, Error> {
+    if given.is_null() {
+        return Err(Error::invalid(format!("{name} is NULL")));
+    }
+    // SAFETY: the pointer is not NULL, and the header asks for a struct that begins with its size.
+    let size = unsafe { given.cast::<usize>().read() };
+    if !(T::LEAST..=64 * 1024).contains(&size) {
+        let words = format!("{name}->size is {size}: begin with {}", T::INIT);
+        return Err(Error::invalid(words));
+    }
+    let known = size.min(size_of::<T>());
+    // SAFETY: the header asks for a struct of the size that it says, which may be read.
+    let later = unsafe { slice::from_raw_parts(given.cast::<u8>().add(known), size - known) };
+    if later.iter().any(|&byte| byte != 0) {
+        return Err(Error::invalid(format!("{name} has a field that this version does not know")));
+    }
+    let mut copy = otherwise;
+    // SAFETY: so many bytes may be read, as above, and there is room for them. Every value of them is one of
+    // numbers and pointers, as the trait asks.
+    unsafe {
+        let target = ptr::from_mut(&mut copy).cast::<u8>();
+        ptr::copy_nonoverlapping(given.cast::<u8>(), target, known);
+    }
+    Ok(copy)
+}
+
+/// Writes as much of a struct as the program has room for.
+pub(super) fn write_versioned<T: Versioned>(place: *mut T, value: &T, size: usize) {
+    let known = size.min(size_of::<T>());
+    // SAFETY: the pointer was read from before, so it is good, and the header asks for a struct of that size,
+    // which may be written to.
+    unsafe {
+        ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), place.cast::<u8>(), known);
+    }
 }
 
 /// An argument that the call writes its answer to.

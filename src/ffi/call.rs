@@ -25,15 +25,23 @@ fn manager_call_once(
     rl: *mut RedLock,
     call: &mut dyn FnMut(&RedLock) -> Result<(), Error>,
 ) -> RedLockStatus {
+    manager_status(rl, |handle| call(handle).map(|()| RedLockStatus::REDLOCK_OK))
+}
+
+/// The same for calls that may answer with one thing or another.
+pub(super) fn manager_status(
+    rl: *mut RedLock,
+    call: impl FnOnce(&RedLock) -> Result<RedLockStatus, Error>,
+) -> RedLockStatus {
     // Until the manager, which this may be the last to use, is let go of.
     let _uncancelled = Uncancelled::new();
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
     handle.message.set("");
     let outcome = guard(|| call(&handle));
-    if let Err(error) = &outcome {
+    outcome.unwrap_or_else(|error| {
         handle.message.set(&error.to_string());
-    }
-    status_of(outcome)
+        error.status().into()
+    })
 }
 
 /// A call on a manager with a lease: its words go to the lease, or to the manager if there is no

@@ -2,14 +2,17 @@
 
 use std::ffi::{CString, c_char};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use super::guard::guard;
+use super::handle::RedLock;
 use super::message::c_string;
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::lease::Lease;
-use crate::system::process::this_thread;
+use crate::redlock::Canceller;
+use crate::system::process::{this_process, this_thread};
 
 /// One lock, held or not: resource, token, validity and, after a failed call, the reason in
 /// words. The caller makes it, passes it in, and may use it again once it holds nothing. One call
@@ -18,6 +21,13 @@ pub struct RedLockLease {
     /// Held for the length of a call, by the thread noted as its caller.
     turn: ForkMutex<()>,
     caller: AtomicUsize,
+    /// The process in which a call was submitted that is not over; 0: there is none.
+    submitted: AtomicU64,
+    /// By what that is cancelled when the lease is freed.
+    submitted_to: ForkMutex<Weak<RedLock>>,
+    is_freed: AtomicBool,
+    /// Of the call that uses it, of whichever kind.
+    canceller: Canceller,
     /// Held for moments only.
     state: ForkMutex<State>,
 }
@@ -29,11 +39,17 @@ pub struct RedLockLease {
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
     let made = guard(|| {
-        Ok(Box::into_raw(Box::new(RedLockLease {
+        let state = State::default();
+        Ok(Arc::into_raw(Arc::new(RedLockLease {
             turn: ForkMutex::default(),
             caller: AtomicUsize::new(NOBODY),
-            state: ForkMutex::default(),
-        })))
+            submitted: AtomicU64::new(0),
+            submitted_to: ForkMutex::default(),
+            is_freed: AtomicBool::new(false),
+            canceller: Canceller::from(&state.lease),
+            state: ForkMutex::new(state),
+        }))
+        .cast_mut())
     });
     made.unwrap_or(ptr::null_mut())
 }
@@ -46,9 +62,9 @@ pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
 pub unsafe extern "C" fn RedLockLease_Free(lease: *mut RedLockLease) {
     let _ = guard(|| {
         if !lease.is_null() {
-            // SAFETY: `lease` came from RedLockLease_New's Box::into_raw and, as the contract
+            // SAFETY: `lease` came from RedLockLease_New's Arc::into_raw and, as the contract
             // of this function says, is given back only once and used by nobody else.
-            drop(unsafe { Box::from_raw(lease) });
+            unsafe { Arc::from_raw(lease.cast_const()) }.free();
         }
         Ok(())
     });
@@ -158,6 +174,83 @@ impl RedLockLease {
         })
     }
 
+    pub(super) fn canceller(&self) -> &Canceller {
+        &self.canceller
+    }
+
+    pub(super) fn is_freed(&self) -> bool {
+        self.is_freed.load(Ordering::Acquire)
+    }
+
+    /// Submits a call that uses the lease until its event is taken.
+    pub(super) fn submit(
+        &self,
+        manager: &Arc<RedLock>,
+        submit: impl FnOnce(Lease) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let turn = self.take_turn_at_once()?;
+        let own = self.state.lock()?.lease.clone();
+        *self.submitted_to.lock()? = Arc::downgrade(manager);
+        // Its event may be taken before this returns.
+        self.submitted.store(this_process(), Ordering::Release);
+        let outcome = guard(|| submit(own));
+        drop(turn);
+        if let Err(error) = &outcome {
+            self.submitted.store(0, Ordering::Release);
+            self.state.lock()?.refresh(Some(error));
+        }
+        outcome
+    }
+
+    /// The submitted call is over, with this; with nothing if the manager is gone.
+    pub(super) fn end_submitted(&self, news: Option<(Lease, Option<&Error>)>) {
+        if let Ok(mut state) = self.state.lock() {
+            match news {
+                Some((lease, error)) => {
+                    state.lease = lease;
+                    state.refresh(error);
+                }
+                None => {
+                    let error = Error::new(Status::Cancelled, "the manager of the call was freed");
+                    state.refresh(Some(&error));
+                }
+            }
+        }
+        self.submitted.store(0, Ordering::Release);
+    }
+
+    /// The program has it no longer. A submitted call is cancelled.
+    fn free(self: Arc<Self>) {
+        self.is_freed.store(true, Ordering::Release);
+        if self.submitted.load(Ordering::Acquire) == this_process()
+            && let Ok(manager) = self.submitted_to.lock().map(|manager| manager.upgrade())
+            && let Some(manager) = manager
+        {
+            manager.manager.cancel(&self.canceller);
+        }
+    }
+
+    /// Why no call may use it now, if a submitted one does.
+    fn check_submitted(&self) -> Result<(), Error> {
+        match self.submitted.load(Ordering::Acquire) {
+            0 => Ok(()),
+            process if process == this_process() => {
+                Err(Error::invalid("the lease is in use by a submitted call"))
+            }
+            _ => Err(Error::new(Status::Forked, "the lease is in use by a call of the parent")),
+        }
+    }
+
+    /// The turn, if no other call is under way.
+    fn take_turn_at_once(&self) -> Result<Turn<'_>, Error> {
+        self.check_submitted()?;
+        let guard = self.turn.try_lock()?;
+        let guard = guard.ok_or_else(|| Error::invalid("the lease is in use by another call"))?;
+        self.check_submitted()?;
+        self.caller.store(this_thread(), Ordering::Relaxed);
+        Ok(Turn { caller: &self.caller, _guard: guard })
+    }
+
     /// Waits until no other call is under way. One of this very thread never ends meanwhile: that is
     /// a password callback, called from it, that uses the lease again. In a child, calls of the parent's
     /// threads are not under way: a thread of the child's may only look like one of those.
@@ -167,7 +260,9 @@ impl RedLockLease {
             let words = "the lease is in use by the call that this call is made from";
             return Err(Error::invalid(words));
         }
+        self.check_submitted()?;
         let guard = self.turn.lock()?;
+        self.check_submitted()?;
         self.caller.store(this_thread(), Ordering::Relaxed);
         Ok(Turn { caller: &self.caller, _guard: guard })
     }
@@ -175,10 +270,22 @@ impl RedLockLease {
 
 /// The lease behind the pointer.
 pub(super) fn shared_lease<'a>(lease: *mut RedLockLease) -> Option<&'a RedLockLease> {
-    // SAFETY: a pointer that is not NULL came from RedLockLease_New's Box::into_raw and was not
+    // SAFETY: a pointer that is not NULL came from RedLockLease_New's Arc::into_raw and was not
     // freed yet, as the header asks. Only shared references are ever made of it: its state lies
     // behind a mutex.
     unsafe { lease.as_ref() }
+}
+
+/// The same, kept alive for as long as a submitted call needs it.
+pub(super) fn held_lease(lease: *mut RedLockLease) -> Option<Arc<RedLockLease>> {
+    if lease.is_null() {
+        return None;
+    }
+    // SAFETY: as above. The count is raised first, so the Arc made here is ours.
+    unsafe {
+        Arc::increment_strong_count(lease.cast_const());
+        Some(Arc::from_raw(lease.cast_const()))
+    }
 }
 
 /// The right to change a lease.

@@ -3,9 +3,11 @@
 //! Every function is a plain one, so that cbindgen sees it, and passes through `guard`.
 
 pub mod access;
+pub mod acquire;
 mod arguments;
 mod call;
 pub mod callback;
+pub mod event;
 mod guard;
 mod handle;
 pub mod kept_log;
@@ -14,6 +16,7 @@ mod locking;
 mod message;
 mod redlock;
 pub mod status;
+pub mod submit;
 pub mod version;
 
 pub use self::handle::RedLock;

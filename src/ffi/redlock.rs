@@ -55,6 +55,8 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
             let handle = unsafe { Arc::from_raw(rl.cast_const()) };
             // In a child, a thread of the parent may keep the handle alive that is not there.
             handle.manager.close_inherited();
+            // What nobody can be told any more is not done any more; calls that wait for events end.
+            handle.manager.abandon();
         }
         Ok(())
     });

@@ -22,6 +22,12 @@ pub enum RedLockStatus {
     /// have lost it, or had it too late, that those which had it all the time are no quorum: somebody else
     /// may have held it in between.
     REDLOCK_LOST = 4,
+    /// RedLock_Cancel ended the call. Nothing of it stays locked; a lock that was held before is held still.
+    REDLOCK_CANCELLED = 5,
+    /// RedLock_NextEvent had nothing to tell in that time.
+    REDLOCK_NO_EVENT = 6,
+    /// RedLock_Confirm found the lock ours, but not for as long as was asked.
+    REDLOCK_TOO_SHORT = 7,
     /// NULL, an empty or too long resource, a TTL that leaves no validity, a bad URL or port,
     /// a lease that still holds a lock, ...: the message names what was wrong.
     REDLOCK_INVALID_ARGUMENT = -1,
@@ -34,8 +40,9 @@ pub enum RedLockStatus {
 }
 
 use RedLockStatus::{
-    REDLOCK_FORKED, REDLOCK_INTERNAL, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_NO_SERVERS,
-    REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
+    REDLOCK_CANCELLED, REDLOCK_FORKED, REDLOCK_INTERNAL, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST,
+    REDLOCK_NO_EVENT, REDLOCK_NO_SERVERS, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT, REDLOCK_TOO_SLOW,
+    REDLOCK_UNREACHABLE,
 };
 
 /// The name of a status, such as "REDLOCK_TAKEN".
@@ -67,6 +74,8 @@ impl From<Status> for RedLockStatus {
             Status::Unreachable => REDLOCK_UNREACHABLE,
             Status::TooSlow => REDLOCK_TOO_SLOW,
             Status::Lost => REDLOCK_LOST,
+            Status::Cancelled => REDLOCK_CANCELLED,
+            Status::TooShort => REDLOCK_TOO_SHORT,
             Status::InvalidArgument => REDLOCK_INVALID_ARGUMENT,
             Status::NoServers => REDLOCK_NO_SERVERS,
             Status::Forked => REDLOCK_FORKED,
@@ -76,12 +85,15 @@ impl From<Status> for RedLockStatus {
 }
 
 fn name(status: i32) -> &'static CStr {
-    const NAMES: [(RedLockStatus, &CStr); 9] = [
+    const NAMES: [(RedLockStatus, &CStr); 12] = [
         (REDLOCK_OK, c"REDLOCK_OK"),
         (REDLOCK_TAKEN, c"REDLOCK_TAKEN"),
         (REDLOCK_UNREACHABLE, c"REDLOCK_UNREACHABLE"),
         (REDLOCK_TOO_SLOW, c"REDLOCK_TOO_SLOW"),
         (REDLOCK_LOST, c"REDLOCK_LOST"),
+        (REDLOCK_CANCELLED, c"REDLOCK_CANCELLED"),
+        (REDLOCK_NO_EVENT, c"REDLOCK_NO_EVENT"),
+        (REDLOCK_TOO_SHORT, c"REDLOCK_TOO_SHORT"),
         (REDLOCK_INVALID_ARGUMENT, c"REDLOCK_INVALID_ARGUMENT"),
         (REDLOCK_NO_SERVERS, c"REDLOCK_NO_SERVERS"),
         (REDLOCK_FORKED, c"REDLOCK_FORKED"),

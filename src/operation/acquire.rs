@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
-use super::{Actions, Ended, Event, Failed, Limits, Miss, Operation, reply_ms};
+use super::renew::Renew;
+use super::{
+    Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, cancelled, reply_ms,
+};
 use crate::command::{Request, Verb, Witness};
 use crate::error::{Error, Status};
-use crate::held_lock::{Asked, HeldLock};
+use crate::held_lock::{Asked, HeldLock, View};
+use crate::keeper::{Kept, Keeper};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::quorum::backoff::{self, Backoff};
@@ -45,8 +49,17 @@ pub(crate) struct Wanted {
     pub(crate) slice_end: Moment,
     /// The wait that an earlier slice has left off.
     pub(crate) resumed: Option<Box<BrokenOff>>,
-    /// The thread that waits for it.
-    pub(crate) thread: usize,
+    /// The thread that waits for it, if one does.
+    pub(crate) thread: Option<usize>,
+    pub(crate) keeping: Option<Keeping>,
+}
+
+/// What it takes to keep the lock as soon as it is had.
+pub(crate) struct Keeping {
+    pub(crate) keeper: Keeper,
+    pub(crate) kept: Kept,
+    /// What comes with the news that it cannot be kept.
+    pub(crate) payload: Payload,
 }
 
 /// Takes a lock.
@@ -170,9 +183,7 @@ impl Acquire {
             Outcome::Refused => Status::Taken,
             Outcome::Unreachable => Status::Unreachable,
         };
-        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
-        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
-        actions.tell(release.to(question.may_have_it(sent)));
+        release(&question, sent, actions);
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
         self.miss(miss, actions);
@@ -184,7 +195,13 @@ impl Acquire {
             let next = queues.acquired(&self.wanted.resource, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
-        actions.end(Ok(Ended::Acquired { hold, absent }));
+        let view = View::new(&hold, actions.roster());
+        let keeping = self.wanted.keeping.take();
+        let keeper = keeping.zip(view).map(|(Keeping { keeper, kept, payload }, view)| {
+            actions.begin(Box::new(Renew::new(view, kept)), payload);
+            keeper
+        });
+        actions.end(Ok(Ended::Acquired { hold, absent, keeper }));
     }
 
     /// Tells the queue what the servers said.
@@ -299,6 +316,14 @@ impl Acquire {
         actions.end(Err(Failed { error, broken_off }));
     }
 
+    /// Ends at once. What there may be of a lock is released.
+    fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
+        if let Stage::Asking(question) = stage {
+            release(question, sent, actions);
+        }
+        self.fail(cancelled(), None, actions);
+    }
+
     fn number(&self) -> u64 {
         self.number.unwrap_or_default()
     }
@@ -307,6 +332,7 @@ impl Acquire {
 impl Operation for Acquire {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
         match (mem::replace(&mut self.stage, Stage::Submitted), event) {
+            (stage, Event::Cancelled { sent }) => self.cancel(&stage, sent, actions),
             (Stage::Submitted, _) => self.begin(actions),
             (Stage::Connecting(mut quorum, cut), event) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum, cut),
@@ -341,6 +367,15 @@ impl Operation for Acquire {
             let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
+    }
+}
+
+/// Releases what servers may have of a lock that was not had.
+fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
+    if let Some(hold) = question.attempted() {
+        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
+        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
+        actions.tell(release.to(question.may_have_it(sent)));
     }
 }
 

@@ -5,8 +5,8 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Confirmation, Question};
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, check_valid, end_round, forget, reply_ms,
-    request,
+    Actions, Ended, Event, Limits, Miss, Operation, cancelled, check_valid, end_round, forget,
+    reply_ms, request,
 };
 use crate::command::Verb;
 use crate::error::Status;
@@ -83,7 +83,7 @@ impl Confirm {
             }
             // It is there, or may be; but not for so long.
             let is_short = is_ours || question.outcome() == Outcome::Refused;
-            if is_short { Status::Lost } else { Status::Unreachable }
+            if is_short { Status::TooShort } else { Status::Unreachable }
         } else {
             // A question changes nothing on the servers: Unlock clears up what is left.
             hold.pass_to(Phase::Lost);
@@ -92,11 +92,23 @@ impl Confirm {
         };
         actions.end(Err(question.error(status, actions.roster()).into()));
     }
+
+    /// Ends at once. A question changes nothing.
+    fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
+        if let Stage::Asking(asking) = stage {
+            self.view.fail_round(asking.number);
+        }
+        actions.end(Err(cancelled().into()));
+    }
 }
 
 impl Operation for Confirm {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        match mem::replace(&mut self.stage, Stage::Submitted) {
+        let stage = mem::replace(&mut self.stage, Stage::Submitted);
+        if let Event::Cancelled { .. } = event {
+            return self.cancel(&stage, actions);
+        }
+        match stage {
             Stage::Submitted => self.begin(actions),
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),

@@ -5,31 +5,29 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, check_valid, end_round, give_up, release_of,
-    reply_ms, request,
+    Actions, Ended, Event, Limits, Miss, Operation, cancelled, check_valid, end_round, give_up,
+    release_of, reply_ms, request,
 };
 use crate::command::Verb;
-use crate::error::Status;
+use crate::error::{Error, Status};
 use crate::held_lock::View;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
 
-/// Extends a lock.
-pub(crate) struct Extend {
+/// One attempt to extend a lock: a part of the operations that extend.
+pub(super) struct Extension {
     view: View,
     ttl_ms: i64,
-    /// How often it is tried still while the servers cannot be reached.
-    tries_left: i64,
+    /// When nothing is waited for any more; nor is it after the end of the lock.
+    limit: Moment,
     stage: Stage,
 }
 
 enum Stage {
-    Submitted,
+    Over,
     Connecting(Box<ConnectQuorum>),
     Asking(Box<Asking>),
-    /// Between two tries.
-    Pausing,
 }
 
 /// The servers are asked, in the round of this number.
@@ -39,27 +37,64 @@ struct Asking {
     extended_until: Moment,
 }
 
-impl Extend {
-    /// Tries once.
-    pub(crate) fn new(view: View, ttl_ms: i64) -> Self {
-        Self { view, ttl_ms, tries_left: 1, stage: Stage::Submitted }
+/// How far an attempt is.
+pub(super) enum Attempt {
+    Pending,
+    /// With words about servers that could not take part.
+    Extended {
+        absent: String,
+    },
+    Failed {
+        error: Error,
+        /// Whether another attempt may succeed: the lock is valid still, and the servers may come back.
+        may_succeed: bool,
+    },
+}
+
+impl Extension {
+    pub(super) fn new(view: View, ttl_ms: i64, limit: Moment) -> Self {
+        Self { view, ttl_ms, limit, stage: Stage::Over }
     }
 
-    /// Tries so often, with the pauses of the settings.
-    pub(crate) fn with_tries(self, tries: i64) -> Self {
-        Self { tries_left: tries, ..self }
-    }
-
-    fn begin(&mut self, actions: &mut dyn Actions) {
-        self.tries_left -= 1;
+    pub(super) fn begin(&mut self, actions: &mut dyn Actions) -> Attempt {
         let hold = self.view.hold();
         if let Err(error) = check_valid(hold, actions.now()) {
             give_up(&self.view, actions);
-            return actions.end(Err(error.into()));
+            return Attempt::Failed { error, may_succeed: false };
         }
-        match ConnectQuorum::if_needed(hold.valid_until(), self.ttl_ms, actions) {
+        let limit = hold.valid_until().min(self.limit);
+        match ConnectQuorum::if_needed(limit, self.ttl_ms, actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
+        }
+        Attempt::Pending
+    }
+
+    pub(super) fn handle(&mut self, event: Event, actions: &mut dyn Actions) -> Attempt {
+        match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Over => {}
+            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                Progress::Connected => self.ask(actions),
+                Progress::Failed(miss) => return failed(&miss, actions),
+            },
+            Stage::Asking(asking) => return self.conclude(*asking, actions),
+        }
+        Attempt::Pending
+    }
+
+    pub(super) fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Over => None,
+            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Asking(asking) => Some(&mut asking.question),
+        }
+    }
+
+    /// Ends at once. What was valid stays valid until its old end.
+    pub(super) fn cancel(&mut self) {
+        if let Stage::Asking(asking) = mem::replace(&mut self.stage, Stage::Over) {
+            self.view.fail_round(asking.number);
         }
     }
 
@@ -73,11 +108,11 @@ impl Extend {
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
         }));
         let reply_ms = reply_ms(actions, ttl_ms);
-        let limits = Limits { since, until: valid_until, reply_ms };
+        let limits = Limits { since, until: valid_until.min(self.limit), reply_ms };
         actions.ask(request(Verb::Extend, &self.view, ttl_ms), limits);
     }
 
-    fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) {
+    fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
         let Asking { question, number, extended_until } = asking;
         let (view, hold) = (&self.view, self.view.hold());
         let is_reached = question.outcome() == Outcome::Reached
@@ -85,13 +120,12 @@ impl Extend {
         let is_extended = end_round(view, number, is_reached, &question);
         if hold.has_ended() {
             // Another handle released it meanwhile.
-            return self.fail(&Miss::Votes(Status::Lost, Box::new(question)), actions);
+            return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
         }
         if is_extended {
-            hold.extend_to(extended_until);
+            hold.extend_to(extended_until, self.ttl_ms);
             self.repair(actions);
-            let absent = question.absent(actions.roster());
-            return actions.end(Ok(Ended::Extended { absent }));
+            return Attempt::Extended { absent: question.absent(actions.roster()) };
         }
         // Another handle may have extended it meanwhile.
         let is_valid = question.outcome() != Outcome::Refused
@@ -101,7 +135,7 @@ impl Extend {
         if !is_valid {
             give_up(view, actions);
         }
-        self.fail(&Miss::Votes(status, Box::new(question)), actions);
+        failed(&Miss::Votes(status, Box::new(question)), actions)
     }
 
     /// A quorum has just vouched for the lock: servers that have lost it are given it again. That is no
@@ -121,19 +155,51 @@ impl Extend {
             actions.tell(release_of(view));
         }
     }
+}
 
-    /// Tries again after a pause, if that is of use.
-    fn fail(&mut self, miss: &Miss, actions: &mut dyn Actions) {
-        let is_unreachable = matches!(miss, Miss::Votes(Status::Unreachable, _));
-        if !is_unreachable || self.tries_left <= 0 {
-            let error = miss.error(actions.roster());
-            return actions.end(Err(error.into()));
+fn failed(miss: &Miss, actions: &dyn Actions) -> Attempt {
+    let may_succeed = matches!(miss, Miss::Votes(Status::Unreachable, _));
+    Attempt::Failed { error: miss.error(actions.roster()), may_succeed }
+}
+
+/// Extends a lock.
+pub(crate) struct Extend {
+    extension: Extension,
+    /// How often it is tried still while the servers cannot be reached.
+    tries_left: i64,
+    is_under_way: bool,
+}
+
+impl Extend {
+    /// Tries once.
+    pub(crate) fn new(view: View, ttl_ms: i64) -> Self {
+        let extension = Extension::new(view, ttl_ms, Moment::NEVER);
+        Self { extension, tries_left: 1, is_under_way: false }
+    }
+
+    /// Tries so often, with the pauses of the settings.
+    pub(crate) fn with_tries(self, tries: i64) -> Self {
+        Self { tries_left: tries, ..self }
+    }
+
+    fn go_on(&mut self, attempt: Attempt, actions: &mut dyn Actions) {
+        match attempt {
+            Attempt::Pending => {}
+            Attempt::Extended { absent } => actions.end(Ok(Ended::Extended { absent })),
+            Attempt::Failed { error, may_succeed } if !may_succeed || self.tries_left <= 0 => {
+                actions.end(Err(error.into()));
+            }
+            Attempt::Failed { .. } => self.pause(actions),
         }
+    }
+
+    /// Before the next try.
+    fn pause(&mut self, actions: &mut dyn Actions) {
         match actions.random() {
             Ok(random) => {
                 let pause = backoff::pause(actions.settings().retry_delay_ms(), random);
                 let until = actions.now().plus(pause);
-                self.stage = Stage::Pausing;
+                self.is_under_way = false;
                 actions.wait_until(until);
             }
             Err(error) => actions.end(Err(error.into())),
@@ -143,22 +209,20 @@ impl Extend {
 
 impl Operation for Extend {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        match mem::replace(&mut self.stage, Stage::Submitted) {
-            Stage::Submitted | Stage::Pausing => self.begin(actions),
-            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
-                Progress::Pending => self.stage = Stage::Connecting(quorum),
-                Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => self.fail(&miss, actions),
-            },
-            Stage::Asking(asking) => self.conclude(*asking, actions),
+        if let Event::Cancelled { .. } = event {
+            self.extension.cancel();
+            return actions.end(Err(cancelled().into()));
         }
+        let attempt = if mem::replace(&mut self.is_under_way, true) {
+            self.extension.handle(event, actions)
+        } else {
+            self.tries_left -= 1;
+            self.extension.begin(actions)
+        };
+        self.go_on(attempt, actions);
     }
 
     fn question(&mut self) -> Option<&mut Question> {
-        match &mut self.stage {
-            Stage::Submitted | Stage::Pausing => None,
-            Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(asking) => Some(&mut asking.question),
-        }
+        self.extension.question()
     }
 }

@@ -12,13 +12,16 @@ pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod question;
 pub(crate) mod release;
+pub(crate) mod renew;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use self::question::Question;
 use crate::command::{Answer, Request, Verb};
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
+use crate::keeper::Keeper;
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
@@ -38,7 +41,7 @@ pub(crate) const QUESTION_TTL_MS: i64 = 10_000;
 pub(crate) enum Event {
     /// It has been submitted.
     Started,
-    /// The caller has done what [`Actions::prepare`] asked for.
+    /// Somebody has done what [`Actions::prepare`] asked for.
     Prepared(Prepared),
     /// The question is over: it is decided, or its time is up. A byte of the request may have been sent
     /// to these servers.
@@ -48,6 +51,9 @@ pub(crate) enum Event {
     /// The lock was released just now by this manager, and it is its turn. Nobody else's request comes in
     /// between on any server, if it asks at once.
     YourTurn,
+    /// It is to end at once. If a question was open, it is over, and a byte of the request may have been sent
+    /// to these servers.
+    Cancelled { sent: ServerSet },
 }
 
 /// What preparing to connect has come to.
@@ -129,7 +135,7 @@ pub(crate) trait Actions {
     /// Whether so many servers are connected and keep up, as far as can be told at once.
     fn is_connected(&mut self, enough: usize, reply_ms: i64) -> bool;
 
-    /// Has the caller ask for passwords and look up names, with no mutex held; names only if fewer than
+    /// Has somebody ask for passwords and look up names, with no mutex held; names only if fewer than
     /// `enough` servers are promising without. [`Event::Prepared`] comes when that is done.
     fn prepare(&mut self, enough: usize);
 
@@ -151,6 +157,15 @@ pub(crate) trait Actions {
     /// Has [`Event::TimeOut`] come at this moment.
     fn wait_until(&mut self, until: Moment);
 
+    /// Begins another operation, which nobody waits for: what it comes to is told with this payload.
+    fn begin(&mut self, operation: Box<dyn Operation>, payload: Payload);
+
+    /// Notes that this operation keeps the lock of this token.
+    fn keep(&mut self, lock: Token);
+
+    /// Ends the waits of operations that keep the lock of this token: it is released or lost.
+    fn wake_keepers(&mut self, lock: Token);
+
     /// Gives another operation, which waits, its turn: as soon as this one has said what is to be done.
     fn give_turn(&mut self, ticket: Ticket);
 
@@ -161,12 +176,17 @@ pub(crate) trait Actions {
     fn end(&mut self, result: Result<Ended, Failed>);
 }
 
+/// What comes with an operation that no thread waits for, and goes with the news of its end.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
 /// What an operation has come to. With words about servers that could not take part.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Acquired {
         hold: Arc<HeldLock>,
         absent: String,
+        /// If it is kept.
+        keeper: Option<Keeper>,
     },
     Extended {
         absent: String,
@@ -183,6 +203,13 @@ pub(crate) enum Ended {
     /// Whether anybody has the lock.
     Inspected {
         is_locked: bool,
+    },
+    /// The lock is kept no more, as its holder wished.
+    Stopped,
+    /// The lock cannot be kept, for this reason.
+    Unkept {
+        hold: Arc<HeldLock>,
+        error: Error,
     },
 }
 
@@ -242,6 +269,7 @@ fn forget(hold: &HeldLock, actions: &mut dyn Actions) {
     let now = actions.now();
     let next = actions.wait_queues().lost(hold, now);
     next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+    actions.wake_keepers(*hold.token());
 }
 
 /// The lock is lost. What may be left of it somewhere must not keep others out.
@@ -266,6 +294,11 @@ fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     hold.pass_to(Phase::Lost);
     let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
     Err(Error::new(Status::Lost, words))
+}
+
+/// What a call says that was cancelled.
+fn cancelled() -> Error {
+    Error::new(Status::Cancelled, "the call was cancelled")
 }
 
 /// Ends a round of asking who has a lock. Returns whether a quorum has vouched for it.

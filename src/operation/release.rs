@@ -4,7 +4,7 @@ use std::mem;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
-use super::{Actions, Ended, Event, Limits, Operation, release_of, reply_ms};
+use super::{Actions, Ended, Event, Limits, Operation, cancelled, release_of, reply_ms};
 use crate::error::{Error, Status};
 use crate::held_lock::{Phase, View};
 use crate::moment::Moment;
@@ -42,7 +42,8 @@ impl Release {
         }
         let hold = self.view.hold();
         // An extension that has found out meanwhile that it is over has sent a release of its own.
-        self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.pass_to(Phase::Releasing));
+        self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.begin_release());
+        actions.wake_keepers(*hold.token());
         match ConnectQuorum::if_needed(Moment::NEVER, hold.longest_ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),
             None => self.ask(actions),
@@ -57,6 +58,12 @@ impl Release {
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
         actions.ask(release_of(&self.view), Limits { since, until: Moment::NEVER, reply_ms });
+        self.give_turn(actions);
+    }
+
+    /// The release is on its way: whoever of this manager waits for the lock comes next.
+    fn give_turn(&self, actions: &mut dyn Actions) {
+        let (hold, since) = (self.view.hold(), actions.now());
         let (next, stands_back) = actions.wait_queues().release(hold, since);
         if stands_back {
             // Without randomness for as long as anybody ever does.
@@ -69,6 +76,15 @@ impl Release {
             Next::Tell(waiter) => actions.end_wait(waiter),
             Next::Nobody => {}
         }
+    }
+
+    /// Ends at once. A release that has begun goes on, with nobody waiting for it.
+    fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
+        if let Stage::Connecting(_) = stage {
+            actions.tell(release_of(&self.view));
+            self.give_turn(actions);
+        }
+        actions.end(Err(cancelled().into()));
     }
 
     fn conclude(&mut self, question: &Question, actions: &mut dyn Actions) {
@@ -94,7 +110,11 @@ impl Release {
 
 impl Operation for Release {
     fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
-        match mem::replace(&mut self.stage, Stage::Submitted) {
+        let stage = mem::replace(&mut self.stage, Stage::Submitted);
+        if let Event::Cancelled { .. } = event {
+            return self.cancel(&stage, actions);
+        }
+        match stage {
             Stage::Submitted => self.begin(actions),
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),

@@ -8,9 +8,9 @@ use crate::moment::Moment;
 /// Counts suspend: CLOCK_BOOTTIME does on Linux, CLOCK_MONOTONIC does on Apple's systems.
 /// Elsewhere CLOCK_MONOTONIC is the nearest that there is.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
+pub(crate) const CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+pub(crate) const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
 /// Now, on a clock that never steps and counts suspend.
 pub(crate) fn now() -> Moment {

@@ -8,5 +8,6 @@ pub(crate) mod environment;
 #[cfg(feature = "tls")]
 pub(crate) mod files;
 pub(crate) mod process;
+pub(crate) mod readiness;
 pub(crate) mod socket;
 pub(crate) mod sync;

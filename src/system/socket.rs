@@ -73,7 +73,7 @@ fn inode(fd: RawFd) -> Option<u64> {
 
 /// The same with a number that is none of the standard streams': a program that has closed these, as
 /// daemons do, may write to them all the same, and what it prints would go to a server as commands.
-fn above_stdio<T: From<OwnedFd> + Into<OwnedFd>>(socket: T) -> io::Result<T> {
+pub(crate) fn above_stdio<T: From<OwnedFd> + Into<OwnedFd>>(socket: T) -> io::Result<T> {
     let fd: OwnedFd = socket.into();
     if fd.as_raw_fd() > libc::STDERR_FILENO {
         return Ok(fd.into());
@@ -94,12 +94,16 @@ impl Drop for Shown {
     }
 }
 
+/// Those that were given to sockets so far.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
 /// A stream socket that never blocks.
 #[derive(Debug)]
 pub(crate) struct Socket {
     // In this order: what is shown is hidden before it is closed.
     _shown: Shown,
     socket: socket2::Socket,
+    number: u64,
 }
 
 impl Socket {
@@ -130,7 +134,8 @@ impl Socket {
     fn new(domain: Domain, inherited: &InheritedDescriptor) -> io::Result<Self> {
         let socket = above_stdio(socket2::Socket::new(domain, Type::STREAM, None)?)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { _shown: inherited.show(socket.as_raw_fd()), socket })
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { _shown: inherited.show(socket.as_raw_fd()), socket, number })
     }
 
     fn connect(&self, address: &SockAddr) -> io::Result<()> {
@@ -170,6 +175,11 @@ impl Socket {
 
     pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    /// Tells it from all others that ever had its descriptor.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Lets go of a descriptor that [`InheritedDescriptor::close_inherited`] has closed.

@@ -9,7 +9,6 @@ mod setting_aside;
 
 use std::io;
 use std::mem;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::access::Access;
@@ -17,6 +16,7 @@ use super::account::Account;
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::inbox::{Inbox, Received};
+use super::interest::Interest;
 use super::mixup;
 use super::timeouts::Timeouts;
 use super::wire::{KEPT_MAX, Wire};
@@ -180,14 +180,14 @@ impl Link {
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
-    pub(super) fn interest(&self) -> Option<(RawFd, bool)> {
+    pub(super) fn interest(&self) -> Option<Interest> {
         match &self.state {
             State::Down => None,
-            State::Connecting { socket, .. } => Some((socket.fd(), true)),
+            State::Connecting { socket, .. } => Some(Interest::of(socket, true)),
             State::Handshake { wire, .. } | State::Up { wire } => {
                 // TLS takes little before the handshake is over: then there is nothing to wait for.
                 let is_waiting = !self.outbox.is_empty() && !wire.is_shaking_hands();
-                Some((wire.fd(), is_waiting || wire.has_unsent()))
+                Some(Interest::of(wire.socket(), is_waiting || wire.has_unsent()))
             }
         }
     }

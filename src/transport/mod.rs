@@ -10,6 +10,7 @@ pub mod endpoint;
 mod entries;
 pub(crate) mod health;
 mod inbox;
+pub(crate) mod interest;
 mod link;
 pub mod login;
 mod mixup;

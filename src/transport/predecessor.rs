@@ -6,9 +6,9 @@
 //! From then on nothing is asked over it but what undoes that which was sent over it, and it is closed when
 //! it guards nothing any more.
 
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use super::interest::Interest;
 use super::inbox::Received;
 use super::link::error_words;
 use super::queue::{Queue, Settled};
@@ -39,9 +39,9 @@ impl Predecessor {
     }
 
     /// What to wait for: the descriptor, and whether it is to be writable.
-    pub(super) fn interest(&self) -> (RawFd, bool) {
+    pub(super) fn interest(&self) -> Interest {
         let Stream { wire, outbox, .. } = &self.stream;
-        (wire.fd(), !outbox.is_empty() || wire.has_unsent())
+        Interest::of(wire.socket(), !outbox.is_empty() || wire.has_unsent())
     }
 
     /// When it is given up, if nothing is heard before: with a successor when it guards nothing any

@@ -5,13 +5,13 @@ mod receiving;
 mod succession;
 
 use std::mem;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::access::Access;
 use super::condition::Condition;
 use super::endpoint::Endpoint;
 use super::health::Health;
+use super::interest::Interest;
 use super::link::{Change, Link};
 use super::predecessor::Predecessor;
 use super::queue::Queue;
@@ -244,13 +244,13 @@ impl Server {
         self.predecessor.as_ref().map_or(due, |predecessor| due.min(predecessor.given_up_at()))
     }
 
-    /// What to wait for: the descriptor, and whether it is to be writable.
-    pub(crate) fn interest(&self) -> Option<(RawFd, bool)> {
+    /// What to wait for.
+    pub(crate) fn interest(&self) -> Option<Interest> {
         self.link.interest()
     }
 
     /// The same of the connection before this one, if there still is one.
-    pub(crate) fn interest_in_predecessor(&self) -> Option<(RawFd, bool)> {
+    pub(crate) fn interest_in_predecessor(&self) -> Option<Interest> {
         self.predecessor.as_ref().map(|predecessor| predecessor.interest())
     }
 

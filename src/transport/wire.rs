@@ -1,7 +1,6 @@
 //! What bytes to and from a server go through: its socket as it is, or with TLS on it.
 
 use std::io;
-use std::os::fd::RawFd;
 
 use super::tls::Session;
 use crate::system::socket::Socket;
@@ -70,10 +69,10 @@ impl Wire {
         }
     }
 
-    pub(super) fn fd(&self) -> RawFd {
+    pub(super) fn socket(&self) -> &Socket {
         match self {
-            Self::Plain(socket) => socket.fd(),
-            Self::Tls(session) => session.fd(),
+            Self::Plain(socket) => socket,
+            Self::Tls(session) => session.socket(),
         }
     }
 

@@ -34,11 +34,11 @@ impl Default for WaitQueues {
 }
 
 impl WaitQueues {
-    /// An acquire that wants the resource, of this thread. Returns its number.
+    /// An acquire that wants the resource, of this thread if one waits for it. Returns its number.
     ///
     /// One whose thread has another in that queue already would wait for itself: it is a password
     /// callback's, made from within the other's call. It is left out of the queue, and asks when it likes.
-    pub(crate) fn join(&mut self, resource: &Arc<[u8]>, thread: usize, now: Moment) -> u64 {
+    pub(crate) fn join(&mut self, resource: &Arc<[u8]>, thread: Option<usize>, now: Moment) -> u64 {
         self.last_number += 1;
         if !self.queues.contains_key(resource) {
             self.clean(now);
@@ -180,7 +180,7 @@ mod tests {
 
     /// Somebody takes the lock for 100 ms, at this time.
     fn take(queues: &mut WaitQueues, resource: &Arc<[u8]>, ms: i64) -> Arc<HeldLock> {
-        let number = queues.join(resource, 1, at_ms(ms));
+        let number = queues.join(resource, None, at_ms(ms));
         assert_eq!(queues.begin(resource, number, URGENT, at_ms(ms)), Permission::MayAsk);
         let token = Token::from_random([0; 20]);
         let hold = Arc::new(HeldLock::of_one_server(resource, token, (at_ms(ms), 100)));
@@ -211,7 +211,7 @@ mod tests {
         let mut queues = WaitQueues::default();
         for number in 0..MANY {
             let resource = name(number);
-            let waiter = queues.join(&resource, 1, at_ms(0));
+            let waiter = queues.join(&resource, None, at_ms(0));
             assert_eq!(queues.leave(&resource, waiter, at_ms(1)), None);
             assert_eq!(count(&queues), 0);
         }
@@ -232,7 +232,7 @@ mod tests {
         let mut queues = WaitQueues::default();
         for number in 0..MANY {
             let (resource, now) = (name(number), at_ms(number as i64));
-            let waiter = queues.join(&resource, 1, now);
+            let waiter = queues.join(&resource, None, now);
             assert_eq!(queues.begin(&resource, waiter, URGENT, now), Permission::MayAsk);
             queues.refused(&resource, waiter, true, now);
             assert_eq!(queues.leave(&resource, waiter, now), None);
@@ -246,7 +246,7 @@ mod tests {
         let mut queues = WaitQueues::default();
         let held = take(&mut queues, &name(MANY), 0);
         let waited_for = name(MANY + 1);
-        queues.join(&waited_for, 1, at_ms(0));
+        queues.join(&waited_for, None, at_ms(0));
         for number in 0..MANY {
             take(&mut queues, &name(number), 0);
         }

@@ -56,7 +56,7 @@ pub(super) struct WaitQueue {
 
 struct Waiter {
     number: u64,
-    thread: usize,
+    thread: Option<usize>,
     /// Its name while it waits: it may be given the turn.
     ticket: Option<Ticket>,
     /// When it would wait no longer.
@@ -125,8 +125,9 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn join(&mut self, number: u64, thread: usize) {
-        if self.head.iter().chain(&self.behind).any(|waiter| waiter.thread == thread) {
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>) {
+        let mut waiters = self.head.iter().chain(&self.behind);
+        if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
         let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER };
@@ -353,8 +354,8 @@ mod tests {
     fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
         let mut queue = WaitQueue::new(at_ms(0));
         // One waiter of each thread.
-        queue.join(1, 1);
-        queue.join(2, 2);
+        queue.join(1, Some(1));
+        queue.join(2, Some(2));
         assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
         queue.refused(1, true, at_ms(1));
         assert_eq!(queue.leave(2, at_ms(2)), None);
@@ -367,7 +368,7 @@ mod tests {
     fn held() -> (WaitQueue, Arc<HeldLock>) {
         let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
         let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-        (1..=3).for_each(|number| queue.join(number, number as usize));
+        (1..=3).for_each(|number| queue.join(number, None));
         assert_eq!(queue.acquired(1, &hold), None);
         (queue, hold)
     }

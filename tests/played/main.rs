@@ -20,13 +20,15 @@
 
 #[path = "../../src/blocking.rs"]
 mod blocking;
+#[path = "../../src/call.rs"]
+mod call;
 #[path = "../../src/check.rs"]
 mod check;
 #[path = "../../src/command/mod.rs"]
 mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
-#[path = "../../src/driver.rs"]
+#[path = "../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../src/engine/mod.rs"]
 mod engine;
@@ -38,8 +40,12 @@ mod failure;
 mod fork;
 #[path = "../../src/held_lock.rs"]
 mod held_lock;
+#[path = "../../src/keeper.rs"]
+mod keeper;
 #[path = "../../src/lease.rs"]
 mod lease;
+#[path = "../../src/lease_call.rs"]
+mod lease_call;
 #[path = "../../src/log.rs"]
 mod log;
 #[path = "../../src/moment.rs"]
@@ -56,6 +62,8 @@ mod redlock;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/submitted.rs"]
+mod submitted;
 #[path = "world/system/mod.rs"]
 mod system;
 #[path = "../../src/token.rs"]

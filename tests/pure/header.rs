@@ -4,13 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 12] = [
     "version.rs",
     "status.rs",
     "callback.rs",
     "handle.rs",
     "redlock.rs",
     "locking.rs",
+    "acquire.rs",
+    "submit.rs",
+    "event.rs",
     "kept_log.rs",
     "access.rs",
     "lease.rs",

@@ -33,13 +33,13 @@ fn a_key_that_has_no_end_is_there_for_long_enough() {
 
 /// Of a TTL, 1% and 2 ms are taken off, and of the answer's time every millisecond that has begun.
 #[test]
-fn a_lock_that_is_there_for_too_short_is_lost_but_not_given_up() {
+fn a_lock_that_is_there_for_too_short_is_not_given_up() {
     for (left_ms, is_enough) in [(5_054, true), (5_053, false)] {
         let (mut play, view) = Play::holding_and_waiting();
         confirm(&mut play, &view);
         let found = |server| found(server, view.hold(), left_ms);
         let acts = play.hear(2, &[found(0), found(1)]);
-        let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it for 5053 ms \
+        let words = "TooShort: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 has it for 5053 ms \
                      only, b:1 has it for 5053 ms only, c:1 was not heard";
         assert_eq!(acts, [ended(if is_enough { "confirmed" } else { words })]);
         assert!(view.hold().is_held(at(1_000)));
@@ -53,7 +53,7 @@ fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
     let found = |server| found(server, view.hold(), 6_000);
     assert!(play.say(1, &[found(0), found(1)]));
     let acts = play.at(2_000).close(1);
-    let words = "Lost: 2 of 3 servers confirmed for 5000 ms, 2 needed: c:1 had not answered yet";
+    let words = "TooShort: 2 of 3 servers confirmed for 5000 ms, 2 needed: c:1 had not answered yet";
     assert_eq!(acts, [ended(words)]);
     assert!(view.hold().is_held(at(2_000)));
 }
@@ -99,11 +99,11 @@ fn what_another_handle_has_extended_meanwhile_is_asked_again() {
     confirm(&mut play, &view);
     let short = |server| found(server, view.hold(), 100);
     assert!(play.say(1, &[short(0), short(1)]));
-    view.hold().extend_to(at(20_000));
+    view.hold().extend_to(at(20_000), 20_000);
     assert_eq!(play.at(1_001).close(1), [Ask(Inspect, 1_501)]);
     // It is asked again only for that.
     let acts = play.hear(1, &[short(0), short(1)]);
-    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: 0 of 3")), "{acts:?}");
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("TooShort: 0 of 3")), "{acts:?}");
 }
 
 #[test]

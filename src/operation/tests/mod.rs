@@ -4,18 +4,20 @@
 //! answer, the time is up, it is somebody's turn. All times are milliseconds since the beginning.
 
 mod acquire;
+mod cancel;
 mod confirm;
 mod connect;
 mod extend;
 mod inspect;
 mod release;
+mod renew;
 mod waiting;
 mod world;
 
 use std::mem;
 use std::sync::Arc;
 
-use self::world::Act::{Ask, Connect, EndWait, GiveTurn, Prepare, Tell, WaitUntil};
+use self::world::Act::{Ask, Connect, EndWait, GiveTurn, Keep, Prepare, Tell, WaitUntil};
 use self::world::{Act, World, at, ended};
 use super::acquire::{Acquire, Plan, Wanted};
 use super::confirm::Confirm;
@@ -118,10 +120,15 @@ impl Play {
     }
 
     fn submit(&mut self, operation: impl Operation + 'static) -> Vec<Act> {
+        self.submit_with(operation, Event::Started)
+    }
+
+    /// The first that happens to it is this.
+    fn submit_with(&mut self, operation: impl Operation + 'static, event: Event) -> Vec<Act> {
         let (request, pending) = Default::default();
         let call = Call { operation: Box::new(operation), request, asked_at: at(0), pending };
         self.calls.push(Some(call));
-        self.happen(self.calls.len() - 1, Event::Started)
+        self.happen(self.calls.len() - 1, event)
     }
 
     /// What an acquire asks for that is made by a thread of its own, in one slice.
@@ -132,7 +139,8 @@ impl Play {
             plan,
             slice_end: Moment::NEVER,
             resumed: None,
-            thread: self.calls.len() + 1,
+            thread: Some(self.calls.len() + 1),
+            keeping: None,
         }
     }
 
@@ -151,7 +159,13 @@ impl Play {
         self.world.call = number;
         call.operation.handle(event, &mut self.world);
         let acts = mem::take(&mut self.world.acts);
-        let is_beside = |act: &&Act| matches!(act, Tell(..) | GiveTurn(_) | EndWait(_));
+        let prepares = acts.iter().any(|act| matches!(act, Prepare(_)));
+        let is_beside = |act: &&Act| match act {
+            Tell(..) | GiveTurn(_) | EndWait(_) | Keep => true,
+            // While it is prepared, its time may be up.
+            WaitUntil(_) => prepares,
+            _ => false,
+        };
         let awaited: Vec<&Act> = acts.iter().filter(|act| !is_beside(act)).collect();
         assert!(awaited.len() <= 1, "{acts:?}");
         match awaited.first() {

@@ -127,7 +127,7 @@ fn a_turn_that_comes_early_is_no_try_of_so_many() {
 fn a_call_that_is_made_within_another_of_its_thread_asks_at_once() {
     let mut play = Play::of(3);
     play.acquire(for_a_minute());
-    let wanted = Wanted { thread: 1, ..play.wanted(for_a_minute()) };
+    let wanted = Wanted { thread: Some(1), ..play.wanted(for_a_minute()) };
     assert_eq!(play.acquire_as(wanted), [Ask(Acquire, 500)]);
     assert_eq!(refuse(play.at(1), 1), [WaitUntil(3)]);
 }

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use self::Act::{Ask, Connect, EndWait, GiveTurn, Prepare, Tell, WaitUntil};
-use super::super::{Actions, Ended, Failed, Limits};
+use self::Act::{Ask, Begin, Connect, EndWait, GiveTurn, Keep, Prepare, Tell, WaitUntil};
+use super::super::{Actions, Ended, Failed, Limits, Operation, Payload};
 use super::NEVER;
 use crate::command::{Request, Verb};
 use crate::error::{Error, Status};
@@ -37,6 +37,10 @@ pub(super) enum Act {
     /// Let that call have its turn, or end its wait.
     GiveTurn(usize),
     EndWait(usize),
+    /// Begin another operation, which keeps the lock.
+    Begin,
+    /// Note that this one does.
+    Keep,
     Ended(String),
 }
 
@@ -67,6 +71,8 @@ pub(super) struct World {
     /// The call whose step it is.
     pub(super) call: usize,
     pub(super) acts: Vec<Act>,
+    /// The locks of which those that keep them were woken.
+    pub(super) woken: Vec<Token>,
     /// All requests, and the last that was to be asked or told.
     pub(super) requests: Vec<(Verb, Token, i64)>,
     pub(super) asked: Option<Request>,
@@ -94,6 +100,7 @@ impl World {
             drawn: Cell::new(0),
             call: 0,
             acts: Vec::new(),
+            woken: Vec::new(),
             requests: Vec::new(),
             asked: None,
             told: None,
@@ -114,7 +121,7 @@ impl World {
 
     fn words(&mut self, result: Result<Ended, Failed>) -> String {
         let (what, absent) = match result {
-            Ok(Ended::Acquired { hold, absent }) => {
+            Ok(Ended::Acquired { hold, absent, .. }) => {
                 self.hold = Some(hold);
                 ("acquired", absent)
             }
@@ -124,6 +131,8 @@ impl World {
             Ok(Ended::Connected { absent }) => ("connected", absent),
             Ok(Ended::Inspected { is_locked: true }) => ("locked", String::new()),
             Ok(Ended::Inspected { is_locked: false }) => ("free", String::new()),
+            Ok(Ended::Stopped) => ("stopped", String::new()),
+            Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),
             Err(Failed { error, broken_off }) => {
                 self.broken_off = broken_off;
                 return format!("{:?}: {error}", error.status());
@@ -199,6 +208,18 @@ impl Actions for World {
 
     fn wait_until(&mut self, until: Moment) {
         self.acts.push(WaitUntil(ms_of(until)));
+    }
+
+    fn begin(&mut self, _: Box<dyn Operation>, _: Payload) {
+        self.acts.push(Begin);
+    }
+
+    fn keep(&mut self, _: Token) {
+        self.acts.push(Keep);
+    }
+
+    fn wake_keepers(&mut self, lock: Token) {
+        self.woken.push(lock);
     }
 
     fn give_turn(&mut self, ticket: Ticket) {

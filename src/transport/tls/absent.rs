@@ -1,7 +1,6 @@
 //! In the place of TLS where the library is built without it.
 
 use std::io;
-use std::os::fd::RawFd;
 
 use super::place::Place;
 use crate::error::Error;
@@ -70,7 +69,7 @@ impl Session {
         match *self {}
     }
 
-    pub(super) fn fd(&self) -> RawFd {
+    pub(super) fn socket(&self) -> &Socket {
         match *self {}
     }
 

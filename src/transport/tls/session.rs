@@ -1,7 +1,6 @@
 //! TLS on one socket.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::RawFd;
 
 use rustls::ClientConnection;
 
@@ -78,8 +77,8 @@ impl Session {
         self.first.is_none()
     }
 
-    pub(in crate::transport) fn fd(&self) -> RawFd {
-        self.socket.fd()
+    pub(in crate::transport) fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     pub(in crate::transport) fn forget(self) {

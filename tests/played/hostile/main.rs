@@ -11,13 +11,15 @@
 
 #[path = "../../../src/blocking.rs"]
 mod blocking;
+#[path = "../../../src/call.rs"]
+mod call;
 #[path = "../../../src/check.rs"]
 mod check;
 #[path = "../../../src/command/mod.rs"]
 mod command;
 #[path = "../../../src/continued.rs"]
 mod continued;
-#[path = "../../../src/driver.rs"]
+#[path = "../../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../../src/engine/mod.rs"]
 mod engine;
@@ -31,10 +33,14 @@ mod ffi;
 mod fork;
 #[path = "../../../src/held_lock.rs"]
 mod held_lock;
+#[path = "../../../src/keeper.rs"]
+mod keeper;
 #[path = "../../../src/kept_log.rs"]
 mod kept_log;
 #[path = "../../../src/lease.rs"]
 mod lease;
+#[path = "../../../src/lease_call.rs"]
+mod lease_call;
 #[path = "../../../src/log.rs"]
 mod log;
 #[path = "../../../src/moment.rs"]
@@ -51,6 +57,8 @@ mod redlock;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
+#[path = "../../../src/submitted.rs"]
+mod submitted;
 #[path = "../../../src/token.rs"]
 mod token;
 #[path = "../../../src/transport/mod.rs"]

@@ -138,7 +138,7 @@ impl Ear {
     fn hear_from(state: &ProcessState, request: Option<Request>, wait_ms: i64) -> Option<Answer> {
         let heard = Arc::<Mutex<Option<Answer>>>::default();
         let ear = Self { request, wait_ms, heard: Arc::clone(&heard) };
-        state.run(ear).expect("it always ends like that");
+        state.run(Box::new(ear), None).expect("it always ends like that");
         heard.lock().expect("nobody panics with it").take()
     }
 }

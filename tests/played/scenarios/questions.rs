@@ -75,7 +75,7 @@ fn what_is_confirmed_is_kept_by_a_quorum_for_that_long() {
                     assert!(cluster.now() + least_ms * MS <= kept_until, "{least_ms}");
                 }
                 said => {
-                    assert_eq!(said, Err(Status::Lost));
+                    assert_eq!(said, Err(Status::TooShort));
                     assert!(cluster.now() + (least_ms + spare_ms) * MS > kept_until, "{least_ms}");
                     assert!(client.still_holds(&mut lease), "too short, but not over");
                 }

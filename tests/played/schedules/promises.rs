@@ -23,6 +23,7 @@ pub(crate) enum Promise {
     TrueUnreachable,
     TrueTooSlow,
     TrueLost,
+    TrueTooShort,
     TrueInvalid,
     NoFault,
     OthersKeys,
@@ -40,7 +41,7 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 31] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 32] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
@@ -86,6 +87,11 @@ pub(crate) const PROMISES: [(Promise, &str, &str); 31] = [
     ),
     (Promise::TrueTooSlow, "true-too-slow", "TOO_SLOW: a quorum granted, and no validity was left"),
     (Promise::TrueLost, "true-lost", "LOST: it was not ours any more"),
+    (
+        Promise::TrueTooShort,
+        "true-too-short",
+        "TOO_SHORT: it was ours, and not for as long as was asked",
+    ),
     (Promise::TrueInvalid, "true-invalid", "INVALID_ARGUMENT: an argument makes no sense"),
     (Promise::NoFault, "no-fault", "no call fails without a reason"),
     (Promise::OthersKeys, "others-keys", "nobody else's key is deleted or prolonged"),

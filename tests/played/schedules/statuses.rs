@@ -57,10 +57,12 @@ impl World {
             Status::Unreachable => self.judge_unreachable(asked),
             Status::Lost => {
                 self.judge_ended(asked, told);
-                let is_merely_short = matches!(asked.call, Call::Confirm { .. }) && !told.has_ended;
-                if !is_merely_short {
-                    self.judge_lost(asked);
-                }
+                self.judge_lost(asked);
+            }
+            Status::TooShort => self.judge_too_short(asked, told),
+            Status::Cancelled => {
+                let words = "a call was cancelled by nobody";
+                self.records.violate(Promise::NoFault, words);
             }
         }
         self.judge_emptiness(asked, told, status);
@@ -103,6 +105,23 @@ impl World {
         let is_refused = self.records.was_refused(client, resource, asked.at);
         if !is_own && !is_refused && self.clients[client].callers == 1 {
             self.records.violate(Promise::TrueTaken, "nobody had what was said to be taken");
+        }
+    }
+
+    /// Where nothing goes wrong, a lock is confirmed for as long as all servers have it, and a little less.
+    fn judge_too_short(&mut self, asked: &Asked, told: &Told) {
+        let Call::Confirm { least_ms } = asked.call else {
+            let words = "a call that asks for no time was told that it is too short";
+            return self.records.violate(Promise::TrueTooShort, words);
+        };
+        let took = self.now - asked.at;
+        let until = self.now + took + (least_ms + least_ms / 20 + GRAIN_MS) * MS;
+        let client = &self.clients[asked.client];
+        let is_kept = |tag| client.list.iter().all(|&it| self.servers[it].kept_until(tag) >= until);
+        let is_plain = self.schedule.faults.is_empty() && self.schedule.sins.is_empty();
+        if told.has_ended || is_plain && asked.tag.is_some_and(is_kept) {
+            let words = "a lock was there for as long as was asked, or not there at all";
+            self.records.violate(Promise::TrueTooShort, words);
         }
     }
 

@@ -15,6 +15,12 @@ pub(super) struct Fake {
     calls: Vec<Option<Call>>,
     unsent: Vec<Name>,
     ended: VecDeque<(usize, Name)>,
+    /// Those that wait for events, by their places.
+    listeners: Vec<usize>,
+    events: VecDeque<Name>,
+    chores: VecDeque<Name>,
+    /// Calls that no thread waits for.
+    submitted: Vec<Name>,
     /// Calls that somebody has ended before they began.
     called_off: Vec<Name>,
     changed: bool,
@@ -52,6 +58,8 @@ pub(super) enum Needs {
     Word,
     /// It has ended when it begins.
     Nothing,
+    /// That somebody does a chore, and brings what has come of it.
+    Chore,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,6 +87,10 @@ impl Fake {
             calls: Vec::new(),
             unsent: Vec::new(),
             ended: VecDeque::new(),
+            listeners: Vec::new(),
+            events: VecDeque::new(),
+            chores: VecDeque::new(),
+            submitted: Vec::new(),
             called_off: Vec::new(),
             changed: false,
             words: 0,
@@ -99,6 +111,10 @@ impl Fake {
             Needs::Answer => self.unsent.push(name),
             Needs::Word if !self.called_off.contains(&name) => {}
             Needs::Sending | Needs::Time => {}
+            Needs::Chore => {
+                self.chores.push_back(name);
+                self.changed = true;
+            }
             Needs::Word | Needs::Nothing => self.end(name),
         }
     }
@@ -121,7 +137,33 @@ impl Fake {
             self.words += 1;
             self.counts.ends += 1;
             self.changed = true;
+        } else if let Some(at) = self.submitted.iter().position(|&it| it == name) {
+            self.submitted.swap_remove(at);
+            self.events.push_back(name);
+            self.changed = true;
         }
+    }
+
+    /// Begins a call that no thread waits for: its end is an event.
+    pub(super) fn submit(&mut self, name: Name, needs: Needs) {
+        match needs {
+            Needs::Answer => self.unsent.push(name),
+            Needs::Nothing => self.events.push_back(name),
+            _ => unreachable!("no scene submits it"),
+        }
+        self.submitted.push(name);
+        self.changed = true;
+    }
+
+    /// The thread at this place waits for an event; and for its time, if that is ever up.
+    pub(super) fn listen(&mut self, place: usize, name: Name, needs: Needs) {
+        self.begin(place, name, needs);
+        self.listeners.push(place);
+    }
+
+    /// The chore of this call is done.
+    pub(super) fn bring(&mut self, name: Name) {
+        self.end(name);
     }
 
     /// Reads in passing what has come.
@@ -156,6 +198,8 @@ impl Fake {
 
 impl Driven for Fake {
     type End = Name;
+    type Event = Name;
+    type Chore = Name;
     type Watch = Watch;
     type Words = Words;
 
@@ -167,7 +211,7 @@ impl Driven for Fake {
         self.end_all(Needs::Sending);
     }
 
-    fn watch(&mut self) -> Watch {
+    fn watch(&mut self, waits: bool) -> Watch {
         assert!(!mem::replace(&mut self.is_watched, true), "two threads drive");
         let panics = self.trap.take_if(|it| *it == Trap::Rest).is_some();
         if panics {
@@ -176,7 +220,7 @@ impl Driven for Fake {
         }
         Watch {
             world: Arc::clone(&self.world),
-            something_is_due: self.first_that(Needs::Time).is_some(),
+            something_is_due: !waits || self.first_that(Needs::Time).is_some(),
             panics,
             answers: Vec::new(),
             was_woken: false,
@@ -201,6 +245,29 @@ impl Driven for Fake {
     fn next_end(&mut self) -> Option<(usize, Name)> {
         self.ended.pop_front()
     }
+
+    fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn next_event(&mut self) -> Option<Name> {
+        self.events.pop_front()
+    }
+
+    fn has_chore(&self) -> bool {
+        !self.chores.is_empty()
+    }
+
+    fn next_chore(&mut self) -> Option<Name> {
+        self.chores.pop_front()
+    }
+
+    fn withdraw(&mut self, place: usize) {
+        self.listeners.retain(|&it| it != place);
+        self.calls[place] = None;
+    }
+
+    fn settle_descriptor(&mut self, _is_driven: bool) {}
 
     fn take_change(&mut self) -> bool {
         mem::take(&mut self.changed)

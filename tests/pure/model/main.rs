@@ -5,9 +5,10 @@
 //! and again until every interleaving was seen, up to so many preemptions where the scene says so.
 //! A thread that nobody wakes is a deadlock, and loom reports it.
 
-#[path = "../../../src/driver.rs"]
+#[path = "../../../src/driver/mod.rs"]
 mod driver;
 mod engine;
+mod events;
 mod panics;
 mod scenes;
 mod stage;

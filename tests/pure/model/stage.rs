@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use loom::model::Builder;
 use loom::thread::{self, JoinHandle};
 
-use super::driver::{Host, SharedEngine};
+use super::driver::{Host, SharedEngine, Turn};
 use super::engine::{Counts, Fake, Needs, Trap, Words};
 use super::world::{Name, World};
 use crate::system::sync;
@@ -78,6 +78,19 @@ impl Stage {
         assert_eq!(self.close_after_panic(), 0, "a call that has not ended");
     }
 
+    /// Waits until all have gone.
+    pub(super) fn finish(&mut self) {
+        while !self.threads.is_empty() {
+            self.await_first();
+        }
+    }
+
+    /// As [`Self::close`], where so many events were told.
+    pub(super) fn close_with(mut self, _events: usize) {
+        self.finish();
+        self.close();
+    }
+
     /// As [`Self::close`]. Returns how many calls have not ended.
     pub(super) fn close_after_panic(mut self) -> usize {
         while !self.threads.is_empty() {
@@ -113,9 +126,39 @@ impl Actor {
     /// whoever brought it up, and though another goes on driving.
     pub(super) fn run(&self, name: Name, needs: Needs) {
         let before = self.kept.load(Ordering::Relaxed);
-        let end = self.engine.run(|engine, place| engine.begin(place, name, needs));
+        let mut chores = |chore| self.do_chore(chore);
+        let turn = self.engine.run(|engine, place| engine.begin(place, name, needs), &mut chores);
+        let Turn::Ended(end) = turn else { panic!("{name} is given what it did not wait for") };
         assert_eq!(end, name, "the end of another call");
         assert!(self.kept.load(Ordering::Relaxed) > before, "an end that nobody tells of");
+    }
+
+    /// Begins a call, and waits for nothing.
+    pub(super) fn submit(&self, name: Name, needs: Needs) {
+        self.visit(|engine| engine.submit(name, needs));
+    }
+
+    /// Waits for an event, or until this wait ends, which has the name.
+    pub(super) fn listen(&self, name: Name, needs: Needs) -> Option<Name> {
+        let begin = |engine: &mut Fake, place| engine.listen(place, name, needs);
+        match self.engine.await_event(begin, &mut |chore| self.do_chore(chore)) {
+            Turn::Event(event) => Some(event),
+            Turn::Ended(end) => {
+                assert_eq!(end, name, "the end of another wait");
+                None
+            }
+            Turn::Stopped => panic!("nobody has stopped it"),
+        }
+    }
+
+    /// Looks for an event, and waits for nothing.
+    pub(super) fn look(&self) -> Option<Name> {
+        self.engine.look_for_event(&mut |chore| self.do_chore(chore))
+    }
+
+    fn do_chore(&self, chore: Name) -> bool {
+        self.visit(|engine| engine.bring(chore));
+        true
     }
 
     pub(super) fn visit(&self, visit: impl FnOnce(&mut Fake)) {

@@ -11,6 +11,7 @@ pub(crate) mod environment;
 pub(crate) mod files;
 #[path = "../../../../src/system/process.rs"]
 pub(crate) mod process;
+pub(crate) mod readiness;
 pub(crate) mod socket;
 #[path = "../../../../src/system/sync.rs"]
 pub(crate) mod sync;

@@ -56,6 +56,10 @@ impl Socket {
         world::fd(self.0)
     }
 
+    pub(crate) fn number(&self) -> u64 {
+        self.0 as u64
+    }
+
     pub(crate) fn forget(self) {}
 }
 

@@ -5,5 +5,6 @@ pub(crate) mod entropy;
 #[cfg(feature = "tls")]
 pub(crate) mod files;
 pub(crate) mod process;
+pub(crate) mod readiness;
 pub(crate) mod socket;
 pub(crate) mod sync;

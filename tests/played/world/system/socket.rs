@@ -59,6 +59,10 @@ impl Socket {
         self.0 as RawFd
     }
 
+    pub(crate) fn number(&self) -> u64 {
+        self.0 as u64
+    }
+
     pub(crate) fn forget(self) {}
 }
 

@@ -1,0 +1,391 @@
+//! Many threads share one engine, and one of those that wait drives it.
+//!
+//! The driver does what is due for all calls, polls the sockets with no mutex held, takes in what
+//! has happened, and wakes exactly those threads whose calls have ended. When its own call has ended,
+//! it leaves at once, and another waiting thread goes on. Some threads wait for no call of their own, but
+//! for events: one of them is woken when there is one. A chore, which takes its time and is done with
+//! nothing held, is done by whoever drives. Nothing here knows what a call is about: so a small engine is
+//! enough to check every way in which the threads can meet.
+
+mod parker;
+mod state;
+
+use std::mem;
+use std::panic::{self, AssertUnwindSafe};
+
+use self::parker::{Parker, Signal};
+use self::state::{Role, State};
+use crate::system::sync::{
+    Arc, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError, yield_now,
+};
+
+/// What is driven, by one thread at a time.
+pub(crate) trait Driven {
+    /// What a call ends with.
+    type End;
+    /// What is told to whoever asks for events.
+    type Event;
+    /// Something to be done with no mutex held.
+    type Chore;
+    /// What there is to wait for.
+    type Watch;
+    /// What there is to say.
+    type Words;
+
+    /// Does what is due.
+    fn advance(&mut self);
+
+    /// What to wait for now; for nothing if this is only a look.
+    fn watch(&mut self, waits: bool) -> Self::Watch;
+
+    /// Waits for it, or until [`Host::wake`]. No mutex is held.
+    fn poll(watch: &mut Self::Watch);
+
+    /// Takes in what has happened meanwhile. Returns whether somebody has called
+    /// [`Host::wake`].
+    fn resume(&mut self, watch: Self::Watch) -> bool;
+
+    /// A call that has ended, by its place. It is not told of twice.
+    fn next_end(&mut self) -> Option<(usize, Self::End)>;
+
+    /// Whether there is an event to be told.
+    fn has_event(&self) -> bool;
+
+    /// The next event. It is not told twice.
+    fn next_event(&mut self) -> Option<Self::Event>;
+
+    /// Whether there is a chore.
+    fn has_chore(&self) -> bool;
+
+    /// The next chore, for whoever does it now.
+    fn next_chore(&mut self) -> Option<Self::Chore>;
+
+    /// The thread at this place waits no longer.
+    fn withdraw(&mut self, place: usize);
+
+    /// Whether something has changed, since this was asked last, that a polling driver does not know of.
+    fn take_change(&mut self) -> bool;
+
+    /// The mutex is about to be free; perhaps nobody drives from now on.
+    fn settle_descriptor(&mut self, is_driven: bool);
+
+    /// What there is to say.
+    fn take_words(&mut self) -> Self::Words;
+}
+
+/// What the threads do beside the engine.
+pub(crate) trait Host<W> {
+    /// Ends the polling of the driver, or the next one if it has not begun.
+    fn wake(&self);
+
+    /// The driver has noticed [`Self::wake`].
+    fn clear(&self);
+
+    /// Keeps log lines until a thread that holds no mutex tells them. Called with the mutex held: it calls
+    /// nobody.
+    fn keep(&self, words: W);
+}
+
+/// What a thread has waited for.
+pub(crate) enum Turn<T, V> {
+    /// Its call has ended.
+    Ended(T),
+    /// It is given an event.
+    Event(V),
+    /// It is to go away at once: the chore that it did says so.
+    Stopped,
+}
+
+/// How a wait of an engine ends.
+pub(crate) type TurnOf<E> = Turn<<E as Driven>::End, <E as Driven>::Event>;
+
+/// An engine, the threads that wait for it, and one that drives.
+pub(crate) struct SharedEngine<E: Driven, H> {
+    shared: Mutex<State<E>>,
+    host: H,
+    /// Parkers that no thread uses. The mutex is never held while another one is taken.
+    spare: Mutex<Vec<Arc<Parker<E::End>>>>,
+    /// How many threads have been woken and do not run yet.
+    waking: AtomicUsize,
+}
+
+type Guard<'a, E> = MutexGuard<'a, State<E>>;
+
+impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
+    pub(crate) fn new(engine: E, host: H) -> Self {
+        Self {
+            shared: Mutex::new(State::new(engine)),
+            host,
+            spare: Mutex::new(Vec::new()),
+            waking: AtomicUsize::new(0),
+        }
+    }
+
+    /// Begins a call, under the place that it is given, and waits for its end. Meanwhile this thread may have
+    /// chores to do, with nothing held; one that returns false was the last that it does here.
+    pub(crate) fn run(
+        &self,
+        begin: impl FnOnce(&mut E, usize),
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> TurnOf<E> {
+        self.begin(Role::Caller, begin, chores)
+    }
+
+    /// The same for a call that is nothing but a wait for an event: that ends it, too.
+    pub(crate) fn await_event(
+        &self,
+        begin: impl FnOnce(&mut E, usize),
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> TurnOf<E> {
+        self.begin(Role::Listener, begin, chores)
+    }
+
+    fn begin(
+        &self,
+        role: Role,
+        begin: impl FnOnce(&mut E, usize),
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> TurnOf<E> {
+        let mut shared = self.lock();
+        let place = shared.take_place(role);
+        begin(&mut shared.engine, place);
+        self.wait(shared, place, chores)
+    }
+
+    /// Does what is due, unless a driver does, and takes an event if there is one. Waits for nothing.
+    pub(crate) fn look_for_event(
+        &self,
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> Option<E::Event> {
+        let mut shared = self.lock();
+        let mut has_looked = false;
+        loop {
+            shared.sort_ends();
+            if let Some(event) = shared.engine.next_event() {
+                self.go(shared);
+                return Some(event);
+            }
+            if let Some(chore) = shared.engine.next_chore() {
+                self.go(shared);
+                if !chores(chore) {
+                    return None;
+                }
+                shared = self.lock();
+            } else if has_looked || shared.driven {
+                self.go(shared);
+                return None;
+            } else {
+                has_looked = true;
+                shared = self.guarded(shared, None, |shared| self.drive_once(shared));
+            }
+        }
+    }
+
+    /// Does something to the engine that needs no waiting.
+    pub(crate) fn visit<T>(&self, visit: impl FnOnce(&mut E) -> T) -> T {
+        let mut shared = self.lock();
+        let seen = visit(&mut shared.engine);
+        shared.sort_ends();
+        self.leave(shared);
+        seen
+    }
+
+    fn lock(&self) -> Guard<'_, E> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut shared: Guard<'a, E>,
+        place: usize,
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> TurnOf<E> {
+        loop {
+            shared.sort_ends();
+            if let Some(turn) = shared.take_turn(place) {
+                self.go(shared);
+                return turn;
+            }
+            if let Some(chore) = shared.engine.next_chore() {
+                shared.step_aside(place);
+                self.go(shared);
+                if !self.do_chore(place, chore, chores) {
+                    return Turn::Stopped;
+                }
+                shared = self.lock();
+                shared.step_in(place);
+                continue;
+            }
+            if !shared.driven {
+                shared = self.guarded(shared, Some(place), |shared| self.drive(shared, place));
+                continue;
+            }
+            // The driver has to send what we queued, and our time may be up before its own.
+            let wakes_driver = mem::take(&mut shared.polling);
+            let parker = self.spare_parker();
+            shared.park(place, Arc::clone(&parker));
+            self.unlock(shared);
+            if wakes_driver {
+                self.host.wake();
+            }
+            let signal = parker.park();
+            self.waking.fetch_sub(1, Ordering::Relaxed);
+            self.give_back(parker);
+            if let Signal::Ended(end) = signal {
+                return Turn::Ended(end);
+            }
+            shared = self.lock();
+        }
+    }
+
+    /// Returns whether this thread goes on. If the chore panics, the call is over.
+    fn do_chore(
+        &self,
+        place: usize,
+        chore: E::Chore,
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> bool {
+        panic::catch_unwind(AssertUnwindSafe(|| chores(chore))).unwrap_or_else(|panic| {
+            let mut shared = self.lock();
+            shared.step_in(place);
+            shared.withdraw(place);
+            self.leave(shared);
+            panic::resume_unwind(panic)
+        })
+    }
+
+    /// Drives, for the thread at this place, if it has one. If that panics, the other threads can go on.
+    fn guarded<'a>(
+        &'a self,
+        shared: Guard<'a, E>,
+        place: Option<usize>,
+        drive: impl FnOnce(Guard<'a, E>) -> Guard<'a, E>,
+    ) -> Guard<'a, E> {
+        panic::catch_unwind(AssertUnwindSafe(|| drive(shared))).unwrap_or_else(|panic| {
+            let mut shared = self.lock();
+            (shared.driven, shared.polling) = (false, false);
+            place.into_iter().for_each(|place| shared.step_aside(place));
+            shared.appoint_driver();
+            self.leave(shared);
+            panic::resume_unwind(panic)
+        })
+    }
+
+    /// Drives until there is something for the thread at this place.
+    fn drive<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Guard<'a, E> {
+        shared.driven = true;
+        let mut was_woken = false;
+        loop {
+            if was_woken || shared.has_woken_others || self.is_anybody_waking(&shared) {
+                shared = self.yield_for_batch(shared);
+            }
+            shared.engine.advance();
+            shared.sort_ends();
+            if shared.has_something_for(place) {
+                break;
+            }
+            (shared, was_woken) = self.poll(shared, true);
+            if shared.has_something_for(place) {
+                break;
+            }
+        }
+        shared.driven = false;
+        shared
+    }
+
+    /// Drives without waiting for anything. What is to be sent by the end of it is sent.
+    fn drive_once<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
+        shared.driven = true;
+        shared.engine.advance();
+        (shared, _) = self.poll(shared, false);
+        shared.engine.advance();
+        shared.driven = false;
+        shared
+    }
+
+    /// Polls, and takes in what has happened. Also returns whether somebody has woken this thread.
+    fn poll<'a>(&'a self, mut shared: Guard<'a, E>, waits: bool) -> (Guard<'a, E>, bool) {
+        shared.engine.take_change();
+        let mut watch = shared.engine.watch(waits);
+        shared.polling = true;
+        self.unlock(shared);
+        E::poll(&mut watch);
+        shared = self.lock();
+        shared.polling = false;
+        let was_woken = shared.engine.resume(watch);
+        if was_woken {
+            self.host.clear();
+        }
+        shared.sort_ends();
+        (shared, was_woken)
+    }
+
+    /// Whether a thread has been woken, or is about to be, that does not run yet.
+    fn is_anybody_waking(&self, shared: &State<E>) -> bool {
+        !shared.wakes.is_empty() || self.waking.load(Ordering::Relaxed) > 0
+    }
+
+    /// Yields once before writing, so that woken threads can join the batch: a thread that was just woken
+    /// tends to ask again at once, and where one thread has woken the driver there are often more. With
+    /// a busy thread on every processor this more than doubled the throughput of all threads; with idle
+    /// processors, to yield costs nothing.
+    fn yield_for_batch<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
+        shared.has_woken_others = false;
+        self.unlock(shared);
+        yield_now();
+        self.lock()
+    }
+
+    /// Goes away, at least for a while, and has another thread drive.
+    fn go(&self, mut shared: Guard<'_, E>) {
+        shared.appoint_driver();
+        shared.has_woken_others = !shared.wakes.is_empty();
+        self.leave(shared);
+    }
+
+    /// Unlocks at the end of a call. What the driver polls for may be out of date: then it is woken.
+    fn leave(&self, mut shared: Guard<'_, E>) {
+        let wakes_driver = shared.engine.take_change() && mem::take(&mut shared.polling);
+        self.unlock(shared);
+        if wakes_driver {
+            self.host.wake();
+        }
+    }
+
+    /// A woken thread finds its result in the signal, and need not wait for the mutex. Log lines are kept
+    /// first, in their order: a woken thread tells them at the end of its call, however long the driver
+    /// goes on.
+    fn unlock(&self, mut shared: Guard<'_, E>) {
+        self.host.keep(shared.engine.take_words());
+        let is_driven = shared.driven;
+        shared.engine.settle_descriptor(is_driven);
+        let wakes = mem::take(&mut shared.wakes);
+        drop(shared);
+        if !wakes.is_empty() {
+            self.waking.fetch_add(wakes.len(), Ordering::Relaxed);
+            wakes.into_iter().for_each(|wake| wake.parker.unpark(wake.signal));
+        }
+    }
+
+    fn spare_parker(&self) -> Arc<Parker<E::End>> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| Arc::new(Parker::new()))
+    }
+
+    fn give_back(&self, parker: Arc<Parker<E::End>>) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(parker);
+    }
+}
+
+impl<E: Driven, H> SharedEngine<E, H> {
+    /// Whether no thread is using it at this moment.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.shared.try_lock().is_ok() && self.spare.try_lock().is_ok()
+    }
+
+    /// What there is inside, for who has it alone.
+    pub(crate) fn get_mut(&mut self) -> (&mut E, &mut H) {
+        let shared = self.shared.get_mut().unwrap_or_else(PoisonError::into_inner);
+        (&mut shared.engine, &mut self.host)
+    }
+}

@@ -1,0 +1,47 @@
+//! Where a thread sleeps until it is given a signal.
+
+use std::mem;
+
+use crate::system::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Where one thread waits.
+pub(super) struct Parker<T> {
+    signal: Mutex<Signal<T>>,
+    wake: Condvar,
+}
+
+pub(super) enum Signal<T> {
+    None,
+    /// There is something to do: have a look.
+    Look,
+    Ended(T),
+}
+
+/// A thread that is to be woken as soon as nothing is held.
+pub(super) struct Wake<T> {
+    pub(super) parker: Arc<Parker<T>>,
+    pub(super) signal: Signal<T>,
+}
+
+impl<T> Parker<T> {
+    pub(super) fn new() -> Self {
+        Self { signal: Mutex::new(Signal::None), wake: Condvar::new() }
+    }
+
+    pub(super) fn park(&self) -> Signal<T> {
+        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match mem::replace(&mut *signal, Signal::None) {
+                Signal::None => {
+                    signal = self.wake.wait(signal).unwrap_or_else(PoisonError::into_inner);
+                }
+                given => return given,
+            }
+        }
+    }
+
+    pub(super) fn unpark(&self, signal: Signal<T>) {
+        *self.signal.lock().unwrap_or_else(PoisonError::into_inner) = signal;
+        self.wake.notify_one();
+    }
+}

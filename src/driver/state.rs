@@ -1,0 +1,144 @@
+//! What the threads share: the engine, who drives it, and who waits for what.
+
+use super::parker::{Parker, Signal, Wake};
+use super::{Driven, Turn, TurnOf};
+use crate::system::sync::Arc;
+
+pub(super) struct State<E: Driven> {
+    pub(super) engine: E,
+    /// Whether a thread drives, and whether it polls at this moment.
+    pub(super) driven: bool,
+    pub(super) polling: bool,
+    /// Whether the last driver woke other threads when it left.
+    pub(super) has_woken_others: bool,
+    places: Vec<Place<E::End>>,
+    /// Places that no call has.
+    free: Vec<usize>,
+    /// How many of those that wait for events are awake: each looks for one before it sleeps.
+    listeners_awake: usize,
+    /// Those to be woken as soon as nothing is held.
+    pub(super) wakes: Vec<Wake<E::End>>,
+}
+
+/// A thread and its call.
+struct Place<T> {
+    role: Role,
+    end: Option<T>,
+    sleeper: Option<Arc<Parker<T>>>,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// For the end of its call.
+    Caller,
+    /// For an event, or for the end of its call, whichever comes first.
+    Listener,
+}
+
+impl<E: Driven> State<E> {
+    pub(super) fn new(engine: E) -> Self {
+        Self {
+            engine,
+            driven: false,
+            polling: false,
+            has_woken_others: false,
+            places: Vec::new(),
+            free: Vec::new(),
+            listeners_awake: 0,
+            wakes: Vec::new(),
+        }
+    }
+
+    pub(super) fn take_place(&mut self, role: Role) -> usize {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { role, end: None, sleeper: None });
+            self.places.len() - 1
+        });
+        self.places[place].role = role;
+        self.step_in(place);
+        place
+    }
+
+    /// Brings ends to the threads that wait for them, and has one look at the events, if there are any.
+    pub(super) fn sort_ends(&mut self) {
+        while let Some((place, end)) = self.engine.next_end() {
+            match self.places[place].sleeper.take() {
+                Some(parker) => {
+                    self.wakes.push(Wake { parker, signal: Signal::Ended(end) });
+                    self.free.push(place);
+                }
+                None => self.places[place].end = Some(end),
+            }
+        }
+        if self.listeners_awake == 0 && self.engine.has_event() {
+            self.wake_one(|place| place.role == Role::Listener);
+        }
+    }
+
+    /// Whether the thread at this place is to do something else than to drive on.
+    pub(super) fn has_something_for(&self, place: usize) -> bool {
+        let Place { role, end, .. } = &self.places[place];
+        end.is_some()
+            || self.engine.has_chore()
+            || *role == Role::Listener && self.engine.has_event()
+    }
+
+    /// What the thread at this place has waited for, if that has come. Then the place is another's.
+    pub(super) fn take_turn(&mut self, place: usize) -> Option<TurnOf<E>> {
+        if let Some(end) = self.places[place].end.take() {
+            self.step_aside(place);
+            self.free.push(place);
+            return Some(Turn::Ended(end));
+        }
+        if self.places[place].role != Role::Listener {
+            return None;
+        }
+        let event = self.engine.next_event()?;
+        self.withdraw(place);
+        Some(Turn::Event(event))
+    }
+
+    /// The thread at this place waits no longer.
+    pub(super) fn withdraw(&mut self, place: usize) {
+        self.step_aside(place);
+        self.engine.withdraw(place);
+        self.places[place].end = None;
+        self.free.push(place);
+        self.sort_ends();
+    }
+
+    /// The thread at this place goes to sleep there.
+    pub(super) fn park(&mut self, place: usize, parker: Arc<Parker<E::End>>) {
+        self.step_aside(place);
+        self.places[place].sleeper = Some(parker);
+    }
+
+    /// The thread at this place looks for what it waits for, before it sleeps.
+    pub(super) fn step_in(&mut self, place: usize) {
+        self.listeners_awake += usize::from(self.places[place].role == Role::Listener);
+    }
+
+    /// It does not look, for now.
+    pub(super) fn step_aside(&mut self, place: usize) {
+        self.listeners_awake -= usize::from(self.places[place].role == Role::Listener);
+    }
+
+    /// If no thread drives, has one of those that wait do it.
+    pub(super) fn appoint_driver(&mut self) {
+        if !self.driven {
+            self.wake_one(|_| true);
+        }
+    }
+
+    fn wake_one(&mut self, may_be: impl Fn(&Place<E::End>) -> bool) {
+        let mut places = self.places.iter_mut().enumerate();
+        let found = places.find_map(|(index, place)| {
+            if may_be(place) { Some((index, place.sleeper.take()?)) } else { None }
+        });
+        if let Some((place, parker)) = found {
+            self.step_in(place);
+            self.wakes.push(Wake { parker, signal: Signal::Look });
+        }
+    }
+}

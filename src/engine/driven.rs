@@ -1,0 +1,149 @@
+//! The engine as the driver sees it.
+
+use std::mem;
+
+use super::{Chore, Engine, Notice, Wakening};
+use crate::driver::Driven;
+use crate::log::Line;
+use crate::moment::Moment;
+use crate::system::clock;
+use crate::system::socket::{self, Watched};
+use crate::transport::interest::Interest;
+use crate::transport::server::Server;
+
+/// What the driver waits for.
+pub(crate) struct Watch {
+    descriptors: Vec<Watched>,
+    until: Moment,
+    now: Moment,
+}
+
+impl Driven for Engine {
+    type End = Wakening;
+    type Event = Notice;
+    type Chore = Chore;
+    type Watch = Watch;
+    type Words = Vec<Line>;
+
+    fn advance(&mut self) {
+        let now = clock::now();
+        (self.now, self.is_unsent) = (now, false);
+        self.state.visit_servers(|server, effects| server.advance(now, effects));
+        self.settle(now);
+    }
+
+    /// The descriptors of the servers in their order, those of connections that owe answers too long, and
+    /// that of the waker at the end.
+    fn watch(&mut self, waits: bool) -> Watch {
+        const NONE: i32 = -1;
+        let mut descriptors = mem::take(&mut self.watched);
+        descriptors.clear();
+        descriptors.extend(self.state.servers.iter().map(|server| {
+            match server.interest() {
+                Some(Interest { fd, for_writing, .. }) => socket::watch(fd, for_writing),
+                None => socket::watch(NONE, false),
+            }
+        }));
+        let predecessors = self.state.servers.iter().filter_map(Server::interest_in_predecessor);
+        descriptors.extend(predecessors.map(|it| socket::watch(it.fd, it.for_writing)));
+        descriptors.push(socket::watch(self.waker, false));
+        let until = if waits { self.next_due() } else { self.now };
+        Watch { descriptors, until, now: self.now }
+    }
+
+    fn poll(watch: &mut Watch) {
+        socket::poll(&mut watch.descriptors, watch.until, watch.now);
+    }
+
+    fn resume(&mut self, watch: Watch) -> bool {
+        let now = clock::now();
+        for (server, watched) in self.state.servers.iter_mut().zip(&watch.descriptors) {
+            if watched.revents != 0 {
+                server.handle_ready(now, &mut self.state.effects);
+            }
+        }
+        let was_woken = watch.descriptors.last().is_some_and(|waker| waker.revents != 0);
+        if watch.descriptors.len() > self.state.servers.len() + 1 {
+            self.handle_predecessors(&watch.descriptors[self.state.servers.len()..], now);
+        }
+        self.watched = watch.descriptors;
+        self.settle(now);
+        self.expire(now);
+        self.end_listening(now);
+        was_woken
+    }
+
+    fn next_end(&mut self) -> Option<(usize, Wakening)> {
+        self.ends.pop_front()
+    }
+
+    fn has_event(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    fn next_event(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    fn has_chore(&self) -> bool {
+        !self.state.chores.is_empty()
+    }
+
+    /// Not one of an operation that has ended meanwhile.
+    fn next_chore(&mut self) -> Option<Chore> {
+        while let Some(chore) = self.state.chores.pop_front() {
+            if self.state.find(chore.ticket).is_some() {
+                return Some(chore);
+            }
+        }
+        None
+    }
+
+    fn withdraw(&mut self, thread: usize) {
+        self.listeners.retain(|listener| listener.0 != thread);
+    }
+
+    fn settle_descriptor(&mut self, is_driven: bool) {
+        let Some(mut readiness) = self.readiness.take() else { return };
+        if self.has_event() || self.has_chore() || self.is_unsent && !is_driven {
+            readiness.set_due(Moment::from_nanos(0), self.now);
+        } else if !is_driven {
+            readiness.set_due(self.next_due(), self.now);
+        }
+        if !is_driven {
+            let interests = |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
+            readiness.watch(self.state.servers.iter().flat_map(interests));
+        }
+        self.readiness = Some(readiness);
+    }
+
+    fn take_change(&mut self) -> bool {
+        mem::take(&mut self.state.effects.changed)
+    }
+
+    fn take_words(&mut self) -> Vec<Line> {
+        mem::take(&mut self.state.effects.lines)
+    }
+}
+
+impl Engine {
+    /// Threads that wait for an event no longer.
+    pub(super) fn end_listening(&mut self, now: Moment) {
+        let is_over = |listener: &mut (usize, Moment)| now >= listener.1;
+        let over = self.listeners.extract_if(.., is_over).map(|it| (it.0, Wakening::TimeUp));
+        let before = self.ends.len();
+        self.ends.extend(over);
+        self.state.effects.changed |= self.ends.len() > before;
+    }
+
+    /// Something may have come over connections that owe answers too long, and there may be others of
+    /// these by now: so each is looked at.
+    fn handle_predecessors(&mut self, watched: &[Watched], now: Moment) {
+        if watched.iter().any(|descriptor| descriptor.revents != 0) {
+            let has_one = |server: &&mut Server| server.interest_in_predecessor().is_some();
+            for server in self.state.servers.iter_mut().filter(has_one) {
+                server.handle_predecessor_ready(now, &mut self.state.effects);
+            }
+        }
+    }
+}

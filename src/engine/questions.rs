@@ -1,0 +1,121 @@
+//! Questions that are open: who answers, whose time is up, and what is closed.
+
+use std::iter;
+use std::mem;
+
+use super::Engine;
+use crate::command::Answer;
+use crate::failure::Failure;
+use crate::moment::Moment;
+use crate::operation::Event;
+use crate::transport::ticket::Ticket;
+
+impl Engine {
+    /// Brings what the servers said to the operations. Questions that have heard enough are closed when all
+    /// is brought: what comes too late still tells that its request was sent.
+    pub(super) fn deliver(&mut self, now: Moment) {
+        let mut deliveries = mem::take(&mut self.state.effects.deliveries);
+        for it in deliveries.drain(..) {
+            let Some(slot) = self.state.find(it.ticket) else { continue };
+            let Some(open) = slot.question.as_mut().filter(|open| open.pending.contains(it.server))
+            else {
+                continue;
+            };
+            open.pending = open.pending.without(it.server);
+            if it.sent {
+                open.sent = open.sent.with(it.server);
+            }
+            let operation = slot.operation.as_mut();
+            if operation.is_some_and(|operation| operation.hear(it.server, it.answer, now)) {
+                self.decided.push(it.ticket);
+            }
+        }
+        // Kept for its memory. Nothing can have come meanwhile: to hear is only to count.
+        self.state.effects.deliveries = deliveries;
+    }
+
+    /// What was ready is known from before the clock was read, and this thread may have been kept from
+    /// running in between: before anybody's time is up, all servers are looked at once more.
+    fn look_again(&mut self, due: &[usize], now: Moment) {
+        let asks = |&place: &usize| {
+            self.state.slots[place].as_ref().is_some_and(|slot| slot.question.is_some())
+        };
+        if due.iter().any(asks) {
+            self.state.visit_servers(|server, effects| server.handle_ready(now, effects));
+            self.settle(now);
+        }
+    }
+
+    /// Waits that are over end, and so do questions whose time is up: they hear of no more servers.
+    pub(super) fn expire(&mut self, now: Moment) {
+        let mut due = mem::take(&mut self.due);
+        due.extend(iter::from_fn(|| self.state.timers.take_due(now, &self.state.slots)));
+        self.look_again(&due, now);
+        for place in due.drain(..) {
+            self.expire_one(place, now);
+            self.settle(now);
+        }
+        self.due = due;
+    }
+
+    /// What has changed since it was found to be due, is not.
+    fn expire_one(&mut self, place: usize, now: Moment) {
+        let slot = self.state.slots[place].as_ref().filter(|slot| now >= slot.until);
+        let Some(slot) = slot else { return };
+        let ticket = Ticket::new(place, slot.generation);
+        let Some(open) = &slot.question else { return self.begin(ticket, Event::TimeOut) };
+        let until = open.answer_by(ticket, slot.until, &self.state.servers);
+        self.state.set_until(place, until);
+        if now >= until {
+            self.give_up_on_servers(ticket, now);
+            self.close(ticket, now);
+        }
+    }
+
+    /// Those who have not answered are heard as having failed.
+    fn give_up_on_servers(&mut self, ticket: Ticket, now: Moment) {
+        for (index, server) in self.state.servers.iter_mut().enumerate() {
+            let Some(slot) = self.state.slots[ticket.place()].as_mut() else { return };
+            let (Some(open), Some(operation)) = (&mut slot.question, &mut slot.operation) else {
+                return;
+            };
+            if !open.pending.contains(index) {
+                continue;
+            }
+            let sent_at = server.abandon(ticket, now, &mut self.state.effects);
+            let failure = match sent_at {
+                Some(sent_at) => Failure::NoAnswer { ms: now.ms_since(sent_at) },
+                None => server.not_in_time(now.ms_since(open.since)),
+            };
+            open.note_sent(index, sent_at);
+            open.pending = open.pending.without(index);
+            operation.hear(index, Answer::Failed(failure), now);
+        }
+    }
+
+    /// The question is over: who has not answered it is not waited for.
+    pub(super) fn close(&mut self, ticket: Ticket, now: Moment) {
+        let slot = self.state.find(ticket).filter(|slot| slot.question.is_some());
+        let Some((Some(mut open), Some(mut operation))) =
+            slot.map(|slot| (slot.question.take(), slot.operation.take()))
+        else {
+            return;
+        };
+        for (index, server) in self.state.servers.iter_mut().enumerate() {
+            let sent_at = match open.pending.contains(index) {
+                true => server.abandon(ticket, now, &mut self.state.effects),
+                false => None,
+            };
+            open.note_sent(index, sent_at);
+            if operation.wants_condition(index) {
+                let condition = server.condition(sent_at, now, &mut self.state.effects);
+                operation.note_condition(index, condition);
+            }
+        }
+        if let Some(slot) = self.state.find(ticket) {
+            slot.operation = Some(operation);
+        }
+        self.state.note_closed();
+        self.step(ticket.place(), Event::Closed { sent: open.sent });
+    }
+}

@@ -1,0 +1,206 @@
+//! The C functions for who waits in a loop of his own: events, and the descriptor that tells of them.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+use super::arguments::{Versioned, versioned, write_versioned};
+use super::call::{manager_call, manager_status, told};
+use super::callback::UserData;
+use super::handle::RedLock;
+use super::lease::{RedLockLease, shared_lease};
+use super::status::RedLockStatus;
+use crate::error::{Error, Status};
+use crate::submitted::{self, Event};
+
+/// What RedLock_NextEvent tells. Begin with REDLOCK_EVENT_INIT.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RedLockEvent {
+    /// sizeof(RedLockEvent).
+    pub size: usize,
+    /// REDLOCK_EVENT_DONE or REDLOCK_EVENT_LOST. Treat one that you do not know as none.
+    pub kind: i32,
+    /// What the submitted call has come to. For REDLOCK_EVENT_LOST why the lock cannot be kept: REDLOCK_LOST,
+    /// or REDLOCK_UNREACHABLE.
+    pub status: RedLockStatus,
+    /// The lease of that call, or of that lock. The call is over: it is the program's again. If it was freed
+    /// meanwhile, this only names it.
+    pub lease: *mut RedLockLease,
+    /// What was submitted along with the call.
+    pub user_data: *mut c_void,
+    /// For REDLOCK_EVENT_LOST: how long the lock is valid still, in milliseconds. At least a tenth of the TTL,
+    /// unless nothing drove this library in time, or somebody has taken the lock away.
+    pub remaining_ms: i64,
+}
+
+// SAFETY: it is made of numbers and pointers, and begins with its size. What a program has put there is never
+// looked at, but for the size.
+unsafe impl Versioned for RedLockEvent {
+    const LEAST: usize = size_of::<Self>();
+    const INIT: &'static str = "REDLOCK_EVENT_INIT";
+}
+
+/// A submitted call has ended.
+pub const REDLOCK_EVENT_DONE: i32 = 0;
+
+/// A lock that is kept cannot be kept: stop what it guards within what is left of it.
+pub const REDLOCK_EVENT_LOST: i32 = 1;
+
+/// What a submitted call, or a lock that is kept, has to do with a C program.
+pub(super) struct Tag {
+    /// None if it is a lock that is kept, whose lease may be gone.
+    lease: Option<Arc<RedLockLease>>,
+    /// Whether the call takes a lock.
+    acquires: bool,
+    /// The lease as the program knows it.
+    name: usize,
+    user_data: UserData,
+}
+
+impl Tag {
+    /// Of a lock that is kept.
+    pub(super) fn new(lease: &Arc<RedLockLease>, user_data: *mut c_void) -> Self {
+        let name = Arc::as_ptr(lease).addr();
+        let user_data = UserData::new(user_data, None);
+        Self { lease: None, acquires: false, name, user_data }
+    }
+
+    /// Of a call, which perhaps takes a lock.
+    pub(super) fn of_call(
+        lease: &Arc<RedLockLease>,
+        user_data: *mut c_void,
+        acquires: bool,
+    ) -> Self {
+        let mut tag = Self::new(lease, user_data);
+        (tag.lease, tag.acquires) = (Some(Arc::clone(lease)), acquires);
+        tag
+    }
+
+    pub(super) fn boxed(self) -> submitted::Tag {
+        Box::new(self)
+    }
+}
+
+impl Drop for Tag {
+    /// Where the manager is freed, nobody is told any more; the lease can be used again.
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.end_submitted(None);
+        }
+    }
+}
+
+/// A descriptor for a program that waits in a loop of its own: poll, epoll, libuv, libevent, asyncio. It is
+/// readable (level-triggered) whenever RedLock_NextEvent has something to do or to tell, also when a timer is
+/// due. Wait for nothing else than to read it, never read from it, and do not close it: it belongs to the
+/// manager, and is closed with it.
+///
+/// @param rl the manager.
+/// @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) says why. A
+///         forked child has one of its own. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Descriptor(rl: *mut RedLock) -> c_int {
+    let mut descriptor = -1;
+    manager_call(rl, |handle| {
+        descriptor = handle.manager.descriptor()?;
+        Ok(())
+    });
+    descriptor
+}
+
+/// Does what is due for submitted calls and for locks that are kept, and tells one event. Password callbacks
+/// and loggers are called here, and names are looked up, which may take as long as the system's resolver takes;
+/// an address never does.
+///
+/// @param rl      the manager.
+/// @param wait_ms how long to wait for an event: 0: not at all; less: for ever. Meanwhile the thread does what
+///                is due for all calls, as every thread does that waits in a call.
+/// @param event   receives the event. Its size must be set.
+/// @return REDLOCK_OK with an event. REDLOCK_NO_EVENT without one: there was none in that time.
+///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the
+///         child), REDLOCK_INTERNAL; RedLock_ErrorMessage(rl) has the words. Any number of threads may call
+///         this at once: each event is told once, to one of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_NextEvent(
+    rl: *mut RedLock,
+    wait_ms: i64,
+    event: *mut RedLockEvent,
+) -> RedLockStatus {
+    manager_status(rl, |handle| {
+        let size = versioned(event.cast_const(), NONE, "event")?.size;
+        let (next, _) = told(&handle.manager, || handle.manager.next_event(wait_ms));
+        let Some(next) = next? else {
+            return Ok(RedLockStatus::REDLOCK_NO_EVENT);
+        };
+        let next = RedLockEvent { size, ..convert(handle, next)? };
+        write_versioned(event, &next, size);
+        Ok(RedLockStatus::REDLOCK_OK)
+    })
+}
+
+const NONE: RedLockEvent = RedLockEvent {
+    size: 0,
+    kind: REDLOCK_EVENT_DONE,
+    status: RedLockStatus::REDLOCK_OK,
+    lease: ptr::null_mut(),
+    user_data: ptr::null_mut(),
+    remaining_ms: 0,
+};
+
+/// The event for a C program. The lease says what has come of the call.
+fn convert(handle: &RedLock, event: Event) -> Result<RedLockEvent, Error> {
+    match event {
+        Event::Done { lease: own, tag, mut outcome } => {
+            let mut tag = tag_of(tag)?;
+            if let Some(lease) = tag.lease.take() {
+                if lease.is_freed() && tag.acquires && outcome.is_ok() {
+                    handle.manager.discard(&own);
+                    outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
+                }
+                lease.end_submitted(Some((own, outcome.as_ref().err())));
+            }
+            let status = match &outcome {
+                Ok(()) => RedLockStatus::REDLOCK_OK,
+                Err(error) => error.status().into(),
+            };
+            Ok(RedLockEvent { kind: REDLOCK_EVENT_DONE, status, ..of(&tag) })
+        }
+        Event::Lost { tag, error, remaining_ms } => {
+            let status = error.status().into();
+            let tag = tag_of(tag)?;
+            Ok(RedLockEvent { kind: REDLOCK_EVENT_LOST, status, remaining_ms, ..of(&tag) })
+        }
+    }
+}
+
+fn of(tag: &Tag) -> RedLockEvent {
+    let lease = ptr::with_exposed_provenance_mut(tag.name);
+    RedLockEvent { lease, user_data: tag.user_data.pointer(), ..NONE }
+}
+
+fn tag_of(tag: submitted::Tag) -> Result<Box<Tag>, Error> {
+    tag.downcast().map_err(|_| Error::new(Status::Internal, "an event of nobody"))
+}
+
+/// Ends the call, blocking or submitted, that uses a lease: it answers REDLOCK_CANCELLED, and nothing of it
+/// stays locked: what servers may have granted is released, at once or queued behind the request. A lock that
+/// was held before stays held; one whose RedLock_Unlock is cancelled is being released, and RedLock_Unlock may
+/// be called again. A call that has ended just now has its own status, and its event comes as if nothing had
+/// been cancelled. Without a call this does nothing. A password callback that is being asked is not cut short.
+///
+/// @param rl    the manager that the call is made on.
+/// @param lease the lease of the call.
+/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT. Any thread may call this, also while another is in the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Cancel(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        let lease = shared_lease(lease);
+        let lease = lease.ok_or_else(|| Error::invalid("lease is NULL"))?;
+        handle.manager.cancel(lease.canceller());
+        Ok(())
+    })
+}

@@ -1,0 +1,158 @@
+//! The C functions that begin a call and wait for nothing, and the one that has a lock kept.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::acquire::{RedLockAcquireOptions, plain, read};
+use super::call::lease_call;
+use super::event::Tag;
+use super::guard::guard;
+use super::handle::{RedLock, shared};
+use super::lease::{RedLockLease, held_lease};
+use super::status::RedLockStatus;
+use crate::error::{Error, Status};
+use crate::lease::Lease;
+use crate::redlock::AcquireOptions;
+use crate::submitted;
+use crate::system::cancellation::Uncancelled;
+
+/// Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread
+/// drives the library, as in RedLock_NextEvent; RedLock_Descriptor tells when that is due.
+///
+/// The lease belongs to the call until its event is taken: other calls on it are refused until then, but for
+/// RedLock_Cancel and those that only look. To free it cancels the call.
+///
+/// Any number of calls may be under way at once; of more than 512 that would ask the servers, the others wait
+/// their turn, and the time of their locks does not begin before.
+///
+/// @param rl        the manager.
+/// @param options   how; read during the call only.
+/// @param lease     as for RedLock_Lock.
+/// @param user_data comes with the event.
+/// @return REDLOCK_OK: exactly one event with REDLOCK_EVENT_DONE follows, whose status is one of
+///         RedLock_Acquire. Any other: none follows. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+///         REDLOCK_FORKED, REDLOCK_INTERNAL. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SubmitAcquire(
+    rl: *mut RedLock,
+    options: *const RedLockAcquireOptions,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    submit(rl, lease, user_data, true, |handle, own, tag| {
+        let options = read(options)?;
+        let keep = |lease: Arc<RedLockLease>| Tag::new(&lease, user_data).boxed();
+        let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
+        handle.manager.submit_acquire(AcquireOptions { keep, ..plain(&options)? }, own, tag)
+    })
+}
+
+/// Begins to give a held lock a new TTL, as RedLock_Extend does. See RedLock_SubmitAcquire.
+///
+/// @param rl        as for RedLock_Extend.
+/// @param lease     the lock.
+/// @param ttl_ms    as for RedLock_Extend, counted from when it is sent.
+/// @param user_data comes with the event.
+/// @return as for RedLock_SubmitAcquire, and REDLOCK_LOST: the lease holds no lock. The status of the event is
+///         one of RedLock_Extend.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SubmitExtend(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    ttl_ms: i64,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    submit(rl, lease, user_data, false, |handle, own, tag| {
+        handle.manager.submit_extend(own, ttl_ms, tag)
+    })
+}
+
+/// Begins to release a lock, as RedLock_Unlock does. See RedLock_SubmitAcquire.
+///
+/// @param rl        as for RedLock_Unlock.
+/// @param lease     the lock.
+/// @param user_data comes with the event.
+/// @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Unlock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SubmitUnlock(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    submit(rl, lease, user_data, false, |handle, own, tag| handle.manager.submit_unlock(own, tag))
+}
+
+/// Begins to ask the servers whether a lock is still this lease's, as RedLock_Confirm does. See
+/// RedLock_SubmitAcquire.
+///
+/// @param rl        as for RedLock_Confirm.
+/// @param lease     the lock.
+/// @param least_ms  as for RedLock_Confirm.
+/// @param user_data comes with the event.
+/// @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Confirm.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SubmitConfirm(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    least_ms: i64,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    submit(rl, lease, user_data, false, |handle, own, tag| {
+        handle.manager.submit_confirm(own, least_ms, tag)
+    })
+}
+
+/// Keeps a held lock until it is unlocked: it is extended, with the TTL that it was given last, whenever a third
+/// of that has passed. That is done by whatever thread drives the library then, in RedLock_NextEvent or in any
+/// call that waits; where none does, the lock ends with its time. A server that is slow or down
+/// costs nothing as long as a quorum is left. A lock that is lost is never taken again.
+///
+/// Where it cannot be kept, REDLOCK_EVENT_LOST follows, once, while at least a tenth of the TTL is left; it is
+/// not extended any more then. There is no event for a lock that was unlocked, or whose lease was freed or used
+/// for another lock: then it is not kept any more either. A lock that is kept ends with its process, at
+/// the latest one TTL after it.
+///
+/// @param rl        a manager with the servers that the lock was taken on.
+/// @param lease     the lock. It may be used for other calls. Kept twice, it is kept with the later user_data.
+/// @param user_data comes with the event.
+/// @return REDLOCK_OK, REDLOCK_LOST: it is not held. REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS,
+///         REDLOCK_FORKED, REDLOCK_INTERNAL. No I/O.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_KeepAlive(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    lease_call(rl, lease, Status::Lost, |manager, own| {
+        let tag = held_lease(lease).map(|lease| Tag::new(&lease, user_data).boxed());
+        manager.keep_alive(own, tag.ok_or_else(|| Error::invalid("lease is NULL"))?)
+    })
+}
+
+/// Submits a call on a lease.
+fn submit(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+    acquires: bool,
+    submit: impl FnOnce(&RedLock, Lease, submitted::Tag) -> Result<(), Error>,
+) -> RedLockStatus {
+    let _uncancelled = Uncancelled::new();
+    let handle = shared(rl);
+    let Some(lease) = held_lease(lease) else {
+        if let Some(handle) = handle {
+            handle.message.set("lease is NULL");
+        }
+        return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
+    };
+    let outcome = guard(|| match &handle {
+        None => lease.call(|_| Err(Error::invalid("rl is NULL"))),
+        Some(handle) => lease.submit(handle, |own| {
+            submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed())
+        }),
+    });
+    match outcome {
+        Ok(()) => RedLockStatus::REDLOCK_OK,
+        Err(error) => error.status().into(),
+    }
+}

@@ -1,0 +1,205 @@
+//! What every call on a lease checks before it asks anybody, and what it makes the lease say after: whoever
+//! waits for it meanwhile, a thread or nobody.
+
+use std::sync::Arc;
+
+use crate::check;
+use crate::engine::End;
+use crate::error::{Error, Status};
+use crate::held_lock::{HeldLock, View};
+use crate::lease::Lease;
+use crate::moment::Moment;
+use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
+use crate::operation::confirm::Confirm;
+use crate::operation::extend::Extend;
+use crate::operation::release::Release;
+use crate::operation::{Ended, Failed, Operation};
+use crate::process_state::ProcessState;
+use crate::system::entropy::SystemEntropy;
+use crate::token::Token;
+
+/// A call that has been checked: its operation, and what is done when that has ended.
+pub(crate) struct Begun {
+    pub(crate) operation: Box<dyn Operation>,
+    pub(crate) then: Then,
+}
+
+/// What becomes of the lease when the operation has ended.
+pub(crate) enum Then {
+    Hold,
+    Extend(View),
+    Clear(View),
+    Note(View),
+}
+
+/// A lock that is wanted.
+pub(crate) struct Demand<'a> {
+    pub(crate) resource: &'a [u8],
+    pub(crate) ttl_ms: i64,
+    pub(crate) plan: Plan,
+    /// For a call that is a slice of a wait: when it ends. It goes on with the wait that the lease has left off.
+    pub(crate) slice_end: Option<Moment>,
+    /// The thread that waits for it, if one does.
+    pub(crate) thread: Option<usize>,
+}
+
+impl ProcessState {
+    /// How long to go on with tries, by the time that a caller wants to wait.
+    pub(crate) fn plan(&self, wait_ms: i64) -> Plan {
+        match wait_ms {
+            0 => Plan::Tries(1),
+            ..0 => Plan::Until(Moment::NEVER),
+            _ => Plan::Until(self.now().plus_ms(wait_ms)),
+        }
+    }
+
+    pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
+        check::resource(demand.resource)?;
+        check::ttl(demand.ttl_ms, self.settings().drift())
+    }
+
+    /// The lease is made empty for a demand that has been checked.
+    pub(crate) fn begin_acquire(
+        &self,
+        demand: &Demand<'_>,
+        keeping: Option<Keeping>,
+        lease: &mut Lease,
+    ) -> Result<Begun, Error> {
+        if hold_of(lease)?.is_some_and(|hold| hold.is_held(self.now())) {
+            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
+        }
+        let &Demand { resource, ttl_ms, plan, slice_end, thread } = demand;
+        let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
+        let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
+        lease.begin(resource);
+        let wanted = Wanted {
+            resource: Arc::clone(&lease.resource),
+            ttl_ms,
+            plan,
+            slice_end: slice_end.unwrap_or(Moment::NEVER),
+            resumed,
+            thread,
+            keeping,
+        };
+        let operation = Box::new(Acquire::new(wanted, Token::draw(&SystemEntropy)?));
+        Ok(Begun { operation, then: Then::Hold })
+    }
+
+    /// An extension of a lock that this lease holds, or with so many tries of one that it is to hold.
+    pub(crate) fn begin_extend(
+        &self,
+        hold: &Arc<HeldLock>,
+        ttl_ms: i64,
+        tries: i64,
+    ) -> Result<Begun, Error> {
+        let view = self.view(hold)?;
+        let operation = Box::new(Extend::new(view.clone(), ttl_ms).with_tries(tries));
+        Ok(Begun { operation, then: Then::Extend(view) })
+    }
+
+    pub(crate) fn begin_unlock(&self, lease: &Lease) -> Result<Begun, Error> {
+        let view = self.view(required_hold_of(lease)?)?;
+        self.continued().forget(view.hold());
+        let operation = Box::new(Release::new(view.clone()));
+        Ok(Begun { operation, then: Then::Clear(view) })
+    }
+
+    pub(crate) fn begin_confirm(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
+        if least_ms < 0 {
+            return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
+        }
+        let view = self.view(required_hold_of(lease)?)?;
+        let operation = Box::new(Confirm::new(view.clone(), least_ms));
+        Ok(Begun { operation, then: Then::Note(view) })
+    }
+
+    /// Makes the lease say what the operation has come to.
+    pub(crate) fn finish(&self, then: Then, end: End, lease: &mut Lease) -> Result<(), Error> {
+        match then {
+            Then::Hold => match end {
+                Ok(Ended::Acquired { hold, absent, keeper }) => {
+                    lease.keeper = keeper;
+                    lease.keep(hold, absent, self.now());
+                    Ok(())
+                }
+                Ok(_) => Ok(()),
+                Err(Failed { error, broken_off }) => {
+                    lease.wait = broken_off;
+                    Err(error)
+                }
+            },
+            Then::Extend(view) => self.finish_extension(&view, end, lease),
+            Then::Clear(view) => {
+                if view.hold().is_over() {
+                    lease.clear();
+                }
+                lease.absent = words(end)?;
+                Ok(())
+            }
+            Then::Note(view) => {
+                if view.hold().has_ended() {
+                    self.continued().forget(view.hold());
+                }
+                lease.absent = words(end)?;
+                Ok(())
+            }
+        }
+    }
+
+    fn finish_extension(&self, view: &View, end: End, lease: &mut Lease) -> Result<(), Error> {
+        let (hold, now) = (view.hold(), self.now());
+        let error = match words(end) {
+            Ok(absent) => {
+                lease.keep(Arc::clone(hold), absent, now);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        if hold.has_ended() {
+            self.continued().forget(hold);
+            lease.clear();
+        } else if lease.hold.is_none() {
+            // What was valid stays valid, and a fresh lease may hold it.
+            lease.keep(Arc::clone(hold), String::new(), now);
+        }
+        Err(error)
+    }
+
+    /// A lock with the servers in the order of this manager.
+    pub(crate) fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
+        let other = || {
+            Error::invalid("the lock was taken on other servers, or databases, than this manager's")
+        };
+        View::new(hold, self.roster()).ok_or_else(other)
+    }
+}
+
+/// What an operation says that comes to no more than words about servers that could not take part.
+pub(crate) fn words(end: End) -> Result<String, Error> {
+    match end {
+        Ok(
+            Ended::Extended { absent }
+            | Ended::Confirmed { absent }
+            | Ended::Released { absent }
+            | Ended::Connected { absent },
+        ) => Ok(absent),
+        Ok(_) => Ok(String::new()),
+        Err(failed) => Err(failed.error),
+    }
+}
+
+/// The lock of a lease, if it has one, held or not; not one of the parent process.
+pub(crate) fn hold_of(lease: &Lease) -> Result<Option<&Arc<HeldLock>>, Error> {
+    match &lease.hold {
+        Some(hold) if !hold.is_ours() => {
+            Err(Error::new(Status::Forked, "the lease belongs to the parent process"))
+        }
+        hold => Ok(hold.as_ref()),
+    }
+}
+
+/// The lock that a lease has to have, held or not.
+pub(crate) fn required_hold_of(lease: &Lease) -> Result<&Arc<HeldLock>, Error> {
+    let lacking = || Error::new(Status::Lost, "the lease holds no lock");
+    hold_of(lease)?.ok_or_else(lacking)
+}

@@ -1,0 +1,153 @@
+//! Keeping a lock: extending it again and again, until its holder releases it, or it cannot be kept.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::extend::{Attempt, Extension};
+use super::question::Question;
+use super::{Actions, Ended, Event, Operation};
+use crate::error::{Error, Status};
+use crate::held_lock::View;
+use crate::keeper::Kept;
+use crate::moment::Moment;
+
+/// A lock is extended when a third of its TTL has passed, as peers do it: two more attempts have their time
+/// then before it ends.
+const RENEWED_PARTS: i64 = 3;
+
+/// Renewals of many locks come together at moments that are a multiple of this part of the TTL, and go out in
+/// one write.
+const GRID_PARTS: i64 = 64;
+const GRID_MAX_MS: i64 = 200;
+
+/// How long after an attempt that failed the next one comes, as a part of the TTL.
+const PAUSE_PARTS: i64 = 30;
+
+/// What is left of the TTL, at the least, when it is said that the lock cannot be kept: a tenth is promised, and
+/// a twentieth more is for the way of the news.
+const LEFT_PERCENT: i64 = 15;
+
+/// Keeps a lock.
+pub(crate) struct Renew {
+    view: View,
+    kept: Kept,
+    stage: Stage,
+    /// Not before this moment is another attempt made, after one that failed; and what it said.
+    again_at: Moment,
+    failure: Option<Error>,
+}
+
+enum Stage {
+    Submitted,
+    Waiting,
+    Extending(Box<Extension>),
+}
+
+impl Renew {
+    pub(crate) fn new(view: View, kept: Kept) -> Self {
+        let again_at = Moment::from_nanos(0);
+        Self { view, kept, stage: Stage::Submitted, again_at, failure: None }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        actions.keep(*self.view.hold().token());
+        self.go_on(actions);
+    }
+
+    /// Waits for what comes next, or does it.
+    fn go_on(&mut self, actions: &mut dyn Actions) {
+        let (hold, now) = (self.view.hold(), actions.now());
+        if self.kept.is_given_up() || hold.was_released() {
+            return actions.end(Ok(Ended::Stopped));
+        }
+        let (renew_at, given_up_at) = (self.renew_at(), self.given_up_at());
+        if hold.has_ended() || now >= given_up_at {
+            return self.end(actions);
+        }
+        if now < renew_at {
+            self.stage = Stage::Waiting;
+            return actions.wait_until(renew_at.min(given_up_at));
+        }
+        let mut extension = Extension::new(self.view.clone(), hold.ttl_ms(), given_up_at);
+        let attempt = extension.begin(actions);
+        self.stage = Stage::Extending(Box::new(extension));
+        self.handle_attempt(attempt, actions);
+    }
+
+    fn handle_attempt(&mut self, attempt: Attempt, actions: &mut dyn Actions) {
+        match attempt {
+            Attempt::Pending => {
+                let has_question = self.question().is_some();
+                if !has_question {
+                    // It is prepared to connect, which may take any time.
+                    actions.wait_until(self.given_up_at());
+                }
+                return;
+            }
+            Attempt::Extended { .. } => {
+                self.again_at = Moment::from_nanos(0);
+                self.failure = None;
+            }
+            Attempt::Failed { error, .. } => {
+                self.again_at = actions.now().plus_ms((self.ttl_ms() / PAUSE_PARTS).max(1));
+                self.failure = Some(error);
+            }
+        }
+        self.stage = Stage::Waiting;
+        self.go_on(actions);
+    }
+
+    /// The lock cannot be kept.
+    fn end(&mut self, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        let is_lost = hold.has_ended() || actions.now() >= hold.valid_until();
+        let status = if is_lost { Status::Lost } else { Status::Unreachable };
+        let why = self.failure.take().map(|error| format!(": {error}")).unwrap_or_default();
+        let words = format!("the lock could not be kept{why}");
+        let (hold, error) = (Arc::clone(hold), Error::new(status, words));
+        actions.end(Ok(Ended::Unkept { hold, error }));
+    }
+
+    fn ttl_ms(&self) -> i64 {
+        self.view.hold().ttl_ms()
+    }
+
+    fn renew_at(&self) -> Moment {
+        let ttl_ms = self.ttl_ms();
+        let granted_at = self.view.hold().valid_until().plus_ms(-ttl_ms);
+        let renew_at = granted_at.plus_ms(ttl_ms / RENEWED_PARTS).as_nanos();
+        let grid = (ttl_ms / GRID_PARTS).clamp(1, GRID_MAX_MS) * 1_000_000;
+        Moment::from_nanos(renew_at - renew_at.rem_euclid(grid)).max(self.again_at)
+    }
+
+    /// When it is said that it cannot be kept, unless it is extended before.
+    fn given_up_at(&self) -> Moment {
+        // Rounded up, and a millisecond as what is left is rounded down.
+        let left_ms = (self.ttl_ms() / 100).saturating_add(1).saturating_mul(LEFT_PERCENT) + 1;
+        self.view.hold().valid_until().plus_ms(-left_ms)
+    }
+}
+
+impl Operation for Renew {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match (mem::replace(&mut self.stage, Stage::Waiting), event) {
+            (_, Event::Cancelled { .. }) => actions.end(Ok(Ended::Stopped)),
+            (Stage::Submitted, _) => self.begin(actions),
+            (Stage::Waiting, _) => self.go_on(actions),
+            // Nobody has prepared it in time.
+            (Stage::Extending(_), Event::TimeOut) => self.go_on(actions),
+            (Stage::Extending(mut extension), event) => {
+                let attempt = extension.handle(event, actions);
+                self.stage = Stage::Extending(extension);
+                self.handle_attempt(attempt, actions);
+            }
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted | Stage::Waiting => None,
+            Stage::Extending(extension) => extension.question(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Each operation cancelled at each of its stages: nothing of it is left, and nobody waits for it.
+
+use super::*;
+use crate::command::Verb::{Acquire, Extend as Extending, Inspect, Release as Releasing};
+
+const CANCELLED: &str = "Cancelled: the call was cancelled";
+
+/// A byte of the request was sent to these servers.
+fn cancel(play: &mut Play, call: usize, sent: &[usize]) -> Vec<Act> {
+    play.happen(call, Event::Cancelled { sent: sent.iter().copied().collect() })
+}
+
+#[test]
+fn an_acquire_that_has_not_begun_leaves_nothing() {
+    let mut play = Play::of(3);
+    let wanted = play.wanted(Plan::Tries(3));
+    let token = play.world.draw_token().unwrap();
+    let acts = play.submit_with(super::super::acquire::Acquire::new(wanted, token), Event::Cancelled {
+        sent: ServerSet::default(),
+    });
+    assert_eq!(acts, [ended(CANCELLED)]);
+    // Nobody stands in the queue.
+    assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 500)]);
+}
+
+#[test]
+fn an_acquire_that_connects_leaves_nothing() {
+    for is_prepared in [false, true] {
+        let mut play = Play::of(3);
+        play.world.connected = 0;
+        assert_eq!(play.acquire(Plan::Tries(3)), [Prepare(2)]);
+        if is_prepared {
+            play.prepared(0);
+        }
+        assert_eq!(cancel(&mut play, 0, &[]), [ended(CANCELLED)]);
+        assert_eq!(play.world.requests, []);
+    }
+}
+
+#[test]
+fn an_acquire_releases_what_it_may_have_been_granted() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(3));
+    assert!(!play.say(0, &[taken(0, 5_000)]));
+    // The second was sent nothing, and the first has said that the key is another's.
+    assert_eq!(cancel(&mut play, 0, &[0, 2]), [Tell(Releasing, vec![2]), ended(CANCELLED)]);
+    let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
+    assert_eq!(tokens[0], tokens[1]);
+}
+
+#[test]
+fn an_acquire_in_a_pause_leaves_the_queue_and_the_next_comes_up() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Tries(3));
+    play.hear(0, &[taken(0, 5_000), taken(1, 5_000)]);
+    play.acquire(Plan::Until(at(60_000)));
+    assert_eq!(cancel(&mut play, 0, &[]), [EndWait(1), ended(CANCELLED)]);
+    assert_eq!(play.time_out(1), [Ask(Acquire, 500)]);
+}
+
+#[test]
+fn an_acquire_behind_another_leaves_it_where_it_is() {
+    let (mut play, _) = Play::holding_and_waiting();
+    play.acquire(Plan::Until(at(60_000)));
+    assert_eq!(cancel(&mut play, 2, &[]), [ended(CANCELLED)]);
+    assert_eq!(cancel(&mut play, 1, &[]), [ended(CANCELLED)]);
+}
+
+#[test]
+fn an_extension_leaves_the_lock_as_it_was() {
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL));
+    assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+    // It can be extended afterwards.
+    assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
+    assert_eq!(play.hear(2, &[extended(0), extended(1)]), [ended("extended")]);
+}
+
+#[test]
+fn a_confirmation_leaves_the_lock_as_it_was() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(play.submit(Confirm::new(view.clone(), 0)), [Ask(Inspect, 500)]);
+    assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
+    assert!(view.hold().is_held(at(1)));
+}
+
+#[test]
+fn a_release_that_has_begun_goes_on() {
+    // Its requests are sent; nobody waits for them.
+    let (mut play, view) = Play::holding();
+    play.submit(Release::new(view.clone()));
+    assert_eq!(cancel(&mut play, 1, &[0, 1, 2]), [ended(CANCELLED)]);
+    assert!(!view.hold().is_held(at(1)) && !view.hold().is_over());
+    // One that connects is sent then, and the next has its turn.
+    let (mut play, view) = Play::holding_and_waiting();
+    play.world.connected = 0;
+    play.submit(Release::new(view));
+    let acts = cancel(&mut play, 2, &[]);
+    assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), GiveTurn(1), ended(CANCELLED)]);
+}
+
+#[test]
+fn a_release_that_has_not_begun_leaves_the_lock_held() {
+    let (mut play, view) = Play::holding();
+    let event = Event::Cancelled { sent: ServerSet::default() };
+    assert_eq!(play.submit_with(Release::new(view.clone()), event), [ended(CANCELLED)]);
+    assert!(view.hold().is_held(at(1)));
+}

@@ -1,0 +1,149 @@
+//! Keeping a lock: when it is extended, when that is tried again, and when it is said that it cannot be kept.
+
+use super::*;
+use crate::command::Verb::{Extend as Extending, Release as Releasing};
+use crate::keeper::Keeper;
+use crate::operation::renew::Renew;
+
+/// The lock of the call 0 is kept by the call 1. A third of its TTL has passed then, by a grid of 156 ms; and
+/// 15 percent of it are left.
+const RENEWED_AT: i64 = 3_191;
+const GIVEN_UP_AT: i64 = 8_382;
+
+fn keep() -> (Play, View, Keeper) {
+    let (mut play, view) = Play::holding();
+    let keeper = Keeper::new();
+    let acts = play.submit(Renew::new(view.clone(), keeper.kept()));
+    assert_eq!(acts.len(), 2, "{acts:?}");
+    assert_eq!(acts[0], Keep);
+    let WaitUntil(ms) = acts[1] else { panic!("{acts:?}") };
+    assert!((RENEWED_AT - 200..=RENEWED_AT + 200).contains(&ms), "{ms}");
+    (play, view, keeper)
+}
+
+/// The moment that it waits for.
+fn waited_for(acts: &[Act]) -> i64 {
+    let [WaitUntil(ms)] = acts else { panic!("{acts:?}") };
+    *ms
+}
+
+#[test]
+fn a_lock_is_extended_when_a_third_of_its_time_has_passed_and_again() {
+    let (mut play, view, _keeper) = keep();
+    assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
+    let acts = play.at(3_310).hear(1, &[extended(0), extended(1)]);
+    assert_eq!(view.hold().valid_until(), at(3_300 + VALID_MS));
+    let next = waited_for(&acts);
+    assert!((6_300..=6_640).contains(&next), "{next}");
+    assert_eq!(play.at(next).time_out(1), [Ask(Extending, next + 500)]);
+}
+
+/// So the renewals of many locks go out together.
+#[test]
+fn locks_that_were_taken_at_different_times_are_extended_at_the_same() {
+    let at_ms = |ms: i64| {
+        let (mut play, view) = Play::holding();
+        view.hold().extend_to(at(ms + VALID_MS), TTL);
+        waited_for(&play.submit(Renew::new(view, Keeper::new().kept()))[1..])
+    };
+    let first = at_ms(1_000);
+    let same = (1_000..1_156).filter(|&ms| at_ms(ms) == first).count();
+    assert!((1..156).contains(&same));
+    assert!((1_000..1_156).all(|ms| [first, first + 156].contains(&at_ms(ms))));
+}
+
+#[test]
+fn an_attempt_that_fails_is_followed_by_another_until_little_is_left() {
+    let (mut play, view, _keeper) = keep();
+    let (mut now, mut attempts) = (3_300, 0);
+    let acts = loop {
+        let acts = play.at(now).time_out(1);
+        let Some(Ask(Extending, until)) = acts.first() else { break acts };
+        attempts += 1;
+        assert!(*until <= GIVEN_UP_AT, "{until}");
+        now += 100;
+        let acts = play.at(now).hear(1, &[down(0), down(1), extended(2)]);
+        now = waited_for(&acts);
+    };
+    assert!(attempts > 10, "{attempts}");
+    assert_eq!(now, GIVEN_UP_AT);
+    let words = "Unreachable: the lock could not be kept: 0 of 3 servers extended, 2 needed: a:1 not \
+                 connected: connection refused, b:1 not connected: connection refused, c:1 agreed \
+                 after that";
+    assert_eq!(acts, [ended(words)]);
+    // It is valid still.
+    assert!(view.hold().remaining_ms(at(now)) >= TTL / 10);
+}
+
+#[test]
+fn a_failure_is_forgotten_when_the_lock_is_extended_again() {
+    let (mut play, view, _keeper) = keep();
+    play.at(3_300).time_out(1);
+    let again = waited_for(&play.at(3_310).hear(1, &[down(0), down(1), extended(2)]));
+    assert_eq!(again, 3_310 + TTL / 30);
+    assert_eq!(play.at(again).time_out(1), [Ask(Extending, again + 500)]);
+    play.hear(1, &[extended(0), extended(1)]);
+    assert_eq!(view.hold().valid_until(), at(again + VALID_MS));
+}
+
+#[test]
+fn a_lock_that_a_majority_has_lost_is_told_at_once() {
+    let (mut play, view, _keeper) = keep();
+    play.at(3_300).time_out(1);
+    let acts = play.at(3_310).hear(1, &[gone(0), gone(1)]);
+    let words = "Lost: the lock could not be kept: 0 of 3 servers extended, 2 needed: a:1 has it no \
+                 more, b:1 has it no more, c:1 was not heard";
+    assert_eq!(acts.first(), Some(&Tell(Releasing, vec![0, 1, 2])));
+    assert_eq!(acts.last(), Some(&ended(words)));
+    assert!(view.hold().is_over());
+}
+
+#[test]
+fn a_lock_that_was_released_is_kept_no_more_and_nothing_is_told() {
+    let (mut play, view, _keeper) = keep();
+    play.submit(Release::new(view.clone()));
+    assert_eq!(play.world.woken, [*view.hold().token()]);
+    assert_eq!(play.time_out(1), [ended("stopped")]);
+}
+
+#[test]
+fn one_that_is_released_while_it_is_extended_is_kept_no_more_either() {
+    let (mut play, view, _keeper) = keep();
+    play.at(3_300).time_out(1);
+    play.submit(Release::new(view));
+    let acts = play.hear(1, &[gone(0), gone(1)]);
+    assert_eq!(acts.last(), Some(&ended("stopped")));
+}
+
+#[test]
+fn nobody_keeps_the_lock_of_a_lease_that_is_gone() {
+    let (mut play, _, keeper) = keep();
+    drop(keeper);
+    assert_eq!(play.at(3_300).time_out(1), [ended("stopped")]);
+}
+
+#[test]
+fn what_another_call_has_found_lost_is_told() {
+    let (mut play, view, _keeper) = keep();
+    play.submit(Extend::new(view, TTL));
+    play.hear(2, &[gone(0), gone(1)]);
+    assert_eq!(play.world.woken.len(), 1);
+    assert_eq!(play.time_out(1), [ended("Lost: the lock could not be kept")]);
+}
+
+/// Somebody is asked for a password, and does not answer.
+#[test]
+fn it_is_told_in_time_although_a_chore_is_not_done() {
+    let (mut play, _, _keeper) = keep();
+    play.world.connected = 0;
+    let acts = play.at(3_300).time_out(1);
+    assert_eq!(acts, [Prepare(2), WaitUntil(GIVEN_UP_AT)]);
+    let acts = play.at(GIVEN_UP_AT).time_out(1);
+    assert_eq!(acts, [ended("Unreachable: the lock could not be kept")]);
+}
+
+#[test]
+fn who_comes_too_late_to_extend_says_that_it_is_lost() {
+    let (mut play, _, _keeper) = keep();
+    assert_eq!(play.at(VALID_MS).time_out(1), [ended("Lost: the lock could not be kept")]);
+}

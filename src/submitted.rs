@@ -1,0 +1,179 @@
+//! The calls that block nobody: each is submitted, and its end comes as an event. And the locks that are kept.
+
+use std::sync::Arc;
+
+use crate::call::Call;
+use crate::check;
+use crate::engine::{End, Notice};
+use crate::error::{Error, Status};
+use crate::held_lock::HeldLock;
+use crate::keeper::{Kept, Keeper};
+use crate::lease::Lease;
+use crate::lease_call::{Begun, Demand, Then, required_hold_of};
+use crate::moment::Moment;
+use crate::operation::Ended;
+use crate::operation::acquire::Keeping;
+use crate::operation::release::Release;
+use crate::operation::renew::Renew;
+use crate::process_state::ProcessState;
+
+/// What a caller gives along with a call, and gets back with its event.
+pub type Tag = Box<dyn std::any::Any + Send>;
+
+/// Something that happened while no thread waited for it.
+pub enum Event {
+    /// A submitted call has ended.
+    Done {
+        /// The lease that it was given.
+        lease: Lease,
+        /// What came with the call.
+        tag: Tag,
+        /// What it has come to.
+        outcome: Result<(), Error>,
+    },
+    /// A lock cannot be kept.
+    Lost {
+        /// What came with the call that began to keep it.
+        tag: Tag,
+        /// Why: [`Status::Lost`] or [`Status::Unreachable`].
+        error: Error,
+        /// How long it is valid still.
+        remaining_ms: i64,
+    },
+}
+
+/// What goes with an operation that nobody waits for.
+enum Companion {
+    Call { lease: Box<Lease>, then: Then, tag: Tag },
+    Kept { kept: Kept, tag: Tag },
+    /// Nobody cares.
+    Nobody,
+}
+
+impl ProcessState {
+    pub(crate) fn submit_acquire(
+        &self,
+        demand: &Demand<'_>,
+        keep: Option<Tag>,
+        mut lease: Lease,
+        tag: Tag,
+    ) -> Result<(), Error> {
+        self.check_demand(demand)?;
+        let begun = self.begin_acquire(demand, keep.map(keeping), &mut lease)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
+    pub(crate) fn submit_extend(&self, lease: Lease, ttl_ms: i64, tag: Tag) -> Result<(), Error> {
+        check::ttl(ttl_ms, self.settings().drift())?;
+        let begun = self.begin_extend(required_hold_of(&lease)?, ttl_ms, 1)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
+    pub(crate) fn submit_unlock(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
+        let begun = self.begin_unlock(&lease)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
+    pub(crate) fn submit_confirm(
+        &self,
+        lease: Lease,
+        least_ms: i64,
+        tag: Tag,
+    ) -> Result<(), Error> {
+        let begun = self.begin_confirm(&lease, least_ms)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
+    /// Has a lock that is held extended in time, again and again.
+    pub(crate) fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
+        let hold = required_hold_of(lease)?;
+        if !hold.is_held(self.now()) {
+            return Err(Error::new(Status::Lost, "the lock is held no longer"));
+        }
+        let view = self.view(hold)?;
+        let Keeping { keeper, kept, payload } = keeping(tag);
+        self.submit(Box::new(Renew::new(view, kept)), payload, None);
+        // One that there was ends with this.
+        lease.keeper = Some(keeper);
+        Ok(())
+    }
+
+    /// Releases a lock that nobody wants, without waiting.
+    pub(crate) fn discard(&self, lease: &Lease) {
+        let view = lease.hold.as_ref().and_then(|hold| self.view(hold).ok());
+        if let Some(view) = view {
+            self.submit(Box::new(Release::new(view)), Box::new(Companion::Nobody), None);
+        }
+    }
+
+    /// Waits until then for something to tell; see [`Self::next_notice`].
+    pub(crate) fn next_event(&self, until: Moment) -> Result<Option<Event>, Error> {
+        self.ask_for_passwords();
+        self.check_process()?;
+        loop {
+            let Some(notice) = self.next_notice(until) else { return Ok(None) };
+            if let Some(event) = self.event_of(notice) {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
+        let call: Arc<Call> = Arc::clone(&lease.call);
+        call.begin(self.number());
+        let companion = Companion::Call { lease: Box::new(lease), then, tag };
+        self.submit(operation, Box::new(companion), Some(&call));
+    }
+
+    /// What is told of the end of an operation; nothing if nobody cares any more.
+    fn event_of(&self, Notice { payload, end }: Notice) -> Option<Event> {
+        match *payload.downcast::<Companion>().ok()? {
+            Companion::Call { mut lease, then, tag } => {
+                lease.call.end();
+                let outcome = self.finish_call(then, end, &mut lease);
+                Some(Event::Done { lease: *lease, tag, outcome })
+            }
+            Companion::Kept { kept, tag } => {
+                let (hold, error) = match end {
+                    Ok(Ended::Unkept { hold, error }) => (Some(hold), error),
+                    Ok(_) => return None,
+                    Err(failed) => (None, failed.error),
+                };
+                let is_over = kept.is_given_up() || hold.as_ref().is_some_and(|it| it.was_released());
+                let left = |hold: Arc<HeldLock>| hold.remaining_ms(self.now());
+                (!is_over).then(|| Event::Lost { tag, error, remaining_ms: hold.map_or(0, left) })
+            }
+            Companion::Nobody => None,
+        }
+    }
+
+    /// One who comes late for its event finds no lock that is over.
+    fn finish_call(&self, then: Then, end: End, lease: &mut Lease) -> Result<(), Error> {
+        let late = match then {
+            Then::Hold => Some(Status::TooSlow),
+            Then::Extend(_) => Some(Status::Lost),
+            Then::Clear(_) | Then::Note(_) => None,
+        };
+        self.finish(then, end, lease)?;
+        match late {
+            Some(status) if !lease.is_held() => {
+                self.discard(lease);
+                lease.clear();
+                Err(Error::new(status, "the lock expired before its event was taken"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What it takes to keep a lock, and to tell with this tag that it cannot be kept.
+pub(crate) fn keeping(tag: Tag) -> Keeping {
+    let keeper = Keeper::new();
+    let kept = keeper.kept();
+    let payload = Box::new(Companion::Kept { kept: kept.clone(), tag });
+    Keeping { keeper, kept, payload }
+}

@@ -1,0 +1,113 @@
+//! Calls that no thread waits for: each end is told once, to one of those who ask.
+
+use super::engine::Needs;
+use super::stage::{Stage, play};
+use super::world::World;
+
+/// Names of waits for events.
+const FIRST_WAIT: usize = 50;
+const SECOND_WAIT: usize = 51;
+
+#[test]
+fn who_waits_for_an_event_drives_until_there_is_one() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Word), Some(1)));
+        stage.me().submit(1, Needs::Answer);
+        stage.close_with(1);
+    });
+}
+
+#[test]
+fn an_event_that_comes_while_another_drives_wakes_who_waits_for_it() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Word), Some(2)));
+        stage.me().submit(2, Needs::Answer);
+        stage.me().answer(2);
+        stage.me().answer(1);
+        stage.close_with(1);
+    });
+}
+
+#[test]
+fn two_events_are_told_to_two_who_wait() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| assert!(it.listen(FIRST_WAIT, Needs::Word).is_some()));
+        stage.enter(|it| assert!(it.listen(SECOND_WAIT, Needs::Word).is_some()));
+        stage.me().submit(1, Needs::Answer);
+        stage.me().submit(2, Needs::Answer);
+        stage.close_with(2);
+    });
+}
+
+#[test]
+fn an_event_that_is_there_is_taken_at_once() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.me().submit(1, Needs::Nothing);
+        stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Word), Some(1)));
+        stage.close_with(1);
+    });
+}
+
+#[test]
+fn who_has_waited_long_enough_goes_without_an_event() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Time), None));
+        stage.me().run(1, Needs::Answer);
+        stage.close();
+    });
+}
+
+/// One who looks, and does not wait, may find another driving, or drive himself while others come.
+#[test]
+fn who_looks_for_an_event_leaves_nobody_without_a_driver() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| assert_eq!(it.look(), None));
+        stage.me().answer(1);
+        stage.close();
+    });
+}
+
+#[test]
+fn who_looks_again_and_again_is_told_of_a_submitted_call() {
+    play(Some(2), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.me().submit(2, Needs::Answer);
+        let told = (0..2).find_map(|_| stage.me().look());
+        stage.finish();
+        let told = told.or_else(|| stage.me().look());
+        assert_eq!(told, Some(2));
+        stage.close_with(1);
+    });
+}
+
+#[test]
+fn a_chore_is_done_by_somebody_and_its_call_goes_on() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| it.run(1, Needs::Chore));
+        stage.enter(|it| it.run(2, Needs::Answer));
+        stage.me().run(3, Needs::Chore);
+        stage.close();
+    });
+}
+
+/// Whoever drives may have the chore of another to do, while his own call ends.
+#[test]
+fn who_does_a_chore_is_not_driving_meanwhile() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| it.run(2, Needs::Chore));
+        stage.me().answer(1);
+        stage.close();
+    });
+}
