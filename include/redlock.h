@@ -57,7 +57,7 @@
  */
 #define REDLOCK_VERSION_MAJOR 0
 
-#define REDLOCK_VERSION_MINOR 1
+#define REDLOCK_VERSION_MINOR 2
 
 #define REDLOCK_VERSION_PATCH 0
 
@@ -288,7 +288,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of the library that runs, such as "0.1.0".
+ * The version of the library that runs, such as "0.2.0".
  *
  * @return a string that lives for ever. Any thread may call this.
  */

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::check;
-use crate::engine::End;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, View};
 use crate::lease::Lease;
@@ -13,7 +12,7 @@ use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
 use crate::operation::confirm::Confirm;
 use crate::operation::extend::Extend;
 use crate::operation::release::Release;
-use crate::operation::{Ended, Failed, Operation};
+use crate::operation::{End, Ended, Failed, Operation};
 use crate::process_state::ProcessState;
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;

@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 
-use crate::continued::ContinuedLocks;
 use crate::call::Call;
+use crate::continued::ContinuedLocks;
 use crate::driver::{Host, SharedEngine, Turn};
-use crate::engine::{Chore, End, Engine, Notice, Wakening};
+use crate::engine::{Chore, Engine, Notice, Wakening};
 use crate::error::{Error, Status};
 use crate::log::{Line, Log};
 use crate::moment::Moment;
-use crate::operation::{Operation, Payload, Prepared};
+use crate::operation::{End, Operation, Payload, Prepared};
 use crate::settings::Settings;
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};

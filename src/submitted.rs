@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::call::Call;
 use crate::check;
-use crate::engine::{End, Notice};
+use crate::engine::Notice;
 use crate::error::{Error, Status};
 use crate::held_lock::HeldLock;
-use crate::keeper::{Kept, Keeper};
+use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, Then, required_hold_of};
 use crate::moment::Moment;
-use crate::operation::Ended;
 use crate::operation::acquire::Keeping;
 use crate::operation::release::Release;
 use crate::operation::renew::Renew;
+use crate::operation::{End, Ended};
 use crate::process_state::ProcessState;
 
 /// What a caller gives along with a call, and gets back with its event.
@@ -44,8 +44,15 @@ pub enum Event {
 
 /// What goes with an operation that nobody waits for.
 enum Companion {
-    Call { lease: Box<Lease>, then: Then, tag: Tag },
-    Kept { kept: Kept, tag: Tag },
+    Call {
+        lease: Box<Lease>,
+        then: Then,
+        tag: Tag,
+    },
+    Kept {
+        kept: Kept,
+        tag: Tag,
+    },
     /// Nobody cares.
     Nobody,
 }
@@ -143,7 +150,8 @@ impl ProcessState {
                     Ok(_) => return None,
                     Err(failed) => (None, failed.error),
                 };
-                let is_over = kept.is_given_up() || hold.as_ref().is_some_and(|it| it.was_released());
+                let is_over =
+                    kept.is_given_up() || hold.as_ref().is_some_and(|it| it.was_released());
                 let left = |hold: Arc<HeldLock>| hold.remaining_ms(self.now());
                 (!is_over).then(|| Event::Lost { tag, error, remaining_ms: hold.map_or(0, left) })
             }

@@ -166,8 +166,8 @@ class TLS(NamedTuple):
 
 
 # The interface that this file is written for. Below 1.0 it may change with the second number.
-_INTERFACE = "0.1"
-_NAMES = ("libredlock.so.0.1", "libredlock.so", "libredlock.dylib")
+_INTERFACE = "0.2"
+_NAMES = ("libredlock.so.0.2", "libredlock.so", "libredlock.dylib")
 
 _HANDLE = ctypes.c_void_p
 _STRING = ctypes.c_char_p

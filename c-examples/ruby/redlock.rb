@@ -54,8 +54,8 @@ module Redlock
   # The C functions.
   module C
     # The interface that this file is written for. Below 1.0 it may change with the second number.
-    INTERFACE = "0.1"
-    NAMES = %w[libredlock.so.0.1 libredlock.so libredlock.dylib].freeze
+    INTERFACE = "0.2"
+    NAMES = %w[libredlock.so.0.2 libredlock.so libredlock.dylib].freeze
 
     # Pointers are passed as integers. Where Fiddle takes the address of a pointer itself, it
     # swallows an exception that Timeout or Thread#raise sends just then.

@@ -2,7 +2,7 @@
 # has the same interface, which a minor version may change below 1.0, and a major one from then on.
 # A range, as in 0.1...0.3, is taken by its word.
 
-set(PACKAGE_VERSION "0.1.0")
+set(PACKAGE_VERSION "0.2.0")
 set(PACKAGE_VERSION_COMPATIBLE FALSE)
 set(PACKAGE_VERSION_EXACT FALSE)
 

@@ -36,7 +36,7 @@ expected_listing() {
 LIST
 }
 
-# A program is to ask for libredlock.so.0.1, not for the name it was linked by.
+# A program is to ask for libredlock.so.0.2, not for the name it was linked by.
 check_soname() {
     [ "$(uname -s)" = Linux ] || return 0
     readelf -d "$scratch/shared" | grep -q "NEEDED.*\[$wanted\]" || fail "the program does not ask for $wanted"

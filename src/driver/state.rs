@@ -1,7 +1,7 @@
 //! What the threads share: the engine, who drives it, and who waits for what.
 
+use super::driven::{Driven, Turn, TurnOf};
 use super::parker::{Parker, Signal, Wake};
-use super::{Driven, Turn, TurnOf};
 use crate::system::sync::Arc;
 
 pub(super) struct State<E: Driven> {

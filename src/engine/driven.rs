@@ -28,7 +28,12 @@ impl Driven for Engine {
     fn advance(&mut self) {
         let now = clock::now();
         (self.now, self.is_unsent) = (now, false);
-        self.state.visit_servers(|server, effects| server.advance(now, effects));
+        let is_busy = self.state.is_busy();
+        self.state.visit_servers(|server, effects| {
+            if is_busy || !server.is_dormant() {
+                server.advance(now, effects);
+            }
+        });
         self.settle(now);
     }
 
@@ -38,11 +43,9 @@ impl Driven for Engine {
         const NONE: i32 = -1;
         let mut descriptors = mem::take(&mut self.watched);
         descriptors.clear();
-        descriptors.extend(self.state.servers.iter().map(|server| {
-            match server.interest() {
-                Some(Interest { fd, for_writing, .. }) => socket::watch(fd, for_writing),
-                None => socket::watch(NONE, false),
-            }
+        descriptors.extend(self.state.servers.iter().map(|server| match server.interest() {
+            Some(Interest { fd, for_writing, .. }) => socket::watch(fd, for_writing),
+            None => socket::watch(NONE, false),
         }));
         let predecessors = self.state.servers.iter().filter_map(Server::interest_in_predecessor);
         descriptors.extend(predecessors.map(|it| socket::watch(it.fd, it.for_writing)));
@@ -111,7 +114,8 @@ impl Driven for Engine {
             readiness.set_due(self.next_due(), self.now);
         }
         if !is_driven {
-            let interests = |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
+            let interests =
+                |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
             readiness.watch(self.state.servers.iter().flat_map(interests));
         }
         self.readiness = Some(readiness);

@@ -22,7 +22,7 @@ use self::state::{Caller, State};
 use self::step::Step;
 use crate::call::Call;
 use crate::moment::Moment;
-use crate::operation::{Ended, Event, Failed, Operation, Payload, Prepared};
+use crate::operation::{End, Ended, Event, Operation, Payload, Prepared};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::system::clock;
@@ -54,9 +54,6 @@ pub(crate) struct Engine {
     /// When it was last advanced.
     now: Moment,
 }
-
-/// What an operation has come to.
-pub(crate) type End = Result<Ended, Failed>;
 
 /// What a thread has waited for.
 pub(crate) enum Wakening {
@@ -149,9 +146,8 @@ impl Engine {
     /// Ends the operation that is under way for this call, if there is one.
     pub(crate) fn cancel(&mut self, call: &Arc<Call>) {
         let place = call.place_of_operation();
-        let is_of = |slot: &&mut state::Slot| {
-            slot.call.as_ref().is_some_and(|own| Arc::ptr_eq(own, call))
-        };
+        let is_of =
+            |slot: &&mut state::Slot| slot.call.as_ref().is_some_and(|own| Arc::ptr_eq(own, call));
         let slot = self.state.slots.get_mut(place).and_then(Option::as_mut);
         if slot.is_some_and(|slot| is_of(&slot)) {
             self.cancel_at(place);
@@ -268,7 +264,9 @@ impl Engine {
     fn next_due(&mut self) -> Moment {
         let of_operations = self.state.next_due();
         let of_listeners = self.listeners.iter().map(|listener| listener.1);
-        let of_servers = self.state.servers.iter().map(Server::next_due);
+        let is_busy = self.state.is_busy();
+        let servers = self.state.servers.iter().filter(|server| is_busy || !server.is_dormant());
+        let of_servers = servers.map(Server::next_due);
         of_servers.chain(of_listeners).fold(of_operations, Moment::min)
     }
 }

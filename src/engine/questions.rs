@@ -49,7 +49,7 @@ impl Engine {
     /// Waits that are over end, and so do questions whose time is up: they hear of no more servers.
     pub(super) fn expire(&mut self, now: Moment) {
         let mut due = mem::take(&mut self.due);
-        due.extend(iter::from_fn(|| self.state.timers.take_due(now, &self.state.slots)));
+        due.extend(iter::from_fn(|| self.state.take_due(now)));
         self.look_again(&due, now);
         for place in due.drain(..) {
             self.expire_one(place, now);

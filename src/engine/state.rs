@@ -29,7 +29,7 @@ pub(super) struct State {
     pub(super) slots: Vec<Option<Slot>>,
     /// Places of slots that no operation has.
     free: Vec<usize>,
-    pub(super) timers: Timers,
+    timers: Timers,
     /// The operations that keep a lock, by its token.
     pub(super) keepers: BTreeSet<(Token, usize)>,
     generation: u64,
@@ -143,11 +143,16 @@ impl State {
         Some(slot.caller)
     }
 
+    /// Whether there are operations that have something to do: to keep a lock is to wait, most of the time.
+    pub(super) fn is_busy(&self) -> bool {
+        self.slots.len() - self.free.len() > self.keepers.len()
+    }
+
     /// Sets when something is due for the operation at this place.
     pub(super) fn set_until(&mut self, place: usize, until: Moment) {
         if let Some(slot) = &mut self.slots[place] {
             slot.until = until;
-            self.timers.note(place, until, &self.slots);
+            self.timers.note(place, until, self.slots.len(), |place| due_at(&self.slots, place));
         }
     }
 
@@ -184,13 +189,22 @@ impl State {
 
     /// When the next operation has something due.
     pub(super) fn next_due(&mut self) -> Moment {
-        self.timers.next(&self.slots)
+        self.timers.next(|place| due_at(&self.slots, place))
+    }
+
+    /// The place of an operation that has something due by now. It is told of once.
+    pub(super) fn take_due(&mut self, now: Moment) -> Option<usize> {
+        self.timers.take_due(now, |place| due_at(&self.slots, place))
     }
 
     pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(ticket.place())?.as_mut();
         slot.filter(|slot| slot.generation == ticket.generation())
     }
+}
+
+fn due_at(slots: &[Option<Slot>], place: usize) -> Moment {
+    slots[place].as_ref().map_or(Moment::NEVER, |slot| slot.until)
 }
 
 impl Open {

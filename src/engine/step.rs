@@ -4,12 +4,11 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
-use super::End;
 use super::state::{Caller, Chore, Open, State};
 use crate::command::Request;
 use crate::error::{Error, Status};
 use crate::moment::Moment;
-use crate::operation::{Actions, Ended, Event, Failed, Limits, Operation, Payload};
+use crate::operation::{Actions, End, Ended, Event, Failed, Limits, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::system::clock;

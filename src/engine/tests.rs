@@ -89,7 +89,8 @@ fn engine_of_three() -> Engine {
 fn ticket(engine: &Engine, thread: usize) -> Ticket {
     let is_its = |slot: &Slot| matches!(slot.caller, Caller::Thread(own) if own == thread);
     let mut slots = engine.state.slots.iter().enumerate();
-    let found = slots.find_map(|(place, slot)| Some((place, slot.as_ref().filter(|it| is_its(it))?)));
+    let found =
+        slots.find_map(|(place, slot)| Some((place, slot.as_ref().filter(|it| is_its(it))?)));
     let (place, slot) = found.unwrap();
     Ticket::new(place, slot.generation)
 }

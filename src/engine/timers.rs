@@ -3,51 +3,56 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::state::Slot;
 use crate::moment::Moment;
 
 /// So many entries that are out of date are left where they are.
 const STALE_MAX: usize = 1024;
 
-/// The moments that operations wait for. What counts is the moment that a slot says; an entry with another
-/// is out of date, and left out when it comes up.
+/// The moments that operations wait for, by their places. What counts is what is said of a place when it is
+/// asked for; an entry with another moment is out of date, and left out when it comes up.
 #[derive(Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Moment, usize)>>,
 }
 
 impl Timers {
-    /// The slot at this place says this moment from now on.
-    pub(super) fn note(&mut self, place: usize, until: Moment, slots: &[Option<Slot>]) {
+    /// This is said of the place from now on, of which there are so many.
+    pub(super) fn note(
+        &mut self,
+        place: usize,
+        until: Moment,
+        places: usize,
+        said: impl Fn(usize) -> Moment,
+    ) {
         if until == Moment::NEVER {
             return;
         }
-        if self.heap.len() >= STALE_MAX + 2 * slots.len() {
-            self.heap.retain(|&Reverse((until, place))| is_current(place, until, slots));
+        if self.heap.len() >= STALE_MAX + 2 * places {
+            self.heap.retain(|&Reverse((until, place))| said(place) == until);
         }
         self.heap.push(Reverse((until, place)));
     }
 
     /// The earliest of them.
-    pub(super) fn next(&mut self, slots: &[Option<Slot>]) -> Moment {
+    pub(super) fn next(&mut self, said: impl Fn(usize) -> Moment) -> Moment {
         loop {
             match self.heap.peek() {
                 None => return Moment::NEVER,
-                Some(&Reverse((until, place))) if is_current(place, until, slots) => return until,
+                Some(&Reverse((until, place))) if said(place) == until => return until,
                 Some(_) => drop(self.heap.pop()),
             }
         }
     }
 
-    /// A place that is due by now. It is taken out, until its slot says another moment.
-    pub(super) fn take_due(&mut self, now: Moment, slots: &[Option<Slot>]) -> Option<usize> {
-        if self.next(slots) > now {
+    /// A place that is due by now. It is taken out, until another moment is said of it.
+    pub(super) fn take_due(
+        &mut self,
+        now: Moment,
+        said: impl Fn(usize) -> Moment,
+    ) -> Option<usize> {
+        if self.next(said) > now {
             return None;
         }
         self.heap.pop().map(|Reverse((_, place))| place)
     }
-}
-
-fn is_current(place: usize, until: Moment, slots: &[Option<Slot>]) -> bool {
-    slots.get(place).and_then(Option::as_ref).is_some_and(|slot| slot.until == until)
 }

@@ -191,10 +191,10 @@ impl RedLockLease {
         let turn = self.take_turn_at_once()?;
         let own = self.state.lock()?.lease.clone();
         *self.submitted_to.lock()? = Arc::downgrade(manager);
-        // Its event may be taken before this returns.
         self.submitted.store(this_process(), Ordering::Release);
-        let outcome = guard(|| submit(own));
+        // Its event may be taken before this returns, and the lease used for the next call.
         drop(turn);
+        let outcome = guard(|| submit(own));
         if let Err(error) = &outcome {
             self.submitted.store(0, Ordering::Release);
             self.state.lock()?.refresh(Some(error));

@@ -7,13 +7,11 @@ use std::time::Duration;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
-use super::{
-    Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, cancelled, reply_ms,
-};
+use super::{Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, cancelled, reply_ms};
 use crate::command::{Request, Verb, Witness};
 use crate::error::{Error, Status};
 use crate::held_lock::{Asked, HeldLock, View};
-use crate::keeper::{Kept, Keeper};
+use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::quorum::backoff::{self, Backoff};

@@ -221,6 +221,9 @@ pub(crate) struct Failed {
     pub(crate) broken_off: Option<Box<BrokenOff>>,
 }
 
+/// How an operation has ended.
+pub(crate) type End = Result<Ended, Failed>;
+
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         Self { error, broken_off: None }

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use super::interest::Interest;
 use super::inbox::Received;
+use super::interest::Interest;
 use super::link::error_words;
 use super::queue::{Queue, Settled};
 use super::stream::Stream;

@@ -140,6 +140,11 @@ impl Queue {
         }
     }
 
+    /// Whether nothing is to be sent, or sent again, nor waited for.
+    pub(super) fn is_done(&self) -> bool {
+        self.length() == 0
+    }
+
     /// How many replies the oldest request still has to get in all.
     fn replies_wanted(&self) -> Option<usize> {
         self.awaiting.front().map(|entry| entry.request.replies())

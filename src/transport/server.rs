@@ -232,6 +232,11 @@ impl Server {
         self.flush(now, effects);
     }
 
+    /// Whether it is down, and nothing has to reach it: it is not connected to before somebody needs it.
+    pub(crate) fn is_dormant(&self) -> bool {
+        self.link.is_down() && self.queue.is_done() && self.predecessor.is_none()
+    }
+
     /// When [`Self::advance`] is due next, if nothing is heard before.
     pub(crate) fn next_due(&self) -> Moment {
         let due = if self.link.is_up() {

@@ -38,7 +38,7 @@ mod error;
 mod failure;
 #[path = "../../src/fork.rs"]
 mod fork;
-#[path = "../../src/held_lock.rs"]
+#[path = "../../src/held_lock/mod.rs"]
 mod held_lock;
 #[path = "../../src/keeper.rs"]
 mod keeper;

@@ -5,6 +5,7 @@
 
 pub(crate) mod client;
 pub(crate) mod directory;
+pub(crate) mod events;
 pub(crate) mod fake;
 pub(crate) mod faults;
 pub(crate) mod library;

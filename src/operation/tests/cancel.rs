@@ -15,9 +15,10 @@ fn an_acquire_that_has_not_begun_leaves_nothing() {
     let mut play = Play::of(3);
     let wanted = play.wanted(Plan::Tries(3));
     let token = play.world.draw_token().unwrap();
-    let acts = play.submit_with(super::super::acquire::Acquire::new(wanted, token), Event::Cancelled {
-        sent: ServerSet::default(),
-    });
+    let acts = play.submit_with(
+        super::super::acquire::Acquire::new(wanted, token),
+        Event::Cancelled { sent: ServerSet::default() },
+    );
     assert_eq!(acts, [ended(CANCELLED)]);
     // Nobody stands in the queue.
     assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Acquire, 500)]);

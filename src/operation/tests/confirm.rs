@@ -53,7 +53,8 @@ fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
     let found = |server| found(server, view.hold(), 6_000);
     assert!(play.say(1, &[found(0), found(1)]));
     let acts = play.at(2_000).close(1);
-    let words = "TooShort: 2 of 3 servers confirmed for 5000 ms, 2 needed: c:1 had not answered yet";
+    let words =
+        "TooShort: 2 of 3 servers confirmed for 5000 ms, 2 needed: c:1 had not answered yet";
     assert_eq!(acts, [ended(words)]);
     assert!(view.hold().is_held(at(2_000)));
 }
@@ -103,7 +104,10 @@ fn what_another_handle_has_extended_meanwhile_is_asked_again() {
     assert_eq!(play.at(1_001).close(1), [Ask(Inspect, 1_501)]);
     // It is asked again only for that.
     let acts = play.hear(1, &[short(0), short(1)]);
-    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("TooShort: 0 of 3")), "{acts:?}");
+    assert!(
+        matches!(&acts[..], [Act::Ended(it)] if it.starts_with("TooShort: 0 of 3")),
+        "{acts:?}"
+    );
 }
 
 #[test]

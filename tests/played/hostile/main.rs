@@ -31,7 +31,7 @@ mod failure;
 mod ffi;
 #[path = "../../../src/fork.rs"]
 mod fork;
-#[path = "../../../src/held_lock.rs"]
+#[path = "../../../src/held_lock/mod.rs"]
 mod held_lock;
 #[path = "../../../src/keeper.rs"]
 mod keeper;

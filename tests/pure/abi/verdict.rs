@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     const RECORDED: [&str; 4] = [
-        "library libredlock.so.0.1",
+        "library libredlock.so.0.2",
         "type S: a struct that only the library knows",
         "constant E A = 0",
         "function F: E (S *, int)",
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn another_name_of_the_library_allows_every_change() {
-        let verdict = verdict(&["library libredlock.so.0.2", "constant E A = 2"]);
+        let verdict = verdict(&["library libredlock.so.0.3", "constant E A = 2"]);
         assert_eq!(verdict, Verdict::Renamed);
         assert!(!verdict.is_good() && !verdict.forbids_recording());
     }

@@ -28,11 +28,13 @@ pub(crate) enum Kind {
     /// A type that only the library looks into.
     Handle,
     Enumeration(Vec<Value>),
+    /// A type that programs look into, with its fields: for each, its name, its type and its comment.
+    Struct(Vec<Value>),
     /// Macros under one comment: all their names.
     Macros(Vec<String>),
 }
 
-/// A value of an enumeration.
+/// A value of an enumeration, or a field.
 pub(crate) struct Value {
     pub(crate) name: String,
     pub(crate) number: String,
@@ -120,6 +122,9 @@ fn item(comment: Comment, text: &str) -> (Item, &str) {
     if text.starts_with("enum") {
         return enumeration(comment, text);
     }
+    if text.starts_with("typedef struct {") {
+        return structure(comment, text);
+    }
     let (code, after) = text.split_once(';').expect("a declaration ends");
     let code = joined(code);
     let (name, kind) = if let Some(named) = code.strip_prefix("typedef struct ") {
@@ -164,6 +169,23 @@ fn enumeration(comment: Comment, text: &str) -> (Item, &str) {
         rest = next;
     }
     (Item { name, kind: Kind::Enumeration(values), comment, code: String::new() }, after)
+}
+
+fn structure(comment: Comment, text: &str) -> (Item, &str) {
+    let (mut rest, after) = text.split_once("\n} ").expect("a structure ends");
+    let (name, after) = after.split_once(';').expect("with its name");
+    let mut fields = Vec::new();
+    while let Some((_, begun)) = rest.split_once("/**") {
+        let (comment, code) = begun.split_once("*/").expect("a comment ends");
+        let (field, next) = code.split_once(';').expect("a field ends");
+        let (kind, name) =
+            field.trim().split_at(field.trim().rfind([' ', '*']).map_or(0, |it| it + 1));
+        let (name, number) = (name.to_owned(), kind.trim().to_owned());
+        fields.push(Value { name, number, comment: Comment::of(comment) });
+        rest = next;
+    }
+    let kind = Kind::Struct(fields);
+    (Item { name: name.to_owned(), kind, comment, code: String::new() }, after)
 }
 
 impl Comment {

@@ -82,6 +82,13 @@ fn inner(header: &Header, item: &Item) -> String {
             made.push_str(&blocks(header, &value.comment.text));
         }
     }
+    if let Kind::Struct(fields) = &item.kind {
+        made.push_str(".SH FIELDS\n");
+        for field in fields {
+            made.push_str(&format!(".TP\n.I {} {}\n", verbatim(&field.number).trim(), field.name));
+            made.push_str(&blocks(header, &field.comment.text));
+        }
+    }
     let mut functions = header.items.iter().filter(|it| it.is_of(&item.name)).peekable();
     if !item.is_function() && functions.peek().is_some() {
         made.push_str(".SH FUNCTIONS\n");
@@ -94,6 +101,7 @@ fn synopsis(item: &Item) -> String {
     match &item.kind {
         Kind::Handle => format!(".B {};\n", item.code),
         Kind::Enumeration(_) => format!(".BI \"typedef int32_t \" {} ;\n", item.name),
+        Kind::Struct(_) => format!(".BI \"typedef struct \" {} ;\n", item.name),
         Kind::Macros(names) => {
             names.iter().fold(String::new(), |it, name| it + ".B " + name + "\n")
         }
@@ -124,7 +132,7 @@ fn declaration(code: &str) -> String {
 fn see_also(header: &Header, item: &Item) -> String {
     let mut named = names(header, &item.comment);
     named.extend(named_in(header, &item.code));
-    if let Kind::Enumeration(values) = &item.kind {
+    if let Kind::Enumeration(values) | Kind::Struct(values) = &item.kind {
         named.extend(values.iter().flat_map(|it| names(header, &it.comment)));
     }
     named.sort_unstable();

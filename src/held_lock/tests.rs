@@ -1,0 +1,69 @@
+//! What a server's word makes of it, and when.
+
+use super::*;
+
+const TTL: i64 = 10_000;
+
+fn at_ms(ms: i64) -> Moment {
+    Moment::from_nanos(1_000_000_000).plus_ms(ms)
+}
+
+fn hold() -> HeldLock {
+    HeldLock::of_one_server(b"r", Token::from_random([0; 20]), (at_ms(0), TTL))
+}
+
+fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
+    let hold = hold();
+    // It was sent there, and nothing was heard.
+    *hold.standings() = Standings::new(1);
+    hold.hear(0, verb, &answer, at_ms(ms));
+    hold.standings().is_sound(0)
+}
+
+#[test]
+fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
+    assert!(is_sound_after(Verb::Acquire, Answer::Done, 25));
+    assert!(!is_sound_after(Verb::Acquire, Answer::Done, 26));
+    let hold = hold();
+    let end = hold.window_end();
+    for (now, is_in_time) in [(end, true), (Moment::from_nanos(end.as_nanos() + 1), false)] {
+        *hold.standings() = Standings::new(1);
+        hold.hear(0, Verb::Acquire, &Answer::Done, now);
+        assert_eq!(hold.standings().is_sound(0), is_in_time);
+    }
+}
+
+/// A window of 25 ms: what was set later than that has longer to live.
+#[test]
+fn a_grant_that_is_heard_late_is_in_time_if_the_key_is_as_old_as_that() {
+    let extended = |left_ms, ms| is_sound_after(Verb::Extend, Answer::Extended { left_ms }, ms);
+    // After 100 ms a key that was set at once has 9,900 ms left; the server may be fast by 1 ms.
+    assert!(extended(TTL - 100, 100));
+    assert!(extended(TTL - 100 + 23, 100));
+    assert!(!extended(TTL - 100 + 24, 100));
+    assert!(!extended(TTL, 100));
+    // What is there within the window was set within it.
+    assert!(extended(TTL, 0) && extended(TTL, 25) && extended(3 * TTL, 1));
+    // Somebody has extended it, or taken its end away.
+    assert!(!extended(3 * TTL, 26) && !extended(-1, 26) && !extended(i64::MIN, 26));
+    let found = |value: &[u8], left_ms, ms| {
+        let value = value.to_vec();
+        is_sound_after(Verb::Inspect, Answer::Found { value, left_ms }, ms)
+    };
+    let token = hold().token;
+    assert!(found(token.as_bytes(), TTL - 100, 100));
+    assert!(!found(token.as_bytes(), TTL, 100));
+    assert!(!found(b"another", TTL - 100, 100));
+}
+
+#[test]
+fn an_answer_that_is_none_changes_nothing() {
+    let hold = hold();
+    let failed = Answer::Failed(crate::failure::Failure::Nonsense);
+    for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
+        hold.hear(0, verb, &failed, at_ms(1));
+    }
+    assert!(hold.standings().is_sound(0));
+    hold.hear(0, Verb::Inspect, &Answer::Absent, at_ms(1));
+    assert!(!hold.standings().is_sound(0));
+}

@@ -1,0 +1,170 @@
+//! Calls that are cancelled, blocking and submitted, at whatever they are: nothing of them stays locked.
+
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::TTL;
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, wait_until};
+
+#[test]
+fn a_thread_that_waits_for_a_lock_is_called_back() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let held = manager.take("r", TTL);
+    for _ in 0..20 {
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| manager.try_lock("r", TTL, -1, &lease));
+            // A call that has not begun cannot be cancelled.
+            wait_until("it is cancelled", || {
+                assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+                waiter.is_finished()
+            });
+            assert_eq!(waiter.join().expect("no panic"), REDLOCK_CANCELLED);
+        });
+        assert!(lease.message().contains("cancelled"), "{}", lease.message());
+        assert!(!lease.is_held());
+    }
+    assert!(held.is_held(), "a lock that is held stays held");
+    assert_eq!(manager.unlock(&held), REDLOCK_OK);
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+}
+
+#[test]
+fn a_thread_that_waits_for_servers_is_called_back_and_what_they_grant_is_released() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
+    manager.connect_to_all();
+    cluster.iter().for_each(|server| server.freeze());
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| manager.lock("r", TTL, &lease));
+        wait_until("it is cancelled", || {
+            assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+            waiter.is_finished()
+        });
+        assert_eq!(waiter.join().expect("no panic"), REDLOCK_CANCELLED);
+    });
+    cluster.iter().for_each(|server| server.resume());
+    // The servers carry out both, one behind the other.
+    let next = manager.take("s", TTL);
+    cluster.wait_until_everywhere("s");
+    cluster.wait_until_gone("r");
+    drop(next);
+}
+
+#[test]
+fn a_thread_that_connects_is_called_back() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|server| server.freeze());
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| manager.lock("r", TTL, &lease));
+        wait_until("it is cancelled", || {
+            assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+            waiter.is_finished()
+        });
+        assert_eq!(waiter.join().expect("no panic"), REDLOCK_CANCELLED);
+    });
+    cluster.iter().for_each(|server| server.resume());
+}
+
+#[test]
+fn a_submitted_call_that_is_cancelled_has_its_event_all_the_same() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let held = manager.take("r", TTL);
+    let wanted = Wanted { wait_ms: -1, ..Wanted::new("r", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 3), REDLOCK_OK);
+    assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+    let event = manager.event();
+    assert_eq!((event.status, event.user_data), (REDLOCK_CANCELLED, 3));
+    assert_eq!(manager.next_event(0), None, "and no other");
+    assert!(held.is_held());
+}
+
+#[test]
+fn a_lease_that_is_freed_cancels_its_call() {
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    // While it waits, and when it has been had and nobody has taken the event.
+    let held = manager.take("r", TTL);
+    let lease = Lease::new();
+    let wanted = Wanted { wait_ms: -1, ..Wanted::new("r", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
+    drop(lease);
+    assert_eq!(manager.event().status, REDLOCK_CANCELLED);
+    assert_eq!(manager.unlock(&held), REDLOCK_OK);
+    let lease = Lease::new();
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 2), REDLOCK_OK);
+    let own = manager.take("s", TTL);
+    cluster.wait_until_everywhere("r");
+    drop(lease);
+    assert_eq!(manager.event().status, REDLOCK_CANCELLED);
+    let _ = manager.next_event(0);
+    cluster.wait_until_gone("r");
+    drop(own);
+}
+
+#[test]
+fn extending_and_confirming_may_be_cancelled_and_the_lock_stays() {
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| server.freeze());
+    for round in 0..2 {
+        let status = match round {
+            0 => manager.submit_extend(&lease, TTL, round),
+            _ => manager.submit_confirm(&lease, 0, round),
+        };
+        assert_eq!(status, REDLOCK_OK);
+        assert_eq!(manager.next_event(0), None);
+        assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+        assert_eq!(manager.event().status, REDLOCK_CANCELLED);
+        assert!(lease.is_held());
+    }
+    cluster.iter().for_each(|server| server.resume());
+    assert_eq!(manager.confirm(&lease, 0), REDLOCK_OK, "{}", lease.message());
+}
+
+#[test]
+fn a_release_that_is_cancelled_goes_on_and_may_be_repeated() {
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| server.freeze());
+    assert_eq!(manager.submit_unlock(&lease, 1), REDLOCK_OK);
+    assert_eq!(manager.next_event(0), None);
+    assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+    assert_eq!(manager.event().status, REDLOCK_CANCELLED);
+    assert!(!lease.is_held() && !lease.token().is_empty());
+    cluster.iter().for_each(|server| server.resume());
+    cluster.wait_until_gone("r");
+    let status = manager.unlock(&lease);
+    assert!([REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&status), "{status:?}");
+}
+
+#[test]
+fn what_is_not_under_way_cannot_be_cancelled() {
+    let cluster = Cluster::start(3);
+    let (manager, other) = (cluster.manager(), cluster.manager());
+    let lease = Lease::new();
+    assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+    assert!(lease.is_held());
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    // Through another manager than that of the call, nothing is.
+    let waiting = Lease::new();
+    let wanted = Wanted { wait_ms: 500, ..Wanted::new("r", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &waiting, 1), REDLOCK_OK);
+    assert_eq!(other.cancel(&waiting), REDLOCK_OK);
+    assert_eq!(manager.next_event(0), None);
+    assert_ne!(manager.event().status, REDLOCK_CANCELLED);
+}

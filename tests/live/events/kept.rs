@@ -1,0 +1,125 @@
+//! Locks that are kept: as long as somebody drives, until they are unlocked, and told in time when they cannot be.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::TTL;
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, wait_until};
+
+/// Short enough to be renewed a few times, and long enough for a busy machine.
+const SHORT: i64 = 1_500;
+
+fn kept(resource: &str, ttl_ms: i64) -> Wanted {
+    Wanted { keep_alive: true, ..Wanted::new(resource, ttl_ms) }
+}
+
+#[test]
+fn a_lock_is_kept_for_longer_than_its_ttl_while_somebody_drives() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
+    let first = lease.remaining_ms();
+    let mut renewed = 0;
+    let mut last = first;
+    while renewed < 4 {
+        assert_eq!(manager.next_event(20), None, "it was lost");
+        let now = lease.remaining_ms();
+        assert!(now > 0, "it has expired");
+        renewed += i32::from(now > last);
+        last = now;
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_gone("r");
+    assert_eq!(manager.next_event(SHORT), None, "nothing is told of a lock that was unlocked");
+}
+
+#[test]
+fn a_lock_is_kept_by_a_call_that_blocks() {
+    let cluster = Cluster::start(3);
+    let (manager, other) = (cluster.manager(), cluster.manager());
+    let taken = other.take("taken", TTL);
+    let lease = manager.take("r", SHORT);
+    assert_eq!(manager.keep_alive(&lease, 5), REDLOCK_OK);
+    let waiting = Lease::new();
+    let _ = manager.try_lock("taken", TTL, 3 * SHORT, &waiting);
+    assert!(lease.is_held());
+    drop(taken);
+}
+
+#[test]
+fn one_server_that_is_down_costs_no_renewal_and_another_that_is_frozen_neither() {
+    let cluster = Cluster::start(5);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    manager.connect_to_all();
+    assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
+    cluster[0].kill();
+    cluster[1].freeze();
+    assert_eq!(manager.next_event(3 * SHORT), None);
+    assert!(lease.is_held());
+    cluster[1].resume();
+}
+
+#[test]
+fn a_lock_that_a_majority_has_lost_is_told_and_never_revived() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let wanted = kept("r", SHORT);
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 9), REDLOCK_OK);
+    assert_eq!(manager.event().status, REDLOCK_OK);
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    let event = manager.event();
+    assert_eq!((event.is_lost, event.status), (true, REDLOCK_LOST));
+    assert_eq!((event.lease, event.user_data), (lease.raw().addr(), 9));
+    assert!(!lease.is_held());
+    assert_eq!(cluster.having("r"), 0);
+    assert_eq!(manager.next_event(SHORT), None, "it is told once");
+    assert_eq!(cluster.having("r"), 0, "it was taken again");
+}
+
+#[test]
+fn a_lock_that_cannot_be_kept_is_told_while_it_is_valid() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let ttl_ms = 5_000;
+    assert_eq!(manager.acquire(&kept("r", ttl_ms), &lease), REDLOCK_OK, "{}", lease.message());
+    cluster.iter().take(2).for_each(|server| server.kill());
+    let event = manager.event();
+    assert_eq!((event.is_lost, event.status), (true, REDLOCK_UNREACHABLE));
+    assert!(event.remaining_ms > 0 && event.remaining_ms <= ttl_ms / 5, "{event:?}");
+    assert!(lease.is_held());
+    assert_eq!(manager.next_event(100), None, "it is told once");
+}
+
+#[test]
+fn a_lease_that_is_freed_is_kept_no_more() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
+    drop(lease);
+    wait_until("it ends with its time", || {
+        assert_eq!(manager.next_event(10), None);
+        cluster.having("r") == 0
+    });
+}
+
+#[test]
+fn what_is_not_held_cannot_be_kept() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.keep_alive(&lease, 1), REDLOCK_LOST);
+    assert_eq!(manager.lock("r", 30, &lease), REDLOCK_OK, "{}", lease.message());
+    wait_until("it expires", || !lease.is_held());
+    assert_eq!(manager.keep_alive(&lease, 1), REDLOCK_LOST);
+    assert_eq!(manager.next_event(0), None);
+}
+
+#[test]
+fn it_is_kept_with_the_ttl_that_it_was_given_last() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.next_event(SHORT), None);
+    assert!(lease.remaining_ms() > TTL - 60_000);
+}

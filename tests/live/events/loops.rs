@@ -1,0 +1,91 @@
+//! One descriptor is enough for a loop: it is readable whenever there is something to do or to tell.
+
+use std::time::Duration;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
+
+use crate::TTL;
+use crate::support::events::{Wanted, is_readable};
+use crate::support::{Cluster, Lease};
+
+const AT_ONCE: Duration = Duration::ZERO;
+
+#[test]
+fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let descriptor = manager.descriptor();
+    assert!(descriptor > 2);
+    assert!(!is_readable(descriptor, AT_ONCE), "there is nothing to do");
+    for round in 0..50 {
+        assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK);
+        assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK);
+        assert_eq!(manager.descriptor(), descriptor, "it is another");
+    }
+}
+
+#[test]
+fn it_is_readable_as_long_as_there_is_an_event() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let descriptor = manager.descriptor();
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
+    // Driven by a call that blocks, while the loop does something else.
+    let own = manager.take("s", TTL);
+    assert_eq!(manager.unlock(&own), REDLOCK_OK);
+    for _ in 0..3 {
+        assert!(is_readable(descriptor, AT_ONCE));
+    }
+    assert_eq!(manager.next_event(0).map(|it| it.status), Some(REDLOCK_OK));
+    assert_eq!(manager.next_event(0), None);
+}
+
+#[test]
+fn it_is_readable_when_a_timer_is_due() {
+    let cluster = Cluster::start(3);
+    let (manager, lease, other) = (cluster.manager(), Lease::new(), cluster.manager());
+    let held = other.take("r", TTL);
+    // The end of a wait, with pauses before.
+    let wanted = Wanted { wait_ms: 300, ..Wanted::new("r", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
+    assert_eq!(manager.event_by_descriptor().status, REDLOCK_TAKEN);
+    drop(held);
+    // The time of servers that do not answer.
+    cluster.iter().for_each(|server| server.freeze());
+    assert_eq!(manager.submit_acquire(&Wanted::new("s", TTL), &lease, 1), REDLOCK_OK);
+    assert_eq!(manager.event_by_descriptor().status, REDLOCK_UNREACHABLE);
+    cluster.iter().for_each(|server| server.resume());
+}
+
+#[test]
+fn it_goes_on_with_connections_that_are_made_anew() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    // A connection that was closed a moment ago may be found out by asking.
+    let wanted = Wanted { wait_ms: 60_000, ..Wanted::new("r", TTL) };
+    for round in 0..5 {
+        assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        cluster.iter().for_each(|server| server.hang_up());
+    }
+}
+
+#[test]
+fn a_loop_that_has_nothing_to_do_is_not_woken() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
+    assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK);
+    cluster.wait_until_everywhere("r");
+    // Timers of what is over may come up once.
+    let mut wakes = 0;
+    while is_readable(manager.descriptor(), Duration::from_millis(700)) {
+        assert_eq!(manager.next_event(0), None);
+        wakes += 1;
+        assert!(wakes < 20, "it is readable again and again");
+    }
+}

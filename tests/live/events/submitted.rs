@@ -1,0 +1,227 @@
+//! Each submitted call has exactly one event, with what it has come to.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT,
+    REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
+};
+
+use crate::TTL;
+use crate::support::events::{Event, Wanted};
+use crate::support::{Cluster, Lease, Reply, wait_until};
+
+/// What is told of a call on this lease.
+fn done(status: redlock::ffi::status::RedLockStatus, lease: &Lease, user_data: usize) -> Event {
+    let lease = lease.raw().addr();
+    Event { is_lost: false, status, lease, user_data, remaining_ms: 0 }
+}
+
+#[test]
+fn a_lock_goes_through_its_life_by_events_alone() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let wanted = Wanted::new("r", TTL);
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_OK, &lease, 7));
+    assert!(lease.is_held() && lease.token().len() == 40 && lease.resource() == "r");
+    cluster.wait_until_everywhere("r");
+
+    assert_eq!(manager.submit_extend(&lease, 2 * TTL, 8), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_OK, &lease, 8));
+    assert!(lease.remaining_ms() > TTL);
+    assert_eq!(manager.submit_confirm(&lease, TTL, 9), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_OK, &lease, 9));
+    assert_eq!(manager.submit_confirm(&lease, 3 * TTL, 9), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_TOO_SHORT, &lease, 9));
+    assert!(lease.is_held(), "it is there, only not for so long");
+
+    assert_eq!(manager.submit_unlock(&lease, 10), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_OK, &lease, 10));
+    assert!(!lease.is_held() && lease.token().is_empty());
+    cluster.wait_until_gone("r");
+    assert_eq!(manager.next_event(0), None);
+}
+
+#[test]
+fn a_call_that_fails_says_why_as_one_that_blocks_does() {
+    let cluster = Cluster::start(3);
+    let (manager, other, lease) = (cluster.manager(), cluster.manager(), Lease::new());
+    let _held = other.take("r", TTL);
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_TAKEN, &lease, 1));
+    assert!(lease.message().contains("held by another"), "{}", lease.message());
+    // The lease can be used again.
+    assert_eq!(manager.lock("s", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+    cluster.iter().for_each(|server| server.kill());
+    assert_eq!(manager.submit_extend(&lease, TTL, 2), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_UNREACHABLE, &lease, 2));
+    assert!(lease.is_held(), "what was valid stays valid");
+}
+
+#[test]
+fn a_lock_that_was_lost_is_told_to_be() {
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    let lease = manager.take("r", TTL);
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    assert_eq!(manager.submit_extend(&lease, TTL, 1), REDLOCK_OK);
+    assert_eq!(manager.event(), done(REDLOCK_LOST, &lease, 1));
+    assert!(!lease.is_held());
+}
+
+#[test]
+fn a_wait_is_ended_by_whoever_releases_the_lock() {
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    let held = manager.take("r", TTL);
+    let waiting: Vec<Lease> = (0..3).map(|_| Lease::new()).collect();
+    let wanted = Wanted { wait_ms: 60_000, ..Wanted::new("r", TTL) };
+    for (index, lease) in waiting.iter().enumerate() {
+        assert_eq!(manager.submit_acquire(&wanted, lease, index), REDLOCK_OK);
+    }
+    assert_eq!(manager.next_event(0), None);
+    assert_eq!(manager.unlock(&held), REDLOCK_OK);
+    for (index, lease) in waiting.iter().enumerate() {
+        assert_eq!(manager.event(), done(REDLOCK_OK, lease, index));
+        assert_eq!(manager.submit_unlock(lease, 10 + index), REDLOCK_OK);
+        if index + 1 == waiting.len() {
+            assert_eq!(manager.event(), done(REDLOCK_OK, lease, 10 + index));
+            continue;
+        }
+        // The release, and the lock of the next, come in any order.
+        let next = manager.event();
+        if next.user_data == 10 + index {
+            continue;
+        }
+        assert_eq!(next, done(REDLOCK_OK, &waiting[index + 1], index + 1));
+        assert_eq!(manager.event(), done(REDLOCK_OK, lease, 10 + index));
+        assert_eq!(manager.submit_unlock(&waiting[index + 1], 0), REDLOCK_OK);
+        assert_eq!(manager.next_event(60_000).map(|it| it.status), Some(REDLOCK_OK));
+        return;
+    }
+}
+
+#[test]
+fn ten_thousand_calls_may_be_under_way() {
+    const CALLS: usize = 10_000;
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
+    let leases: Vec<Lease> = (0..CALLS).map(|_| Lease::new()).collect();
+    for (index, lease) in leases.iter().enumerate() {
+        let wanted = Wanted::new(format!("r{index}"), TTL);
+        assert_eq!(manager.submit_acquire(&wanted, lease, index), REDLOCK_OK);
+    }
+    let mut seen = vec![false; CALLS];
+    for _ in 0..CALLS {
+        let event = manager.event();
+        let lease = &leases[event.user_data];
+        assert_eq!(event, done(REDLOCK_OK, lease, event.user_data), "{}", lease.message());
+        assert!(!std::mem::replace(&mut seen[event.user_data], true), "told twice");
+    }
+    assert_eq!(manager.next_event(0), None);
+    assert!(leases.iter().all(Lease::is_held));
+    for (index, lease) in leases.iter().enumerate() {
+        assert_eq!(manager.submit_unlock(lease, index), REDLOCK_OK);
+    }
+    assert!((0..CALLS).all(|_| manager.event().status == REDLOCK_OK));
+    wait_until("all is released", || {
+        cluster.iter().all(|it| it.must(&["DBSIZE"]) == Reply::Integer(0))
+    });
+}
+
+#[test]
+fn blocking_calls_loops_and_threads_share_one_manager() {
+    const EACH: usize = 200;
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    let (left, taken) = (AtomicUsize::new(2 * EACH), AtomicUsize::new(0));
+    let leases: Vec<Lease> = (0..2 * EACH).map(|_| Lease::new()).collect();
+    thread::scope(|scope| {
+        // Two that ask for events, one of them by looking again and again.
+        for wait_ms in [100, 0] {
+            let (manager, left, taken, leases) = (&manager, &left, &taken, &leases);
+            scope.spawn(move || {
+                while left.load(Ordering::Relaxed) > 0 {
+                    let Some(event) = manager.next_event(wait_ms) else { continue };
+                    assert_eq!(event.status, REDLOCK_OK);
+                    if event.user_data == 0 {
+                        left.fetch_sub(1, Ordering::Relaxed);
+                    } else {
+                        taken.fetch_add(1, Ordering::Relaxed);
+                        let lease = &leases[event.user_data - 1];
+                        assert_eq!(manager.submit_unlock(lease, 0), REDLOCK_OK);
+                    }
+                }
+            });
+        }
+        for thread in 0..2 {
+            let (manager, leases) = (&manager, &leases);
+            scope.spawn(move || {
+                let own = Lease::new();
+                for index in thread * EACH..(thread + 1) * EACH {
+                    let wanted =
+                        Wanted { wait_ms: -1, ..Wanted::new(format!("s{}", index % 7), TTL) };
+                    assert_eq!(
+                        manager.submit_acquire(&wanted, &leases[index], index + 1),
+                        REDLOCK_OK
+                    );
+                    let name = format!("b{thread}");
+                    assert_eq!(manager.lock(name, TTL, &own), REDLOCK_OK, "{}", own.message());
+                    assert_eq!(manager.unlock(&own), REDLOCK_OK);
+                }
+            });
+        }
+    });
+    assert_eq!(taken.load(Ordering::Relaxed), 2 * EACH);
+    wait_until("all is released", || {
+        cluster.iter().all(|it| it.must(&["DBSIZE"]) == Reply::Integer(0))
+    });
+}
+
+#[test]
+fn who_takes_his_event_too_late_has_no_lock() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", 100), &lease, 1), REDLOCK_OK);
+    // A call that blocks drives the other as well; then nobody takes its event.
+    let own = manager.take("s", TTL);
+    cluster.wait_until_gone("r");
+    assert_eq!(manager.event(), done(REDLOCK_TOO_SLOW, &lease, 1));
+    assert!(!lease.is_held() && lease.token().is_empty());
+    drop(own);
+}
+
+#[test]
+fn a_name_may_hold_nuls() {
+    let cluster = Cluster::start(1);
+    let (manager, lease, other) = (cluster.manager(), Lease::new(), Lease::new());
+    let names: [&[u8]; 3] = [b"a\0b", b"a", b"a\0"];
+    for name in names {
+        assert_eq!(manager.acquire(&Wanted::new(name, TTL), &lease), REDLOCK_OK);
+        let before = cluster[0].must(&["DBSIZE"]);
+        assert_eq!(manager.acquire(&Wanted::new(name, TTL), &other), REDLOCK_TAKEN);
+        assert_eq!(cluster[0].must(&["DBSIZE"]), before);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    }
+    let empty = Wanted::new(b"\0".as_slice(), TTL);
+    assert_eq!(manager.acquire(&empty, &lease), REDLOCK_OK);
+    assert_eq!(manager.acquire(&empty, &lease), REDLOCK_INVALID_ARGUMENT);
+}
+
+#[test]
+fn events_of_a_manager_that_is_freed_are_told_to_nobody_and_its_leases_live_on() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let held = manager.take("r", TTL);
+    let wanted = Wanted { wait_ms: -1, ..Wanted::new("r", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
+    drop(manager);
+    assert!(lease.message().contains("freed"), "{}", lease.message());
+    let next = cluster.manager();
+    assert_eq!(next.unlock(&held), REDLOCK_OK, "{}", held.message());
+    assert_eq!(next.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+}

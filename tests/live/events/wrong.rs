@@ -1,0 +1,169 @@
+//! What makes no sense is refused in words, and nothing else happens.
+
+use std::ptr;
+
+use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use redlock::ffi::event::{RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent, RedLockEvent};
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_NO_SERVERS, REDLOCK_OK,
+};
+use redlock::ffi::submit::{RedLock_KeepAlive, RedLock_SubmitAcquire, RedLock_SubmitUnlock};
+
+use crate::TTL;
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, Manager};
+
+#[test]
+fn a_lease_in_a_submitted_call_is_refused_to_others() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let wanted = Wanted::new("r", TTL);
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
+    let statuses = [
+        manager.lock("s", TTL, &lease),
+        manager.try_lock("s", TTL, 0, &lease),
+        manager.extend(&lease, TTL),
+        manager.unlock(&lease),
+        manager.confirm(&lease, 0),
+        manager.acquire(&wanted, &lease),
+        manager.submit_acquire(&wanted, &lease, 2),
+        manager.submit_unlock(&lease, 2),
+        manager.submit_extend(&lease, TTL, 2),
+        manager.submit_confirm(&lease, 0, 2),
+        manager.keep_alive(&lease, 2),
+    ];
+    assert_eq!(statuses, [REDLOCK_INVALID_ARGUMENT; 11]);
+    assert!(lease.message().contains("in use by a submitted call"), "{}", lease.message());
+    assert!(!lease.is_held());
+    let event = manager.event();
+    assert_eq!((event.status, event.user_data), (REDLOCK_OK, 1));
+    assert!(lease.is_held() && lease.message().is_empty());
+    assert_eq!(manager.next_event(0), None);
+}
+
+#[test]
+fn options_are_looked_at_one_by_one() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let wanted = Wanted::new("r", TTL);
+    let good = wanted.options();
+    let names = [wanted.resource.as_ptr().cast()];
+    let bad: [(RedLockAcquireOptions, &str); 11] = [
+        (RedLockAcquireOptions { size: 0, ..good }, "options->size is 0"),
+        (RedLockAcquireOptions { size: good.size - 1, ..good }, "options->size is"),
+        (RedLockAcquireOptions { resource: ptr::null(), ..good }, "resource is NULL"),
+        (RedLockAcquireOptions { resource_size: 70_000, ..good }, "more than 65536"),
+        (RedLockAcquireOptions { resources: names.as_ptr(), ..good }, "several resources"),
+        (RedLockAcquireOptions { resource_count: 1, ..good }, "several resources"),
+        (RedLockAcquireOptions { ttl_ms: 0, ..good }, "ttl_ms is 0"),
+        (RedLockAcquireOptions { tries: -1, ..good }, "tries is -1"),
+        (RedLockAcquireOptions { mode: 1, ..good }, "REDLOCK_SHARED"),
+        (RedLockAcquireOptions { mode: 7, ..good }, "mode is 7"),
+        (RedLockAcquireOptions { permits: 3, ..good }, "a semaphore"),
+    ];
+    for (options, words) in bad {
+        if options.resource_size == 70_000 {
+            continue;
+        }
+        // SAFETY: manager, lease and options live, and so does what they point to.
+        let statuses = unsafe {
+            [
+                RedLock_Acquire(manager.raw(), &raw const options, lease.raw()),
+                RedLock_SubmitAcquire(
+                    manager.raw(),
+                    &raw const options,
+                    lease.raw(),
+                    ptr::null_mut(),
+                ),
+            ]
+        };
+        assert_eq!(statuses, [REDLOCK_INVALID_ARGUMENT; 2], "{words}");
+        assert!(lease.message().contains(words), "{words}: {}", lease.message());
+    }
+    let long = Wanted::new(vec![b'x'; 65_537], TTL);
+    assert_eq!(manager.submit_acquire(&long, &lease, 1), REDLOCK_INVALID_ARGUMENT);
+    assert!(lease.message().contains("more than 65536"), "{}", lease.message());
+    assert_eq!(manager.next_event(0), None, "a call that was refused has no event");
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
+    assert_eq!(manager.event().status, REDLOCK_OK);
+}
+
+/// A program of a later version, which has more fields.
+#[test]
+fn fields_that_are_not_known_have_to_be_zero() {
+    #[repr(C)]
+    struct Later {
+        known: RedLockAcquireOptions,
+        added: u64,
+    }
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let wanted = Wanted::new("r", TTL);
+    for added in [1, 0] {
+        let known = RedLockAcquireOptions { size: size_of::<Later>(), ..wanted.options() };
+        let later = Later { known, added };
+        let options = (&raw const later).cast();
+        // SAFETY: manager, lease and options live, and so does what they point to.
+        let status = unsafe { RedLock_Acquire(manager.raw(), options, lease.raw()) };
+        let expected = if later.added == 0 { REDLOCK_OK } else { REDLOCK_INVALID_ARGUMENT };
+        assert_eq!(status, expected, "{}", lease.message());
+    }
+}
+
+#[test]
+fn null_is_refused_everywhere() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let wanted = Wanted::new("r", TTL);
+    let options = wanted.options();
+    let (no_manager, no_lease, no_data) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: what is not NULL lives.
+    unsafe {
+        for status in [
+            RedLock_Acquire(no_manager, &raw const options, lease.raw()),
+            RedLock_Acquire(manager.raw(), ptr::null(), lease.raw()),
+            RedLock_Acquire(manager.raw(), &raw const options, no_lease),
+            RedLock_SubmitAcquire(no_manager, &raw const options, lease.raw(), no_data),
+            RedLock_SubmitAcquire(manager.raw(), ptr::null(), lease.raw(), no_data),
+            RedLock_SubmitAcquire(manager.raw(), &raw const options, no_lease, no_data),
+            RedLock_SubmitUnlock(manager.raw(), no_lease, no_data),
+            RedLock_KeepAlive(manager.raw(), no_lease, no_data),
+            RedLock_KeepAlive(no_manager, lease.raw(), no_data),
+            RedLock_Cancel(no_manager, lease.raw()),
+            RedLock_Cancel(manager.raw(), no_lease),
+            RedLock_NextEvent(manager.raw(), 0, ptr::null_mut()),
+            RedLock_NextEvent(no_manager, 0, ptr::null_mut()),
+        ] {
+            assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+        }
+        assert_eq!(RedLock_Descriptor(no_manager), -1);
+        let mut event = std::mem::zeroed::<RedLockEvent>();
+        let status = RedLock_NextEvent(manager.raw(), 0, &raw mut event);
+        assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "its size is 0");
+        assert!(manager.message().contains("REDLOCK_EVENT_INIT"), "{}", manager.message());
+    }
+}
+
+#[test]
+fn without_servers_nothing_can_be_submitted() {
+    let (manager, lease) = (Manager::new(), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_NO_SERVERS);
+    assert!(lease.message().contains("no server"), "{}", lease.message());
+    assert_eq!(manager.descriptor(), -1);
+    assert!(manager.message().contains("no server"), "{}", manager.message());
+}
+
+#[test]
+fn an_empty_lease_has_nothing_to_submit() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    for status in [
+        manager.submit_unlock(&lease, 1),
+        manager.submit_extend(&lease, TTL, 1),
+        manager.submit_confirm(&lease, 0, 1),
+    ] {
+        assert_eq!(status, REDLOCK_LOST);
+        assert!(lease.message().contains("holds no lock"), "{}", lease.message());
+    }
+    assert_eq!(manager.next_event(0), None);
+}

@@ -1,0 +1,179 @@
+//! The C functions for calls that no thread waits for.
+
+use std::ffi::c_void;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::time::Duration;
+
+use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use redlock::ffi::event::{
+    REDLOCK_EVENT_DONE, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent, RedLockEvent,
+};
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_NO_EVENT, REDLOCK_OK};
+use redlock::ffi::submit::{
+    RedLock_KeepAlive, RedLock_SubmitAcquire, RedLock_SubmitConfirm, RedLock_SubmitExtend,
+    RedLock_SubmitUnlock,
+};
+
+use super::client::{Lease, Manager};
+
+/// How a lock is wanted. The name may hold NULs.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) resource: Vec<u8>,
+    pub(crate) ttl_ms: i64,
+    pub(crate) wait_ms: i64,
+    pub(crate) tries: i32,
+    pub(crate) keep_alive: bool,
+}
+
+impl Wanted {
+    /// With one attempt.
+    pub(crate) fn new(resource: impl Into<Vec<u8>>, ttl_ms: i64) -> Self {
+        let resource = resource.into();
+        Self { resource, ttl_ms, wait_ms: 0, tries: 0, keep_alive: false }
+    }
+
+    /// Valid as long as this lives.
+    pub(crate) fn options(&self) -> RedLockAcquireOptions {
+        RedLockAcquireOptions {
+            size: size_of::<RedLockAcquireOptions>(),
+            resource: self.resource.as_ptr().cast(),
+            resource_size: self.resource.len(),
+            resources: ptr::null(),
+            resource_count: 0,
+            ttl_ms: self.ttl_ms,
+            wait_ms: self.wait_ms,
+            tries: self.tries,
+            mode: 0,
+            permits: 0,
+            keep_alive: self.keep_alive.into(),
+        }
+    }
+}
+
+/// An event as a program sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) is_lost: bool,
+    pub(crate) status: RedLockStatus,
+    /// The address of the lease.
+    pub(crate) lease: usize,
+    pub(crate) user_data: usize,
+    pub(crate) remaining_ms: i64,
+}
+
+fn pointer(user_data: usize) -> *mut c_void {
+    ptr::without_provenance_mut(user_data)
+}
+
+impl Manager {
+    pub(crate) fn acquire(&self, wanted: &Wanted, lease: &Lease) -> RedLockStatus {
+        let options = wanted.options();
+        // SAFETY: manager, lease, options and the name in them live.
+        unsafe { RedLock_Acquire(self.raw(), &raw const options, lease.raw()) }
+    }
+
+    pub(crate) fn submit_acquire(
+        &self,
+        wanted: &Wanted,
+        lease: &Lease,
+        user_data: usize,
+    ) -> RedLockStatus {
+        let options = wanted.options();
+        // SAFETY: manager, lease, options and the name in them live.
+        unsafe {
+            RedLock_SubmitAcquire(self.raw(), &raw const options, lease.raw(), pointer(user_data))
+        }
+    }
+
+    pub(crate) fn submit_extend(
+        &self,
+        lease: &Lease,
+        ttl_ms: i64,
+        user_data: usize,
+    ) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_SubmitExtend(self.raw(), lease.raw(), ttl_ms, pointer(user_data)) }
+    }
+
+    pub(crate) fn submit_unlock(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_SubmitUnlock(self.raw(), lease.raw(), pointer(user_data)) }
+    }
+
+    pub(crate) fn submit_confirm(
+        &self,
+        lease: &Lease,
+        least_ms: i64,
+        user_data: usize,
+    ) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_SubmitConfirm(self.raw(), lease.raw(), least_ms, pointer(user_data)) }
+    }
+
+    pub(crate) fn keep_alive(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_KeepAlive(self.raw(), lease.raw(), pointer(user_data)) }
+    }
+
+    pub(crate) fn cancel(&self, lease: &Lease) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_Cancel(self.raw(), lease.raw()) }
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_Descriptor(self.raw()) }
+    }
+
+    /// The next event within that time, if there is one.
+    #[track_caller]
+    pub(crate) fn next_event(&self, wait_ms: i64) -> Option<Event> {
+        let mut event = RedLockEvent {
+            size: size_of::<RedLockEvent>(),
+            kind: -1,
+            status: REDLOCK_OK,
+            lease: ptr::null_mut(),
+            user_data: ptr::null_mut(),
+            remaining_ms: -1,
+        };
+        // SAFETY: manager and event live.
+        match unsafe { RedLock_NextEvent(self.raw(), wait_ms, &raw mut event) } {
+            REDLOCK_NO_EVENT => None,
+            REDLOCK_OK => Some(Event {
+                is_lost: event.kind != REDLOCK_EVENT_DONE,
+                status: event.status,
+                lease: event.lease.addr(),
+                user_data: event.user_data.addr(),
+                remaining_ms: event.remaining_ms,
+            }),
+            status => panic!("{status:?}: {}", self.message()),
+        }
+    }
+
+    /// The next event, which must come.
+    #[track_caller]
+    pub(crate) fn event(&self) -> Event {
+        self.next_event(60_000).expect("an event within a minute")
+    }
+
+    /// Waits as a loop does: for the descriptor alone. Returns the next event, which must come.
+    #[track_caller]
+    pub(crate) fn event_by_descriptor(&self) -> Event {
+        loop {
+            assert!(is_readable(self.descriptor(), Duration::from_secs(60)), "for a minute");
+            if let Some(event) = self.next_event(0) {
+                return event;
+            }
+        }
+    }
+}
+
+/// Whether a descriptor is readable within that time.
+pub(crate) fn is_readable(fd: RawFd, wait: Duration) -> bool {
+    let mut watched = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let wait_ms = i32::try_from(wait.as_millis()).expect("it is short");
+    // SAFETY: the pointer is to one pollfd.
+    unsafe { libc::poll(&raw mut watched, 1, wait_ms) > 0 }
+}
