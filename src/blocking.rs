@@ -12,11 +12,11 @@ use crate::operation::Ended;
 use crate::operation::acquire::Plan;
 use crate::operation::connect::Connect;
 use crate::operation::inspect::Inspect;
-use crate::process_state::ProcessState;
+use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
 
-impl ProcessState {
+impl Runtime {
     /// Connects now. Returns the words about servers that are not up.
     pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         if timeout_ms < 0 {
@@ -162,7 +162,7 @@ impl ProcessState {
 struct Underway(Arc<Call>);
 
 impl Underway {
-    fn begin(state: &ProcessState, lease: &Lease) -> Self {
+    fn begin(state: &Runtime, lease: &Lease) -> Self {
         lease.call.begin(state.number());
         Self(Arc::clone(&lease.call))
     }

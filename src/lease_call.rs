@@ -13,7 +13,7 @@ use crate::operation::confirm::Confirm;
 use crate::operation::extend::Extend;
 use crate::operation::release::Release;
 use crate::operation::{End, Ended, Failed, Operation};
-use crate::process_state::ProcessState;
+use crate::runtime::Runtime;
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
 
@@ -42,7 +42,7 @@ pub(crate) struct Demand<'a> {
     pub(crate) thread: Option<usize>,
 }
 
-impl ProcessState {
+impl Runtime {
     /// How long to go on with tries, by the time that a caller wants to wait.
     pub(crate) fn plan(&self, wait_ms: i64) -> Plan {
         match wait_ms {

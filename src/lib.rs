@@ -32,6 +32,7 @@ mod process_state;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
+mod runtime;
 #[doc(hidden)]
 pub mod server_set;
 #[doc(hidden)]

@@ -1,83 +1,35 @@
-//! What of a manager belongs to one process: its connections, the operations under way, and what
-//! ContinueLock remembers.
+//! What of a manager belongs to one process.
 //!
 //! A forked child leaves its parent's as it is, but closes its copies of the sockets, and makes one of its
 //! own. A thread of the parent may have been changing what is in there when the process was forked: so the
 //! child takes none of its mutexes.
 
-use std::io;
 use std::mem;
-use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 
-use crate::call::Call;
-use crate::continued::ContinuedLocks;
-use crate::driver::{Host, SharedEngine, Turn};
-use crate::engine::{Chore, Engine, Notice, Wakening};
-use crate::error::{Error, Status};
-use crate::log::{Line, Log};
-use crate::moment::Moment;
-use crate::operation::{End, Operation, Payload, Prepared};
+use crate::error::Error;
+use crate::log::Log;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
-use crate::system::clock;
 use crate::system::process::{Generation, this_process};
-use crate::system::socket::{InheritedDescriptor, Waker};
-use crate::transport::account::PasswordRequest;
-use crate::transport::endpoint::Endpoint;
-use crate::transport::place;
+use crate::system::socket::InheritedDescriptor;
 use crate::transport::roster::Roster;
-use crate::transport::server::Server;
 
 /// The states of a manager, by process: that of the first that used it, and those of its children, each made
 /// by the first call that needs it. No mutex guards the list, since a child might find it locked.
 #[derive(Default)]
 pub(crate) struct ProcessStates(OnceBox<ProcessState>);
 
-/// Those that were given so far. A call that is on none has 0.
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
-
 /// What belongs to one process.
-pub(crate) struct ProcessState {
+struct ProcessState {
     process: Generation,
-    /// Tells it from all others of the process.
-    number: u64,
-    roster: Roster,
-    settings: Arc<Settings>,
     /// The descriptors, for a forked child.
     inherited: Vec<InheritedDescriptor>,
     /// Empty only while it is dropped.
-    inner: Option<Inner>,
+    runtime: Option<Arc<Runtime>>,
     of_child: ProcessStates,
-}
-
-/// What threads change.
-struct Inner {
-    engine: SharedEngine<Engine, WakerAndLog>,
-    continued: ContinuedLocks,
-}
-
-/// What wakes the thread that waits for the sockets, and what keeps lines about servers.
-struct WakerAndLog {
-    /// Empty only while it is dropped.
-    waker: Option<Waker>,
-    log: Arc<Log>,
-}
-
-impl Host<Vec<Line>> for WakerAndLog {
-    fn wake(&self) {
-        self.waker.iter().for_each(Waker::wake);
-    }
-
-    fn clear(&self) {
-        self.waker.iter().for_each(Waker::clear);
-    }
-
-    fn keep(&self, lines: Vec<Line>) {
-        self.log.keep(lines);
-    }
 }
 
 impl ProcessStates {
@@ -87,12 +39,12 @@ impl ProcessStates {
     }
 
     /// That of this process, if there is one.
-    pub(crate) fn known(&self) -> Option<&ProcessState> {
+    pub(crate) fn known(&self) -> Option<&Arc<Runtime>> {
         let mut state = self.0.get()?;
         while !state.is_ours() {
             state = state.of_child.0.get()?;
         }
-        Some(state)
+        Some(state.runtime())
     }
 
     /// That of this process. Where there is none yet, it is made with these servers, or those of the process
@@ -102,14 +54,14 @@ impl ProcessStates {
         roster: impl FnOnce() -> Result<Roster, Error>,
         settings: &Arc<Settings>,
         log: &Arc<Log>,
-    ) -> Result<&ProcessState, Error> {
+    ) -> Result<&Arc<Runtime>, Error> {
         let mut state = self.0.get_or_try_init(|| ProcessState::new(roster()?, settings, log))?;
         while !state.is_ours() {
             state.close_inherited();
-            let new = || ProcessState::new(state.roster.clone(), settings, log);
+            let new = || ProcessState::new(state.runtime().roster().clone(), settings, log);
             state = state.of_child.0.get_or_try_init(new)?;
         }
-        Ok(state)
+        Ok(state.runtime())
     }
 
     /// Closes, in a forked child, its copies of the sockets of its parent, and of those before it.
@@ -125,242 +77,25 @@ impl ProcessStates {
 }
 
 impl ProcessState {
-    /// One without connections: they are made when they are needed.
     fn new(roster: Roster, settings: &Arc<Settings>, log: &Arc<Log>) -> Result<Box<Self>, Error> {
-        let (timeouts, access) = (settings.timeouts(), settings.access());
-        if roster.iter().any(Endpoint::has_tls) {
-            // Now, and not with the connections' mutex held.
-            access.tls().prepare();
-        }
-        let waker = Waker::new().map_err(|error| no_descriptors(&error))?;
-        let servers = roster.iter().enumerate().map(|(index, endpoint)| {
-            Server::new(index, endpoint.clone(), Arc::clone(timeouts), Arc::clone(access))
-        });
-        let servers: Vec<Server> = servers.collect();
-        let mut inherited: Vec<InheritedDescriptor> =
-            servers.iter().flat_map(Server::inherited).collect();
-        inherited.extend(waker.inherited());
-        let engine = Engine::new(servers, roster.clone(), Arc::clone(settings), waker.fd());
-        let host = WakerAndLog { waker: Some(waker), log: Arc::clone(log) };
-        let engine = SharedEngine::new(engine, host);
-        Ok(Box::new(Self {
-            process: this_process(),
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
-            roster,
-            settings: Arc::clone(settings),
-            inherited,
-            inner: Some(Inner { engine, continued: ContinuedLocks::default() }),
-            of_child: ProcessStates::default(),
-        }))
+        let (runtime, inherited) = Runtime::new(roster, settings, log)?;
+        let (runtime, of_child) = (Some(Arc::new(runtime)), ProcessStates::default());
+        Ok(Box::new(Self { process: this_process(), inherited, runtime, of_child }))
     }
 
     /// Whether this process is the one that it belongs to.
-    pub(crate) fn is_ours(&self) -> bool {
+    fn is_ours(&self) -> bool {
         self.process == this_process()
     }
 
-    /// Who was asked for a password may have forked, and then this may be the child: what the call was
-    /// about to do is the parent's to do, and threads of the parent may have been changing all that is here.
-    pub(crate) fn check_process(&self) -> Result<(), Error> {
-        if self.is_ours() { Ok(()) } else { Err(Error::forked_within()) }
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(crate) fn roster(&self) -> &Roster {
-        &self.roster
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub(crate) fn continued(&self) -> &ContinuedLocks {
-        &self.inner().continued
-    }
-
-    /// Now, on the clock that all moments are on.
-    pub(crate) fn now(&self) -> Moment {
-        clock::now()
-    }
-
-    /// Runs an operation to its end, or until the call is cancelled. Meanwhile this thread does what is due on
-    /// the connections, if no other does, and the chores that come up.
-    pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<Call>>) -> End {
-        let begin = |engine: &mut Engine, place| engine.run(place, operation, call);
-        match self.inner().engine.run(begin, &mut |chore| self.do_chore(chore)) {
-            Turn::Ended(Wakening::Ended(end)) => end,
-            _ => Err(Error::forked_within().into()),
-        }
-    }
-
-    /// Ends all that no thread waits for, and all waits for notices.
-    pub(crate) fn abandon(&self) {
-        self.inner().engine.visit(Engine::abandon);
-    }
-
-    /// Begins an operation, whose end is a notice with this payload. Nobody waits for it.
-    pub(crate) fn submit(
-        &self,
-        operation: Box<dyn Operation>,
-        payload: Payload,
-        call: Option<&Arc<Call>>,
-    ) {
-        self.inner().engine.visit(|engine| engine.submit(operation, payload, call));
-    }
-
-    /// Does what is due, unless another thread does, and waits until then for a notice.
-    pub(crate) fn next_notice(&self, until: Moment) -> Option<Notice> {
-        let engine = &self.inner().engine;
-        let mut chores = |chore| self.do_chore(chore);
-        if until <= self.now() {
-            return engine.look_for_event(&mut chores);
-        }
-        let begin = |engine: &mut Engine, place| engine.listen(place, until);
-        match engine.await_event(begin, &mut chores) {
-            Turn::Event(notice) => Some(notice),
-            Turn::Ended(_) | Turn::Stopped => None,
-        }
-    }
-
-    /// A descriptor that is readable whenever [`Self::next_notice`] has something to do or to tell.
-    pub(crate) fn descriptor(&self) -> Result<RawFd, Error> {
-        let made = self.inner().engine.visit(|engine| engine.descriptor());
-        made.map_err(|error| no_descriptors(&error))
-    }
-
-    /// Returns whether this is not a child that was forked meanwhile.
-    fn do_chore(&self, chore: Chore) -> bool {
-        let prepared = self.prepare(chore.enough);
-        if self.is_ours() {
-            self.inner().engine.visit(|engine| engine.prepared(chore, prepared));
-        }
-        self.is_ours()
-    }
-
-    /// Cancels what is under way on this manager for the call.
-    pub(crate) fn cancel(&self, call: &Arc<Call>) {
-        self.inner().engine.visit(|engine| {
-            if call.is_on(self.number) {
-                call.cancel();
-                engine.cancel(call);
-            }
-        });
-    }
-
-    /// Asks for passwords, and looks up names if fewer servers than `enough` are promising without. In a
-    /// child that was forked meanwhile it stops at once.
-    fn prepare(&self, enough: usize) -> Prepared {
-        let asked_ms = self.ask_for_passwords();
-        if !self.is_ours() {
-            return Prepared::default();
-        }
-        let looked_up_ms = self.look_up_names(enough);
-        let took_ms = asked_ms + looked_up_ms.unwrap_or(0);
-        Prepared { took_ms, has_looked_up: looked_up_ms.is_some() }
-    }
-
-    /// Looks up the names for which that is due, with nothing held: the resolver may be slow. Returns how
-    /// long it took, if there were any.
-    fn look_up_names(&self, enough: usize) -> Option<i64> {
-        let engine = &self.inner().engine;
-        let start = clock::now();
-        let wanted: Vec<(usize, (String, u16))> = engine.visit(|engine| {
-            let is_promising = |server: &&Server| server.is_promising();
-            if engine.servers().iter().filter(is_promising).count() >= enough {
-                return Vec::new();
-            }
-            let servers = engine.servers().iter_mut().enumerate();
-            let due = servers.map(|(index, server)| Some((index, server.name_to_look_up(start)?)));
-            due.flatten().collect()
-        });
-        if wanted.is_empty() {
-            return None;
-        }
-        for (index, (name, port)) in wanted {
-            let began = clock::now();
-            let found = place::look_up(&name, port);
-            if !self.is_ours() {
-                return None;
-            }
-            let now = clock::now();
-            engine.visit(|engine| {
-                engine.for_server(index, |server, effects| {
-                    server.handle_addresses(found, began, now, effects);
-                });
-            });
-        }
-        Some(clock::now().ms_since(start))
-    }
-
-    /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
-    /// or call the library. Each request is taken when its turn comes, so that meanwhile other threads
-    /// ask the next. Returns how long it took. If who is asked forks, the child stops at once: the
-    /// connections are the parent's, and its threads may have been changing them.
-    pub(crate) fn ask_for_passwords(&self) -> i64 {
-        if !self.settings.access().asks() {
-            return 0;
-        }
-        let engine = &self.inner().engine;
-        let start = clock::now();
-        let mut due = engine.visit(|engine| next_request(engine, 0, start));
-        let mut end = start;
-        while let Some((index, request)) = due {
-            let began = clock::now();
-            let password = request.ask();
-            if !self.is_ours() {
-                return 0;
-            }
-            end = clock::now();
-            due = engine.visit(|engine| {
-                engine.for_server(index, |server, effects| {
-                    server.handle_password(password, began, end, effects);
-                });
-                next_request(engine, index + 1, end)
-            });
-        }
-        end.ms_since(start)
+    fn runtime(&self) -> &Arc<Runtime> {
+        let runtime = self.runtime.as_ref();
+        runtime.unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
     }
 
     /// Takes no mutex.
     fn close_inherited(&self) {
         self.inherited.iter().for_each(InheritedDescriptor::close_inherited);
-    }
-
-    fn inner(&self) -> &Inner {
-        self.inner.as_ref().unwrap_or_else(|| unreachable!("it is empty only while it is dropped"))
-    }
-}
-
-/// The first password that is to be asked for, of this server or one that comes after it.
-fn next_request(
-    engine: &mut Engine,
-    first: usize,
-    now: Moment,
-) -> Option<(usize, PasswordRequest)> {
-    let mut servers = engine.servers().iter_mut().enumerate().skip(first);
-    servers.find_map(|(index, server)| Some((index, server.password_request(now)?)))
-}
-
-fn no_descriptors(error: &io::Error) -> Error {
-    Error::new(Status::Internal, format!("the system gave no descriptors: {error}"))
-}
-
-impl Inner {
-    /// Whether no thread is changing anything at this moment.
-    fn is_at_rest(&self) -> bool {
-        self.engine.is_at_rest() && self.continued.is_at_rest()
-    }
-
-    /// Lets go of sockets that are closed already.
-    fn forget_sockets(&mut self) {
-        let (engine, host) = self.engine.get_mut();
-        engine.servers().iter_mut().for_each(Server::forget_sockets);
-        if let Some(waker) = host.waker.take() {
-            waker.forget();
-        }
     }
 }
 
@@ -372,10 +107,12 @@ impl Drop for ProcessState {
             return;
         }
         self.close_inherited();
-        if self.inner().is_at_rest() {
-            self.inner.iter_mut().for_each(Inner::forget_sockets);
+        if let Some(runtime) = self.runtime.as_mut().and_then(Arc::get_mut)
+            && runtime.is_at_rest()
+        {
+            runtime.forget_descriptors();
         } else {
-            mem::forget(self.inner.take());
+            mem::forget(self.runtime.take());
         }
     }
 }

@@ -13,8 +13,9 @@ use crate::lease_call::Demand;
 use crate::log::{Log, Logger};
 use crate::moment::Moment;
 use crate::operation::acquire::Plan;
-use crate::process_state::{ProcessState, ProcessStates};
+use crate::process_state::ProcessStates;
 use crate::quorum::ballot::SERVERS_MAX;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::submitted::{Event, Tag};
 use crate::system::process::{this_process, this_thread};
@@ -62,7 +63,7 @@ impl From<&Lease> for Canceller {
 
 impl<'a> AcquireOptions<'a> {
     /// What is wanted, and what comes with the news that it cannot be kept.
-    fn demand(self, own: &ProcessState, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
+    fn demand(self, own: &Runtime, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
         let plan = match i64::from(self.tries) {
             tries @ 1.. => Plan::Tries(tries),
             _ => own.plan(self.wait_ms),
@@ -347,9 +348,9 @@ impl RedLock {
 
     /// Makes a call that asks servers. Who is asked for a password, or told a line, may fork: then what
     /// the call has done it has done for the parent, and the child does not take it for its own.
-    fn ask<T>(&self, call: impl FnOnce(&ProcessState) -> Result<T, Error>) -> Result<T, Error> {
+    fn ask<T>(&self, call: impl FnOnce(&Runtime) -> Result<T, Error>) -> Result<T, Error> {
         let process = this_process();
-        let outcome = self.own().and_then(call);
+        let outcome = self.own().and_then(|own| call(own));
         if !self.is_told_by_caller {
             self.tell();
         }
@@ -357,7 +358,7 @@ impl RedLock {
     }
 
     /// What belongs to this process.
-    fn own(&self) -> Result<&ProcessState, Error> {
+    fn own(&self) -> Result<&Arc<Runtime>, Error> {
         self.states.own(|| self.server_list(), &self.settings, &self.log)
     }
 

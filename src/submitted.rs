@@ -15,7 +15,7 @@ use crate::operation::acquire::Keeping;
 use crate::operation::release::Release;
 use crate::operation::renew::Renew;
 use crate::operation::{End, Ended};
-use crate::process_state::ProcessState;
+use crate::runtime::Runtime;
 
 /// What a caller gives along with a call, and gets back with its event.
 pub type Tag = Box<dyn std::any::Any + Send>;
@@ -57,7 +57,7 @@ enum Companion {
     Nobody,
 }
 
-impl ProcessState {
+impl Runtime {
     pub(crate) fn submit_acquire(
         &self,
         demand: &Demand<'_>,

@@ -1,5 +1,7 @@
 //! What there is to drive, and what the threads that do it have around them.
 
+use std::time::Duration;
+
 /// What is driven, by one thread at a time.
 pub(crate) trait Driven {
     /// What a call ends with.
@@ -43,6 +45,17 @@ pub(crate) trait Driven {
 
     /// The thread at this place waits no longer.
     fn withdraw(&mut self, place: usize);
+
+    /// Whether a thread has to drive that no call waits for: something is to be sent, answers are to come, or
+    /// something is due.
+    fn needs_driver(&mut self) -> bool;
+
+    /// How long until that is so at the latest, if nothing happens before; none if never, or if somebody drives
+    /// anyway. Kept in mind for [`Self::is_due_earlier`].
+    fn note_nap(&mut self, is_driven: bool) -> Option<Duration>;
+
+    /// Whether a thread has to drive before the nap is over that was noted last.
+    fn is_due_earlier(&mut self) -> bool;
 
     /// Whether something has changed, since this was asked last, that a polling driver does not know of.
     fn take_change(&mut self) -> bool;

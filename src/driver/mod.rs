@@ -60,6 +60,16 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.begin(Role::Listener, begin, chores)
     }
 
+    /// The same for a thread that drives whenever somebody has to and nobody else does.
+    pub(crate) fn stand_by(
+        &self,
+        listens: bool,
+        begin: impl FnOnce(&mut E, usize),
+        chores: &mut dyn FnMut(E::Chore) -> bool,
+    ) -> TurnOf<E> {
+        self.begin(Role::StandBy { listens }, begin, chores)
+    }
+
     fn begin(
         &self,
         role: Role,
@@ -136,6 +146,13 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 shared.step_in(place);
                 continue;
             }
+            if shared.may_nap(place) {
+                match self.nap(shared, place) {
+                    Ok(again) => shared = again,
+                    Err(end) => return Turn::Ended(end),
+                }
+                continue;
+            }
             if !shared.driven {
                 shared = self.guarded(shared, Some(place), |shared| self.drive(shared, place));
                 continue;
@@ -155,6 +172,36 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 return Turn::Ended(end);
             }
             shared = self.lock();
+        }
+    }
+
+    /// Sleeps, for a thread that stands by: until it is woken, or until somebody has to drive. Whoever drives
+    /// meanwhile looks after all that is due, and wakes this one when it leaves. An error is its end.
+    fn nap<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Result<Guard<'a, E>, E::End> {
+        let is_driven = shared.driven;
+        let time = shared.engine.note_nap(is_driven);
+        let parker = self.spare_parker();
+        shared.park(place, Arc::clone(&parker));
+        self.unlock(shared);
+        let mut signal = match time {
+            Some(time) => parker.park_at_most(time),
+            None => parker.park(),
+        };
+        if matches!(signal, Signal::None) {
+            let mut shared = self.lock();
+            if shared.take_back(place) {
+                self.give_back(parker);
+                return Ok(shared);
+            }
+            // Somebody has just begun to wake it.
+            drop(shared);
+            signal = parker.park();
+        }
+        self.waking.fetch_sub(1, Ordering::Relaxed);
+        self.give_back(parker);
+        match signal {
+            Signal::Ended(end) => Err(end),
+            Signal::None | Signal::Look => Ok(self.lock()),
         }
     }
 
@@ -201,7 +248,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
             }
             shared.engine.advance();
             shared.sort_ends();
-            if shared.has_something_for(place) {
+            if shared.has_something_for(place) || shared.may_rest(place) {
                 break;
             }
             (shared, was_woken) = self.poll(shared, true);
@@ -279,6 +326,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.host.keep(shared.engine.take_words());
         let is_driven = shared.driven;
         shared.engine.settle_descriptor(is_driven);
+        shared.rouse();
         let wakes = mem::take(&mut shared.wakes);
         drop(shared);
         if !wakes.is_empty() {

@@ -1,8 +1,9 @@
 //! Where a thread sleeps until it is given a signal.
 
 use std::mem;
+use std::time::Duration;
 
-use crate::system::sync::{Arc, Condvar, Mutex, PoisonError};
+use crate::system::sync::{Arc, Condvar, Mutex, PoisonError, wait_at_most};
 
 /// Where one thread waits.
 pub(super) struct Parker<T> {
@@ -38,6 +39,16 @@ impl<T> Parker<T> {
                 given => return given,
             }
         }
+    }
+
+    /// The same, and no longer than so long. No signal may have come then.
+    pub(super) fn park_at_most(&self, time: Duration) -> Signal<T> {
+        let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut signal = match *signal {
+            Signal::None => wait_at_most(&self.wake, signal, time),
+            _ => signal,
+        };
+        mem::replace(&mut *signal, Signal::None)
     }
 
     pub(super) fn unpark(&self, signal: Signal<T>) {

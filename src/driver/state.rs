@@ -16,6 +16,8 @@ pub(super) struct State<E: Driven> {
     free: Vec<usize>,
     /// How many of those that wait for events are awake: each looks for one before it sleeps.
     listeners_awake: usize,
+    /// The place of a thread that stands by, and sleeps.
+    standing_by: Option<usize>,
     /// Those to be woken as soon as nothing is held.
     pub(super) wakes: Vec<Wake<E::End>>,
 }
@@ -34,6 +36,19 @@ pub(super) enum Role {
     Caller,
     /// For an event, or for the end of its call, whichever comes first.
     Listener,
+    /// For the end of its call; and meanwhile it drives whenever nobody else does and somebody has to. Perhaps
+    /// for events, too.
+    StandBy { listens: bool },
+}
+
+impl Role {
+    fn listens(self) -> bool {
+        matches!(self, Self::Listener | Self::StandBy { listens: true })
+    }
+
+    fn stands_by(self) -> bool {
+        matches!(self, Self::StandBy { .. })
+    }
 }
 
 impl<E: Driven> State<E> {
@@ -46,6 +61,7 @@ impl<E: Driven> State<E> {
             places: Vec::new(),
             free: Vec::new(),
             listeners_awake: 0,
+            standing_by: None,
             wakes: Vec::new(),
         }
     }
@@ -63,7 +79,7 @@ impl<E: Driven> State<E> {
     /// Brings ends to the threads that wait for them, and has one look at the events, if there are any.
     pub(super) fn sort_ends(&mut self) {
         while let Some((place, end)) = self.engine.next_end() {
-            match self.places[place].sleeper.take() {
+            match self.take_sleeper(place) {
                 Some(parker) => {
                     self.wakes.push(Wake { parker, signal: Signal::Ended(end) });
                     self.free.push(place);
@@ -72,16 +88,43 @@ impl<E: Driven> State<E> {
             }
         }
         if self.listeners_awake == 0 && self.engine.has_event() {
-            self.wake_one(|place| place.role == Role::Listener);
+            self.wake_one(|place| place.role.listens());
+        }
+    }
+
+    /// The mutex is about to be free. If nobody drives then, and somebody has to, who stands by does.
+    pub(super) fn rouse(&mut self) {
+        let Some(place) = self.standing_by.filter(|_| !self.driven) else { return };
+        // Whoever is woken to look drives, or comes by here.
+        let is_looked_after = self.wakes.iter().any(|wake| matches!(wake.signal, Signal::Look));
+        if !is_looked_after && (self.engine.has_chore() || self.engine.is_due_earlier()) {
+            self.wake(place);
         }
     }
 
     /// Whether the thread at this place is to do something else than to drive on.
     pub(super) fn has_something_for(&self, place: usize) -> bool {
         let Place { role, end, .. } = &self.places[place];
-        end.is_some()
-            || self.engine.has_chore()
-            || *role == Role::Listener && self.engine.has_event()
+        end.is_some() || self.engine.has_chore() || role.listens() && self.engine.has_event()
+    }
+
+    /// Whether the thread at this place sleeps although nobody drives: nobody has to.
+    pub(super) fn may_nap(&mut self, place: usize) -> bool {
+        self.places[place].role.stands_by() && (self.driven || !self.engine.needs_driver())
+    }
+
+    /// Whether the thread at this place, which drives, may leave off: it stands by, and nobody has to.
+    pub(super) fn may_rest(&mut self, place: usize) -> bool {
+        self.places[place].role.stands_by() && !self.engine.needs_driver()
+    }
+
+    /// The thread at this place was not woken: its time was up. Returns whether nobody has begun to wake it.
+    pub(super) fn take_back(&mut self, place: usize) -> bool {
+        let is_asleep = self.take_sleeper(place).is_some();
+        if is_asleep {
+            self.step_in(place);
+        }
+        is_asleep
     }
 
     /// What the thread at this place has waited for, if that has come. Then the place is another's.
@@ -91,7 +134,8 @@ impl<E: Driven> State<E> {
             self.free.push(place);
             return Some(Turn::Ended(end));
         }
-        if self.places[place].role != Role::Listener {
+        let role = self.places[place].role;
+        if !role.listens() {
             return None;
         }
         let event = self.engine.next_event()?;
@@ -112,33 +156,47 @@ impl<E: Driven> State<E> {
     pub(super) fn park(&mut self, place: usize, parker: Arc<Parker<E::End>>) {
         self.step_aside(place);
         self.places[place].sleeper = Some(parker);
+        if self.places[place].role.stands_by() {
+            self.standing_by = Some(place);
+        }
     }
 
     /// The thread at this place looks for what it waits for, before it sleeps.
     pub(super) fn step_in(&mut self, place: usize) {
-        self.listeners_awake += usize::from(self.places[place].role == Role::Listener);
+        self.listeners_awake += usize::from(self.places[place].role.listens());
     }
 
     /// It does not look, for now.
     pub(super) fn step_aside(&mut self, place: usize) {
-        self.listeners_awake -= usize::from(self.places[place].role == Role::Listener);
+        self.listeners_awake -= usize::from(self.places[place].role.listens());
     }
 
     /// If no thread drives, has one of those that wait do it.
     pub(super) fn appoint_driver(&mut self) {
         if !self.driven {
-            self.wake_one(|_| true);
+            self.wake_one(|place| !place.role.stands_by());
         }
     }
 
     fn wake_one(&mut self, may_be: impl Fn(&Place<E::End>) -> bool) {
-        let mut places = self.places.iter_mut().enumerate();
-        let found = places.find_map(|(index, place)| {
-            if may_be(place) { Some((index, place.sleeper.take()?)) } else { None }
-        });
-        if let Some((place, parker)) = found {
+        let is_asleep = |place: &Place<E::End>| place.sleeper.is_some() && may_be(place);
+        if let Some(place) = self.places.iter().position(is_asleep) {
+            self.wake(place);
+        }
+    }
+
+    /// Has the thread that sleeps at this place look for something to do.
+    fn wake(&mut self, place: usize) {
+        if let Some(parker) = self.take_sleeper(place) {
             self.step_in(place);
             self.wakes.push(Wake { parker, signal: Signal::Look });
         }
+    }
+
+    fn take_sleeper(&mut self, place: usize) -> Option<Arc<Parker<E::End>>> {
+        if self.standing_by == Some(place) {
+            self.standing_by = None;
+        }
+        self.places[place].sleeper.take()
     }
 }

@@ -1,6 +1,7 @@
 //! The engine as the driver sees it.
 
 use std::mem;
+use std::time::Duration;
 
 use super::{Chore, Engine, Notice, Wakening};
 use crate::driver::Driven;
@@ -104,6 +105,20 @@ impl Driven for Engine {
 
     fn withdraw(&mut self, thread: usize) {
         self.listeners.retain(|listener| listener.0 != thread);
+    }
+
+    fn needs_driver(&mut self) -> bool {
+        self.is_unsent || self.state.has_unattended() || self.next_due() <= clock::now()
+    }
+
+    fn note_nap(&mut self, is_driven: bool) -> Option<Duration> {
+        self.nap_until = if is_driven { Moment::NEVER } else { self.next_due() };
+        let nanos = (self.nap_until - clock::now()).max(0).unsigned_abs();
+        (self.nap_until != Moment::NEVER).then(|| Duration::from_nanos(nanos))
+    }
+
+    fn is_due_earlier(&mut self) -> bool {
+        self.is_unsent || self.state.has_unattended() || self.next_due() < self.nap_until
     }
 
     fn settle_descriptor(&mut self, is_driven: bool) {

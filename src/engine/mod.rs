@@ -13,6 +13,7 @@ mod timers;
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub(crate) struct Engine {
     is_abandoned: bool,
     /// What a program waits for in a loop of its own.
     readiness: Option<Readiness>,
+    /// Until when a thread sleeps that would drive if somebody had to.
+    nap_until: Moment,
     /// Whether something was begun that nobody has sent yet.
     is_unsent: bool,
     /// The operations that are due: kept for its memory, as what comes next.
@@ -86,6 +89,7 @@ impl Engine {
             listeners: Vec::new(),
             is_abandoned: false,
             readiness: None,
+            nap_until: Moment::NEVER,
             is_unsent: false,
             due: Vec::new(),
             watched: Vec::new(),
@@ -167,7 +171,7 @@ impl Engine {
                         open.note_sent(index, sent_at);
                     }
                 }
-                self.state.note_closed();
+                self.state.note_closed(place);
                 self.step(place, Event::Cancelled { sent: open.sent });
             }
         }
@@ -192,6 +196,11 @@ impl Engine {
             self.readiness = Some(Readiness::new()?);
         }
         Ok(self.readiness.as_ref().map_or(-1, Readiness::fd))
+    }
+
+    /// Lets go of that descriptor without closing it: a child cannot know whether it is still open.
+    pub(crate) fn forget_descriptor(&mut self) {
+        mem::forget(self.readiness.take());
     }
 
     /// Does something to a server, and brings what comes of it to those who wait.

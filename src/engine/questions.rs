@@ -115,7 +115,7 @@ impl Engine {
         if let Some(slot) = self.state.find(ticket) {
             slot.operation = Some(operation);
         }
-        self.state.note_closed();
+        self.state.note_closed(ticket.place());
         self.step(ticket.place(), Event::Closed { sent: open.sent });
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct State {
     pub(super) chores: VecDeque<Chore>,
     /// How many questions are open, and what waits until fewer are.
     open: usize,
+    /// Those of them that no thread waits for.
+    unattended: usize,
     put_off: VecDeque<(Ticket, Event)>,
 }
 
@@ -102,6 +104,7 @@ impl State {
             turns: VecDeque::new(),
             chores: VecDeque::new(),
             open: 0,
+            unattended: 0,
             put_off: VecDeque::new(),
         }
     }
@@ -156,14 +159,26 @@ impl State {
         }
     }
 
-    /// An operation has opened a question.
-    pub(super) fn note_open(&mut self) {
+    /// The operation at this place has opened a question.
+    pub(super) fn note_open(&mut self, place: usize) {
         self.open += 1;
+        self.unattended += self.count_unattended(place);
     }
 
-    /// A question is over.
-    pub(super) fn note_closed(&mut self) {
+    /// The question of the operation at this place is over.
+    pub(super) fn note_closed(&mut self, place: usize) {
         self.open -= 1;
+        self.unattended -= self.count_unattended(place);
+    }
+
+    /// Whether a question is open for whose answers no thread waits.
+    pub(super) fn has_unattended(&self) -> bool {
+        self.unattended > 0
+    }
+
+    fn count_unattended(&self, place: usize) -> usize {
+        let is_attended = |slot: &Slot| matches!(slot.caller, Caller::Thread(_));
+        usize::from(!self.slots[place].as_ref().is_some_and(is_attended))
     }
 
     /// Whether there is room for one more question.

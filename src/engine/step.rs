@@ -68,7 +68,7 @@ impl<'a> Step<'a> {
             slot.question = Some(Open { pending, sent, since, reply_ms, limit });
             slot.generation = generation;
         }
-        self.state.note_open();
+        self.state.note_open(self.place);
         self.state.set_until(self.place, until);
         self.state.visit_servers(|server, effects| ask(server, ticket, effects));
     }

@@ -104,7 +104,7 @@ fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
     let question = Open { pending, sent, since: NOW, reply_ms: 0, limit: Moment::NEVER };
     let asked = ticket(engine, place);
     engine.state.find(asked).unwrap().question = Some(question);
-    engine.state.note_open();
+    engine.state.note_open(asked.place());
     (ticket(engine, place), events)
 }
 

@@ -3,3 +3,14 @@
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
+
+use std::time::Duration;
+
+/// Waits until somebody notifies, or for so long, or for no reason at all.
+pub(crate) fn wait_at_most<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    time: Duration,
+) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
+}

@@ -58,6 +58,8 @@ mod process_state;
 mod quorum;
 #[path = "../../src/redlock.rs"]
 mod redlock;
+#[path = "../../src/runtime.rs"]
+mod runtime;
 #[path = "../../src/server_set.rs"]
 mod server_set;
 #[path = "../../src/settings.rs"]

@@ -15,8 +15,9 @@ use crate::moment::Moment;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Ended, Event, Limits, Operation};
 use crate::peer::{self, Peer};
-use crate::process_state::{ProcessState, ProcessStates};
+use crate::process_state::ProcessStates;
 use crate::resp::LENGTH_MAX;
+use crate::runtime::Runtime;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::endpoint::Endpoint;
@@ -135,7 +136,7 @@ struct Ear {
 }
 
 impl Ear {
-    fn hear_from(state: &ProcessState, request: Option<Request>, wait_ms: i64) -> Option<Answer> {
+    fn hear_from(state: &Runtime, request: Option<Request>, wait_ms: i64) -> Option<Answer> {
         let heard = Arc::<Mutex<Option<Answer>>>::default();
         let ear = Self { request, wait_ms, heard: Arc::clone(&heard) };
         state.run(Box::new(ear), None).expect("it always ends like that");

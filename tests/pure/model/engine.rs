@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::panic;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::driver::Driven;
 use super::world::{Name, World};
@@ -265,6 +266,19 @@ impl Driven for Fake {
     fn withdraw(&mut self, place: usize) {
         self.listeners.retain(|&it| it != place);
         self.calls[place] = None;
+    }
+
+    /// There is something to send, or an answer is awaited.
+    fn needs_driver(&mut self) -> bool {
+        !self.submitted.is_empty() || self.first_that(Needs::Time).is_some()
+    }
+
+    fn note_nap(&mut self, _is_driven: bool) -> Option<Duration> {
+        None
+    }
+
+    fn is_due_earlier(&mut self) -> bool {
+        self.needs_driver()
     }
 
     fn settle_descriptor(&mut self, _is_driven: bool) {}

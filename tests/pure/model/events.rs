@@ -111,3 +111,58 @@ fn who_does_a_chore_is_not_driving_meanwhile() {
         stage.close();
     });
 }
+
+/// A request that nobody waits for is sent all the same.
+#[test]
+fn who_stands_by_drives_for_calls_that_nobody_waits_for() {
+    play(None, || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, false), None));
+        stage.me().submit(1, Needs::Answer);
+        stage.me().answer(1);
+        stage.me().call_off(FIRST_WAIT);
+        stage.finish();
+        assert_eq!(stage.me().look(), Some(1));
+        stage.close_with(1);
+    });
+}
+
+#[test]
+fn who_stands_by_may_be_told_of_events() {
+    play(None, || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, true), Some(1)));
+        stage.me().submit(1, Needs::Answer);
+        stage.close_with(1);
+    });
+}
+
+/// The one that has its answer leaves, and nobody but who stands by is there to go on.
+#[test]
+fn who_stands_by_goes_on_when_the_driver_leaves() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, false), None));
+        stage.me().submit(2, Needs::Answer);
+        stage.me().answer(1);
+        stage.await_first();
+        stage.me().answer(2);
+        stage.me().call_off(FIRST_WAIT);
+        stage.finish();
+        assert_eq!(stage.me().look(), Some(2));
+        stage.close_with(1);
+    });
+}
+
+#[test]
+fn who_stands_by_is_not_in_the_way_of_calls() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::quick());
+        stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, false), None));
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.me().run(2, Needs::Answer);
+        stage.me().call_off(FIRST_WAIT);
+        stage.close();
+    });
+}

@@ -151,6 +151,19 @@ impl Actor {
         }
     }
 
+    /// Stands by until this wait ends, which has the name, or until there is an event, if it listens.
+    pub(super) fn stand_by(&self, name: Name, listens: bool) -> Option<Name> {
+        let begin = |engine: &mut Fake, place| engine.listen(place, name, Needs::Word);
+        match self.engine.stand_by(listens, begin, &mut |chore| self.do_chore(chore)) {
+            Turn::Event(event) => Some(event),
+            Turn::Ended(end) => {
+                assert_eq!(end, name, "the end of another wait");
+                None
+            }
+            Turn::Stopped => panic!("nobody has stopped it"),
+        }
+    }
+
     /// Looks for an event, and waits for nothing.
     pub(super) fn look(&self) -> Option<Name> {
         self.engine.look_for_event(&mut |chore| self.do_chore(chore))

@@ -5,6 +5,7 @@ pub(crate) use std::sync::{Arc, PoisonError};
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockError, TryLockResult};
+use std::time::Duration;
 
 use crate::world::turns;
 
@@ -105,4 +106,13 @@ impl Condvar {
 
 pub(crate) fn yield_now() {
     turns::take_turns();
+}
+
+/// Nobody stands by in this world.
+pub(crate) fn wait_at_most<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    _time: Duration,
+) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

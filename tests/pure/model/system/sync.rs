@@ -1,6 +1,7 @@
 //! What threads meet by: loom's.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -19,4 +20,13 @@ pub(crate) fn yield_now() {
 
 pub(crate) fn yields() -> usize {
     YIELDS.get()
+}
+
+/// Without any time: who is to wake has to.
+pub(crate) fn wait_at_most<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    _time: Duration,
+) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
