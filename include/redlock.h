@@ -268,6 +268,14 @@ typedef struct {
 } RedLockEvent;
 
 /**
+ * Is told an event. See RedLock_SetEventCallback.
+ *
+ * @param event     the event, valid during the call.
+ * @param user_data what was given to RedLock_SetEventCallback.
+ */
+typedef void (*RedLockEventCallback)(const RedLockEvent *event, void *user_data);
+
+/**
  * Gives the password to a server. See RedLock_SetPasswordCallback.
  *
  * @param server    the server as messages name it, such as "10.0.0.7:6379"; valid during the call.
@@ -756,6 +764,39 @@ int RedLock_Descriptor(RedLock *rl);
 RedLockStatus RedLock_NextEvent(RedLock *rl,
                                 int64_t wait_ms,
                                 RedLockEvent *event);
+
+/**
+ * Sets whether the manager has a thread of its own, named "redlock": it does what is due for submitted calls
+ * and for locks that are kept, whenever no other thread does, and sleeps otherwise. So nobody has to call
+ * RedLock_NextEvent in time. All signals are blocked in it. Password callbacks and loggers may be called on it.
+ * It begins with the first call that asks servers. A forked child has none unless it asks for its own.
+ *
+ * @param rl         the manager.
+ * @param background true: there is to be one. false, the default: no thread is ever started; one that there is
+ *                   ends soon.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system gave no thread.
+ */
+RedLockStatus RedLock_SetBackgroundThread(RedLock *rl,
+                                          bool background);
+
+/**
+ * Sets a function that is told events, on the thread of RedLock_SetBackgroundThread, one at a time and with
+ * nothing held: it may call this library, also with the lease of the event. An event is told once, to it or
+ * by RedLock_NextEvent. While it runs that thread does nothing else: locks are kept only if another thread is in
+ * a call. It must not unwind (longjmp, throw) through the library.
+ *
+ * @param rl        the manager.
+ * @param callback  the function, or NULL for none.
+ * @param user_data handed to the function as it is; may be NULL. It belongs to the manager from now on, also if
+ *                  this function fails.
+ * @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL, if nobody
+ *                  needs to be told.
+ * @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+ */
+RedLockStatus RedLock_SetEventCallback(RedLock *rl,
+                                       RedLockEventCallback callback,
+                                       void *user_data,
+                                       RedLockDestroy destroy);
 
 /**
  * Ends the call, blocking or submitted, that uses a lease: it answers REDLOCK_CANCELLED, and nothing of it

@@ -6,6 +6,7 @@
 //! One way through: `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
 //! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
+mod background;
 mod blocking;
 mod call;
 mod check;

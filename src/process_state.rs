@@ -104,6 +104,8 @@ impl Drop for ProcessState {
     /// the parent was changing when the process was forked is half changed for ever: it is left alone.
     fn drop(&mut self) {
         if self.is_ours() {
+            // A thread that stands by has the rest.
+            self.runtime().abandon();
             return;
         }
         self.close_inherited();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use once_cell::race::OnceBox;
 
+use crate::background::{Background, EventSink};
 use crate::call::Call;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
@@ -35,6 +36,7 @@ pub struct RedLock {
     is_told_by_caller: bool,
     servers: Servers,
     states: ProcessStates,
+    background: Arc<Background>,
 }
 
 /// How a lock is to be taken.
@@ -313,6 +315,25 @@ impl RedLock {
         })
     }
 
+    /// Sets whether there is a thread that drives when nobody else does.
+    pub fn set_background_thread(&self, is_wanted: bool) -> Result<(), Error> {
+        self.background.set(is_wanted)?;
+        match self.states.known() {
+            Some(own) => {
+                own.end_standing_by();
+                self.background.start_if_lacking(own)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Sets who is told events by that thread.
+    pub(crate) fn set_event_sink(&self, sink: Option<EventSink>) -> Result<(), Error> {
+        self.background.set_sink(sink)?;
+        self.states.known().into_iter().for_each(|own| own.end_standing_by());
+        Ok(())
+    }
+
     /// A descriptor that is readable whenever [`Self::next_event`] has something to do or to tell.
     pub fn descriptor(&self) -> Result<RawFd, Error> {
         self.own()?.descriptor()
@@ -359,7 +380,9 @@ impl RedLock {
 
     /// What belongs to this process.
     fn own(&self) -> Result<&Arc<Runtime>, Error> {
-        self.states.own(|| self.server_list(), &self.settings, &self.log)
+        let own = self.states.own(|| self.server_list(), &self.settings, &self.log)?;
+        self.background.start_if_lacking(own)?;
+        Ok(own)
     }
 
     /// The list as it is when the first call needs it.

@@ -34,6 +34,7 @@ pub(crate) struct Runtime {
     number: u64,
     roster: Roster,
     settings: Arc<Settings>,
+    log: Arc<Log>,
     engine: SharedEngine<Engine, WakerAndLog>,
     continued: ContinuedLocks,
 }
@@ -87,6 +88,7 @@ impl Runtime {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             roster,
             settings: Arc::clone(settings),
+            log: Arc::clone(log),
             engine: SharedEngine::new(engine, host),
             continued: ContinuedLocks::default(),
         };
@@ -162,6 +164,31 @@ impl Runtime {
             Turn::Event(notice) => Some(notice),
             Turn::Ended(_) | Turn::Stopped => None,
         }
+    }
+
+    /// Drives whenever somebody has to and nobody else does, until there is a notice, if it listens, or until
+    /// [`Self::end_standing_by`].
+    pub(crate) fn stand_by_for_notice(&self, listens: bool) -> Option<Notice> {
+        let begin = |engine: &mut Engine, place| engine.stand_by(place);
+        match self.engine.stand_by(listens, begin, &mut |chore| self.do_chore(chore)) {
+            Turn::Event(notice) => Some(notice),
+            Turn::Ended(_) | Turn::Stopped => None,
+        }
+    }
+
+    /// Has the thread that stands by come back, if there is one.
+    pub(crate) fn end_standing_by(&self) {
+        self.engine.visit(Engine::end_standing_by);
+    }
+
+    /// Whether nobody will ask for notices any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.engine.visit(|engine| engine.is_abandoned())
+    }
+
+    /// Tells what log lines there are.
+    pub(crate) fn tell(&self) {
+        self.log.tell();
     }
 
     /// A descriptor that is readable whenever [`Self::next_notice`] has something to do or to tell.

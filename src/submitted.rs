@@ -129,6 +129,15 @@ impl Runtime {
         }
     }
 
+    /// Stands by; see [`Self::stand_by_for_notice`].
+    pub(crate) fn stand_by(&self, listens: bool) -> Option<Event> {
+        self.ask_for_passwords();
+        if !self.is_ours() {
+            return None;
+        }
+        self.stand_by_for_notice(listens).and_then(|notice| self.event_of(notice))
+    }
+
     fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
         let call: Arc<Call> = Arc::clone(&lease.call);
         call.begin(self.number());

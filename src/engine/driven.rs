@@ -105,6 +105,7 @@ impl Driven for Engine {
 
     fn withdraw(&mut self, thread: usize) {
         self.listeners.retain(|listener| listener.0 != thread);
+        self.standing_by = self.standing_by.filter(|&standing_by| standing_by != thread);
     }
 
     fn needs_driver(&mut self) -> bool {

@@ -44,6 +44,8 @@ pub(crate) struct Engine {
     notices: VecDeque<Notice>,
     /// Threads that wait for events, by their places, and until when.
     listeners: Vec<(usize, Moment)>,
+    /// The place of the thread that stands by.
+    standing_by: Option<usize>,
     is_abandoned: bool,
     /// What a program waits for in a loop of its own.
     readiness: Option<Readiness>,
@@ -87,6 +89,7 @@ impl Engine {
             ends: VecDeque::new(),
             notices: VecDeque::new(),
             listeners: Vec::new(),
+            standing_by: None,
             is_abandoned: false,
             readiness: None,
             nap_until: Moment::NEVER,
@@ -139,6 +142,26 @@ impl Engine {
         self.listeners.push((thread, until));
     }
 
+    /// The thread at this place stands by.
+    pub(crate) fn stand_by(&mut self, thread: usize) {
+        self.standing_by = Some(thread);
+        if self.is_abandoned {
+            self.end_standing_by();
+        }
+    }
+
+    /// It does no longer.
+    pub(crate) fn end_standing_by(&mut self) {
+        if let Some(thread) = self.standing_by.take() {
+            self.ends.push_back((thread, Wakening::TimeUp));
+            self.state.effects.changed = true;
+        }
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned
+    }
+
     /// A chore is done.
     pub(crate) fn prepared(&mut self, chore: Chore, prepared: Prepared) {
         if self.state.find(chore.ticket).is_some() {
@@ -188,6 +211,7 @@ impl Engine {
             }
         }
         self.end_listening(Moment::NEVER);
+        self.end_standing_by();
     }
 
     /// A descriptor that is readable whenever there is something to do or to tell.

@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use super::arguments::{Versioned, versioned, write_versioned};
 use super::call::{manager_call, manager_status, told};
-use super::callback::UserData;
+use super::callback::{RedLockDestroy, UserData};
 use super::handle::RedLock;
 use super::lease::{RedLockLease, shared_lease};
 use super::status::RedLockStatus;
+use crate::background::EventSink;
 use crate::error::{Error, Status};
+use crate::lease::Lease;
+use crate::runtime::Runtime;
 use crate::submitted::{self, Event};
+use crate::system::cancellation::Uncancelled;
 
 /// What RedLock_NextEvent tells. Begin with REDLOCK_EVENT_INIT.
 #[derive(Clone, Copy)]
@@ -133,7 +137,8 @@ pub unsafe extern "C" fn RedLock_NextEvent(
         let Some(next) = next? else {
             return Ok(RedLockStatus::REDLOCK_NO_EVENT);
         };
-        let next = RedLockEvent { size, ..convert(handle, next)? };
+        let next = convert(next, |lease| handle.manager.discard(lease))?;
+        let next = RedLockEvent { size, ..next };
         write_versioned(event, &next, size);
         Ok(RedLockStatus::REDLOCK_OK)
     })
@@ -149,13 +154,13 @@ const NONE: RedLockEvent = RedLockEvent {
 };
 
 /// The event for a C program. The lease says what has come of the call.
-fn convert(handle: &RedLock, event: Event) -> Result<RedLockEvent, Error> {
+fn convert(event: Event, discard: impl FnOnce(&Lease)) -> Result<RedLockEvent, Error> {
     match event {
         Event::Done { lease: own, tag, mut outcome } => {
             let mut tag = tag_of(tag)?;
             if let Some(lease) = tag.lease.take() {
                 if lease.is_freed() && tag.acquires && outcome.is_ok() {
-                    handle.manager.discard(&own);
+                    discard(&own);
                     outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
                 }
                 lease.end_submitted(Some((own, outcome.as_ref().err())));
@@ -181,6 +186,67 @@ fn of(tag: &Tag) -> RedLockEvent {
 
 fn tag_of(tag: submitted::Tag) -> Result<Box<Tag>, Error> {
     tag.downcast().map_err(|_| Error::new(Status::Internal, "an event of nobody"))
+}
+
+/// Is told an event. See RedLock_SetEventCallback.
+///
+/// @param event     the event, valid during the call.
+/// @param user_data what was given to RedLock_SetEventCallback.
+pub type RedLockEventCallback =
+    Option<unsafe extern "C" fn(event: *const RedLockEvent, user_data: *mut c_void)>;
+
+/// Sets whether the manager has a thread of its own, named "redlock": it does what is due for submitted calls
+/// and for locks that are kept, whenever no other thread does, and sleeps otherwise. So nobody has to call
+/// RedLock_NextEvent in time. All signals are blocked in it. Password callbacks and loggers may be called on it.
+/// It begins with the first call that asks servers. A forked child has none unless it asks for its own.
+///
+/// @param rl         the manager.
+/// @param background true: there is to be one. false, the default: no thread is ever started; one that there is
+///                   ends soon.
+/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system gave no thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetBackgroundThread(
+    rl: *mut RedLock,
+    background: bool,
+) -> RedLockStatus {
+    manager_call(rl, |handle| handle.manager.set_background_thread(background))
+}
+
+/// Sets a function that is told events, on the thread of RedLock_SetBackgroundThread, one at a time and with
+/// nothing held: it may call this library, also with the lease of the event. An event is told once, to it or
+/// by RedLock_NextEvent. While it runs that thread does nothing else: locks are kept only if another thread is in
+/// a call. It must not unwind (longjmp, throw) through the library.
+///
+/// @param rl        the manager.
+/// @param callback  the function, or NULL for none.
+/// @param user_data handed to the function as it is; may be NULL. It belongs to the manager from now on, also if
+///                  this function fails.
+/// @param destroy   as for RedLock_SetLoggerWithDestroy; it may also be called on that thread. NULL, if nobody
+///                  needs to be told.
+/// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetEventCallback(
+    rl: *mut RedLock,
+    callback: RedLockEventCallback,
+    user_data: *mut c_void,
+    destroy: RedLockDestroy,
+) -> RedLockStatus {
+    let _uncancelled = Uncancelled::new();
+    let user_data = UserData::new(user_data, destroy);
+    manager_call(rl, |handle| handle.manager.set_event_sink(sink(callback, user_data)))
+}
+
+/// The C function and its argument as one that is told events.
+fn sink(callback: RedLockEventCallback, user_data: UserData) -> Option<EventSink> {
+    let function = callback?;
+    Some(Arc::new(move |event, runtime: &Runtime| {
+        if let Ok(event) = convert(event, |lease| runtime.discard(lease)) {
+            let event = RedLockEvent { size: size_of::<RedLockEvent>(), ..event };
+            // SAFETY: `function` is what the caller gave as a RedLockEventCallback, for this user_data, and the
+            // event outlives the call.
+            unsafe { function(&raw const event, user_data.pointer()) }
+        }
+    }))
 }
 
 /// Ends the call, blocking or submitted, that uses a lease: it answers REDLOCK_CANCELLED, and nothing of it

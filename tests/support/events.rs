@@ -3,11 +3,13 @@
 use std::ffi::c_void;
 use std::os::fd::RawFd;
 use std::ptr;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::{
-    REDLOCK_EVENT_DONE, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent, RedLockEvent,
+    REDLOCK_EVENT_DONE, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent,
+    RedLock_SetBackgroundThread, RedLock_SetEventCallback, RedLockEvent,
 };
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_NO_EVENT, REDLOCK_OK};
 use redlock::ffi::submit::{
@@ -61,6 +63,29 @@ pub(crate) struct Event {
     pub(crate) lease: usize,
     pub(crate) user_data: usize,
     pub(crate) remaining_ms: i64,
+}
+
+impl Event {
+    fn of(event: &RedLockEvent) -> Self {
+        Self {
+            is_lost: event.kind != REDLOCK_EVENT_DONE,
+            status: event.status,
+            lease: event.lease.addr(),
+            user_data: event.user_data.addr(),
+            remaining_ms: event.remaining_ms,
+        }
+    }
+}
+
+unsafe extern "C" fn tell(event: *const RedLockEvent, user_data: *mut c_void) {
+    // SAFETY: this is what `told_events` gave, and the event is valid during the call.
+    let (sender, event) = unsafe { (&*user_data.cast::<Sender<Event>>(), &*event) };
+    let _ = sender.send(Event::of(event));
+}
+
+unsafe extern "C" fn destroy(user_data: *mut c_void) {
+    // SAFETY: as above, and nobody uses it any more.
+    drop(unsafe { Box::from_raw(user_data.cast::<Sender<Event>>()) });
 }
 
 fn pointer(user_data: usize) -> *mut c_void {
@@ -127,6 +152,22 @@ impl Manager {
         unsafe { RedLock_Descriptor(self.raw()) }
     }
 
+    pub(crate) fn set_background_thread(&self, is_wanted: bool) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetBackgroundThread(self.raw(), is_wanted) }
+    }
+
+    /// Has events told to what is returned.
+    pub(crate) fn told_events(&self) -> Receiver<Event> {
+        let (sender, receiver) = mpsc::channel();
+        let user_data = Box::into_raw(Box::new(sender)).cast();
+        // SAFETY: the manager lives, and the sender until it is destroyed.
+        let status =
+            unsafe { RedLock_SetEventCallback(self.raw(), Some(tell), user_data, Some(destroy)) };
+        assert_eq!(status, REDLOCK_OK);
+        receiver
+    }
+
     /// The next event within that time, if there is one.
     #[track_caller]
     pub(crate) fn next_event(&self, wait_ms: i64) -> Option<Event> {
@@ -141,13 +182,7 @@ impl Manager {
         // SAFETY: manager and event live.
         match unsafe { RedLock_NextEvent(self.raw(), wait_ms, &raw mut event) } {
             REDLOCK_NO_EVENT => None,
-            REDLOCK_OK => Some(Event {
-                is_lost: event.kind != REDLOCK_EVENT_DONE,
-                status: event.status,
-                lease: event.lease.addr(),
-                user_data: event.user_data.addr(),
-                remaining_ms: event.remaining_ms,
-            }),
+            REDLOCK_OK => Some(Event::of(&event)),
             status => panic!("{status:?}: {}", self.message()),
         }
     }

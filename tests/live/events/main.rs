@@ -4,6 +4,7 @@
 #[path = "../../support/mod.rs"]
 mod support;
 
+mod background;
 mod cancelled;
 mod kept;
 mod loops;

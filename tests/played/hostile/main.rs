@@ -9,6 +9,8 @@
 // The library is not whole here without what others use of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../../src/background.rs"]
+mod background;
 #[path = "../../../src/blocking.rs"]
 mod blocking;
 #[path = "../../../src/call.rs"]

@@ -15,3 +15,4 @@ pub(crate) mod readiness;
 pub(crate) mod socket;
 #[path = "../../../../src/system/sync.rs"]
 pub(crate) mod sync;
+pub(crate) mod thread;

@@ -8,3 +8,4 @@ pub(crate) mod process;
 pub(crate) mod readiness;
 pub(crate) mod socket;
 pub(crate) mod sync;
+pub(crate) mod thread;

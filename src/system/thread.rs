@@ -1,0 +1,22 @@
+//! Starting a thread of our own, for a program that has asked for one.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::thread;
+
+/// Starts a thread that no signal is delivered to: they are the program's.
+pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: both are memory for a set of signals, and the first is filled before it is read. A thread
+    // inherits the mask of the one that starts it.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let started = thread::Builder::new().name(name.to_owned()).spawn(body);
+    // SAFETY: it was filled in above; nobody else changes the mask of this thread.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    started.map(drop)
+}

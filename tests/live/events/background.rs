@@ -1,0 +1,135 @@
+//! The thread that a program may ask for: it drives when nobody else does, and nothing else.
+
+use std::fs;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_LOST, REDLOCK_OK};
+
+use crate::TTL;
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, wait_until};
+
+const A_MINUTE: Duration = Duration::from_secs(60);
+const SHORT: i64 = 1_500;
+
+fn kept(resource: &str) -> Wanted {
+    Wanted { keep_alive: true, ..Wanted::new(resource, SHORT) }
+}
+
+/// The thread of this test's manager alone: other tests of this program have theirs.
+fn ids_of_ours() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").expect("there are threads");
+    let ids = tasks.map(|it| it.expect("a thread").file_name().to_string_lossy().into_owned());
+    let is_ours = |id: &String| {
+        fs::read_to_string(format!("/proc/self/task/{id}/comm")).is_ok_and(|it| it == "redlock\n")
+    };
+    ids.filter(is_ours).collect()
+}
+
+#[test]
+fn a_lock_is_kept_although_nobody_calls() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    assert_eq!(manager.acquire(&kept("r"), &lease), REDLOCK_OK, "{}", lease.message());
+    let mut renewed = 0;
+    let mut last = lease.remaining_ms();
+    wait_until("it is renewed a few times", || {
+        let now = lease.remaining_ms();
+        assert!(now > 0, "it has expired");
+        renewed += i32::from(now > last);
+        last = now;
+        renewed > 3
+    });
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn submitted_calls_go_on_by_themselves_and_are_told() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let events = manager.told_events();
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    for round in 0..50 {
+        assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, round), REDLOCK_OK);
+        let event = events.recv_timeout(A_MINUTE).expect("an event");
+        assert_eq!((event.status, event.user_data), (REDLOCK_OK, round), "{}", lease.message());
+        assert!(lease.is_held());
+        assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
+        assert_eq!(events.recv_timeout(A_MINUTE).expect("an event").status, REDLOCK_OK);
+    }
+    assert_eq!(events.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout));
+}
+
+#[test]
+fn a_lock_that_is_lost_is_told_although_nobody_calls() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let events = manager.told_events();
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    assert_eq!(manager.acquire(&kept("r"), &lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    let event = events.recv_timeout(A_MINUTE).expect("an event");
+    assert_eq!((event.is_lost, event.status), (true, REDLOCK_LOST));
+    assert_eq!(event.lease, lease.raw().addr());
+}
+
+#[test]
+fn calls_that_block_go_on_beside_it() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    let other = Lease::new();
+    assert_eq!(manager.acquire(&kept("kept"), &other), REDLOCK_OK, "{}", other.message());
+    for _ in 0..500 {
+        assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+    assert!(other.is_held());
+}
+
+/// Alone in its process: the threads are counted.
+#[test]
+fn there_is_a_thread_while_it_is_wanted_and_none_before_and_after() {
+    let cluster = Cluster::start(3);
+    let manager = cluster.manager();
+    let lease = manager.take("r", TTL);
+    let before = ids_of_ours();
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    let mut ours = String::new();
+    wait_until("it is there", || {
+        let found = ids_of_ours().into_iter().find(|id| !before.contains(id));
+        found.inspect(|id| ours.clone_from(id)).is_some()
+    });
+    let status = fs::read_to_string(format!("/proc/self/task/{ours}/status")).unwrap_or_default();
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    if let Some(blocked) = blocked {
+        // All that can be, but for those that the C library keeps for itself.
+        let mask = u64::from_str_radix(blocked.trim(), 16).expect("a mask");
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGALRM, libc::SIGCHLD];
+        assert!(signals.iter().all(|it| mask & (1 << (it - 1)) != 0), "{blocked}");
+    }
+    assert_eq!(manager.set_background_thread(false), REDLOCK_OK);
+    wait_until("it is gone", || !ids_of_ours().contains(&ours));
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+}
+
+#[test]
+fn it_goes_with_its_manager_and_tells_what_has_become_of_the_calls() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    let held = cluster.manager().take("r", TTL);
+    let events = manager.told_events();
+    assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+    let wanted = Wanted { wait_ms: -1, ..Wanted::new("r", TTL) };
+    assert_eq!(manager.submit_acquire(&wanted, &lease, 4), REDLOCK_OK);
+    drop(manager);
+    let event = events.recv_timeout(A_MINUTE).expect("an event");
+    assert_eq!((event.status, event.user_data), (REDLOCK_CANCELLED, 4));
+    // The callback is destroyed with the thread.
+    assert_eq!(events.recv_timeout(A_MINUTE), Err(RecvTimeoutError::Disconnected));
+    drop(held);
+}
