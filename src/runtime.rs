@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::call::Call;
 use crate::continued::ContinuedLocks;
-use crate::driver::{Host, SharedEngine, Turn};
+use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::{Chore, Engine, Notice, Wakening};
 use crate::error::{Error, Status};
 use crate::log::{Line, Log};
@@ -150,6 +150,14 @@ impl Runtime {
         call: Option<&Arc<Call>>,
     ) {
         self.engine.visit(|engine| engine.submit(operation, payload, call));
+    }
+
+    /// The same for one that nobody waits for at all: what it sends is sent now, for nobody may come to drive.
+    pub(crate) fn submit_and_send(&self, operation: Box<dyn Operation>, payload: Payload) {
+        self.engine.visit(|engine| {
+            engine.submit(operation, payload, None);
+            engine.advance();
+        });
     }
 
     /// Does what is due, unless another thread does, and waits until then for a notice.

@@ -113,7 +113,7 @@ impl Runtime {
     pub(crate) fn discard(&self, lease: &Lease) {
         let view = lease.hold.as_ref().and_then(|hold| self.view(hold).ok());
         if let Some(view) = view {
-            self.submit(Box::new(Release::new(view)), Box::new(Companion::Nobody), None);
+            self.submit_and_send(Box::new(Release::new(view)), Box::new(Companion::Nobody));
         }
     }
 

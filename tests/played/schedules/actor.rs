@@ -1,12 +1,16 @@
 //! A caller of the library: makes its calls, one after the other, and has each of them judged.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::redlock::RedLock;
+use crate::redlock::{AcquireOptions, Canceller, RedLock};
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{At, Call, RESOURCES, SLOTS, Step};
+use crate::schedules::schedule::{At, Call, How, RESOURCES, SLOTS, Step};
 use crate::schedules::verdicts::{Asked, Told};
+use crate::submitted::Event as Submitted;
 use crate::world::clocks::MS;
 use crate::world::store::tag;
 use crate::world::turns;
@@ -15,11 +19,20 @@ use crate::world::{self, Event, START, World};
 /// All that a caller has.
 pub(crate) struct Actor {
     pub(crate) client: usize,
+    tries: i32,
     /// The first is the one that has the client's list.
     pub(crate) managers: Vec<RedLock>,
+    /// How many calls were submitted, and the ends of some that one of its callers was told for another.
+    submitted: Cell<usize>,
+    ends: RefCell<BTreeMap<usize, (Lease, Result<(), Error>)>>,
 }
 
 impl Actor {
+    pub(crate) fn new(client: usize, tries: i32, managers: Vec<RedLock>) -> Self {
+        let (submitted, ends) = Default::default();
+        Self { client, tries, managers, submitted, ends }
+    }
+
     /// Makes the calls; less, if the client ends before.
     pub(crate) fn run(&self, steps: &[Step]) {
         let mut leases: [Lease; SLOTS] = Default::default();
@@ -48,6 +61,9 @@ impl Actor {
         let mut found = None;
         let resource = RESOURCES[step.resource].as_bytes();
         let said = match step.call {
+            call if step.how != How::Blocks && is_submitted(call) => {
+                self.submit(manager, &step, lease)
+            }
             Call::Lock { ttl_ms } => manager.lock(resource, ttl_ms, lease),
             Call::TryLock { ttl_ms, wait_ms } => manager.try_lock(resource, ttl_ms, wait_ms, lease),
             Call::Continue { ttl_ms } => manager.continue_lock(resource, ttl_ms, lease),
@@ -74,6 +90,69 @@ impl Actor {
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
         };
         self.end(&asked, told)
+    }
+
+    /// Makes a call that nobody waits for, and asks for events until its own has come: by waiting for them, or by
+    /// looking again and again.
+    fn submit(&self, manager: &RedLock, step: &Step, lease: &mut Lease) -> Result<(), Error> {
+        let number = self.submitted.get();
+        self.submitted.set(number + 1);
+        let canceller = Canceller::from(&*lease);
+        let (own, tag) = (lease.clone(), Box::new(number));
+        let options = |ttl_ms, wait_ms, tries| AcquireOptions {
+            resource: RESOURCES[step.resource].as_bytes(),
+            ttl_ms,
+            wait_ms,
+            tries,
+            keep: None,
+        };
+        match step.call {
+            Call::Lock { ttl_ms } => {
+                manager.submit_acquire(options(ttl_ms, 0, self.tries), own, tag)?;
+            }
+            Call::TryLock { ttl_ms, wait_ms } => {
+                manager.submit_acquire(options(ttl_ms, wait_ms, 0), own, tag)?;
+            }
+            Call::Extend { ttl_ms } => manager.submit_extend(own, ttl_ms, tag)?,
+            Call::Confirm { least_ms } => manager.submit_confirm(own, least_ms, tag)?,
+            _ => manager.submit_unlock(own, tag)?,
+        }
+        let How::Submits { cancelled_after } = step.how else { unreachable!("it is submitted") };
+        let now = || world::with(|world| world.now);
+        let mut cancelled_at = cancelled_after.map(|after| now() + after);
+        loop {
+            if cancelled_at.is_some_and(|at| now() >= at) {
+                cancelled_at = None;
+                manager.cancel(&canceller);
+            }
+            if let Some((own, outcome)) = self.ends.borrow_mut().remove(&number) {
+                *lease = own;
+                return outcome;
+            }
+            self.ask_for_event(manager, number.is_multiple_of(2), cancelled_at)?;
+        }
+    }
+
+    /// Asks for one event, of whichever call of this client.
+    fn ask_for_event(
+        &self,
+        manager: &RedLock,
+        waits: bool,
+        until: Option<i64>,
+    ) -> Result<(), Error> {
+        let soon_ms = until.map_or(50, |at| (at - world::with(|world| world.now)) / MS + 1);
+        match manager.next_event(if waits { soon_ms } else { 0 })? {
+            Some(Submitted::Done { lease, tag, outcome }) => {
+                let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
+                self.ends.borrow_mut().insert(number, (lease, outcome));
+            }
+            Some(Submitted::Lost { .. }) => {
+                violate(Promise::NoFault, "a lock was lost that nobody keeps".to_owned());
+            }
+            None if waits => {}
+            None => turns::sleep(MS / 3),
+        }
+        Ok(())
     }
 
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
@@ -105,6 +184,7 @@ impl Actor {
                 at: world.now,
                 shown: world.clients[self.client].read(world.now),
                 stopped: world.clients[self.client].stopped,
+                may_be_cancelled: matches!(step.how, How::Submits { cancelled_after: Some(_) }),
                 extensions: 0,
                 releases: 0,
             };
@@ -138,6 +218,11 @@ impl Actor {
     }
 }
 
+/// Whether there is a form of the call that blocks nobody.
+fn is_submitted(call: Call) -> bool {
+    !matches!(call, Call::Continue { .. } | Call::IsLocked | Call::Forget)
+}
+
 fn yes_or_no(found: bool) -> &'static str {
     if found { "(locked)" } else { "(free)" }
 }
@@ -157,8 +242,16 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
         let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step =
-            Step { pause: 0, before_end: None, call, manager: 0, slot: 0, resource, mishap: None };
+        let step = Step {
+            pause: 0,
+            before_end: None,
+            call,
+            manager: 0,
+            slot: 0,
+            resource,
+            mishap: None,
+            how: How::Blocks,
+        };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);
         if let Err(error) = said {

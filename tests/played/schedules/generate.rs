@@ -2,7 +2,7 @@
 //! schedules are alike, and some are almost without.
 
 use crate::schedules::schedule::{
-    Call, ClientPlan, Cut, Fault, Hitch, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
+    Call, ClientPlan, Cut, Fault, Hitch, How, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
     ServerPlan, Sin, Step, Weather, What,
 };
 use crate::world::clocks::MS;
@@ -38,6 +38,8 @@ struct Maker {
     mishaps_in: u64,
     /// Whether nothing goes wrong but that servers answer with an error to what they have done.
     only_lies: bool,
+    /// One in so many calls is submitted; none, if 0.
+    submits_in: u64,
     /// Nothing goes wrong but that servers lose a lock while it is extended and confirmed.
     is_siege: bool,
 }
@@ -71,6 +73,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
             false => dice.pick(&[1_000_000, 10, 4]),
         },
         only_lies: !is_siege && dice.once_in(10),
+        submits_in: dice.pick(&[0, 0, 1, 3]),
         is_siege,
         dice,
         sins,
@@ -220,13 +223,29 @@ impl Maker {
         (self.dice.once_in(self.mishaps_in) && !self.only_lies).then_some((after, what))
     }
 
+    /// In half of the schedules all callers block; in the others a part of the calls is submitted, and some of
+    /// those are cancelled at whatever they are.
+    fn how(&mut self) -> How {
+        if self.submits_in == 0 || !self.dice.once_in(self.submits_in) {
+            return How::Blocks;
+        }
+        let (soon, late) = (self.ms(0, 4), self.ms(0, 200));
+        let cancelled_after = match self.dice.below(8) {
+            0 => Some(0),
+            1 => Some(soon),
+            2 => Some(late),
+            _ => None,
+        };
+        How::Submits { cancelled_after }
+    }
+
     fn steps(&mut self, list: &[usize], others: &[Vec<usize>]) -> Vec<Step> {
         let mut steps = Vec::new();
         let count = self.dice.between(1, if self.clients > 3 { 5 } else { 8 }) as usize;
         while steps.len() < count {
             let (slot, resource) = (self.dice.below(SLOTS), self.dice.below(self.resources));
             let mut add = |maker: &mut Self, call, before_end| {
-                let (pause, mishap) = (maker.pause(), maker.mishap());
+                let (pause, mishap, how) = (maker.pause(), maker.mishap(), maker.how());
                 // No lock may be taken through one that knows other servers.
                 let manager = maker.dice.below(others.len() + 1);
                 let takes =
@@ -234,7 +253,8 @@ impl Maker {
                 let is_same = |it: &Vec<usize>| it.len() == list.len();
                 let may = manager == 0 || !takes || is_same(&others[manager - 1]);
                 let manager = if may { manager } else { 0 };
-                steps.push(Step { pause, before_end, call, manager, slot, resource, mishap });
+                let step = Step { pause, before_end, call, manager, slot, resource, mishap, how };
+                steps.push(step);
             };
             let take = self.take();
             add(self, take, None);

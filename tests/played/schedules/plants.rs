@@ -77,7 +77,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 41] = [
+pub(crate) const PLANTS: [(Plant, Promise); 42] = [
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),
@@ -110,6 +110,7 @@ pub(crate) const PLANTS: [(Plant, Promise); 41] = [
     (Plant::Lies(Kind::Unlock, OK, Some(Status::Lost)), Promise::TrueLost),
     (Plant::Lies(Kind::Confirm, OK, Some(Status::TooShort)), Promise::TrueTooShort),
     (Plant::Lies(Kind::Extend, OK, Some(Status::TooShort)), Promise::TrueTooShort),
+    (Plant::Lies(Kind::Take, Some(Status::Taken), Some(Status::Cancelled)), Promise::NoFault),
     (Plant::Lies(Kind::Confirm, OK, Some(Status::InvalidArgument)), Promise::TrueInvalid),
     (Plant::Lies(Kind::Take, OK, Some(Status::Internal)), Promise::NoFault),
     (Plant::Lies(Kind::Unlock, OK, Some(Status::NoServers)), Promise::NoFault),

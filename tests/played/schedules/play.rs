@@ -45,7 +45,8 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         .enumerate()
         .map(|(client, plan)| {
             let manager = |which| manager(plan, which, &schedule.servers, tells);
-            Rc::new(Actor { client, managers: (0..=plan.others.len()).map(manager).collect() })
+            let managers = (0..=plan.others.len()).map(manager).collect();
+            Rc::new(Actor::new(client, plan.tries, managers))
         })
         .collect();
     let mut play = Play { coroutines: Vec::new() };

@@ -59,8 +59,9 @@ pub(crate) struct Token {
     noticed_at: [i64; SERVERS_MAX],
     /// On which connection it was set after it had been released, with no release behind it yet.
     pub(crate) overtaken: Option<usize>,
-    /// It was released through another manager while it was on its way to be set.
-    is_stray: bool,
+    /// It was released through another manager while it was on its way to be set; or its release was cancelled,
+    /// and goes on only as long as somebody calls.
+    pub(crate) is_stray: bool,
     /// Which servers have it, and had it.
     pub(crate) spans: Vec<Span>,
     /// When its client was told that it has the lock, and until when grants were on their way.

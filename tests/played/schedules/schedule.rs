@@ -96,6 +96,16 @@ pub(crate) struct Step {
     pub(crate) resource: usize,
     /// What happens in the midst of it, so long after its beginning.
     pub(crate) mishap: Option<(i64, Mishap)>,
+    pub(crate) how: How,
+}
+
+/// Who waits for the end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The caller does, in the call.
+    Blocks,
+    /// Nobody: the caller submits it, and asks for events. After so long it cancels it, if at all.
+    Submits { cancelled_after: Option<i64> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -399,7 +409,8 @@ impl fmt::Display for Schedule {
             }
             for (caller, steps) in it.callers.iter().enumerate() {
                 for step in steps {
-                    let Step { pause, before_end, call, manager, slot, resource, mishap } = step;
+                    let Step { pause, before_end, call, manager, slot, resource, mishap, how } =
+                        step;
                     write!(f, "  {index}.{caller}: after {}", At(*pause))?;
                     if let Some(before) = before_end {
                         write!(f, " (or {} before its end)", At(*before))?;
@@ -410,6 +421,12 @@ impl fmt::Display for Schedule {
                     }
                     write!(f, ": ")?;
                     write!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    if let How::Submits { cancelled_after } = how {
+                        write!(f, ", submitted")?;
+                        if let Some(after) = cancelled_after {
+                            write!(f, " and cancelled after {}", At(*after))?;
+                        }
+                    }
                     match mishap {
                         Some((after, what)) => writeln!(f, ", and after {} {what:?}", At(*after))?,
                         None => writeln!(f)?,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::schedules::play::play;
-use crate::schedules::schedule::{Schedule, Sin, Weather};
+use crate::schedules::schedule::{How, Schedule, Sin, Weather};
 
 /// Plays no more than so many.
 const PLAYS_MAX: usize = 1_500;
@@ -85,6 +85,13 @@ impl Search<'_> {
             let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
             callers.flatten().for_each(|it| it.mishap = None);
         });
+        for how in [How::Blocks, How::Submits { cancelled_after: None }] {
+            change(&|it| {
+                let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
+                let steps = callers.flatten().filter(|it| it.how != How::Blocks);
+                steps.for_each(|it| it.how = how);
+            });
+        }
         change(&|it| {
             let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
             callers.flatten().for_each(|it| it.manager = 0);

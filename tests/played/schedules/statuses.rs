@@ -60,6 +60,12 @@ impl World {
                 self.judge_lost(asked);
             }
             Status::TooShort => self.judge_too_short(asked, told),
+            Status::Cancelled if asked.may_be_cancelled => {
+                let token = asked.tag.filter(|_| matches!(asked.call, Call::Unlock));
+                if let Some(token) = token.and_then(|tag| self.records.find(tag)) {
+                    token.is_stray = true;
+                }
+            }
             Status::Cancelled => {
                 let words = "a call was cancelled by nobody";
                 self.records.violate(Promise::NoFault, words);
@@ -77,7 +83,7 @@ impl World {
             _ => false,
         };
         let is_answer =
-            matches!(status, Status::Taken | Status::TooSlow | Status::Lost | Status::Unreachable);
+            !matches!(status, Status::InvalidArgument | Status::Forked | Status::NoServers);
         if takes && is_answer && asked.tag.is_none() && told.tag.is_some() {
             self.records.violate(Promise::LostIsNotHeld, "a lease has a lock that was not had");
         }

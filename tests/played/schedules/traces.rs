@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::schedules::play::play;
 use crate::schedules::schedule::{
-    Call, ClientPlan, Fault, Hitch, Mishap, Schedule, ServerPlan, Sin, Step, Weather, What,
+    Call, ClientPlan, Fault, Hitch, How, Mishap, Schedule, ServerPlan, Sin, Step, Weather, What,
 };
 use crate::schedules::simulate::story_of;
 use crate::world::clocks::MS;
@@ -58,6 +58,7 @@ fn step(pause_ms: i64, call: Call) -> Step {
         slot: 0,
         resource: 0,
         mishap: None,
+        how: How::Blocks,
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Asked {
     pub(crate) at: i64,
     pub(crate) shown: i64,
     pub(crate) stopped: i64,
+    /// Whether the caller cancels it.
+    pub(crate) may_be_cancelled: bool,
     /// How often the lock had been extended and released, this time included.
     pub(crate) extensions: usize,
     pub(crate) releases: usize,
