@@ -1,9 +1,8 @@
-/* One thread, one event loop, a thousand locks at once.
+/*
+ * One thread, one event loop, a thousand locks at once. The loop waits with epoll for one descriptor of the
+ * library, beside whatever else it waits for. Each lock is taken, held for a moment and released; nothing blocks.
  *
- * The loop waits with epoll for one descriptor of the library, beside whatever else it waits for. Each lock is
- * taken, held for a moment, and released; nothing ever blocks.
- *
- *   epoll 127.0.0.1:6379 127.0.0.1:6380 127.0.0.1:6381
+ *     epoll [host:port ...]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +27,7 @@ static void lock(RedLock *rl, struct job *job) {
     RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
     options.resource = job->resource;
     options.ttl_ms = TTL_MS;
-    options.wait_ms = 5000;
+    options.wait_ms = 2000;
     if (RedLock_SubmitAcquire(rl, &options, job->lease, job) != REDLOCK_OK) {
         fail(job->resource, RedLockLease_ErrorMessage(job->lease));
     }
@@ -53,10 +52,13 @@ static int handle(RedLock *rl, const RedLockEvent *event) {
 
 int main(int argc, char **argv) {
     static struct job jobs[LOCKS];
+    static const char *const local[] = {"127.0.0.1:6379", "127.0.0.1:6380", "127.0.0.1:6381"};
+    const char *const *servers = argc > 1 ? (const char *const *)argv + 1 : local;
+    int count = argc > 1 ? argc - 1 : 3;
     RedLock *rl = RedLock_New();
-    for (int i = 1; i < argc; i++) {
-        if (RedLock_AddServerUrl(rl, argv[i], 0) != REDLOCK_OK) {
-            fail(argv[i], RedLock_ErrorMessage(rl));
+    for (int i = 0; i < count; i++) {
+        if (RedLock_AddServerUrl(rl, servers[i], 0) != REDLOCK_OK) {
+            fail(servers[i], RedLock_ErrorMessage(rl));
         }
     }
     for (int i = 0; i < LOCKS; i++) {

@@ -1,6 +1,7 @@
 //! The thread that a program may ask for: it drives when nobody else does and somebody has to, and it may tell
 //! events.
 
+use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +11,8 @@ use crate::fork::ForkMutex;
 use crate::moment::Moment;
 use crate::runtime::Runtime;
 use crate::submitted::Event;
-use crate::system::process::{Generation, this_process};
-use crate::system::thread;
+use crate::system::process::{Generation, this_process, this_thread};
+use crate::system::thread::{self, Thread};
 
 /// Who is told events. What comes along has a lock released that nobody wants.
 pub(crate) type EventSink = Arc<dyn Fn(Event, &Runtime) + Send + Sync>;
@@ -32,15 +33,35 @@ struct State {
     /// The processes in which it was asked for, and in which it runs: a forked child has none.
     wanted: Generation,
     running: Generation,
+    /// The one that runs. That of a parent is never looked at: its child has no such thread.
+    thread: ManuallyDrop<Option<Thread>>,
+    /// Its name among threads, once it runs.
+    number: usize,
     sink: Option<EventSink>,
 }
 
 impl Background {
-    /// There is to be a thread from now on, or none. It begins with the first call that asks servers.
-    pub(crate) fn set(&self, is_wanted: bool) -> Result<(), Error> {
+    /// There is to be a thread from now on. It begins with the first call that asks servers.
+    pub(crate) fn want(&self) -> Result<(), Error> {
         let mut state = self.state.lock()?;
-        state.wanted = if is_wanted { this_process() } else { NOBODY };
+        state.wanted = this_process();
         self.note(&state);
+        Ok(())
+    }
+
+    /// There is to be none any more. Waits until the one that there is has ended, for which `rouse` wakes it.
+    pub(crate) fn end(&self, rouse: impl FnOnce()) -> Result<(), Error> {
+        let mut state = self.state.lock()?;
+        state.wanted = NOBODY;
+        self.note(&state);
+        let thread = if state.running == this_process() { state.thread.take() } else { None };
+        let is_it = state.number == this_thread();
+        drop(state);
+        rouse();
+        // It does not wait for itself.
+        if let Some(thread) = thread.filter(|_| !is_it) {
+            thread::await_end(thread);
+        }
         Ok(())
     }
 
@@ -62,16 +83,20 @@ impl Background {
         }
         let (background, its_runtime) = (Arc::clone(self), Arc::clone(runtime));
         let started = thread::start("redlock", move || background.serve(&its_runtime));
-        started.map_err(|error| {
+        let thread = started.map_err(|error| {
             Error::new(Status::Internal, format!("the system gave no thread: {error}"))
         })?;
         state.running = this_process();
+        state.thread = ManuallyDrop::new(Some(thread));
         self.note(&state);
         Ok(())
     }
 
     /// What the thread does.
     fn serve(&self, runtime: &Arc<Runtime>) {
+        if let Ok(mut state) = self.state.lock() {
+            state.number = this_thread();
+        }
         // A fault of this thread's is no reason to end it: the calls of others depend on it.
         while self.goes_on(runtime) {
             let serve = AssertUnwindSafe(|| self.serve_once(runtime));
@@ -104,7 +129,7 @@ impl Background {
         if state.wanted == this_process() && !runtime.is_abandoned() {
             return true;
         }
-        state.running = NOBODY;
+        (state.running, state.number) = (NOBODY, 0);
         self.note(&state);
         false
     }

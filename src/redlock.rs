@@ -317,14 +317,12 @@ impl RedLock {
 
     /// Sets whether there is a thread that drives when nobody else does.
     pub fn set_background_thread(&self, is_wanted: bool) -> Result<(), Error> {
-        self.background.set(is_wanted)?;
-        match self.states.known() {
-            Some(own) => {
-                own.end_standing_by();
-                self.background.start_if_lacking(own)
-            }
-            None => Ok(()),
+        let own = self.states.known();
+        if !is_wanted {
+            return self.background.end(|| own.into_iter().for_each(|own| own.end_standing_by()));
         }
+        self.background.want()?;
+        own.map_or(Ok(()), |own| self.background.start_if_lacking(own))
     }
 
     /// Sets who is told events by that thread.

@@ -239,7 +239,7 @@ impl Engine {
 
     /// Lets an event happen to an operation that may ask the servers because of it: later, if too many do.
     fn begin(&mut self, ticket: Ticket, event: Event) {
-        match self.state.may_ask() {
+        match self.state.may_ask(self.now) {
             true => self.step(ticket.place(), event),
             false => self.state.put_off(ticket, event),
         }
@@ -247,6 +247,7 @@ impl Engine {
 
     /// Lets an event happen to an operation. What the operation gives rise to comes with [`Self::settle`].
     fn step(&mut self, place: usize, event: Event) {
+        self.state.end_preparing(place);
         let Some(slot) = self.state.slots[place].as_mut() else { return };
         let Some(operation) = slot.operation.take() else { return };
         slot.until = Moment::NEVER;
@@ -270,7 +271,7 @@ impl Engine {
         let is_settled = self.state.turns.is_empty()
             && self.decided.is_empty()
             && self.state.effects.deliveries.is_empty()
-            && !self.state.has_put_off();
+            && !self.state.has_put_off(self.now);
         if !is_settled {
             self.settle(clock::now());
         }
@@ -288,7 +289,7 @@ impl Engine {
                 self.deliver(now);
             } else if let Some(ticket) = self.decided.pop() {
                 self.close(ticket, now);
-            } else if !self.state.take_up() {
+            } else if !self.state.take_up(now) {
                 return;
             }
         }

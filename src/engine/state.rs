@@ -53,6 +53,8 @@ pub(super) struct Slot {
     /// Nothing only while it is in the midst of a step.
     pub(super) operation: Option<Box<dyn Operation>>,
     pub(super) question: Option<Open>,
+    /// Whether it waits for a chore.
+    prepares: bool,
     /// The lock that it keeps.
     pub(super) keeps: Option<Token>,
     /// When something is due: the question's time is up, or the wait is over. Changed by
@@ -129,9 +131,17 @@ impl State {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        let (generation, question) = (self.next_generation(), None);
-        let (operation, keeps, until) = (Some(operation), None, Moment::NEVER);
-        let slot = Slot { generation, caller, call, operation, question, keeps, until };
+        let generation = self.next_generation();
+        let slot = Slot {
+            generation,
+            caller,
+            call,
+            operation: Some(operation),
+            question: None,
+            prepares: false,
+            keeps: None,
+            until: Moment::NEVER,
+        };
         self.slots[place] = Some(slot);
         Ticket::new(place, generation)
     }
@@ -171,6 +181,22 @@ impl State {
         self.unattended -= self.count_unattended(place);
     }
 
+    /// The operation at this place waits for a chore: what it asks then is counted from now on.
+    pub(super) fn begin_preparing(&mut self, place: usize) {
+        if let Some(slot) = self.slots[place].as_mut().filter(|slot| !slot.prepares) {
+            slot.prepares = true;
+            self.note_open(place);
+        }
+    }
+
+    /// It does no longer.
+    pub(super) fn end_preparing(&mut self, place: usize) {
+        if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.prepares) {
+            slot.prepares = false;
+            self.note_closed(place);
+        }
+    }
+
     /// Whether a question is open for whose answers no thread waits.
     pub(super) fn has_unattended(&self) -> bool {
         self.unattended > 0
@@ -181,9 +207,11 @@ impl State {
         usize::from(!self.slots[place].as_ref().is_some_and(is_attended))
     }
 
-    /// Whether there is room for one more question.
-    pub(super) fn may_ask(&self) -> bool {
-        self.open < OPEN_MAX
+    /// Whether there is room for one more question: here, and at so many servers that they can be a quorum.
+    pub(super) fn may_ask(&self, now: Moment) -> bool {
+        let is_congested = |server: &&Server| server.is_congested(now);
+        let congested = self.servers.iter().filter(is_congested).count();
+        self.open < OPEN_MAX && 2 * congested < self.servers.len()
     }
 
     /// Has an event wait until there is.
@@ -191,13 +219,13 @@ impl State {
         self.put_off.push_back((ticket, event));
     }
 
-    pub(super) fn has_put_off(&self) -> bool {
-        !self.put_off.is_empty() && self.may_ask()
+    pub(super) fn has_put_off(&self, now: Moment) -> bool {
+        !self.put_off.is_empty() && self.may_ask(now)
     }
 
     /// Lets the first event happen next that was put off, if there is room. Returns whether it does.
-    pub(super) fn take_up(&mut self) -> bool {
-        let next = if self.may_ask() { self.put_off.pop_front() } else { None };
+    pub(super) fn take_up(&mut self, now: Moment) -> bool {
+        let next = if self.has_put_off(now) { self.put_off.pop_front() } else { None };
         self.turns.extend(next);
         next.is_some()
     }

@@ -120,6 +120,7 @@ impl Actions for Step<'_> {
     fn prepare(&mut self, enough: usize) {
         let ticket = self.ticket();
         self.state.chores.push_back(Chore { ticket, enough });
+        self.state.begin_preparing(self.place);
         self.state.effects.changed = true;
     }
 

@@ -202,7 +202,8 @@ pub type RedLockEventCallback =
 ///
 /// @param rl         the manager.
 /// @param background true: there is to be one. false, the default: no thread is ever started; one that there is
-///                   ends soon.
+///                   has ended when this returns, unless this is called on it. So a callback that runs on it is
+///                   waited for. RedLock_Free does not wait: there the thread ends soon after.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system gave no thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetBackgroundThread(

@@ -5,8 +5,11 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread;
 
+/// A thread that was started.
+pub(crate) type Thread = thread::JoinHandle<()>;
+
 /// Starts a thread that no signal is delivered to: they are the program's.
-pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: both are memory for a set of signals, and the first is filled before it is read. A thread
@@ -18,5 +21,10 @@ pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     let started = thread::Builder::new().name(name.to_owned()).spawn(body);
     // SAFETY: it was filled in above; nobody else changes the mask of this thread.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    started.map(drop)
+    started
+}
+
+/// Waits until it has ended.
+pub(crate) fn await_end(thread: Thread) {
+    let _ = thread.join();
 }

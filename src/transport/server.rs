@@ -29,6 +29,9 @@ use crate::system::socket::InheritedDescriptor;
 /// server may have closed it.
 const QUIET_MS: i64 = 50;
 
+/// A TTL that gives the longest of the derived reply timeouts.
+const LONG_TTL_MS: i64 = 10_000;
+
 /// How often one is looked at that owes answers, to see whether they have come.
 const BEHIND_MS: i64 = 1;
 
@@ -230,6 +233,13 @@ impl Server {
         }
         self.remarks.catch_up(now, &mut effects.lines);
         self.flush(now, effects);
+    }
+
+    /// Whether it has no room for more requests, and answers one after the other: there will be room soon.
+    pub(crate) fn is_congested(&self, now: Moment) -> bool {
+        self.link.is_up()
+            && self.queue.is_full()
+            && now.ms_since(self.link.heard_at()) < self.link.timeouts().reply_ms(LONG_TTL_MS)
     }
 
     /// Whether it is down, and nothing has to reach it: it is not connected to before somebody needs it.

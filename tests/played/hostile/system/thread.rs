@@ -2,6 +2,12 @@
 
 use std::io;
 
-pub(crate) fn start(_name: &str, _body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) enum Thread {}
+
+pub(crate) fn start(_name: &str, _body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn await_end(thread: Thread) {
+    match thread {}
 }
