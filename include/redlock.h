@@ -10,8 +10,8 @@
  *    REDLOCK_INVALID_ARGUMENT, or the value named in its comment.
  *  - Strings passed in are read during the call only and may be freed after it. Strings handed out
  *    belong to the handle they came from; do not free them. They are never NULL.
- *  - Nothing is printed, no signal handler is set, no thread is started, and the process is never
- *    ended, unless the system gives no memory: then it is aborted, with a line on the standard
+ *  - Nothing is printed, no signal handler is set, no thread is started unless RedLock_SetBackgroundThread
+ *    asks for one, and the process is never ended, unless the system gives no memory: then it is aborted, with a line on the standard
  *    error. Signals do not show: a call interrupted by one goes on. A thread that is cancelled
  *    (pthread_cancel) ends after the call it is in.
  *  - Threads that call need a stack of 64 KiB: more than PTHREAD_STACK_MIN, where TLS is used.
@@ -329,9 +329,10 @@ bool RedLockStatus_IsRetriable(int32_t status);
 RedLock *RedLock_New(void);
 
 /**
- * Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
- * they expire, and their leases stay valid handles. Calls of other threads that have begun are
- * finished by those threads, and may use callbacks with their user_data until then. The connections
+ * Frees a manager. Waits for nothing: locks that are held stay held until they expire, and their leases stay
+ * valid handles. Submitted calls are cancelled, and locks are kept no more; of events only those are told that a
+ * callback is told (RedLock_SetEventCallback). Calls of other threads that have begun are finished by those
+ * threads, and may use callbacks with their user_data until then; RedLock_NextEvent returns. The connections
  * are closed, as at the end of the process: a server that had fallen behind the others may not carry
  * out the last releases, and keeps those keys until their TTL is over.
  *
@@ -500,7 +501,7 @@ const char *RedLock_ErrorMessage(RedLock *rl);
  *                 years).
  * @param lease    receives the lock. Must not hold one. On failure it holds none, and
  *                 RedLockLease_ErrorMessage tells what each server said.
- * @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW,
+ * @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW, REDLOCK_CANCELLED,
  *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  *         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
  *         granted is released at once, or queued behind the request where one does not answer.
@@ -587,7 +588,7 @@ RedLockStatus RedLock_ContinueLock(RedLock *rl,
  * @param ttl_ms as for RedLock_Lock.
  * @return REDLOCK_OK: RedLockLease_ValidityMs tells the new validity. REDLOCK_LOST: it had
  *         expired, been deleted or been taken over; the lease is empty now. REDLOCK_UNREACHABLE: too
- *         few servers answered; what was valid stays valid until its old end.
+ *         few servers answered; what was valid stays valid until its old end. REDLOCK_CANCELLED: the same.
  *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
 RedLockStatus RedLock_Extend(RedLock *rl,
@@ -605,10 +606,12 @@ RedLockStatus RedLock_Extend(RedLock *rl,
  * @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
  *         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
  *         when they are back if this manager is in use then, else the lock expires there; the
- *         lease counts as released but keeps its token, and calling again is allowed.
+ *         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the
+ *         same.
  *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
-RedLockStatus RedLock_Unlock(RedLock *rl, RedLockLease *lease);
+RedLockStatus RedLock_Unlock(RedLock *rl,
+                             RedLockLease *lease);
 
 /**
  * Asks the servers whether a lock is still this lease's on a quorum, and for how long; for the
@@ -617,11 +620,13 @@ RedLockStatus RedLock_Unlock(RedLock *rl, RedLockLease *lease);
  * @param rl       a manager with the servers that the lock was taken on.
  * @param lease    the lock.
  * @param least_ms how much validity is needed, at least 0.
- * @return REDLOCK_OK: it is, for at least that long. REDLOCK_LOST: it is not, or not for that
- *         long; the message tells which. REDLOCK_UNREACHABLE: too few servers answered.
+ * @return REDLOCK_OK: it is, for at least that long. REDLOCK_TOO_SHORT: it is, but not for that long; it stays
+ *         held. REDLOCK_LOST: it is not. REDLOCK_UNREACHABLE: too few servers answered. REDLOCK_CANCELLED.
  *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
-RedLockStatus RedLock_Confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms);
+RedLockStatus RedLock_Confirm(RedLock *rl,
+                              RedLockLease *lease,
+                              int64_t least_ms);
 
 /**
  * Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
@@ -979,7 +984,8 @@ RedLockLease *RedLockLease_New(void);
 
 /**
  * Frees the memory of a lease, and nothing else: a lock that it holds stays held until it
- * expires. Does no I/O and never blocks. In a child process it touches nothing of the parent's.
+ * expires, and is kept no more if it was. A submitted call that uses the lease is cancelled; its event comes all the
+ * same. Waits for nothing. In a child process it touches nothing of the parent's.
  *
  * @param lease a lease, or NULL, which is fine. Not to be used after this call, nor freed twice.
  */

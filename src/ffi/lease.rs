@@ -55,7 +55,8 @@ pub extern "C" fn RedLockLease_New() -> *mut RedLockLease {
 }
 
 /// Frees the memory of a lease, and nothing else: a lock that it holds stays held until it
-/// expires. Does no I/O and never blocks. In a child process it touches nothing of the parent's.
+/// expires, and is kept no more if it was. A submitted call that uses the lease is cancelled; its event comes all the
+/// same. Waits for nothing. In a child process it touches nothing of the parent's.
 ///
 /// @param lease a lease, or NULL, which is fine. Not to be used after this call, nor freed twice.
 #[unsafe(no_mangle)]

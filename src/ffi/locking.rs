@@ -26,7 +26,7 @@ use crate::error::Status;
 ///                 years).
 /// @param lease    receives the lock. Must not hold one. On failure it holds none, and
 ///                 RedLockLease_ErrorMessage tells what each server said.
-/// @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW,
+/// @return REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE, REDLOCK_TOO_SLOW, REDLOCK_CANCELLED,
 ///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 ///         After each but REDLOCK_OK nothing of this call stays locked: what servers may have
 ///         granted is released at once, or queued behind the request where one does not answer.
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn RedLock_ContinueLock(
 /// @param ttl_ms as for RedLock_Lock.
 /// @return REDLOCK_OK: RedLockLease_ValidityMs tells the new validity. REDLOCK_LOST: it had
 ///         expired, been deleted or been taken over; the lease is empty now. REDLOCK_UNREACHABLE: too
-///         few servers answered; what was valid stays valid until its old end.
+///         few servers answered; what was valid stays valid until its old end. REDLOCK_CANCELLED: the same.
 ///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Extend(
@@ -155,7 +155,8 @@ pub unsafe extern "C" fn RedLock_Extend(
 /// @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
 ///         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
 ///         when they are back if this manager is in use then, else the lock expires there; the
-///         lease counts as released but keeps its token, and calling again is allowed.
+///         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the
+///         same.
 ///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Unlock(
@@ -171,8 +172,8 @@ pub unsafe extern "C" fn RedLock_Unlock(
 /// @param rl       a manager with the servers that the lock was taken on.
 /// @param lease    the lock.
 /// @param least_ms how much validity is needed, at least 0.
-/// @return REDLOCK_OK: it is, for at least that long. REDLOCK_LOST: it is not, or not for that
-///         long; the message tells which. REDLOCK_UNREACHABLE: too few servers answered.
+/// @return REDLOCK_OK: it is, for at least that long. REDLOCK_TOO_SHORT: it is, but not for that long; it stays
+///         held. REDLOCK_LOST: it is not. REDLOCK_UNREACHABLE: too few servers answered. REDLOCK_CANCELLED.
 ///         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Confirm(

@@ -39,9 +39,10 @@ pub extern "C" fn RedLock_New() -> *mut RedLock {
     made.unwrap_or(ptr::null_mut())
 }
 
-/// Frees a manager. Does no network I/O and never blocks: locks that are held stay held until
-/// they expire, and their leases stay valid handles. Calls of other threads that have begun are
-/// finished by those threads, and may use callbacks with their user_data until then. The connections
+/// Frees a manager. Waits for nothing: locks that are held stay held until they expire, and their leases stay
+/// valid handles. Submitted calls are cancelled, and locks are kept no more; of events only those are told that a
+/// callback is told (RedLock_SetEventCallback). Calls of other threads that have begun are finished by those
+/// threads, and may use callbacks with their user_data until then; RedLock_NextEvent returns. The connections
 /// are closed, as at the end of the process: a server that had fallen behind the others may not carry
 /// out the last releases, and keeps those keys until their TTL is over.
 ///
