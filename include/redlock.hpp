@@ -41,12 +41,19 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <utility>
+
+#if __cplusplus >= 202002L
+#include <stop_token>
+#include <thread>
+#endif
 
 #include "redlock.h"
 
@@ -66,6 +73,8 @@ enum class Status : std::int32_t {
     Unreachable = REDLOCK_UNREACHABLE,
     TooSlow = REDLOCK_TOO_SLOW,
     Lost = REDLOCK_LOST,
+    Cancelled = REDLOCK_CANCELLED,
+    TooShort = REDLOCK_TOO_SHORT,
     InvalidArgument = REDLOCK_INVALID_ARGUMENT,
     NoServers = REDLOCK_NO_SERVERS,
     Forked = REDLOCK_FORKED,
@@ -143,6 +152,42 @@ Milliseconds to_wait(const std::chrono::duration<Rep, Period> &wait) {
     return Precise(whole) < precise ? whole + Milliseconds(1) : whole;
 }
 
+// Which locks are kept, by their leases, and what is set when one cannot be. Used by the library's thread.
+class Watches {
+public:
+    void add(RedLockLease *lease, const std::shared_ptr<std::atomic<bool>> &lost) {
+        const std::lock_guard<std::mutex> here(mutex_);
+        if (watched_.size() >= clean_at_) {
+            clean();
+        }
+        watched_[lease] = lost;
+    }
+
+    void tell(RedLockLease *lease) {
+        const std::lock_guard<std::mutex> here(mutex_);
+        const auto found = watched_.find(lease);
+        if (found != watched_.end()) {
+            if (const std::shared_ptr<std::atomic<bool>> lost = found->second.lock()) {
+                lost->store(true, std::memory_order_release);
+            }
+            watched_.erase(found);
+        }
+    }
+
+private:
+    // Forgets those that are gone, before there are too many.
+    void clean() {
+        for (auto it = watched_.begin(); it != watched_.end();) {
+            it = it->second.expired() ? watched_.erase(it) : std::next(it);
+        }
+        clean_at_ = 2 * watched_.size() + 64;
+    }
+
+    std::mutex mutex_;
+    std::unordered_map<RedLockLease *, std::weak_ptr<std::atomic<bool>>> watched_;
+    std::size_t clean_at_ = 64;
+};
+
 // The C manager. Shared by the Manager and every Lease and
 // Mutex made with it, so that none of them has to outlive another.
 class Engine {
@@ -177,7 +222,34 @@ public:
             rl_, user, &Engine::ask, kept.release(), &Engine::destroy<PasswordCallback>));
     }
 
+    // Has `lost` set when the lock of the lease cannot be kept. Keeping takes somebody who drives: the
+    // library's thread.
+    Status watch(RedLockLease *lease, const std::shared_ptr<std::atomic<bool>> &lost) {
+        {
+            const std::lock_guard<std::mutex> here(mutex_);
+            if (!watches_) {
+                auto watches = std::make_shared<Watches>();
+                std::unique_ptr<std::shared_ptr<Watches>> kept(new std::shared_ptr<Watches>(watches));
+                const RedLockStatus status =
+                    RedLock_SetEventCallback(rl_, &Engine::note, kept.release(),
+                                             &Engine::destroy<std::shared_ptr<Watches>>);
+                if (status != REDLOCK_OK) {
+                    return status_of(status);
+                }
+                watches_ = std::move(watches);
+            }
+        }
+        watches_->add(lease, lost);
+        return status_of(RedLock_SetBackgroundThread(rl_, true));
+    }
+
 private:
+    static void note(const RedLockEvent *event, void *watches) {
+        if (event->kind == REDLOCK_EVENT_LOST) {
+            (*static_cast<std::shared_ptr<Watches> *>(watches))->tell(event->lease);
+        }
+    }
+
     static void tell(std::int32_t level, const char *message, void *logger) {
         try {
             (*static_cast<Logger *>(logger))(static_cast<int>(level), message);
@@ -205,9 +277,41 @@ private:
     }
 
     RedLock *rl_;
+    std::mutex mutex_; // guards what follows
+    std::shared_ptr<Watches> watches_;
 };
 
 using EnginePtr = std::shared_ptr<Engine>;
+
+#ifdef __cpp_lib_jthread
+// Makes a call on the lease, and cancels it when a stop is requested. A call that has not begun cannot be
+// cancelled, so that is tried until the call is over.
+template <class Call>
+RedLockStatus until_stopped(RedLock *rl, RedLockLease *lease, const std::stop_token &token,
+                            const Call &call) {
+    std::atomic<bool> over{false};
+    bool stopped_before = false;
+    const std::thread::id here = std::this_thread::get_id();
+    const std::stop_callback stop(token, [&] {
+        if (std::this_thread::get_id() == here) {
+            stopped_before = true; // it was requested before this began
+            return;
+        }
+        while (!over.load()) {
+            RedLock_Cancel(rl, lease);
+            std::this_thread::sleep_for(Milliseconds(1));
+        }
+    });
+    if (stopped_before) {
+        return REDLOCK_CANCELLED;
+    }
+    struct Over {
+        std::atomic<bool> &over;
+        ~Over() { over.store(true); }
+    } ends{over};
+    return call();
+}
+#endif
 
 inline RedLock *native(const EnginePtr &engine) noexcept {
     return engine ? engine->get() : nullptr;
@@ -226,7 +330,7 @@ public:
 
     Lease(Lease &&other) noexcept
         : engine_(std::move(other.engine_)), handle_(std::move(other.handle_)),
-          status_(other.status_), armed_(other.armed_) {
+          status_(other.status_), armed_(other.armed_), lost_(std::move(other.lost_)) {
         other.forget();
     }
 
@@ -238,6 +342,7 @@ public:
             handle_ = std::move(other.handle_);
             status_ = other.status_;
             armed_ = other.armed_;
+            lost_ = std::move(other.lost_);
             other.forget();
         }
         return *this;
@@ -290,11 +395,30 @@ public:
                               : REDLOCK_LOST);
     }
 
+    /** Keeps the lock until it is released: it is extended in the background. That takes a thread, the only one
+     * that the library ever starts: this asks for it (Manager::set_background_thread). When it cannot be kept, lost() is true,
+     * while at least a tenth of the TTL is left. A lock that is released, or whose lease is gone, is kept no
+     * more.
+     *
+     * Returns false if it is not held. Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool keep_alive() {
+        if (!handle_) {
+            status_ = Status::Lost;
+            return false;
+        }
+        watch();
+        return settle(RedLock_KeepAlive(native(), handle_.get(), nullptr));
+    }
+
+    /** Whether a lock that is kept cannot be kept any longer: stop within remaining(). Set by another
+     * thread, and never unset before the next keep_alive(). No I/O. */
+    bool lost() const noexcept { return lost_ && lost_->load(std::memory_order_acquire); }
+
     /** Asks the servers whether the lock is still this one's on a quorum, for at least that long.
      * For the moment before a step that cannot be undone. Changes nothing.
      *
-     * Returns false if it is not (Status::Lost) or too few servers answered
-     * (Status::Unreachable). Throws Error for a fault of the call. */
+     * Returns false if it is not (Status::Lost), or not for that long (Status::TooShort), or too few servers
+     * answered (Status::Unreachable). Throws Error for a fault of the call. */
     REDLOCK_HPP_NODISCARD bool
     confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
         return settle(handle_ ? RedLock_Confirm(native(), handle_.get(), least.count())
@@ -360,12 +484,22 @@ private:
         status_ = Status::Lost;
     }
 
+    // From now on lost() is true when the library says that the lock cannot be kept.
+    void watch() {
+        lost_ = std::make_shared<std::atomic<bool>>(false);
+        const Status status = engine_->watch(handle_.get(), lost_);
+        if (detail::is_fault(status)) {
+            throw Error(status, "the lock cannot be kept");
+        }
+    }
+
     RedLock *native() const noexcept { return detail::native(engine_); }
 
     detail::EnginePtr engine_;
     std::unique_ptr<RedLockLease, Free> handle_;
     Status status_ = Status::Lost;
     bool armed_ = false;
+    std::shared_ptr<std::atomic<bool>> lost_;
 };
 
 /** The servers and the settings. Move-only. Any number of threads may lock through one Manager at
@@ -507,6 +641,13 @@ public:
         return settle(RedLock_SetTlsInsecureSkipVerify(native(), skip));
     }
 
+    /** Whether the manager has a thread of its own, which keeps locks while no other thread is in a call
+     * (Lease::keep_alive). Without it, the default, no thread is ever started. With false this waits until
+     * the thread has ended. */
+    Manager &set_background_thread(bool background) {
+        return settle(RedLock_SetBackgroundThread(native(), background));
+    }
+
     /** Connects now rather than at the first lock. Optional. Waits at most `timeout`, or, at zero,
      * as long as connecting may take. Returns when a quorum is up; message() then names the
      * servers that are not. Throws Error, Status::Unreachable when there is no quorum. */
@@ -551,6 +692,26 @@ public:
         return lease;
     }
 
+#ifdef __cpp_lib_jthread
+    /** The same until a stop is requested: then status() is Status::Cancelled, and nothing stays locked. Who
+     * requests it waits until this call has ended, which is soon. */
+    REDLOCK_HPP_NODISCARD Lease try_lock(const std::string &resource, std::chrono::milliseconds ttl,
+                                         std::chrono::milliseconds wait,
+                                         const std::stop_token &token) {
+        const char *text = detail::without_nul(resource, "the resource").c_str();
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            return detail::until_stopped(rl, handle, token, [&] {
+                return RedLock_TryLock(rl, text, ttl.count(), wait.count(), handle);
+            });
+        });
+        if (detail::is_fault(status)) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+#endif
+
     /** Whether anybody holds a resource, on a quorum. The answer may be out of date when it
      * arrives: to take a lock, take it. Throws Error, Status::Unreachable included. */
     REDLOCK_HPP_NODISCARD bool is_locked(const std::string &resource) {
@@ -583,6 +744,12 @@ private:
     detail::EnginePtr engine_;
 };
 
+/** Asks for a Mutex that is kept while it is locked. */
+struct KeepAlive {};
+#if __cplusplus >= 201703L
+inline constexpr KeepAlive keep_alive{};
+#endif
+
 /** One resource as a mutex that all programs with the same servers share. Neither copied nor moved,
  * like std::mutex; not recursive. It may outlive its Manager.
  *
@@ -599,6 +766,12 @@ public:
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
         : lease_(manager.engine_), resource_(std::move(resource)), ttl_(ttl) {
         detail::without_nul(resource_, "the resource");
+    }
+
+    /** One that is kept while it is locked, as by Lease::keep_alive: Mutex(manager, "job", 10s, keep_alive). */
+    Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
+        : Mutex(manager, std::move(resource), ttl) {
+        keeps_ = true;
     }
 
     Mutex(const Mutex &) = delete;
@@ -676,6 +849,7 @@ public:
      * the TTL of this Mutex once more. */
     bool held() const noexcept { return lease_.held(); }
     std::chrono::milliseconds remaining() const noexcept { return lease_.remaining(); }
+    bool lost() const noexcept { return lease_.lost(); }
     REDLOCK_HPP_NODISCARD bool extend() { return lease_.extend(ttl_); }
     REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) { return lease_.extend(ttl); }
     REDLOCK_HPP_NODISCARD bool
@@ -722,6 +896,9 @@ private:
             throw Error(status, message_);
         }
         if (status == Status::Ok) {
+            if (keeps_ && !lease_.keep_alive()) {
+                return false;
+            }
             unless_granted.owner = nullptr;
         }
         return status == Status::Ok;
@@ -749,6 +926,7 @@ private:
     Lease lease_;
     const std::string resource_;
     const std::chrono::milliseconds ttl_;
+    bool keeps_ = false;
     std::atomic<Status> last_unlock_status_{Status::Ok};
 
     mutable std::mutex state_; // guards what follows; never held while the servers are asked

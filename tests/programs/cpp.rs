@@ -68,6 +68,11 @@ fn the_mutex_does_what_it_promises() {
 }
 
 #[test]
+fn a_lock_is_kept_and_a_stop_ends_a_wait() {
+    passes("tests/programs/cpp/keep_alive.cpp", compilers::cxx_apart());
+}
+
+#[test]
 fn an_exception_through_a_guard_releases_the_lock() {
     passes("tests/programs/cpp/exceptions.cpp", compilers::cxx_apart());
 }

@@ -279,7 +279,7 @@ void a_lease_is_kept_confirmed_and_released(const Servers &servers) {
     const std::string token = lease.token();
     CHECK(lease.extend(seconds(60)) && lease.token() == token);
     CHECK(lease.confirm(seconds(50)) && !lease.confirm(seconds(90)));
-    CHECK(lease.status() == Status::Lost && !lease.message().empty());
+    CHECK(lease.status() == Status::TooShort && !lease.message().empty());
     CHECK(lease.held());
 
     Lease rival = manager.try_lock(name, ttl);
