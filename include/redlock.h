@@ -481,7 +481,20 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
  *         some ms"); after two, words that were never handed out before are replaced by a sentence that
  *         says so.
  */
-const char *RedLock_ErrorMessage(RedLock *rl);
+const char *RedLock_ErrorMessage(const RedLock *rl);
+
+/**
+ * Copies what RedLock_ErrorMessage returns, and keeps nothing of it: for programs with many managers, or many
+ * different words.
+ *
+ * @param rl      the manager, or NULL.
+ * @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
+ * @param size    bytes of room, with the NUL; 4096 are enough for all.
+ * @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+ */
+size_t RedLock_CopyErrorMessage(const RedLock *rl,
+                                char *message,
+                                size_t size);
 
 /**
  * Takes a lock, trying as often as RedLock_SetRetry says.
@@ -997,7 +1010,7 @@ void RedLockLease_Free(RedLockLease *lease);
  * @param lease a lease, or NULL.
  * @return true while it is; false for NULL, and in a child process for a lock of its parent.
  */
-bool RedLockLease_IsHeld(RedLockLease *lease);
+bool RedLockLease_IsHeld(const RedLockLease *lease);
 
 /**
  * How long the lock is valid from now on. Counts down, and never says more than the servers
@@ -1006,7 +1019,7 @@ bool RedLockLease_IsHeld(RedLockLease *lease);
  * @param lease a lease, or NULL.
  * @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.
  */
-int64_t RedLockLease_RemainingMs(RedLockLease *lease);
+int64_t RedLockLease_RemainingMs(const RedLockLease *lease);
 
 /**
  * How long the lock was valid when it was granted, or last extended with this lease. Does not count
@@ -1016,7 +1029,7 @@ int64_t RedLockLease_RemainingMs(RedLockLease *lease);
  * @param lease a lease, or NULL.
  * @return milliseconds; 0 if the lease is empty, and for NULL.
  */
-int64_t RedLockLease_ValidityMs(RedLockLease *lease);
+int64_t RedLockLease_ValidityMs(const RedLockLease *lease);
 
 /**
  * The resource of the last locking call on this lease.
@@ -1025,7 +1038,16 @@ int64_t RedLockLease_ValidityMs(RedLockLease *lease);
  * @return a string of the lease, valid until the next call that changes the lease; empty if there
  *         was no such call yet, and for NULL.
  */
-const char *RedLockLease_Resource(RedLockLease *lease);
+const char *RedLockLease_Resource(const RedLockLease *lease);
+
+/**
+ * How many bytes the resource has that RedLockLease_Resource returns: with one that holds NULs, the string
+ * seems to end early. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return bytes, without the NUL at the end; 0 for NULL.
+ */
+size_t RedLockLease_ResourceSize(const RedLockLease *lease);
 
 /**
  * The token that stands on the servers as the value of the key: 40 upper-case hexadecimal digits,
@@ -1037,7 +1059,7 @@ const char *RedLockLease_Resource(RedLockLease *lease);
  *         lock ends by itself, is found out to be lost, or ends through another handle of it: then the
  *         lease may still be needed to clear up. Empty if the lease is, and for NULL.
  */
-const char *RedLockLease_Token(RedLockLease *lease);
+const char *RedLockLease_Token(const RedLockLease *lease);
 
 /**
  * What the last locking call on this lease has to say. After a failure: what was wrong, or the
@@ -1048,7 +1070,20 @@ const char *RedLockLease_Token(RedLockLease *lease);
  * @return words for a person, in a string of the lease, valid until the next call that changes
  *         the lease; empty after a success in which no server failed.
  */
-const char *RedLockLease_ErrorMessage(RedLockLease *lease);
+const char *RedLockLease_ErrorMessage(const RedLockLease *lease);
+
+/**
+ * Copies what RedLockLease_ErrorMessage returns: for a lease that another thread may use at the same time, which
+ * could change that string while it is read.
+ *
+ * @param lease   a lease, or NULL.
+ * @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
+ * @param size    bytes of room, with the NUL.
+ * @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+ */
+size_t RedLockLease_CopyErrorMessage(const RedLockLease *lease,
+                                     char *message,
+                                     size_t size);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -89,6 +89,22 @@ pub(super) fn write_versioned<T: Versioned>(place: *mut T, value: &T, size: usiz
     }
 }
 
+/// Copies as much of some words as there is room for, and a NUL. Returns how many bytes they have.
+pub(super) fn copy_words(words: &CStr, place: *mut c_char, size: usize) -> usize {
+    let bytes = words.to_bytes();
+    if !place.is_null() && size > 0 {
+        // Not in the middle of a letter.
+        let is_start = |&end: &usize| bytes.get(end).is_none_or(|byte| byte & 0xC0 != 0x80);
+        let end = (0..=bytes.len().min(size - 1)).rev().find(is_start).unwrap_or(0);
+        // SAFETY: `place` is not NULL, and the header asks for so much room that may be written to. No more is
+        // touched than what is written, which is within that.
+        let room = unsafe { slice::from_raw_parts_mut(place.cast::<u8>(), end + 1) };
+        room[..end].copy_from_slice(&bytes[..end]);
+        room[end] = 0;
+    }
+    bytes.len()
+}
+
 /// An argument that the call writes its answer to.
 pub(super) struct Argument<T> {
     place: *mut T,

@@ -15,14 +15,14 @@ pub struct RedLock {
 }
 
 /// The manager behind the pointer, kept alive for the length of the call.
-pub(super) fn shared(rl: *mut RedLock) -> Option<Arc<RedLock>> {
+pub(super) fn shared(rl: *const RedLock) -> Option<Arc<RedLock>> {
     if rl.is_null() {
         return None;
     }
     // SAFETY: a pointer that is not NULL came from RedLock_New's Arc::into_raw and was not freed
     // yet, as the header asks. The count is raised first, so the Arc made here is ours.
     unsafe {
-        Arc::increment_strong_count(rl.cast_const());
-        Some(Arc::from_raw(rl.cast_const()))
+        Arc::increment_strong_count(rl);
+        Some(Arc::from_raw(rl))
     }
 }

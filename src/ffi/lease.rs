@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use super::arguments::copy_words;
 use super::guard::guard;
 use super::handle::RedLock;
 use super::message::c_string;
@@ -76,7 +77,7 @@ pub unsafe extern "C" fn RedLockLease_Free(lease: *mut RedLockLease) {
 /// @param lease a lease, or NULL.
 /// @return true while it is; false for NULL, and in a child process for a lock of its parent.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *mut RedLockLease) -> bool {
+pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *const RedLockLease) -> bool {
     read(lease, false, |state| state.lease.is_held())
 }
 
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *mut RedLockLease) -> bool {
 /// @param lease a lease, or NULL.
 /// @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *mut RedLockLease) -> i64 {
+pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *const RedLockLease) -> i64 {
     read(lease, 0, |state| state.lease.remaining_ms())
 }
 
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *mut RedLockLease) -> i
 /// @param lease a lease, or NULL.
 /// @return milliseconds; 0 if the lease is empty, and for NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *mut RedLockLease) -> i64 {
+pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *const RedLockLease) -> i64 {
     read(lease, 0, |state| state.lease.validity_ms())
 }
 
@@ -107,8 +108,18 @@ pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *mut RedLockLease) -> i6
 /// @return a string of the lease, valid until the next call that changes the lease; empty if there
 ///         was no such call yet, and for NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLockLease_Resource(lease: *mut RedLockLease) -> *const c_char {
-    read(lease, c"".as_ptr(), |state| state.resource.as_ptr())
+pub unsafe extern "C" fn RedLockLease_Resource(lease: *const RedLockLease) -> *const c_char {
+    read(lease, c"".as_ptr(), State::resource)
+}
+
+/// How many bytes the resource has that RedLockLease_Resource returns: with one that holds NULs, the string
+/// seems to end early. No I/O.
+///
+/// @param lease a lease, or NULL.
+/// @return bytes, without the NUL at the end; 0 for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_ResourceSize(lease: *const RedLockLease) -> usize {
+    read(lease, 0, |state| state.lease.resource().len())
 }
 
 /// The token that stands on the servers as the value of the key: 40 upper-case hexadecimal digits,
@@ -120,7 +131,7 @@ pub unsafe extern "C" fn RedLockLease_Resource(lease: *mut RedLockLease) -> *con
 ///         lock ends by itself, is found out to be lost, or ends through another handle of it: then the
 ///         lease may still be needed to clear up. Empty if the lease is, and for NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLockLease_Token(lease: *mut RedLockLease) -> *const c_char {
+pub unsafe extern "C" fn RedLockLease_Token(lease: *const RedLockLease) -> *const c_char {
     read(lease, c"".as_ptr(), |state| state.token.as_ptr())
 }
 
@@ -132,12 +143,33 @@ pub unsafe extern "C" fn RedLockLease_Token(lease: *mut RedLockLease) -> *const 
 /// @return words for a person, in a string of the lease, valid until the next call that changes
 ///         the lease; empty after a success in which no server failed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *mut RedLockLease) -> *const c_char {
+pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *const RedLockLease) -> *const c_char {
     if lease.is_null() {
         return c"lease is NULL".as_ptr();
     }
     let forked = c"the lease belongs to the parent process".as_ptr();
     read(lease, forked, |state| state.message.as_ptr())
+}
+
+/// Copies what RedLockLease_ErrorMessage returns: for a lease that another thread may use at the same time, which
+/// could change that string while it is read.
+///
+/// @param lease   a lease, or NULL.
+/// @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
+/// @param size    bytes of room, with the NUL.
+/// @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLockLease_CopyErrorMessage(
+    lease: *const RedLockLease,
+    message: *mut c_char,
+    size: usize,
+) -> usize {
+    let forked = || c"the lease belongs to the parent process".to_owned();
+    let words = match shared_lease(lease) {
+        None => c"lease is NULL".to_owned(),
+        Some(_) => read(lease, None, |state| Some(state.message.clone())).unwrap_or_else(forked),
+    };
+    copy_words(&words, message, size)
 }
 
 impl RedLockLease {
@@ -270,7 +302,7 @@ impl RedLockLease {
 }
 
 /// The lease behind the pointer.
-pub(super) fn shared_lease<'a>(lease: *mut RedLockLease) -> Option<&'a RedLockLease> {
+pub(super) fn shared_lease<'a>(lease: *const RedLockLease) -> Option<&'a RedLockLease> {
     // SAFETY: a pointer that is not NULL came from RedLockLease_New's Arc::into_raw and was not
     // freed yet, as the header asks. Only shared references are ever made of it: its state lies
     // behind a mutex.
@@ -307,7 +339,7 @@ const NOBODY: usize = 0;
 #[derive(Default)]
 struct State {
     lease: Lease,
-    resource: CString,
+    resource: Vec<u8>,
     token: TokenText,
     message: CString,
 }
@@ -330,10 +362,15 @@ impl TokenText {
 }
 
 impl State {
+    /// Ends with a NUL.
+    fn resource(&self) -> *const c_char {
+        if self.resource.is_empty() { c"".as_ptr() } else { self.resource.as_ptr().cast() }
+    }
+
     fn refresh(&mut self, error: Option<&Error>) {
         // A misuse must not change what the strings say of the lock that is still there.
-        if self.resource.as_bytes() != self.lease.resource() {
-            self.resource = CString::new(self.lease.resource()).unwrap_or_default();
+        if self.resource.strip_suffix(&[0]) != Some(self.lease.resource()) {
+            self.resource = [self.lease.resource(), &[0]].concat();
         }
         self.token.set(self.lease.token().unwrap_or_default());
         match error {
@@ -344,7 +381,7 @@ impl State {
     }
 }
 
-fn read<T>(lease: *mut RedLockLease, otherwise: T, look: impl FnOnce(&State) -> T) -> T {
+fn read<T>(lease: *const RedLockLease, otherwise: T, look: impl FnOnce(&State) -> T) -> T {
     let found = guard(|| match shared_lease(lease) {
         Some(handle) => Ok(look(&*handle.state.lock()?)),
         None => Err(Error::new(Status::InvalidArgument, "lease is NULL")),

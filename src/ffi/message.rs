@@ -45,6 +45,12 @@ impl Message {
         state.words = c_string(cut(words));
     }
 
+    /// The words as they are now.
+    pub(super) fn words(&self) -> CString {
+        let in_use = |_| c"the parent process was using the words when it forked".to_owned();
+        self.state.lock().map_or_else(in_use, |state| state.words.clone())
+    }
+
     /// The words as they are now, for as long as the manager lives.
     pub(super) fn as_ptr(&self) -> *const c_char {
         match self.state.lock() {

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use super::arguments::text;
+use super::arguments::{copy_words, text};
 use super::call::{manager_call, told};
 use super::callback::{RedLockDestroy, UserData};
 use super::guard::guard;
@@ -235,11 +235,28 @@ pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
 ///         some ms"); after two, words that were never handed out before are replaced by a sentence that
 ///         says so.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *mut RedLock) -> *const c_char {
+pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_char {
     match shared(rl) {
         Some(handle) => handle.message.as_ptr(),
         None => c"rl is NULL".as_ptr(),
     }
+}
+
+/// Copies what RedLock_ErrorMessage returns, and keeps nothing of it: for programs with many managers, or many
+/// different words.
+///
+/// @param rl      the manager, or NULL.
+/// @param message receives the words, cut to what there is room for, and a NUL. May be NULL if size is 0.
+/// @param size    bytes of room, with the NUL; 4096 are enough for all.
+/// @return how many bytes the words have, without the NUL: if that is not less than size, they were cut.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_CopyErrorMessage(
+    rl: *const RedLock,
+    message: *mut c_char,
+    size: usize,
+) -> usize {
+    let words = shared(rl).map(|handle| handle.message.words());
+    copy_words(&words.unwrap_or_else(|| c"rl is NULL".to_owned()), message, size)
 }
 
 fn set_logger(rl: *mut RedLock, callback: RedLockLogger, user_data: UserData) -> RedLockStatus {

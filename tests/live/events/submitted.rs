@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use redlock::ffi::lease::RedLockLease_ResourceSize;
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT,
     REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
@@ -202,6 +203,8 @@ fn a_name_may_hold_nuls() {
     let names: [&[u8]; 3] = [b"a\0b", b"a", b"a\0"];
     for name in names {
         assert_eq!(manager.acquire(&Wanted::new(name, TTL), &lease), REDLOCK_OK);
+        // SAFETY: the lease lives.
+        assert_eq!(unsafe { RedLockLease_ResourceSize(lease.raw()) }, name.len());
         let before = cluster[0].must(&["DBSIZE"]);
         assert_eq!(manager.acquire(&Wanted::new(name, TTL), &other), REDLOCK_TAKEN);
         assert_eq!(cluster[0].must(&["DBSIZE"]), before);

@@ -2,8 +2,10 @@
 
 use std::ptr;
 
+use redlock::ffi::RedLock_CopyErrorMessage;
 use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::{RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent, RedLockEvent};
+use redlock::ffi::lease::RedLockLease_CopyErrorMessage;
 use redlock::ffi::status::RedLockStatus::{
     REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_NO_SERVERS, REDLOCK_OK,
 };
@@ -166,4 +168,34 @@ fn an_empty_lease_has_nothing_to_submit() {
         assert!(lease.message().contains("holds no lock"), "{}", lease.message());
     }
     assert_eq!(manager.next_event(0), None);
+}
+
+#[test]
+fn words_are_copied_as_far_as_there_is_room() {
+    let (manager, lease) = (Manager::new(), Lease::new());
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_NO_SERVERS);
+    let words = lease.message();
+    for size in [0, 1, 5, words.len(), words.len() + 1, 200] {
+        let mut room = [b'x'; 200];
+        // SAFETY: the lease lives, and there is so much room.
+        let length =
+            unsafe { RedLockLease_CopyErrorMessage(lease.raw(), room.as_mut_ptr().cast(), size) };
+        assert_eq!(length, words.len());
+        let copied = words.len().min(size.saturating_sub(1));
+        assert_eq!(&room[..copied], &words.as_bytes()[..copied], "{size}");
+        assert!(size == 0 || room[copied] == 0, "{size}");
+        assert!(room[size.max(copied + usize::from(size > 0))..].iter().all(|&it| it == b'x'));
+    }
+    assert_eq!(manager.add("nonsense://", 0), REDLOCK_INVALID_ARGUMENT);
+    let words = manager.message();
+    let mut room = vec![0_u8; 4096];
+    // SAFETY: the manager lives, and there is so much room.
+    let length =
+        unsafe { RedLock_CopyErrorMessage(manager.raw(), room.as_mut_ptr().cast(), room.len()) };
+    assert_eq!(&room[..length], words.as_bytes());
+    // SAFETY: nothing is pointed to.
+    unsafe {
+        assert!(RedLock_CopyErrorMessage(ptr::null(), ptr::null_mut(), 0) > 0);
+        assert!(RedLockLease_CopyErrorMessage(ptr::null(), ptr::null_mut(), 9) > 0);
+    }
 }
