@@ -1,6 +1,6 @@
 //! The C functions of a lease.
 
-use std::ffi::{CString, c_char};
+use std::ffi::c_char;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use super::arguments::copy_words;
 use super::guard::guard;
 use super::handle::RedLock;
-use super::message::c_string;
+use super::lease_state::State;
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::lease::Lease;
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn RedLockLease_ResourceSize(lease: *const RedLockLease) -
 ///         lease may still be needed to clear up. Empty if the lease is, and for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLockLease_Token(lease: *const RedLockLease) -> *const c_char {
-    read(lease, c"".as_ptr(), |state| state.token.as_ptr())
+    read(lease, c"".as_ptr(), State::token)
 }
 
 /// What the last locking call on this lease has to say. After a failure: what was wrong, or the
@@ -334,52 +334,6 @@ impl Drop for Turn<'_> {
 }
 
 const NOBODY: usize = 0;
-
-/// A lease as C sees it: the strings are kept where a pointer to them stays good.
-#[derive(Default)]
-struct State {
-    lease: Lease,
-    resource: Vec<u8>,
-    token: TokenText,
-    message: CString,
-}
-
-/// A token, or nothing, and its NUL: kept in place, since it is another one after every call.
-#[derive(Default)]
-struct TokenText([[u8; 8]; 6]);
-
-impl TokenText {
-    fn set(&mut self, token: &str) {
-        self.0 = Default::default();
-        let text = self.0.as_flattened_mut();
-        let length = token.len().min(text.len() - 1);
-        text[..length].copy_from_slice(&token.as_bytes()[..length]);
-    }
-
-    fn as_ptr(&self) -> *const c_char {
-        self.0.as_ptr().cast()
-    }
-}
-
-impl State {
-    /// Ends with a NUL.
-    fn resource(&self) -> *const c_char {
-        if self.resource.is_empty() { c"".as_ptr() } else { self.resource.as_ptr().cast() }
-    }
-
-    fn refresh(&mut self, error: Option<&Error>) {
-        // A misuse must not change what the strings say of the lock that is still there.
-        if self.resource.strip_suffix(&[0]) != Some(self.lease.resource()) {
-            self.resource = [self.lease.resource(), &[0]].concat();
-        }
-        self.token.set(self.lease.token().unwrap_or_default());
-        match error {
-            Some(error) => self.message = c_string(&error.to_string()),
-            None if self.message.as_bytes() == self.lease.absent().as_bytes() => {}
-            None => self.message = c_string(self.lease.absent()),
-        }
-    }
-}
 
 fn read<T>(lease: *const RedLockLease, otherwise: T, look: impl FnOnce(&State) -> T) -> T {
     let found = guard(|| match shared_lease(lease) {

@@ -12,6 +12,7 @@ mod guard;
 mod handle;
 pub mod kept_log;
 pub mod lease;
+mod lease_state;
 mod locking;
 mod message;
 mod redlock;

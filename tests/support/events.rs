@@ -77,6 +77,18 @@ impl Event {
     }
 }
 
+/// Room for an event.
+pub(crate) fn no_event() -> RedLockEvent {
+    RedLockEvent {
+        size: size_of::<RedLockEvent>(),
+        kind: -1,
+        status: REDLOCK_OK,
+        lease: ptr::null_mut(),
+        user_data: ptr::null_mut(),
+        remaining_ms: -1,
+    }
+}
+
 unsafe extern "C" fn tell(event: *const RedLockEvent, user_data: *mut c_void) {
     // SAFETY: this is what `told_events` gave, and the event is valid during the call.
     let (sender, event) = unsafe { (&*user_data.cast::<Sender<Event>>(), &*event) };
@@ -171,14 +183,7 @@ impl Manager {
     /// The next event within that time, if there is one.
     #[track_caller]
     pub(crate) fn next_event(&self, wait_ms: i64) -> Option<Event> {
-        let mut event = RedLockEvent {
-            size: size_of::<RedLockEvent>(),
-            kind: -1,
-            status: REDLOCK_OK,
-            lease: ptr::null_mut(),
-            user_data: ptr::null_mut(),
-            remaining_ms: -1,
-        };
+        let mut event = no_event();
         // SAFETY: manager and event live.
         match unsafe { RedLock_NextEvent(self.raw(), wait_ms, &raw mut event) } {
             REDLOCK_NO_EVENT => None,

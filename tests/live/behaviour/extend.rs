@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SHORT, REDLOCK_UNREACHABLE,
+};
 
 use crate::support::{Cluster, wait_until};
 use crate::{TTL, everywhere_is, expired, is_empty, passed_ms, patient};
@@ -160,13 +162,13 @@ fn confirm_tells_whose_it_is_and_for_how_long() {
     cluster.wait_until_everywhere("r");
     assert_eq!(manager.confirm(&lease, 0), REDLOCK_OK);
     assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_OK);
-    assert_eq!(manager.confirm(&lease, TTL - TTL / 100), REDLOCK_LOST);
+    assert_eq!(manager.confirm(&lease, TTL - TTL / 100), REDLOCK_TOO_SHORT);
     assert!(lease.is_held(), "that it is not for so long does not end it");
     // The servers count, not what we believe.
     for server in &cluster[..2] {
         server.must(&["PEXPIRE", "r", "60000"]);
     }
-    assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_LOST);
+    assert_eq!(manager.confirm(&lease, TTL / 2), REDLOCK_TOO_SHORT);
     assert_eq!(manager.confirm(&lease, 50_000), REDLOCK_OK, "{}", lease.message());
     for server in &cluster[..2] {
         server.must(&["DEL", "r"]);

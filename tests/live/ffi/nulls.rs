@@ -6,13 +6,17 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use redlock::ffi::access::*;
+use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::callback::RedLockDestroy;
+use redlock::ffi::event::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
+use redlock::ffi::submit::*;
 use redlock::ffi::*;
 
 use crate::declarations::functions;
+use crate::support::events::{Wanted, no_event};
 use crate::support::{Lease, Manager};
 use crate::{Holder, TTL};
 
@@ -28,11 +32,14 @@ enum Answer {
     Held(bool),
     Milliseconds(i64),
     Level(i32),
+    /// How many bytes, of words or of a name.
+    Bytes(usize),
+    Descriptor(i32),
     Words(*const c_char),
     /// Words about a handle, which say so if there is none.
     Complaint(*const c_char),
 }
-use Answer::{Complaint, Held, Level, Milliseconds, Nothing, Status, Words};
+use Answer::{Bytes, Complaint, Descriptor, Held, Level, Milliseconds, Nothing, Status, Words};
 
 /// The pointers of a call, each good unless it is missing.
 struct Arguments<'a> {
@@ -40,6 +47,8 @@ struct Arguments<'a> {
     lease: &'a Lease,
     resource: CString,
     locked: *mut bool,
+    options: RedLockAcquireOptions,
+    event: Cell<RedLockEvent>,
     room: [Cell<c_char>; ROOM],
     missing: &'a [&'a str],
 }
@@ -65,9 +74,22 @@ impl Arguments<'_> {
         self.or_null("locked", self.locked)
     }
 
-    /// For a line of the log.
-    fn room(&self) -> *mut c_char {
-        self.or_null("line", self.room.as_ptr().cast_mut().cast())
+    /// For a line of the log, or for words.
+    fn room(&self, name: &str) -> *mut c_char {
+        self.or_null(name, self.room.as_ptr().cast_mut().cast())
+    }
+
+    fn options(&self) -> *const RedLockAcquireOptions {
+        self.or_null("options", (&raw const self.options).cast_mut())
+    }
+
+    fn event(&self) -> *mut RedLockEvent {
+        self.or_null("event", self.event.as_ptr())
+    }
+
+    fn event_callback(&self) -> RedLockEventCallback {
+        unsafe extern "C" fn ignore(_: *const RedLockEvent, _: *mut c_void) {}
+        (!self.is_missing("callback")).then_some(ignore)
     }
 
     /// A string for the parameter of this name.
@@ -121,7 +143,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 34] = calls! {
+    let calls: [(&str, Call); 48] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -133,8 +155,22 @@ fn calls() -> BTreeMap<&'static str, Call> {
             it.rl(), it.callback(), it.user_data(), it.destroy()
         ) of it;
         Status RedLock_KeepLog(it.rl(), 10) of it;
-        Level RedLock_TakeLogLine(it.rl(), it.room(), ROOM) of it;
+        Level RedLock_TakeLogLine(it.rl(), it.room("line"), ROOM) of it;
         Complaint RedLock_ErrorMessage(it.rl()) of it;
+        Bytes RedLock_CopyErrorMessage(it.rl(), it.room("message"), ROOM) of it;
+        Status RedLock_Acquire(it.rl(), it.options(), it.lease()) of it;
+        Status RedLock_SubmitAcquire(it.rl(), it.options(), it.lease(), it.user_data()) of it;
+        Status RedLock_SubmitExtend(it.rl(), it.lease(), TTL, it.user_data()) of it;
+        Status RedLock_SubmitUnlock(it.rl(), it.lease(), it.user_data()) of it;
+        Status RedLock_SubmitConfirm(it.rl(), it.lease(), 0, it.user_data()) of it;
+        Status RedLock_KeepAlive(it.rl(), it.lease(), it.user_data()) of it;
+        Status RedLock_Cancel(it.rl(), it.lease()) of it;
+        Descriptor RedLock_Descriptor(it.rl()) of it;
+        Status RedLock_NextEvent(it.rl(), 0, it.event()) of it;
+        Status RedLock_SetBackgroundThread(it.rl(), false) of it;
+        Status RedLock_SetEventCallback(
+            it.rl(), it.event_callback(), it.user_data(), it.destroy()
+        ) of it;
         Status RedLock_Lock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_TryLock(it.rl(), it.resource(), TTL, 0, it.lease()) of it;
         Status RedLock_TryLockSlice(it.rl(), it.resource(), TTL, -1, 0, it.lease()) of it;
@@ -165,7 +201,9 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Milliseconds RedLockLease_ValidityMs(it.lease()) of it;
         Words RedLockLease_Resource(it.lease()) of it;
         Words RedLockLease_Token(it.lease()) of it;
+        Bytes RedLockLease_ResourceSize(it.lease()) of it;
         Complaint RedLockLease_ErrorMessage(it.lease()) of it;
+        Bytes RedLockLease_CopyErrorMessage(it.lease(), it.room("message"), ROOM) of it;
     };
     calls.into_iter().collect()
 }
@@ -242,6 +280,10 @@ fn each_choice(mut body: impl FnMut(&str, &[&str], Call)) {
         for choice in 1_usize..1 << pointers.len() {
             let chosen = (0..pointers.len()).filter(|it| choice >> it & 1 == 1);
             let missing: Vec<&str> = chosen.map(|it| pointers[it]).collect();
+            if missing == ["user_data"] && takes_lease(&function.name) {
+                // That is no mistake: the call would be made.
+                continue;
+            }
             body(&function.name, &missing, calls[&*function.name]);
         }
     }
@@ -254,7 +296,10 @@ fn arguments<'a>(
 ) -> Arguments<'a> {
     let resource = c"other".to_owned();
     let room = Default::default();
-    Arguments { manager, lease, resource, locked, room, missing }
+    let mut options = Wanted::new("", TTL).options();
+    (options.resource, options.resource_size) = (c"other".as_ptr(), 0);
+    let event = Cell::new(no_event());
+    Arguments { manager, lease, resource, locked, options, event, room, missing }
 }
 
 #[track_caller]
@@ -266,7 +311,9 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
         }
         Status(status) => {
             assert_eq!(*status, REDLOCK_INVALID_ARGUMENT, "{function} without {missing:?}");
-            let words = match takes_lease(function) && !is_missing("lease") {
+            // Another call may be using the lease of one that is cancelled.
+            let has_words = takes_lease(function) && function != "RedLock_Cancel";
+            let words = match has_words && !is_missing("lease") {
                 true => lease.message(),
                 false if !is_missing("rl") => manager.message(),
                 false => return,
@@ -280,6 +327,16 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
         Held(held) => assert!(!held, "{function}"),
         Milliseconds(ms) => assert_eq!(*ms, 0, "{function}"),
         Level(level) => assert_eq!(*level, 0, "{function}"),
+        Bytes(bytes) => {
+            let words = match missing[0] {
+                handle @ ("rl" | "lease") => format!("{handle} is NULL"),
+                _ if takes_lease(function) => lease.message(),
+                _ => manager.message(),
+            };
+            let expected = if function.ends_with("Size") { 0 } else { words.len() };
+            assert_eq!(*bytes, expected, "{function} without {missing:?}");
+        }
+        Descriptor(descriptor) => assert_eq!(*descriptor, -1, "{function}"),
         Words(words) => assert_eq!(text(*words), "", "{function}"),
         Complaint(words) => assert_eq!(text(*words), format!("{} is NULL", missing[0])),
     }

@@ -9,7 +9,7 @@ use crate::declarations::header;
 #[test]
 fn every_status_of_the_header_has_its_name_and_no_other_integer_has_one() {
     let declared = declared();
-    assert_eq!(declared.len(), 9);
+    assert_eq!(declared.len(), 12);
     for (name, value) in &declared {
         assert_eq!(name_of(*value), *name);
     }

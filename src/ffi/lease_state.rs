@@ -1,0 +1,57 @@
+//! What a lease keeps for a C program.
+
+use std::ffi::{CString, c_char};
+
+use super::message::c_string;
+use crate::error::Error;
+use crate::lease::Lease;
+
+/// A lease as C sees it: the strings are kept where a pointer to them stays good.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) lease: Lease,
+    resource: Vec<u8>,
+    token: TokenText,
+    pub(super) message: CString,
+}
+
+/// A token, or nothing, and its NUL: kept in place, since it is another one after every call.
+#[derive(Default)]
+struct TokenText([[u8; 8]; 6]);
+
+impl TokenText {
+    fn set(&mut self, token: &str) {
+        self.0 = Default::default();
+        let text = self.0.as_flattened_mut();
+        let length = token.len().min(text.len() - 1);
+        text[..length].copy_from_slice(&token.as_bytes()[..length]);
+    }
+
+    fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl State {
+    pub(super) fn token(&self) -> *const c_char {
+        self.token.as_ptr()
+    }
+
+    /// Ends with a NUL.
+    pub(super) fn resource(&self) -> *const c_char {
+        if self.resource.is_empty() { c"".as_ptr() } else { self.resource.as_ptr().cast() }
+    }
+
+    pub(super) fn refresh(&mut self, error: Option<&Error>) {
+        // A misuse must not change what the strings say of the lock that is still there.
+        if self.resource.strip_suffix(&[0]) != Some(self.lease.resource()) {
+            self.resource = [self.lease.resource(), &[0]].concat();
+        }
+        self.token.set(self.lease.token().unwrap_or_default());
+        match error {
+            Some(error) => self.message = c_string(&error.to_string()),
+            None if self.message.as_bytes() == self.lease.absent().as_bytes() => {}
+            None => self.message = c_string(self.lease.absent()),
+        }
+    }
+}
