@@ -129,6 +129,8 @@ impl Background {
         if state.wanted == this_process() && !runtime.is_abandoned() {
             return true;
         }
+        // Where nobody waits for its end, the system frees it by itself.
+        drop(state.thread.take());
         (state.running, state.number) = (NOBODY, 0);
         self.note(&state);
         false

@@ -101,6 +101,8 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                     return None;
                 }
                 shared = self.lock();
+                // What is asked because of it is sent, too.
+                has_looked = false;
             } else if has_looked || shared.driven {
                 self.go(shared);
                 return None;
@@ -180,6 +182,8 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
     fn nap<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Result<Guard<'a, E>, E::End> {
         let is_driven = shared.driven;
         let time = shared.engine.note_nap(is_driven);
+        // Others may sleep because this one drove.
+        shared.appoint_driver();
         let parker = self.spare_parker();
         shared.park(place, Arc::clone(&parker));
         self.unlock(shared);

@@ -28,14 +28,12 @@ impl Driven for Engine {
 
     fn advance(&mut self) {
         let now = clock::now();
-        (self.now, self.is_unsent) = (now, false);
-        let is_busy = self.state.is_busy();
-        self.state.visit_servers(|server, effects| {
-            if is_busy || !server.is_dormant() {
-                server.advance(now, effects);
-            }
-        });
-        self.settle(now);
+        self.now = now;
+        self.advance_servers(now);
+        if self.state.is_unsent {
+            // What operations have asked because of that is sent as well.
+            self.advance_servers(now);
+        }
     }
 
     /// The descriptors of the servers in their order, those of connections that owe answers too long, and
@@ -109,7 +107,7 @@ impl Driven for Engine {
     }
 
     fn needs_driver(&mut self) -> bool {
-        self.is_unsent || self.state.has_unattended() || self.next_due() <= clock::now()
+        self.state.is_unsent || self.state.has_unattended() || self.next_due() <= clock::now()
     }
 
     fn note_nap(&mut self, is_driven: bool) -> Option<Duration> {
@@ -119,20 +117,20 @@ impl Driven for Engine {
     }
 
     fn is_due_earlier(&mut self) -> bool {
-        self.is_unsent || self.state.has_unattended() || self.next_due() < self.nap_until
+        self.state.is_unsent || self.state.has_unattended() || self.next_due() < self.nap_until
     }
 
     fn settle_descriptor(&mut self, is_driven: bool) {
         let Some(mut readiness) = self.readiness.take() else { return };
-        if self.has_event() || self.has_chore() || self.is_unsent && !is_driven {
-            readiness.set_due(Moment::from_nanos(0), self.now);
-        } else if !is_driven {
-            readiness.set_due(self.next_due(), self.now);
-        }
         if !is_driven {
             let interests =
                 |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
             readiness.watch(self.state.servers.iter().flat_map(interests));
+        }
+        if self.has_event() || self.has_chore() || self.state.is_unsent && !is_driven {
+            readiness.set_due(Moment::from_nanos(0), self.now);
+        } else if !is_driven {
+            readiness.set_due(self.next_due(), self.now);
         }
         self.readiness = Some(readiness);
     }
@@ -147,6 +145,17 @@ impl Driven for Engine {
 }
 
 impl Engine {
+    fn advance_servers(&mut self, now: Moment) {
+        self.state.is_unsent = false;
+        let is_busy = self.state.is_busy();
+        self.state.visit_servers(|server, effects| {
+            if is_busy || !server.is_dormant() {
+                server.advance(now, effects);
+            }
+        });
+        self.settle(now);
+    }
+
     /// Threads that wait for an event no longer.
     pub(super) fn end_listening(&mut self, now: Moment) {
         let is_over = |listener: &mut (usize, Moment)| now >= listener.1;

@@ -51,8 +51,6 @@ pub(crate) struct Engine {
     readiness: Option<Readiness>,
     /// Until when a thread sleeps that would drive if somebody had to.
     nap_until: Moment,
-    /// Whether something was begun that nobody has sent yet.
-    is_unsent: bool,
     /// The operations that are due: kept for its memory, as what comes next.
     due: Vec<usize>,
     watched: Vec<Watched>,
@@ -93,7 +91,6 @@ impl Engine {
             is_abandoned: false,
             readiness: None,
             nap_until: Moment::NEVER,
-            is_unsent: false,
             due: Vec::new(),
             watched: Vec::new(),
             now: Moment::from_nanos(0),
@@ -124,7 +121,7 @@ impl Engine {
         call: Option<&Arc<Call>>,
     ) {
         self.add(operation, Caller::Program(payload), call);
-        (self.is_unsent, self.state.effects.changed) = (true, true);
+        (self.state.is_unsent, self.state.effects.changed) = (true, true);
     }
 
     fn add(&mut self, operation: Box<dyn Operation>, caller: Caller, call: Option<&Arc<Call>>) {

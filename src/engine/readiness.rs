@@ -8,12 +8,17 @@ use crate::moment::Moment;
 use crate::system::readiness::ReadinessDescriptor;
 use crate::transport::interest::Interest;
 
+/// How often to look where a socket cannot be watched.
+const BLIND_MS: i64 = 5;
+
 pub(super) struct Readiness {
     descriptor: ReadinessDescriptor,
     /// What it is watching. A closed socket is watched no more, and another may have its number.
     watched: Vec<Interest>,
     /// Kept for its memory.
     wanted: Vec<Interest>,
+    /// The system had no room for one of them.
+    is_incomplete: bool,
     /// When it is readable although no socket is.
     due: Moment,
 }
@@ -21,7 +26,13 @@ pub(super) struct Readiness {
 impl Readiness {
     pub(super) fn new() -> io::Result<Self> {
         let descriptor = ReadinessDescriptor::new()?;
-        Ok(Self { descriptor, watched: Vec::new(), wanted: Vec::new(), due: Moment::NEVER })
+        Ok(Self {
+            descriptor,
+            watched: Vec::new(),
+            wanted: Vec::new(),
+            is_incomplete: false,
+            due: Moment::NEVER,
+        })
     }
 
     pub(super) fn fd(&self) -> RawFd {
@@ -31,6 +42,7 @@ impl Readiness {
     /// It is to be readable at this moment; `now` may have been a moment ago. Where it would be earlier, that
     /// stays: whoever looks in vain sets it anew, and most timeouts never come true.
     pub(super) fn set_due(&mut self, due: Moment, now: Moment) {
+        let due = if self.is_incomplete { due.min(now.plus_ms(BLIND_MS)) } else { due };
         if due < self.due || self.due <= now {
             if due != self.due {
                 self.descriptor.set_timer(due);
@@ -51,15 +63,21 @@ impl Readiness {
                 self.descriptor.forget(old.fd);
             }
         }
-        for new in &self.wanted {
-            match self.watched.iter().find(|old| old.socket == new.socket) {
-                None => self.descriptor.add(new.fd, new.for_writing),
-                Some(old) if old.for_writing != new.for_writing => {
-                    self.descriptor.change(new.fd, new.for_writing);
+        let wanted = self.wanted.len();
+        let Self { descriptor, watched, .. } = self;
+        // What could not be watched is tried again with the next call.
+        self.wanted.retain(|new| match watched.iter().find(|old| old.socket == new.socket) {
+            None => descriptor.add(new.fd, new.for_writing),
+            Some(old) if old.for_writing != new.for_writing => {
+                let is_changed = descriptor.change(new.fd, new.for_writing);
+                if !is_changed {
+                    descriptor.forget(new.fd);
                 }
-                Some(_) => {}
+                is_changed
             }
-        }
+            Some(_) => true,
+        });
+        self.is_incomplete = self.wanted.len() < wanted;
         std::mem::swap(&mut self.watched, &mut self.wanted);
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct State {
     /// What is to happen to operations as soon as the step of another is over.
     pub(super) turns: VecDeque<(Ticket, Event)>,
     pub(super) chores: VecDeque<Chore>,
+    /// Whether something was begun, or asked, that nobody has sent yet: whoever leaves now, somebody has to come.
+    pub(super) is_unsent: bool,
     /// How many questions are open, and what waits until fewer are.
     open: usize,
     /// Those of them that no thread waits for.
@@ -105,6 +107,7 @@ impl State {
             generation: 0,
             turns: VecDeque::new(),
             chores: VecDeque::new(),
+            is_unsent: false,
             open: 0,
             unattended: 0,
             put_off: VecDeque::new(),

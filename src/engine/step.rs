@@ -69,6 +69,7 @@ impl<'a> Step<'a> {
             slot.generation = generation;
         }
         self.state.note_open(self.place);
+        self.state.is_unsent = true;
         self.state.set_until(self.place, until);
         self.state.visit_servers(|server, effects| ask(server, ticket, effects));
     }

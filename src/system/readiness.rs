@@ -57,13 +57,14 @@ mod linux {
             }
         }
 
-        /// Where the system has no room for one more, the timer alone says when to look.
-        pub(crate) fn add(&self, fd: RawFd, for_writing: bool) {
-            let _ = self.control(libc::EPOLL_CTL_ADD, fd, for_writing);
+        /// Returns whether the system had room for one more.
+        pub(crate) fn add(&self, fd: RawFd, for_writing: bool) -> bool {
+            self.control(libc::EPOLL_CTL_ADD, fd, for_writing).is_ok()
         }
 
-        pub(crate) fn change(&self, fd: RawFd, for_writing: bool) {
-            let _ = self.control(libc::EPOLL_CTL_MOD, fd, for_writing);
+        /// Returns whether that was done.
+        pub(crate) fn change(&self, fd: RawFd, for_writing: bool) -> bool {
+            self.control(libc::EPOLL_CTL_MOD, fd, for_writing).is_ok()
         }
 
         /// One that is closed is forgotten already, and the number may be another's, which is not known here.
@@ -114,9 +115,13 @@ mod none {
 
         pub(crate) fn set_timer(&self, _due: Moment) {}
 
-        pub(crate) fn add(&self, _fd: RawFd, _for_writing: bool) {}
+        pub(crate) fn add(&self, _fd: RawFd, _for_writing: bool) -> bool {
+            match *self {}
+        }
 
-        pub(crate) fn change(&self, _fd: RawFd, _for_writing: bool) {}
+        pub(crate) fn change(&self, _fd: RawFd, _for_writing: bool) -> bool {
+            match *self {}
+        }
 
         pub(crate) fn forget(&self, _fd: RawFd) {}
     }

@@ -9,6 +9,7 @@
 #include <link.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,11 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 /* What becomes of a call that is made to fail. */
@@ -47,7 +50,8 @@ struct call {
 
 enum call_number {
     SOCKET, SOCKETPAIR, CONNECT, SETSOCKOPT, GETSOCKOPT, FCNTL, IOCTL, SEND, RECV, READ, WRITE, POLL,
-    GETRANDOM, MMAP, MUNMAP, MADVISE, FSTAT, CLOSE, OPEN, GETADDRINFO, SCHED_YIELD, CALLS
+    GETRANDOM, MMAP, MUNMAP, MADVISE, FSTAT, CLOSE, OPEN, GETADDRINFO, SCHED_YIELD,
+    EPOLL_CREATE, EPOLL_CTL, TIMERFD_CREATE, PTHREAD_CREATE, CALLS
 };
 
 /* All that the library calls and that can fail: clock_gettime cannot, nor can getpid and gettid. */
@@ -81,6 +85,10 @@ static const struct call calls[CALLS] = {
     [GETADDRINFO] = {"getaddrinfo", {{REFUSED, EAI_AGAIN}, {REFUSED, EAI_NONAME}, {REFUSED, EAI_FAIL},
                                      {REFUSED, EAI_MEMORY}, {REFUSED, EAI_SYSTEM}}},
     [SCHED_YIELD] = {"sched_yield", {{REFUSED, ENOSYS}}},
+    [EPOLL_CREATE] = {"epoll_create1", {{REFUSED, EMFILE}, {REFUSED, ENOMEM}}},
+    [EPOLL_CTL] = {"epoll_ctl", {{REFUSED, ENOSPC}, {REFUSED, ENOMEM}}},
+    [TIMERFD_CREATE] = {"timerfd_create", {{REFUSED, EMFILE}, {REFUSED, ENODEV}}},
+    [PTHREAD_CREATE] = {"pthread_create", {{REFUSED, EAGAIN}, {REFUSED, EPERM}}},
 };
 
 /* Which calls fail. */
@@ -104,9 +112,17 @@ struct fault {
 static struct fault *fault;
 static uintptr_t library_begin, library_end;
 
-/* The bytes that the system gave as random ones. */
-static unsigned char random_given[1 << 16];
-static atomic_size_t random_length;
+/* The bytes that the system gave as random ones, to each thread. */
+struct given {
+    unsigned char bytes[1 << 14];
+    atomic_size_t length;
+};
+
+enum { THREADS_MAX = 16 };
+
+static struct given random_given[THREADS_MAX];
+static atomic_int threads_given;
+static _Thread_local struct given *given_here;
 
 static inline int find_library(struct dl_phdr_info *module, size_t size, void *unused) {
     (void)size;
@@ -216,16 +232,35 @@ static inline int failed(const struct outcome *it) {
         return note_random(call, bytes, REAL(name) arguments); \
     }
 
-/* A token is asked for with one thread at a time, so its bytes stand together. */
+/* A token may come in pieces, but they come to one thread. */
 static inline ssize_t note_random(enum call_number call, const void *bytes, ssize_t count) {
-    if ((call == GETRANDOM || call == READ) && count > 0) {
-        size_t begin = atomic_fetch_add(&random_length, (size_t)count);
-        if (begin + (size_t)count > sizeof random_given) {
+    if ((call != GETRANDOM && call != READ) || count <= 0) {
+        return count;
+    }
+    if (!given_here) {
+        int number = atomic_fetch_add(&threads_given, 1);
+        if (number >= THREADS_MAX) {
             abort();
         }
-        memcpy(random_given + begin, bytes, (size_t)count);
+        given_here = &random_given[number];
     }
+    size_t begin = atomic_load(&given_here->length);
+    if (begin + (size_t)count > sizeof given_here->bytes) {
+        abort();
+    }
+    memcpy(given_here->bytes + begin, bytes, (size_t)count);
+    atomic_store(&given_here->length, begin + (size_t)count);
     return count;
+}
+
+static inline bool was_given(const void *bytes, size_t count) {
+    for (int i = 0; i < THREADS_MAX; i++) {
+        size_t length = atomic_load(&random_given[i].length);
+        if (memmem(random_given[i].bytes, length, bytes, count)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 #ifdef __GLIBC__
@@ -254,6 +289,10 @@ FAILING(int, madvise, MADVISE, (void *address, size_t length, int advice),
 FAILING(int, fstat, FSTAT, (int fd, struct stat *status), (fd, status))
 FAILING(int, close, CLOSE, (int fd), (fd))
 FAILING(int, sched_yield, SCHED_YIELD, (void), ())
+FAILING(int, epoll_create1, EPOLL_CREATE, (int flags), (flags))
+FAILING(int, epoll_ctl, EPOLL_CTL, (int epoll, int operation, int fd, struct epoll_event *event),
+        (epoll, operation, fd, event))
+FAILING(int, timerfd_create, TIMERFD_CREATE, (int clock, int flags), (clock, flags))
 
 FAILING_TO_MOVE(send, SEND, (int fd, const void *bytes, size_t count, int flags),
                 (fd, bytes, count, flags))
@@ -271,6 +310,12 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
         return MAP_FAILED;
     }
     return REAL(mmap)(address, length, protection, flags, fd, offset);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
+                   void *argument) {
+    const struct outcome *it = STRIKE(PTHREAD_CREATE);
+    return it ? it->error : REAL(pthread_create)(thread, attributes, body, argument);
 }
 
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,

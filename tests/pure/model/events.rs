@@ -155,6 +155,24 @@ fn who_stands_by_goes_on_when_the_driver_leaves() {
     });
 }
 
+/// It has driven for a call that is over now, and another thread sleeps because of it.
+#[test]
+fn who_stands_by_and_has_done_its_part_leaves_nobody_without_a_driver() {
+    play(Some(3), || {
+        let mut stage = Stage::new(World::slow());
+        stage.enter(|it| it.run(1, Needs::Answer));
+        stage.enter(|it| assert_eq!(it.stand_by(FIRST_WAIT, false), None));
+        stage.me().submit(2, Needs::Answer);
+        stage.me().answer(2);
+        stage.me().answer(1);
+        stage.await_first();
+        stage.me().call_off(FIRST_WAIT);
+        stage.finish();
+        assert_eq!(stage.me().look(), Some(2));
+        stage.close_with(1);
+    });
+}
+
 #[test]
 fn who_stands_by_is_not_in_the_way_of_calls() {
     play(Some(3), || {
