@@ -835,17 +835,15 @@ class _Events:
         self._calls.pop(number, None)
         self._unwatch(call.loop, number)
 
-    def keep(self, number: int, lease: _Held, loop: asyncio.AbstractEventLoop | None) -> None:
+    def keep(self, number: int, lease: _Held) -> None:
         self._kept.put(number, lease)
-        if loop is not None:
-            self._watch(loop, number)
+        if lease._loop is not None:
+            self._watch(lease._loop, number)
 
-    def end_keeping(
-        self, number: int, lease: _Held, loop: asyncio.AbstractEventLoop | None
-    ) -> None:
+    def end_keeping(self, number: int, lease: _Held) -> None:
         self._kept.drop(number, lease)
-        if loop is not None:
-            self._leave(loop, number)
+        if lease._loop is not None:
+            self._leave(lease._loop, number)
 
     def take(self) -> None:
         """Does what is due, and hands on what events there are. Waits for nothing."""
@@ -892,9 +890,8 @@ class _Events:
         """Forgets what nobody can wait for any more. So often that it costs next to nothing."""
         for loop in list(self._loops):
             if loop.is_closed():
-                numbers = self._loops.pop(loop, set())
-                for number in numbers:
-                    call = self._calls.pop(number, None)
+                for number in self._loops.pop(loop, set()):
+                    call = self._calls.get(number)
                     if call is not None:
                         call.abandon()
         self._looks += 1
@@ -938,15 +935,16 @@ def _call_in_loop(
     import asyncio
 
     try:
-        if asyncio.get_running_loop() is loop:
-            function(*arguments)
-            return True
+        is_here = asyncio.get_running_loop() is loop
     except RuntimeError:
-        pass  # no loop runs in this thread
+        is_here = False
     try:
-        loop.call_soon_threadsafe(function, *arguments)
+        if not is_here:
+            loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
         return False
+    if is_here:
+        function(*arguments)
     return True
 
 
@@ -979,8 +977,11 @@ class _Call:
         """On whatever thread has taken the event."""
         self.words = self._read_words()
         self.status = status
+        if not _call_in_loop(self.loop, self._wake):
+            self._is_abandoned = True
+            self._events._calls.pop(self._number, None)
         # A task that goes away looks for the status after it has said so.
-        if not _call_in_loop(self.loop, self._wake) or self._is_abandoned:
+        if self._is_abandoned:
             self._undo()
 
     def abandon(self) -> None:
@@ -990,20 +991,20 @@ class _Call:
         self._is_abandoned = True
         if self.status is not None:
             self._undo()
-        elif not self._is_unlock:
+        elif not self.is_unlock:
             _c.RedLock_Cancel(self._events.handle, self._lease._handle)
         if not self._is_submitted:
             self._events._calls.pop(self._number, None)
         self._events.take()  # so that what is to be released is sent
 
     @property
-    def _is_unlock(self) -> bool:
+    def is_unlock(self) -> bool:
         return self._function is _c.RedLock_SubmitUnlock
 
     def _undo(self) -> None:
-        """A lock that came too late for its task is released."""
+        """A lock that came too late for its task is released. Nobody waits for that event."""
         if self._function is _c.RedLock_SubmitAcquire and self.status == 0:
-            self._lease._submit_release()
+            _c.RedLock_SubmitUnlock(self._events.handle, self._lease._handle, 0)
 
     def _read_words(self) -> str:
         words = _c.RedLockLease_ErrorMessage(self._lease._handle)
@@ -1030,6 +1031,7 @@ class _Held:
 
     _entry: list[Any] | _Spent = _SPENT
     _leave: Callable[[], object] = int  # does nothing
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
         self.resource: Name = resource
@@ -1094,7 +1096,7 @@ class _Held:
     ) -> Callable[[], object]:
         """A function in C that releases, once, what is held, unless it is the caller's to release."""
         held = itertools.compress([(manager, handle)], map(_c.RedLockLease_IsHeld, [handle]))
-        steps = itertools.chain(callers, itertools.starmap(_c.RedLock_Unlock, held))
+        steps = itertools.chain(iter(callers), itertools.starmap(_c.RedLock_Unlock, held))
         return functools.partial(next, steps, None)
 
     def _end(self) -> None:
@@ -1106,8 +1108,25 @@ class _Held:
         self._owner = None
         self._events = None
 
+    def _keep(self, events: _Events) -> int:
+        """It is about to be kept. Returns the number under which C is to tell that it cannot be."""
+        self._end_keeping()
+        self._kept = events.number()
+        events.keep(self._kept, self)
+        return self._kept
+
     def _end_keeping(self) -> None:
-        raise NotImplementedError
+        number, self._kept = self._kept, 0
+        if number and self._events is not None:
+            self._events.end_keeping(number, self)
+
+    def _keep_alive(self) -> None:
+        self._manager._start_background_thread()
+        try:
+            self._call(_c.RedLock_KeepAlive, self._handle, self._keep(self._manager._open_events()))
+        except Error:
+            self._end_keeping()
+            raise
 
     def _note_lost(self) -> None:
         """It cannot be kept. On whatever thread has taken the event."""
@@ -1199,17 +1218,7 @@ class Lease(_Held):
         the ttl or more is left in the first case, and it is extended no more. Lost: it had ended
         already.
         """
-        self._manager._start_background_thread()
-        events = self._manager._open_events()
-        number = events.number()
-        events.keep(number, self, None)
-        old, self._kept = self._kept, number
-        events.end_keeping(old, self, None)
-        try:
-            self._call(_c.RedLock_KeepAlive, self._handle, number)
-        except Error:
-            self._end_keeping()
-            raise
+        self._keep_alive()
 
     if TYPE_CHECKING:
 
@@ -1238,11 +1247,6 @@ class Lease(_Held):
     def _end(self) -> None:
         super()._end()
         self._manager._here.leases.drop(self._name, self)
-
-    def _end_keeping(self) -> None:
-        number, self._kept = self._kept, 0
-        if number and self._events is not None:
-            self._events.end_keeping(number, self, None)
 
     def _note_lost(self) -> None:
         self.lost._is_set = True
@@ -1340,7 +1344,7 @@ class AsyncLease(_Held):
         import asyncio
 
         super().__init__(manager, resource, ttl)
-        self._loop = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
         self._underway: _Call | None = None
         self.lost = asyncio.Event()
@@ -1367,13 +1371,7 @@ class AsyncLease(_Held):
     async def keep_alive(self) -> None:
         """As Lease.keep_alive. It asks nobody, but waits for a call that is under way."""
         await self._turn()
-        self._manager._start_background_thread()
-        number = self._keep(self._manager._open_events())
-        try:
-            self._call(_c.RedLock_KeepAlive, self._handle, number)
-        except Error:
-            self._end_keeping()
-            raise
+        self._keep_alive()
 
     async def __aenter__(self) -> AsyncLease:
         lease: AsyncLease = self._entry.pop()  # from now on it is not the caller's to release
@@ -1464,18 +1462,6 @@ class AsyncLease(_Held):
         self._words = call.words
         _check(-4 if call.status is None else call.status, call.words)
 
-    def _keep(self, events: _Events) -> int:
-        number = events.number()
-        events.keep(number, self, self._loop)
-        self._end_keeping()
-        self._kept = number
-        return number
-
-    def _end_keeping(self) -> None:
-        number, self._kept = self._kept, 0
-        if number and self._events is not None:
-            self._events.end_keeping(number, self, self._loop)
-
     def _note_lost(self) -> None:
         _call_in_loop(self._loop, self.lost.set)
         self._end_keeping()
@@ -1486,20 +1472,18 @@ class AsyncLease(_Held):
 
     def _let_go(self) -> None:
         """Has it released if it is held still, and waits for nothing."""
-        if self._process != os.getpid():
+        events, call = self._events, self._underway
+        if events is None or not events.is_ours:
             return
-        if self._underway is not None and self._underway.status is None:
-            self._underway.abandon()
-        if not self.held or self._submit_release():
+        is_leaving = False
+        if call is not None and call.status is None:
+            is_leaving = call.is_unlock
+            call.abandon()
+        # Where this is refused, __del__ has to do it.
+        unlock = functools.partial(_c.RedLock_SubmitUnlock, events.handle, self._handle, 0)
+        if is_leaving or not self.held or unlock() == 0:
             self._end()
-
-    def _submit_release(self) -> bool:
-        """Nobody waits for its event. Where this is refused, __del__ has to do it."""
-        events = self._events
-        if events is None or _c.RedLock_SubmitUnlock(events.handle, self._handle, 0) != 0:
-            return False
         events.take()  # so that it is sent
-        return True
 
 
 class _Locking:

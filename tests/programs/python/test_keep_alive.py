@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import threading
+import unittest
+from typing import Any
+
+from support import (
+    PATIENCE,
+    SERVERS,
+    AsyncTest,
+    RedlockTest,
+    ask,
+    ask_all,
+    in_child,
+    keys,
+    program,
+    redlock,
+)
+
+TTL = 6  # of locks that are to be extended: long enough for a machine that is busy
+SHORT = 2  # of locks that are to be lost
+
+
+def is_extended(lease: Any) -> bool:
+    """Returns when more is left of it than a moment ago, or nothing is; whether the former."""
+    left = lease.remaining
+    while left > 0:
+        before, left = left, lease.remaining
+        if left > before:
+            return True
+    return False
+
+
+class Keeping(RedlockTest):
+    def test_a_lock_is_extended_until_it_is_unlocked(self) -> None:
+        with self.manager.lock(self.name, ttl=TTL, keep_alive=True) as lease:
+            for _ in range(2):
+                self.assertTrue(is_extended(lease))
+            self.assertFalse(lease.lost.is_set())
+            lease.confirm()
+        self.assertFalse(lease.lost.is_set())
+        self.assert_free()
+
+    def test_from_later_on(self) -> None:
+        lease = self.manager.lock(self.name, ttl=TTL)
+        for _ in range(3):
+            lease.keep_alive()
+        self.assertTrue(is_extended(lease))
+        lease.unlock()
+        self.assert_fails(redlock.Lost, lease.keep_alive)
+        self.assert_free()
+
+    def test_with_the_ttl_that_it_was_given_last(self) -> None:
+        with self.manager.lock(self.name, ttl=600, keep_alive=True) as lease:
+            lease.extend(TTL)
+            self.assertGreater(lease.remaining, TTL, "an extension shortens nothing")
+        with self.manager.lock(self.name, ttl=SHORT) as lease:
+            lease.extend(TTL)
+            lease.keep_alive()
+            self.assertTrue(is_extended(lease))
+            self.assertGreater(lease.remaining, SHORT)
+
+    def test_while_python_computes(self) -> None:
+        """No thread of Python's runs meanwhile: the interval is longer than all of this."""
+        interval = sys.getswitchinterval()
+        with self.manager.lock(self.name, ttl=TTL, keep_alive=True) as lease:
+            sys.setswitchinterval(10 * TTL)
+            try:
+                self.assertTrue(is_extended(lease))
+            finally:
+                sys.setswitchinterval(interval)
+
+    def test_nobody_keeps_what_nobody_has(self) -> None:
+        """Where the collector takes the lease, the lock ends with its time."""
+        lease = self.manager.lock(self.name, ttl=SHORT, keep_alive=True)
+        lost = lease.lost
+        del lease
+        gc.collect()
+        self.eventually("it has expired", lambda: keys(self.name) == 0)
+        self.assertFalse(lost.wait())
+
+    def test_no_thread_is_started_without_need(self) -> None:
+        before = len(os.listdir("/proc/self/task"))
+        with self.manager.lock(self.name, ttl=600):
+            self.assertEqual(before, len(os.listdir("/proc/self/task")))
+        with self.manager.lock(self.name, ttl=600, keep_alive=True):
+            self.assertEqual(before + 1, len(os.listdir("/proc/self/task")))
+            self.assertEqual(1, threading.active_count(), "it is none of Python's")
+        self.manager.close()
+        ended = lambda: len(os.listdir("/proc/self/task")) == before  # noqa: E731
+        self.eventually("the thread has ended", ended)
+
+    def test_the_end_of_the_interpreter(self) -> None:
+        run = program(f"""
+kept = redlock.Manager(*SERVERS)
+lease = kept.lock({self.name!r}, ttl=60, keep_alive=True)
+import threading
+threading.Thread(target=lease.lost.wait, daemon=True).start()
+""")
+        self.assertEqual((0, "", ""), (run.returncode, run.stdout, run.stderr))
+        self.assertTrue(self.manager.is_locked(self.name))
+        ask_all("DEL", self.name)
+
+
+class Losing(RedlockTest):
+    def test_one_that_somebody_has_deleted(self) -> None:
+        with self.assertRaises(redlock.Lost):
+            with self.manager.lock(self.name, ttl=SHORT, keep_alive=True) as lease:
+                self.assertFalse(lease.lost.wait(0))
+                ask_all("DEL", self.name)
+                self.assertTrue(lease.lost.wait(PATIENCE))
+                self.assertTrue(lease.lost.is_set())
+        self.assertTrue(lease.lost.is_set())
+
+    def test_one_that_the_servers_do_not_extend(self) -> None:
+        if b"+OK" not in [ask(server, "CLIENT", "PAUSE", 1, "WRITE") for server in SERVERS]:
+            self.skipTest("such servers cannot be paused")
+        lease = self.manager.lock(self.name, ttl=SHORT, keep_alive=True)
+        ask_all("CLIENT", "PAUSE", PATIENCE * 1000, "WRITE")
+        try:
+            self.assertTrue(lease.lost.wait(PATIENCE))
+        finally:
+            ask_all("CLIENT", "UNPAUSE")
+        self.eventually("it ends", lambda: not lease.held)
+        self.assert_free()
+
+    def test_it_is_asked_by_any_thread(self) -> None:
+        """One takes the events of all."""
+        names = [f"{self.name}:{i}" for i in range(4)]
+        leases = [self.manager.lock(name, ttl=SHORT, keep_alive=True) for name in names]
+
+        def wait(lease: redlock.Lease) -> None:
+            self.assertTrue(lease.lost.wait(PATIENCE))
+
+        def look() -> None:
+            self.eventually("the last is lost", leases[-1].lost.is_set)
+
+        ask_all("DEL", *names)
+        self.run_threads(look, *[lambda lease=lease: wait(lease) for lease in leases])
+
+    def test_who_waits_hears_of_the_end(self) -> None:
+        lease = self.manager.lock(self.name, ttl=600, keep_alive=True)
+        begun, answers = threading.Event(), []
+
+        def wait() -> None:
+            begun.set()
+            answers.append(lease.lost.wait())
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        begun.wait()
+        lease.unlock()
+        thread.join(PATIENCE)
+        self.assertEqual([False], answers)
+
+    def test_one_that_is_not_kept(self) -> None:
+        with self.manager.lock(self.name, ttl=600) as lease:
+            self.assertFalse(lease.lost.is_set())
+            self.assertFalse(lease.lost.wait())
+
+    def test_an_alarm_ends_the_waiting(self) -> None:
+        class Alarm(Exception):
+            pass
+
+        def ring(*_: object) -> None:
+            raise Alarm
+
+        old = signal.signal(signal.SIGALRM, ring)
+        try:
+            with self.manager.lock(self.name, ttl=600, keep_alive=True) as lease:
+                with self.assertRaises(Alarm):
+                    signal.setitimer(signal.ITIMER_REAL, 0.05)
+                    lease.lost.wait()
+        finally:
+            signal.signal(signal.SIGALRM, old)
+        self.assert_free()
+
+    def test_an_event_that_an_alarm_comes_upon_is_told(self) -> None:
+        """Between C that tells it, and whom it is for."""
+        class Alarm(Exception):
+            pass
+
+        def interrupt(*_: object) -> None:
+            raise Alarm
+
+        with self.assertRaises(redlock.Lost), self.manager.lock(
+            self.name, ttl=SHORT, keep_alive=True
+        ) as lease:
+            events = self.manager._events
+            hand_on, events._hand_on = events._hand_on, interrupt
+            ask_all("DEL", self.name)
+            with self.assertRaises(Alarm):
+                lease.lost.wait(PATIENCE)
+            events._hand_on = hand_on
+            self.assertTrue(lease.lost.is_set())
+
+
+class Children(RedlockTest):
+    def test_a_child_keeps_its_own(self) -> None:
+        with self.manager.lock(self.name, ttl=600, keep_alive=True):
+
+            def keep() -> bool:
+                with self.manager.lock(self.name + ":other", ttl=TTL, keep_alive=True) as lease:
+                    return is_extended(lease) and not lease.lost.is_set()
+
+            self.assertIs(True, in_child(keep))
+        self.assert_free()
+
+    def test_a_child_hears_nothing_of_its_parents(self) -> None:
+        with self.manager.lock(self.name, ttl=600, keep_alive=True) as lease:
+            for call in (lease.lost.is_set, lease.lost.wait, lease.keep_alive):
+                self.assertIs(redlock.Forked, type(in_child(call)))
+            self.assertFalse(lease.lost.is_set())
+            lease.confirm()
+
+    def test_a_parent_keeps_on(self) -> None:
+        with self.manager.lock(self.name, ttl=TTL, keep_alive=True) as lease:
+            in_child(lambda: self.manager.close())
+            self.assertTrue(is_extended(lease))
+
+
+class Tasks(AsyncTest):
+    async def test_a_lock_is_extended_until_it_is_unlocked(self) -> None:
+        async with self.manager.alock(self.name, ttl=TTL, keep_alive=True) as lease:
+            await self.extended(lease)
+            self.assertFalse(lease.lost.is_set())
+        self.assertFalse(lease.lost.is_set())
+        await self.assert_all_over()
+
+    async def extended(self, lease: redlock.AsyncLease) -> None:
+        left = lease.remaining
+        while lease.remaining <= left:
+            left = lease.remaining
+            self.assertGreater(left, 0, "it has expired")
+            await asyncio.sleep(0.001)
+
+    async def test_from_later_on(self) -> None:
+        lease = await self.manager.alock(self.name, ttl=TTL)
+        await asyncio.gather(lease.keep_alive(), lease.keep_alive())
+        await self.extended(lease)
+        await lease.unlock()
+        with self.assertRaises(redlock.Lost):
+            await lease.keep_alive()
+        self.assertEqual({}, self.manager._events._loops)
+
+    async def test_while_the_loop_is_busy(self) -> None:
+        async with self.manager.alock(self.name, ttl=TTL, keep_alive=True) as lease:
+            self.assertTrue(is_extended(lease))
+            self.assertFalse(lease.lost.is_set())
+
+    async def test_who_waits_for_the_loss(self) -> None:
+        with self.assertRaises(redlock.Lost):
+            async with self.manager.alock(self.name, ttl=SHORT, keep_alive=True) as lease:
+                ask_all("DEL", self.name)
+                await asyncio.wait_for(lease.lost.wait(), PATIENCE)
+        self.assertEqual({}, self.manager._events._loops)
+
+    async def test_an_event_that_a_thread_takes(self) -> None:
+        async with self.manager.alock(self.name, ttl=600) as other:
+            lease = await self.manager.alock(self.name + ":lost", ttl=SHORT, keep_alive=True)
+            ask_all("DEL", self.name + ":lost")
+            taking = threading.Thread(target=self.take_until, args=(lease,))
+            taking.start()
+            taking.join()  # the loop does nothing meanwhile
+            self.assertFalse(lease.lost.is_set())
+            await asyncio.wait_for(lease.lost.wait(), PATIENCE)
+            await other.confirm()
+
+    def take_until(self, lease: redlock.AsyncLease) -> None:
+        def is_taken() -> bool:
+            self.manager._events.take()
+            return len(self.manager._events._kept) == 0
+
+        self.eventually("it is taken", is_taken)
+
+    async def test_nobody_keeps_what_nobody_has(self) -> None:
+        lease = await self.manager.alock(self.name, ttl=SHORT, keep_alive=True)
+        del lease
+        gc.collect()
+        await self.until("it has expired", lambda: keys(self.name) == 0)
+        await self.until("no loop looks any more", lambda: not self.manager._events._loops)
+
+    async def test_a_task_that_is_cancelled(self) -> None:
+        async def work() -> None:
+            async with self.manager.alock(self.name, ttl=600, keep_alive=True, wait=None):
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(work()) for _ in range(3)]
+        await self.until("one has it", lambda: keys(self.name) > 1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.assert_all_over()
+
+
+if __name__ == "__main__":
+    unittest.main()
