@@ -31,11 +31,13 @@ threads may share a manager. The other calls of a manager block: asyncio.to_thre
 Locks that are kept: with keep_alive=True a lock is extended again and again until it is unlocked, so
 its ttl need not be as long as the work. That is done by a thread of the library, which knows nothing
 of Python: a thread that computes, or a loop that is busy, loses no lock. Where a lock cannot be kept,
-lease.lost is set while some of the ttl is left: stop what it guards then.
+lease.lost is set while some of the ttl is left: stop what it guards then. Tasks may have that done
+(cancel_when_lost).
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
@@ -586,10 +588,10 @@ class Manager:
             lease._release()
             raise
 
-    def try_lock(self, resource: Name, ttl: Seconds) -> Lease | None:
+    def try_lock(self, resource: Name, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
-            return self.lock(resource, ttl, wait=0)
+            return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
         except Taken:
             return None
 
@@ -599,6 +601,7 @@ class Manager:
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
+        cancel_when_lost: bool = False,
     ) -> _Locking:
         """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
 
@@ -614,14 +617,19 @@ class Manager:
         To wait for a time, use wait rather than asyncio.wait_for, which before Python 3.12 may lose a
         lock that comes at that very moment, until its ttl is over.
 
+        cancel_when_lost: has the lock kept, and where it cannot be, the task is cancelled in its
+        async with block, which then raises Lost: as asyncio.timeout does with a time that is over.
+
         Nested is raised where this very task is in a block that holds the lock.
         """
-        return _Locking(self, resource, ttl, wait, keep_alive)
+        return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
 
-    async def atry_lock(self, resource: Name, ttl: Seconds) -> AsyncLease | None:
+    async def atry_lock(
+        self, resource: Name, ttl: Seconds, keep_alive: bool = False
+    ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
-            return await self.alock(resource, ttl, wait=0)
+            return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive)
         except Taken:
             return None
 
@@ -815,8 +823,9 @@ class _Events:
         self._calls: dict[int, _Call] = {}
         self._kept: _Weak[int, _Held] = _Weak()
         self._looks = 0
-        # What each loop waits for, by numbers. It looks at the descriptor for as long as that is
-        # something: so the descriptor, which belongs to C, is never closed while a loop knows it.
+        # What each loop waits for: calls by their numbers, kept locks by theirs with a minus. It looks at
+        # the descriptor for as long as that is something: so the descriptor, which belongs to C, is never
+        # closed while a loop knows it.
         self._loops: dict[asyncio.AbstractEventLoop, set[int]] = {}
 
     @property
@@ -838,12 +847,12 @@ class _Events:
     def keep(self, number: int, lease: _Held) -> None:
         self._kept.put(number, lease)
         if lease._loop is not None:
-            self._watch(lease._loop, number)
+            self._watch(lease._loop, -number)  # the call that takes the lock has the number itself
 
     def end_keeping(self, number: int, lease: _Held) -> None:
         self._kept.drop(number, lease)
         if lease._loop is not None:
-            self._leave(lease._loop, number)
+            self._leave(lease._loop, -number)
 
     def take(self) -> None:
         """Does what is due, and hands on what events there are. Waits for nothing."""
@@ -861,11 +870,11 @@ class _Events:
         if manager is not None:
             manager._tell(self.handle)
 
-    def wait(self, seconds: float) -> None:
-        """Until there may be something to take, at most for so long."""
+    def wait(self, seconds: float) -> bool:
+        """Until there may be something to take, at most for so long. Returns whether there may be."""
         poll = select.poll()
         poll.register(self._descriptor(), select.POLLIN)
-        poll.poll(math.ceil(seconds * 1000))
+        return bool(poll.poll(math.ceil(seconds * 1000)))
 
     def _read(self) -> None:
         """What a loop calls when the descriptor is readable."""
@@ -884,7 +893,7 @@ class _Events:
         elif event.kind == _LOST:
             lease = self._kept.find(number)
             if lease is not None:
-                lease._note_lost()
+                lease._note_lost(number)
 
     def _throw_out(self) -> None:
         """Forgets what nobody can wait for any more. So often that it costs next to nothing."""
@@ -899,7 +908,7 @@ class _Events:
             self._looks = 0
             for number in self._kept.throw_out():
                 for loop in list(self._loops):
-                    self._leave(loop, number)
+                    self._leave(loop, -number)
 
     def _descriptor(self) -> int:
         descriptor = int(_c.RedLock_Descriptor(self.handle))
@@ -1043,7 +1052,8 @@ class _Held:
         self._unlocked = False
         self._words = ""
         self._process = os.getpid()
-        self._kept = 0  # the number under which it is kept, if it is
+        # Where it is kept, and under which number, if it is.
+        self._kept: tuple[_Events, int] | None = None
         self._calling = threading.RLock()  # a call and the reading of its words belong together
         self._handle = _make(_CLease, _c.RedLockLease_New)
         self._owner: _CManager | None = manager._open_handle()
@@ -1111,26 +1121,39 @@ class _Held:
     def _keep(self, events: _Events) -> int:
         """It is about to be kept. Returns the number under which C is to tell that it cannot be."""
         self._end_keeping()
-        self._kept = events.number()
-        events.keep(self._kept, self)
-        return self._kept
+        number = events.number()
+        self._kept = events, number
+        events.keep(number, self)
+        return number
 
     def _end_keeping(self) -> None:
-        number, self._kept = self._kept, 0
-        if number and self._events is not None:
-            self._events.end_keeping(number, self)
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            events, number = kept
+            events.end_keeping(number, self)
 
     def _keep_alive(self) -> None:
         self._manager._start_background_thread()
+        number = self._keep(self._manager._open_events())
+        was_lost = self._set_lost(False)  # it may be kept again, as when servers were away for a while
         try:
-            self._call(_c.RedLock_KeepAlive, self._handle, self._keep(self._manager._open_events()))
+            self._call(_c.RedLock_KeepAlive, self._handle, number)
         except Error:
             self._end_keeping()
+            self._set_lost(was_lost)
             raise
 
-    def _note_lost(self) -> None:
-        """It cannot be kept. On whatever thread has taken the event."""
+    def _set_lost(self, is_lost: bool) -> bool:
+        """Returns what it was before."""
         raise NotImplementedError
+
+    def _note_lost(self, number: int) -> None:
+        """It cannot be kept under this number. On whatever thread has taken the event."""
+        raise NotImplementedError
+
+    def _is_kept(self, number: int) -> bool:
+        """Whether it is kept under this number still, and not anew under another."""
+        return self._kept is not None and self._kept[1] == number
 
     @property
     def _is_ours(self) -> bool:
@@ -1248,8 +1271,13 @@ class Lease(_Held):
         super()._end()
         self._manager._here.leases.drop(self._name, self)
 
-    def _note_lost(self) -> None:
-        self.lost._is_set = True
+    def _set_lost(self, is_lost: bool) -> bool:
+        was_lost, self.lost._is_set = self.lost._is_set, is_lost
+        return was_lost
+
+    def _note_lost(self, number: int) -> None:
+        if self._is_kept(number):
+            self._set_lost(True)
 
     def _acquire(self, wait: Seconds | None) -> None:
         """Waits in slices: the interpreter heeds signals between two calls into C."""
@@ -1294,7 +1322,8 @@ class Lease(_Held):
 class LostEvent:
     """Whether a lock that is kept cannot be kept. It is asked like a threading.Event."""
 
-    # An event may be taken by another thread, which cannot wake this one: so it looks up now and then.
+    # An event may be taken by another thread, which cannot wake this one: so it looks up now and then, and
+    # asks C only when there is something to take.
     _SLICE = 0.05
 
     _is_set = False
@@ -1311,25 +1340,33 @@ class LostEvent:
         """Until it is set. Also returns, with False, when the time is over or the lock is not kept."""
         seconds = math.inf if timeout is None else _seconds(timeout, "timeout")
         deadline = time.monotonic() + seconds
-        while True:
-            events = self._look()
+        events = self._look()
+        while not self._is_set and events is not None:
             left = deadline - time.monotonic()
-            if self._is_set or events is None or left <= 0:
-                return self._is_set
-            events.wait(min(left, self._SLICE))
+            if left <= 0:
+                break
+            is_due = events.wait(min(left, self._SLICE))
+            events = self._look() if is_due else self._source()
+        return self._is_set
 
     def __repr__(self) -> str:
         return f"<redlock.LostEvent, {'set' if self._is_set else 'not set'}>"
 
     def _look(self) -> _Events | None:
         """Returns where the event will come from, if one may come."""
-        lease = self._lease()
-        events = lease._events if lease is not None and lease._kept else None
+        events = self._source()
         if events is not None:
-            if not events.is_ours:
-                raise Forked("the lease belongs to the parent process", -3)
             events.take()
         return events
+
+    def _source(self) -> _Events | None:
+        lease = self._lease()
+        kept = lease._kept if lease is not None else None
+        if kept is None:
+            return None
+        if not kept[0].is_ours:
+            raise Forked("the lease belongs to the parent process", -3)
+        return kept[0]
 
 
 class AsyncLease(_Held):
@@ -1340,10 +1377,15 @@ class AsyncLease(_Held):
     to be.
     """
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
+    _block: _Block | None = None
+
+    def __init__(
+        self, manager: Manager, resource: Name, ttl: Seconds, cancels: bool = False
+    ) -> None:
         import asyncio
 
         super().__init__(manager, resource, ttl)
+        self._cancels = cancels
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
         self._underway: _Call | None = None
@@ -1375,6 +1417,7 @@ class AsyncLease(_Held):
 
     async def __aenter__(self) -> AsyncLease:
         lease: AsyncLease = self._entry.pop()  # from now on it is not the caller's to release
+        lease._enter_block()
         return lease
 
     async def __aexit__(
@@ -1383,6 +1426,7 @@ class AsyncLease(_Held):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        is_stopped = self._end_block(kind)
         try:
             if kind is None:
                 if not self._unlocked:
@@ -1396,6 +1440,9 @@ class AsyncLease(_Held):
                 raise
         finally:
             self._let_go()
+        if is_stopped:
+            words = f"the lock on {self.resource!r} could not be kept, and the block was cancelled"
+            raise Lost(words, 4) from error
 
     async def _acquire(self, wait: Seconds | None, keep_alive: bool) -> None:
         import asyncio
@@ -1462,9 +1509,36 @@ class AsyncLease(_Held):
         self._words = call.words
         _check(-4 if call.status is None else call.status, call.words)
 
-    def _note_lost(self) -> None:
-        _call_in_loop(self._loop, self.lost.set)
-        self._end_keeping()
+    def _set_lost(self, is_lost: bool) -> bool:
+        was_lost = self.lost.is_set()
+        (self.lost.set if is_lost else self.lost.clear)()
+        return was_lost
+
+    def _note_lost(self, number: int) -> None:
+        # Never at once: a task may be running, and one that is cancelled has to be waiting.
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._tell_loss, number)
+
+    def _tell_loss(self, number: int) -> None:
+        if self._is_kept(number):
+            self._end_keeping()
+            self._set_lost(True)
+            if self._block is not None:
+                self._block.cancel()
+
+    def _enter_block(self) -> None:
+        import asyncio
+
+        task = asyncio.current_task()
+        if self._cancels and task is not None:
+            self._block = _Block(task)
+            if self.lost.is_set():
+                self._loop.call_soon(self._block.cancel)
+
+    def _end_block(self, kind: type[BaseException] | None) -> bool:
+        """It is not cancelled from now on. Returns whether it has ended because it was."""
+        block, self._block = self._block, None
+        return block is not None and block.end(kind)
 
     def _end(self) -> None:
         super()._end()
@@ -1486,15 +1560,46 @@ class AsyncLease(_Held):
         events.take()  # so that it is sent
 
 
+class _Block:
+    """A task in a block that is cancelled where the lock is lost."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        # From Python 3.11 on, a task counts who has cancelled it.
+        self._others = getattr(task, "cancelling", int)()
+        self._is_cancelled = self._is_over = False
+
+    def cancel(self) -> None:
+        if not self._is_over:
+            self._is_cancelled = True
+            self._task.cancel()
+
+    def end(self, kind: type[BaseException] | None) -> bool:
+        """Returns whether it has ended because of that, and not of somebody else who cancelled it, too."""
+        import asyncio
+
+        self._is_over = True
+        if not self._is_cancelled:
+            return False
+        others = getattr(self._task, "uncancel", int)()
+        return others <= self._others and kind is asyncio.CancelledError
+
+
 class _Locking:
     """A lock that is to be awaited, or entered; once."""
 
     def __init__(
-        self, manager: Manager, resource: Name, ttl: Seconds, wait: Seconds | None, keep_alive: bool
+        self,
+        manager: Manager,
+        resource: Name,
+        ttl: Seconds,
+        wait: Seconds | None,
+        keep_alive: bool,
+        cancel_when_lost: bool,
     ) -> None:
         self._manager = manager
-        self._arguments = resource, ttl
-        self._options = wait, keep_alive
+        self._arguments = resource, ttl, bool(cancel_when_lost)
+        self._options = wait, bool(keep_alive or cancel_when_lost)
         self._is_used = False
         self._lease: AsyncLease | None = None
 
@@ -1503,6 +1608,7 @@ class _Locking:
 
     async def __aenter__(self) -> AsyncLease:
         self._lease = await self._take()
+        self._lease._enter_block()
         return self._lease
 
     async def __aexit__(

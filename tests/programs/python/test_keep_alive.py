@@ -158,6 +158,21 @@ class Losing(RedlockTest):
         thread.join(PATIENCE)
         self.assertEqual([False], answers)
 
+    def test_one_that_is_kept_again(self) -> None:
+        with self.manager.lock(self.name, ttl=600, keep_alive=True) as lease:
+            (before,) = self.manager._events._kept._references
+            self.manager._events._hand_on(lost_event(before))
+            self.assertTrue(lease.lost.is_set())
+            lease.keep_alive()
+            lease._note_lost(before)
+            self.assertFalse(lease.lost.is_set())
+            lease.lost._is_set = True
+            ask_all("DEL", self.name)
+            self.assert_fails(redlock.Lost, lease.extend)
+            self.assert_fails(redlock.Lost, lease.keep_alive)
+            self.assertTrue(lease.lost.is_set())
+            lease._unlocked = True  # the block need not say so again
+
     def test_one_that_is_not_kept(self) -> None:
         with self.manager.lock(self.name, ttl=600) as lease:
             self.assertFalse(lease.lost.is_set())
@@ -264,26 +279,47 @@ class Tasks(AsyncTest):
         async with self.manager.alock(self.name, ttl=600) as other:
             lease = await self.manager.alock(self.name + ":lost", ttl=SHORT, keep_alive=True)
             ask_all("DEL", self.name + ":lost")
-            taking = threading.Thread(target=self.take_until, args=(lease,))
-            taking.start()
-            taking.join()  # the loop does nothing meanwhile
+            told: list[int] = []
+            note, lease._note_lost = lease._note_lost, told.append
+
+            def is_taken() -> bool:
+                self.manager._events.take()
+                return len(told) > 0
+
+            take = lambda: (self.eventually("it is taken", is_taken), note(told[0]))  # noqa: E731
+            self.run_threads(take)  # the loop does nothing meanwhile
             self.assertFalse(lease.lost.is_set())
             await asyncio.wait_for(lease.lost.wait(), PATIENCE)
             await other.confirm()
-
-    def take_until(self, lease: redlock.AsyncLease) -> None:
-        def is_taken() -> bool:
-            self.manager._events.take()
-            return len(self.manager._events._kept) == 0
-
-        self.eventually("it is taken", is_taken)
+            self.assertEqual({}, self.manager._events._loops)
 
     async def test_nobody_keeps_what_nobody_has(self) -> None:
         lease = await self.manager.alock(self.name, ttl=SHORT, keep_alive=True)
         del lease
         gc.collect()
         await self.until("it has expired", lambda: keys(self.name) == 0)
-        await self.until("no loop looks any more", lambda: not self.manager._events._loops)
+        # That is found out when the manager is used.
+        async with self.manager.alock(self.name, ttl=600):
+            pass
+        self.assertEqual({}, self.manager._events._loops)
+
+    async def test_one_that_is_kept_again(self) -> None:
+        """Its loss is that of before: what the servers say now counts."""
+        async with self.manager.alock(self.name, ttl=600, keep_alive=True) as lease:
+            (before,) = self.manager._events._kept._references
+            self.manager._events._hand_on(lost_event(before))
+            await asyncio.wait_for(lease.lost.wait(), PATIENCE)
+            await lease.keep_alive()
+            self.assertFalse(lease.lost.is_set())
+            lease._note_lost(before)
+            await asyncio.sleep(0.01)
+            self.assertFalse(lease.lost.is_set())
+            ask_all("DEL", self.name)
+            with self.assertRaises(redlock.Lost):
+                await lease.extend()
+            await self.assert_refused(redlock.Lost, lease.keep_alive)
+            await self.assert_refused(redlock.Lost, lease.unlock)
+        self.assertEqual({}, self.manager._events._loops)
 
     async def test_a_task_that_is_cancelled(self) -> None:
         async def work() -> None:
@@ -296,6 +332,104 @@ class Tasks(AsyncTest):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.assert_all_over()
+
+
+class Stopping(AsyncTest):
+    """Tasks that are cancelled in their blocks where the lock is lost."""
+
+    async def hold(self, then: Any = None, **options: Any) -> None:
+        async with self.manager.alock(
+            self.name, **{"ttl": 600, "cancel_when_lost": True, **options}
+        ) as lease:
+            self.lease = lease
+            await self.go_on(then)
+
+    async def go_on(self, then: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if then is not None:
+                await then()
+
+    async def lose(self) -> None:
+        """As if C had said it, with most of the time left."""
+        (number,) = self.manager._events._kept._references
+        self.manager._events._hand_on(lost_event(number))
+
+    async def begin(self, *arguments: Any, **options: Any) -> asyncio.Task[None]:
+        task = asyncio.create_task(self.hold(*arguments, **options))
+        await self.until("it is in its block", lambda: hasattr(self, "lease"))
+        return task
+
+    async def test_a_block_is_left_with_what_it_has_lost(self) -> None:
+        task = await self.begin(ttl=SHORT)
+        ask_all("DEL", self.name)
+        error = await self.assert_refused(redlock.Lost, lambda: task)
+        self.assertEqual(4, error.status)
+        self.assertIn("could not be kept", str(error))
+        self.assertIsInstance(error.__cause__, asyncio.CancelledError)
+        self.assertTrue(self.lease.lost.is_set())
+        await self.assert_all_over()
+
+    async def test_it_is_released_if_it_is_held_still(self) -> None:
+        task = await self.begin()
+        await self.lose()
+        await self.assert_refused(redlock.Lost, lambda: task)
+        await self.assert_all_over()
+
+    async def test_a_lease_that_was_awaited(self) -> None:
+        lease = await self.manager.alock(self.name, ttl=600, cancel_when_lost=True)
+        await self.lose()
+        await asyncio.wait_for(lease.lost.wait(), PATIENCE)
+        with self.assertRaises(redlock.Lost):
+            async with lease:
+                await asyncio.sleep(PATIENCE)  # it begins with the loss of before
+        await self.assert_all_over()
+
+    async def test_who_is_cancelled_by_others_too_is_cancelled(self) -> None:
+        if sys.version_info < (3, 11):
+            self.skipTest("before Python 3.11 nobody counts")
+        for loses_first in (True, False):
+            task = await self.begin()
+            if loses_first:
+                await self.lose()
+            task.cancel()
+            if not loses_first:
+                await self.lose()
+            await asyncio.wait([task])
+            self.assertTrue(task.cancelled())
+            del self.lease
+            await self.assert_all_over()
+
+    async def test_an_error_of_the_block_is_its_own(self) -> None:
+        async def fail() -> None:
+            raise ValueError("the block's own")
+
+        task = await self.begin(fail)
+        await self.lose()
+        await self.assert_refused(ValueError, lambda: task)
+        await self.assert_all_over()
+
+    async def test_a_block_that_has_ended_is_not_cancelled(self) -> None:
+        async with self.manager.alock(self.name, ttl=600, cancel_when_lost=True):
+            await self.lose()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await self.assert_all_over()
+
+    async def test_none_is_cancelled_that_has_not_asked_for_it(self) -> None:
+        task = await self.begin(keep_alive=True, cancel_when_lost=False)
+        await self.lose()
+        await asyncio.wait_for(self.lease.lost.wait(), PATIENCE)
+        done, _ = await asyncio.wait([task], timeout=0.05)
+        self.assertEqual(set(), done)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await self.assert_all_over()
+
+
+def lost_event(number: int) -> Any:
+    return redlock._CEvent(kind=redlock._LOST, status=2, user_data=number)
 
 
 if __name__ == "__main__":
