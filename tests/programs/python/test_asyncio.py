@@ -169,6 +169,27 @@ class Explicit(AsyncTest):
             await self.assert_refused(redlock.Closed, lease.extend)
         self.eventually("it is released", lambda: keys(self.name) == 0)
 
+    async def test_a_manager_that_is_closed_while_tasks_wait(self) -> None:
+        own = manager()
+        events = own._events
+
+        async def wait() -> None:
+            async with own.alock(self.name, ttl=600, wait=None) as lease:
+                self.assertTrue(lease.held)
+
+        async with self.manager.alock(self.name, ttl=600):
+            tasks = [asyncio.create_task(wait()) for _ in range(6)]
+            await self.until("all wait", lambda: len(events._calls) == 6)
+            own.close()
+            await self.assert_refused(redlock.Closed, own.alock, self.name, ttl=600)
+            for task in tasks[::2]:
+                task.cancel()
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE)
+        self.assertEqual([None] * 3, outcomes[1::2])
+        self.assertTrue(all(task.cancelled() for task in tasks[::2]))
+        self.assertEqual(({}, {}), (events._calls, events._loops))
+        self.assert_free()
+
     async def test_servers_that_are_not_there(self) -> None:
         lines: list[str] = []
         nobody = manager("127.0.0.1:1", logger=lambda _, line: lines.append(line))
