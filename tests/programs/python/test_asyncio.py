@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import functools
 import gc
 import math
 import os
@@ -9,6 +11,7 @@ import secrets
 import sys
 import threading
 import unittest
+import weakref
 from types import FrameType
 from typing import Any, Callable
 
@@ -133,9 +136,11 @@ class Explicit(AsyncTest):
         lease = await self.manager.alock(self.name, ttl=600)
 
         def use() -> None:
-            self.assert_fails(RuntimeError, asyncio.run, lease.extend())
+            for call in (lease.extend, lease.confirm, lease.keep_alive, lease.unlock):
+                with self.assertRaisesRegex(RuntimeError, "belongs to another loop"):
+                    asyncio.run(call())
 
-        await asyncio.to_thread(use) if hasattr(asyncio, "to_thread") else None
+        self.run_threads(use)
         await lease.unlock()
 
     async def test_what_cannot_be_asked(self) -> None:
@@ -301,6 +306,11 @@ class Tasks(AsyncTest):
 
 
 class Cancelling(AsyncTest):
+    async def begun(self) -> None:
+        """A call is under way: its loop has had no time to look for the end."""
+        while not self.manager._events._calls:
+            await asyncio.sleep(0)
+
     async def test_a_task_that_waits(self) -> None:
         for holder in (manager(), self.manager):
             async with holder.alock(self.name, ttl=600):
@@ -348,7 +358,7 @@ class Cancelling(AsyncTest):
     async def test_between_the_lock_and_its_task(self) -> None:
         """The event is there, and the task has not run since."""
         task = asyncio.create_task(self.lock())
-        await self.until("it is under way", lambda: self.manager._events._calls != {})
+        await self.begun()
         (call,) = self.manager._events._calls.values()
         while call.status is None:
             self.manager._events.take()
@@ -363,7 +373,7 @@ class Cancelling(AsyncTest):
             lease = await self.manager.alock(self.name, ttl=600)
             leave = lease.__aexit__(None, None, None) if leave_block else lease.unlock()
             task = asyncio.create_task(leave)
-            await self.until("it is under way", lambda: self.manager._events._calls != {})
+            await self.begun()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await self.assert_all_over()
@@ -372,7 +382,7 @@ class Cancelling(AsyncTest):
         """The lock is as before, and the next call need not wait."""
         async with self.manager.alock(self.name, ttl=600) as lease:
             task = asyncio.create_task(lease.extend(60))
-            await self.until("it is under way", lambda: self.manager._events._calls != {})
+            await self.begun()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             self.assertTrue(lease.held)
@@ -433,6 +443,28 @@ class Loops(AsyncTest):
         self.assert_free()
         del tasks
 
+    def test_a_loop_that_is_closed_before_its_lock_comes(self) -> None:
+        events = self.manager._events
+        loop = asyncio.new_event_loop()
+
+        async def begin() -> asyncio.Task[None]:
+            task = asyncio.create_task(self.hold())
+            while not events._calls:
+                await asyncio.sleep(0)
+            return task
+
+        task = loop.run_until_complete(begin())
+        loop.close()
+        event = redlock._CEvent(size=ctypes.sizeof(redlock._CEvent))
+        take = functools.partial(redlock._c.RedLock_NextEvent, events.handle, 100, ctypes.byref(event))
+        self.eventually("it has come", lambda: take() == 0)
+        self.assertEqual(0, event.status)
+        events._hand_on(event)
+        self.assert_free()
+        events.take()
+        self.assert_nothing_is_under_way()
+        del task
+
     def test_loops_one_after_another(self) -> None:
         for _ in range(20):
             asyncio.run(self.lock_elsewhere())
@@ -444,10 +476,12 @@ class Loops(AsyncTest):
         async def use() -> None:
             for _ in range(5):
                 own = manager()
-                async with own.alock(self.name, ttl=600):
+                async with own.alock(self.name, ttl=600) as lease:
                     own.close()
-                del own
+                    events = weakref.ref(lease._events)
+                del own, lease
                 gc.collect()
+                self.assertIsNone(events(), "a loop knows it still")
                 reader, writer = os.pipe()
                 readable = asyncio.Event()
                 asyncio.get_running_loop().add_reader(reader, readable.set)
@@ -554,6 +588,7 @@ class Fork(AsyncTest):
                     error = self.said_by(lease._call, redlock._c.RedLock_Confirm, lease._handle, 0)
                     nonlocal waiter
                     del waiter
+                    lease._end_keeping()
                     gc.collect()
                     waiting.close()
                     self.manager.close()
@@ -561,7 +596,7 @@ class Fork(AsyncTest):
 
                 for _ in range(3):
                     self.assertEqual("Forked", in_child(end))
-                await lease.confirm()
+                await asyncio.wait_for(lease.confirm(), PATIENCE)
             await asyncio.wait_for(waiter, PATIENCE)
 
         async def wait() -> None:

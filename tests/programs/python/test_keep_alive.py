@@ -18,6 +18,7 @@ from support import (
     ask_all,
     in_child,
     keys,
+    manager,
     program,
     redlock,
 )
@@ -324,6 +325,16 @@ class Tasks(AsyncTest):
             await self.assert_refused(redlock.Lost, lease.unlock)
         self.assertEqual({}, self.manager._events._loops)
 
+    async def test_one_that_cannot_be_had(self) -> None:
+        async with self.manager.alock(self.name, ttl=600):
+            self.assertIsNone(await manager().atry_lock(self.name, 600, keep_alive=True))
+            own = manager()
+            for wait in (0, 0.01):
+                await self.assert_refused(
+                    redlock.Taken, own.alock, self.name, 600, wait, keep_alive=True
+                )
+            self.assert_nothing_is_under_way(own)
+
     async def test_a_task_that_is_cancelled(self) -> None:
         async def work() -> None:
             async with self.manager.alock(self.name, ttl=600, keep_alive=True, wait=None):
@@ -414,10 +425,14 @@ class Stopping(AsyncTest):
         await self.assert_all_over()
 
     async def test_a_block_that_has_ended_is_not_cancelled(self) -> None:
-        async with self.manager.alock(self.name, ttl=600, cancel_when_lost=True):
-            await self.lose()
-        for _ in range(5):
-            await asyncio.sleep(0)
+        for is_late in (False, True):
+            async with self.manager.alock(self.name, ttl=600, cancel_when_lost=True) as lease:
+                block = lease._block
+                await self.lose()  # the loop has had no time to tell the block
+            if is_late:
+                block.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
         await self.assert_all_over()
 
     async def test_none_is_cancelled_that_has_not_asked_for_it(self) -> None:
