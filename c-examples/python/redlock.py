@@ -1135,7 +1135,8 @@ class _Held:
     def _keep_alive(self) -> None:
         self._manager._start_background_thread()
         number = self._keep(self._manager._open_events())
-        was_lost = self._set_lost(False)  # it may be kept again, as when servers were away for a while
+        # It may be kept again, as when servers were away for a while.
+        was_lost = self._set_lost(False)
         try:
             self._call(_c.RedLock_KeepAlive, self._handle, number)
         except Error:
