@@ -20,18 +20,24 @@ its children. A lock belongs to the process that took it: in a child, its calls 
 neither an exit nor the garbage collector releases it. A manager cannot be pickled: where processes
 are spawned, each makes its own.
 
-asyncio: these calls block, so have a thread do all that is to be done under the lock, and the lock
-is released also if the task is cancelled meanwhile:
+asyncio: alock blocks nobody, and starts no thread:
 
-    def send_report():
-        with manager.lock("report", ttl=10):
-            ...
+    async with manager.alock("report", ttl=10) as lease:
+        await send_report()
 
-    await asyncio.to_thread(send_report)
+A task that is cancelled while it waits, or in the block, leaves no lock behind. Loops in several
+threads may share a manager. The other calls of a manager block: asyncio.to_thread is for them.
+
+Locks that are kept: with keep_alive=True a lock is extended again and again until it is unlocked, so
+its ttl need not be as long as the work. That is done by a thread of the library, which knows nothing
+of Python: a thread that computes, or a loop that is busy, loses no lock. Where a lock cannot be kept,
+lease.lost is set while some of the ttl is left: stop what it guards then. Tasks may have that done
+(cancel_when_lost).
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
@@ -39,6 +45,7 @@ import itertools
 import math
 import operator
 import os
+import select
 import sys
 import threading
 import time
@@ -49,6 +56,8 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
+    Generator,
+    Generic,
     Iterator,
     Mapping,
     NamedTuple,
@@ -59,10 +68,13 @@ from typing import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
     import logging
 
 __all__ = [
     "TLS",
+    "AsyncLease",
+    "Cancelled",
     "Closed",
     "Error",
     "Forked",
@@ -70,10 +82,12 @@ __all__ = [
     "InvalidArgument",
     "Lease",
     "Lost",
+    "LostEvent",
     "Manager",
     "Nested",
     "NoServers",
     "Taken",
+    "TooShort",
     "TooSlow",
     "Unreachable",
 ]
@@ -84,6 +98,7 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
 _T = TypeVar("_T")
+_Key = TypeVar("_Key")
 
 
 class Error(Exception):
@@ -118,6 +133,14 @@ class Lost(Error):
     """It is not held, or no longer."""
 
 
+class TooShort(Error):
+    """It is held, but not for as long as was asked."""
+
+
+class Cancelled(Error):
+    """The call was ended, and nothing of it stays locked."""
+
+
 class InvalidArgument(Error, ValueError):
     """The message names what was wrong."""
 
@@ -143,6 +166,8 @@ _ERRORS: dict[int, type[Error]] = {
     2: Unreachable,
     3: TooSlow,
     4: Lost,
+    5: Cancelled,
+    7: TooShort,
     -1: InvalidArgument,
     -2: NoServers,
     -3: Forked,
@@ -173,6 +198,38 @@ _HANDLE = ctypes.c_void_p
 _STRING = ctypes.c_char_p
 _MS = ctypes.c_int64
 _INT = ctypes.c_int
+_NUMBER = ctypes.c_void_p  # user_data: what it points at is nobody's business
+
+
+class _CAcquireOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("resource", ctypes.c_char_p),
+        ("resource_size", ctypes.c_size_t),
+        ("resources", ctypes.c_void_p),
+        ("resource_count", ctypes.c_size_t),
+        ("ttl_ms", ctypes.c_int64),
+        ("wait_ms", ctypes.c_int64),
+        ("tries", ctypes.c_int32),
+        ("mode", ctypes.c_int32),
+        ("permits", ctypes.c_int32),
+        ("keep_alive", ctypes.c_int32),
+    ]
+
+
+class _CEvent(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("kind", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("lease", ctypes.c_void_p),
+        ("user_data", ctypes.c_void_p),
+        ("remaining_ms", ctypes.c_int64),
+    ]
+
+
+# Kinds of events. C writes the first two; the last one stands where there is none.
+_DONE, _LOST, _NONE = 0, 1, -1
 
 # These answer with a status. Other threads run while one of them does.
 _CALLS: dict[str, tuple[Any, ...]] = {
@@ -192,6 +249,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
     "RedLock_IsLocked": (_HANDLE, _STRING, ctypes.POINTER(ctypes.c_bool)),
+    "RedLock_KeepAlive": (_HANDLE, _HANDLE, _NUMBER),
+    "RedLock_SetBackgroundThread": (_HANDLE, ctypes.c_bool),
+    "RedLock_NextEvent": (_HANDLE, _MS, ctypes.POINTER(_CEvent)),
 }
 
 # These neither wait nor ask anybody: giving way to other threads would take longer than they do.
@@ -200,6 +260,12 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_Free": (None, _HANDLE),
     "RedLock_ErrorMessage": (_STRING, _HANDLE),
     "RedLock_TakeLogLine": (_INT, _HANDLE, _STRING, ctypes.c_size_t),
+    "RedLock_SubmitAcquire": (_INT, _HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE, _NUMBER),
+    "RedLock_SubmitExtend": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
+    "RedLock_SubmitConfirm": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
+    "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
+    "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
+    "RedLock_Descriptor": (_INT, _HANDLE),
     "RedLockLease_New": (_HANDLE,),
     "RedLockLease_Free": (None, _HANDLE),
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
@@ -372,39 +438,60 @@ def _after_fork_in_child() -> None:
     for reference in list(_managers):
         manager = reference()
         if manager is not None:
-            manager._renew_mutex()
+            manager._begin_in_process()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-class _Here(threading.local):
-    """The leases that a thread has taken through a manager, the last one for each name.
+class _Weak(Generic[_Key, _T]):
+    """Keeps nothing alive.
 
     What is gone is thrown out now and then rather than by a callback: in one, the exception of a
     signal handler would be lost.
     """
 
+    def __init__(self) -> None:
+        self._references: dict[_Key, weakref.ref[_T]] = {}
+        self._limit = 100
+
+    def find(self, key: _Key) -> _T | None:
+        reference = self._references.get(key)
+        return reference() if reference else None
+
+    def put(self, key: _Key, thing: _T) -> None:
+        self._references[key] = weakref.ref(thing)
+        if len(self._references) > self._limit:
+            self.throw_out()
+            self._limit = 2 * len(self._references) + 100
+
+    def drop(self, key: _Key, thing: _T) -> None:
+        if self.find(key) is thing:
+            self._references.pop(key, None)
+
+    def throw_out(self) -> list[_Key]:
+        """Returns the keys of what is gone."""
+        gone = [key for key, it in list(self._references.items()) if it() is None]
+        for key in gone:
+            self._references.pop(key, None)
+        return gone
+
+    def __len__(self) -> int:
+        return len(self._references)
+
+
+class _Here(threading.local):
+    """What a thread has to do with a manager."""
+
     is_telling = False  # whether the thread is in the logger
 
     def __init__(self) -> None:
-        self._leases: dict[bytes, weakref.ref[Lease]] = {}
-        self._limit = 100
-
-    def find(self, name: bytes) -> Lease | None:
-        reference = self._leases.get(name)
-        return reference() if reference else None
-
-    def put(self, name: bytes, lease: Lease) -> None:
-        self._leases[name] = weakref.ref(lease)
-        if len(self._leases) > self._limit:
-            self._leases = {key: it for key, it in self._leases.items() if it() is not None}
-            self._limit = 2 * len(self._leases) + 100
-
-    def drop(self, name: bytes, lease: Lease) -> None:
-        if self.find(name) is lease:
-            self._leases.pop(name, None)
+        # The leases that it has taken, the last one for each name.
+        self.leases: _Weak[bytes, Lease] = _Weak()
+        # Where the thread is told events. One is in here from when C has told it until it has been handed
+        # on, and is handed on again if the exception of a signal handler has come in between.
+        self.event = _CEvent(size=ctypes.sizeof(_CEvent), kind=_NONE)
 
 
 class Manager:
@@ -417,7 +504,8 @@ class Manager:
 
     user, password: log-in for servers whose URL has none. A password may be a function: it is
         called when the manager is made, in a forked child, and a second after a server failed; so
-        the password may change. What it raises comes out of the first of these calls only.
+        the password may change. What it raises comes out of the first of these calls only. With
+        asyncio it is called in the loop, so it should be quick.
     tls: True, or a TLS (or a mapping with its fields), has servers that are given as host:port
         spoken to by TLS as those of rediss:// are.
     retry_delay: mean pause between two attempts, each of them random. While locks change hands,
@@ -429,6 +517,7 @@ class Manager:
     """
 
     _handle: _CManager | None = None
+    _events: _Events | None = None
     _logger: Callable[[int, str], object] | None = None
 
     def __init__(
@@ -450,9 +539,10 @@ class Manager:
         # One that is no function is told once, and not kept: nobody finds it here.
         self._ask = password if callable(password) else None
         self._renewal: float | None = None
-        self._renew_mutex()
         self._handle = _make(_CManager, _c.RedLock_New)
+        self._begin_in_process()
         self._here = _Here()
+        self._leases_of_tasks: _Weak[bytes, AsyncLease] = _Weak()  # the last one for each name
         _managers.add(weakref.ref(self, _managers.discard))
 
         self._call(_c.RedLock_SetRetry, 3, max(-1, min(_ms(retry_delay, "retry_delay"), 2**31 - 1)))
@@ -465,10 +555,15 @@ class Manager:
             self._log_in(password)
         for server in servers:
             self._add(server, "rediss" if tls else "redis")
-        if logger is not None:
-            self.set_logger(logger)
+        self.set_logger(logger)
 
-    def lock(self, resource: Name, ttl: Seconds, wait: Seconds | None = 5) -> Lease:
+    def lock(
+        self,
+        resource: Name,
+        ttl: Seconds,
+        wait: Seconds | None = 5,
+        keep_alive: bool = False,
+    ) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
 
         In a with statement it is released however the block ends; where the block came to its end
@@ -477,22 +572,64 @@ class Manager:
         wait is how many seconds to wait at most for a lock that cannot be had: 0 is one attempt,
         None is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
 
+        keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
+
         Locks are not reentrant: who asks in a with block for the lock of that block gets Nested at
         once.
         """
         lease = Lease(self, resource, ttl)
         try:
             lease._acquire(wait)
+            if keep_alive:
+                lease.keep_alive()
             lease._callers[:] = [lease]  # no call may come after this: see __enter__
             return lease
         except BaseException:
             lease._release()
             raise
 
-    def try_lock(self, resource: Name, ttl: Seconds) -> Lease | None:
+    def try_lock(self, resource: Name, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
-            return self.lock(resource, ttl, wait=0)
+            return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
+        except Taken:
+            return None
+
+    def alock(
+        self,
+        resource: Name,
+        ttl: Seconds,
+        wait: Seconds | None = 5,
+        keep_alive: bool = False,
+        cancel_when_lost: bool = False,
+    ) -> _Locking:
+        """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
+
+            async with manager.alock("report", ttl=10) as lease:
+                ...
+
+            lease = await manager.alock("report", ttl=10)
+            try:
+                ...
+            finally:
+                await lease.unlock()
+
+        To wait for a time, use wait rather than asyncio.wait_for, which before Python 3.12 may lose a
+        lock that comes at that very moment, until its ttl is over.
+
+        cancel_when_lost: has the lock kept, and where it cannot be, the task is cancelled in its
+        async with block, which then raises Lost: as asyncio.timeout does with a time that is over.
+
+        Nested is raised where this very task is in a block that holds the lock.
+        """
+        return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
+
+    async def atry_lock(
+        self, resource: Name, ttl: Seconds, keep_alive: bool = False
+    ) -> AsyncLease | None:
+        """As alock with one attempt, but returns None where the lock is held."""
+        try:
+            return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive)
         except Taken:
             return None
 
@@ -519,21 +656,21 @@ class Manager:
         """Sets who is told of servers that are lost, refuse or come back; None: nobody.
 
         It is a logging.Logger, or a function of a level and a line of text. The levels are those of
-        logging: WARNING for a fault of a server, INFO for what is mended. It is called by the thread
-        whose call met with it, at the end of that call, and may use this manager. The errors that it
+        logging: WARNING for a fault of a server, INFO for what is mended. It is called by a thread
+        whose call, or whose loop, met with it, and may use this manager. The errors that it
         raises (of the class Exception) are ignored. Neither a password nor a token is in the text.
         """
         if logger is not None and not callable(logger):
             logger = logger.log  # Loggers of logging are not called themselves
         self._logger = logger
-        self._call(_c.RedLock_KeepLog, 0 if logger is None else _LOG_LINES)
+        self._call(_c.RedLock_KeepLog, _LOG_LINES if self._is_told else 0)
 
     def close(self) -> None:
         """Closes the connections when the last lease is unlocked, or gone; a new call raises Closed.
 
         A manager that nobody refers to any more is closed as well.
         """
-        self._handle = None  # calls and leases that are under way have it still
+        self._handle = self._events = None  # calls and leases that are under way have them still
 
     @property
     def closed(self) -> bool:
@@ -551,14 +688,30 @@ class Manager:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a redlock.Manager belongs to its process: make one in the other")
 
-    def _renew_mutex(self) -> None:
+    def _begin_in_process(self) -> None:
+        """Also in a forked child: what its parent's threads and loops wait for is not its own."""
         self._asking = threading.RLock()  # the words of a call are kept in C: one call at a time
+        self._has_background_thread = False
+        if self._handle is not None:
+            self._events = _Events(self, self._handle)
 
     def _open_handle(self) -> _CManager:
         handle = self._handle
         if handle is None:
             raise Closed("the manager was closed")
         return handle
+
+    def _open_events(self) -> _Events:
+        events = self._events
+        if events is None:
+            raise Closed("the manager was closed")
+        return events
+
+    def _start_background_thread(self) -> None:
+        """The one that keeps locks. No thread of Python's is needed for it."""
+        if not self._has_background_thread:
+            self._set(_c.RedLock_SetBackgroundThread, True)
+            self._has_background_thread = True
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> str:
         """Returns what there is to say after a success."""
@@ -571,24 +724,39 @@ class Manager:
         finally:
             self._tell(handle)
 
+    def _set(self, function: Callable[..., int], argument: Any, *more: Any) -> None:
+        """For what a loop has done, too: it waits for no call of another thread's."""
+        handle = self._open_handle()
+        status = function(handle, argument, *more)
+        if status != 0:
+            _check(status, _c.RedLock_ErrorMessage(handle).decode("utf-8", "replace"))
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether anybody is to hear of servers that fail: the logger, or who asks for passwords."""
+        return self._logger is not None or self._ask is not None
+
     def _tell(self, handle: _CManager) -> None:
         """Tells the logger what the library has kept.
 
         C does not call it: what a signal handler raises would be lost there, and a thread that comes
         back to an interpreter at its end would be ended in the midst of the library.
         """
-        if self._logger is None or self._here.is_telling:
+        if not self._is_told or self._here.is_telling:
             return
         self._here.is_telling = True
         try:
             line = ctypes.create_string_buffer(1024)
-            while self._logger is not None:
+            while self._is_told:
                 level = _c.RedLock_TakeLogLine(handle, line, len(line))
                 if level == 0:
                     break
+                if level == 1:
+                    self._some_server_failed()
                 try:
                     text = line.value.decode("utf-8", "replace")
-                    self._logger(_WARNING if level == 1 else _INFO, text)
+                    if self._logger is not None:
+                        self._logger(_WARNING if level == 1 else _INFO, text)
                 except Exception:  # noqa: BLE001
                     pass  # a lock does not depend on it
         finally:
@@ -619,7 +787,7 @@ class Manager:
         self._renewal = None
         self._told_in = os.getpid()
         password = password() if callable(password) else password
-        self._call(_c.RedLock_SetCredentials, self._user, _optional(password, "the password"))
+        self._set(_c.RedLock_SetCredentials, self._user, _optional(password, "the password"))
 
     def _renew_log_in(self) -> None:
         """Asks again for a password that may have changed.
@@ -641,6 +809,222 @@ class Manager:
             self._renewal = time.monotonic() + 1
 
 
+class _Events:
+    """What is under way in this process without a thread that waits for it: calls, and kept locks.
+
+    Any thread may take an event, and hands it to whom it is for.
+    """
+
+    def __init__(self, manager: Manager, handle: _CManager) -> None:
+        self._manager = weakref.ref(manager)
+        self.handle = handle
+        self._process = os.getpid()
+        self._numbers = itertools.count(1)  # what C is given as user_data
+        self._calls: dict[int, _Call] = {}
+        self._kept: _Weak[int, _Held] = _Weak()
+        self._looks = 0
+        # What each loop waits for: calls by their numbers, kept locks by theirs with a minus. It looks at
+        # the descriptor for as long as that is something: so the descriptor, which belongs to C, is never
+        # closed while a loop knows it.
+        self._loops: dict[asyncio.AbstractEventLoop, set[int]] = {}
+
+    @property
+    def is_ours(self) -> bool:
+        return self._process == os.getpid()
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def begin(self, number: int, call: _Call) -> None:
+        self._calls[number] = call
+        self._watch(call.loop, number)
+
+    def end(self, number: int, call: _Call) -> None:
+        """In the thread of its loop."""
+        self._calls.pop(number, None)
+        self._unwatch(call.loop, number)
+
+    def keep(self, number: int, lease: _Held) -> None:
+        self._kept.put(number, lease)
+        if lease._loop is not None:
+            self._watch(lease._loop, -number)  # the call that takes the lock has the number itself
+
+    def end_keeping(self, number: int, lease: _Held) -> None:
+        self._kept.drop(number, lease)
+        if lease._loop is not None:
+            self._leave(lease._loop, -number)
+
+    def take(self) -> None:
+        """Does what is due, and hands on what events there are. Waits for nothing."""
+        manager = self._manager()
+        # Without its manager, one that is being thrown away: nobody is there to be handed anything twice.
+        event = manager._here.event if manager else _CEvent(ctypes.sizeof(_CEvent), _NONE)
+        while self.is_ours:
+            if event.kind != _NONE:
+                # A copy, for a signal handler may come in between, and take the next.
+                self._hand_on(_CEvent.from_buffer_copy(event))
+                event.kind = _NONE
+            if _c.RedLock_NextEvent(self.handle, 0, ctypes.byref(event)) != 0:
+                break
+        self._throw_out()
+        if manager is not None:
+            manager._tell(self.handle)
+
+    def wait(self, seconds: float) -> bool:
+        """Until there may be something to take, at most for so long. Returns whether there may be."""
+        poll = select.poll()
+        poll.register(self._descriptor(), select.POLLIN)
+        return bool(poll.poll(math.ceil(seconds * 1000)))
+
+    def _read(self) -> None:
+        """What a loop calls when the descriptor is readable."""
+        self.take()
+        manager = self._manager()
+        if manager is not None and not manager.closed:
+            manager._renew_log_in()
+
+    def _hand_on(self, event: _CEvent) -> None:
+        """It does no harm to do this twice."""
+        number = event.user_data or 0
+        if event.kind == _DONE:
+            call = self._calls.get(number)
+            if call is not None:
+                call.end(event.status)
+        elif event.kind == _LOST:
+            lease = self._kept.find(number)
+            if lease is not None:
+                lease._note_lost(number)
+
+    def _throw_out(self) -> None:
+        """Forgets what nobody can wait for any more. So often that it costs next to nothing."""
+        for loop in list(self._loops):
+            if loop.is_closed():
+                for number in self._loops.pop(loop, set()):
+                    call = self._calls.get(number)
+                    if call is not None:
+                        call.abandon()
+        self._looks += 1
+        if self._looks > len(self._kept):
+            self._looks = 0
+            for number in self._kept.throw_out():
+                for loop in list(self._loops):
+                    self._leave(loop, -number)
+
+    def _descriptor(self) -> int:
+        descriptor = int(_c.RedLock_Descriptor(self.handle))
+        if descriptor < 0:
+            raise Internal("there is no descriptor to wait for", -4)
+        return descriptor
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, number: int) -> None:
+        numbers = self._loops.get(loop)
+        if numbers is None:
+            loop.add_reader(self._descriptor(), self._read)
+            numbers = self._loops[loop] = set()
+        numbers.add(number)
+
+    def _leave(self, loop: asyncio.AbstractEventLoop, number: int) -> None:
+        if self.is_ours and not _call_in_loop(loop, self._unwatch, loop, number):
+            self._loops.pop(loop, None)
+
+    def _unwatch(self, loop: asyncio.AbstractEventLoop, number: int) -> None:
+        numbers = self._loops.get(loop)
+        if numbers is None:
+            return
+        numbers.discard(number)
+        if not numbers:
+            loop.remove_reader(self._descriptor())
+            self._loops.pop(loop, None)
+
+
+def _call_in_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any
+) -> bool:
+    """Calls it on the thread of the loop; at once, if that is this one. Returns whether the loop is open."""
+    import asyncio
+
+    try:
+        is_here = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        is_here = False
+    try:
+        if not is_here:
+            loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        return False
+    if is_here:
+        function(*arguments)
+    return True
+
+
+class _Call:
+    """A call of a task, under way in C until its event is taken."""
+
+    status: int | None = None
+    words = ""
+    _is_submitted = False
+    _is_abandoned = False
+
+    def __init__(self, lease: AsyncLease, events: _Events, function: Callable[..., int]) -> None:
+        self.loop = lease._loop
+        self.over: asyncio.Future[None] = self.loop.create_future()
+        self._lease = lease
+        self._events = events
+        self._function = function
+        self._number = 0
+
+    def submit(self, number: int, arguments: tuple[Any, ...]) -> None:
+        self._number = number
+        self._events.begin(number, self)
+        status = self._function(self._events.handle, *arguments, number)
+        self._is_submitted = status == 0
+        if status != 0:
+            self._wake()
+            _check(status, self._read_words())
+
+    def end(self, status: int) -> None:
+        """On whatever thread has taken the event."""
+        self.words = self._read_words()
+        self.status = status
+        if not _call_in_loop(self.loop, self._wake):
+            self._is_abandoned = True
+            self._events._calls.pop(self._number, None)
+        # A task that goes away looks for the status after it has said so.
+        if self._is_abandoned:
+            self._undo()
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more. This does not wait, either: nobody could."""
+        if not self._events.is_ours:
+            return
+        self._is_abandoned = True
+        if self.status is not None:
+            self._undo()
+        elif not self.is_unlock:
+            _c.RedLock_Cancel(self._events.handle, self._lease._handle)
+        if not self._is_submitted:
+            self._events._calls.pop(self._number, None)
+        self._events.take()  # so that what is to be released is sent
+
+    @property
+    def is_unlock(self) -> bool:
+        return self._function is _c.RedLock_SubmitUnlock
+
+    def _undo(self) -> None:
+        """A lock that came too late for its task is released. Nobody waits for that event."""
+        if self._function is _c.RedLock_SubmitAcquire and self.status == 0:
+            _c.RedLock_SubmitUnlock(self._events.handle, self._lease._handle, 0)
+
+    def _read_words(self) -> str:
+        words = _c.RedLockLease_ErrorMessage(self._lease._handle)
+        return str(words.decode("utf-8", "replace"))
+
+    def _wake(self) -> None:
+        self._events.end(self._number, self)
+        if not self.over.done():
+            self.over.set_result(None)
+
+
 class _Spent:
     """Stands where a lease was that has had its with block, or its unlock."""
 
@@ -651,18 +1035,12 @@ class _Spent:
 _SPENT = _Spent()
 
 
-class Lease:
-    """One lock, as Manager.lock returns it.
+class _Held:
+    """What leases of threads and of tasks have in common."""
 
-    It ends by itself when its time is over, so look at remaining, or confirm, before a step that
-    must not happen without it. Threads may share it.
-    """
-
-    # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
-    _SLICE = 0.25
-
-    _entry: list[Lease] | _Spent = _SPENT
+    _entry: list[Any] | _Spent = _SPENT
     _leave: Callable[[], object] = int  # does nothing
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
         self.resource: Name = resource
@@ -674,41 +1052,16 @@ class Lease:
         self._unlocked = False
         self._words = ""
         self._process = os.getpid()
+        # Where it is kept, and under which number, if it is.
+        self._kept: tuple[_Events, int] | None = None
         self._calling = threading.RLock()  # a call and the reading of its words belong together
         self._handle = _make(_CLease, _c.RedLockLease_New)
         self._owner: _CManager | None = manager._open_handle()
+        self._events: _Events | None = manager._open_events()
         # Who is to release: the caller, while the lease is in here; with, once it has taken it out.
-        self._callers: list[Lease] = []
+        self._callers: list[Any] = []
         self._entry = self._callers
         self._leave = self._release_in_c(self._owner, self._handle, self._callers)
-
-    def extend(self, ttl: Seconds | None = None) -> None:
-        """Gives the lock a new ttl, counted from now; by default the one that it had.
-
-        Lost: it had ended. Unreachable: too few servers answered, and what was valid stays valid
-        until its old end.
-        """
-        self._call(_c.RedLock_Extend, self._handle, _ms(self._ttl if ttl is None else ttl, "ttl"))
-
-    def confirm(self, least: Seconds = 0) -> None:
-        """Asks the servers whether the lock is still ours, for at least so many seconds.
-
-        Lost: it is not.
-        """
-        self._call(_c.RedLock_Confirm, self._handle, _ms(least, "least"))
-
-    def unlock(self) -> None:
-        """Releases the lock.
-
-        Lost: it had already ended, and nothing of anybody else's was touched. Unreachable: some
-        servers could not be told; the lock expires there.
-        """
-        self._unlocked = True
-        try:
-            self._call(_c.RedLock_Unlock, self._handle, leaving=True)
-        finally:
-            if not self.held:
-                self._end()
 
     @property
     def remaining(self) -> float:
@@ -738,6 +1091,159 @@ class Lease:
         with self._mutex():
             return str(_c.RedLockLease_Token(self._handle).decode())
 
+    def __repr__(self) -> str:
+        return f"<redlock.{type(self).__name__} of {self.resource!r}, valid for {self.remaining} s>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a redlock.{type(self).__name__} belongs to its process")
+
+    # What is left to do when nobody refers to it any more. A lease of the caller's is only freed.
+    __del__ = property(operator.attrgetter("_leave"))
+
+    @staticmethod
+    def _release_in_c(
+        manager: _CManager, handle: _CLease, callers: list[Any]
+    ) -> Callable[[], object]:
+        """A function in C that releases, once, what is held, unless it is the caller's to release."""
+        held = itertools.compress([(manager, handle)], map(_c.RedLockLease_IsHeld, [handle]))
+        steps = itertools.chain(iter(callers), itertools.starmap(_c.RedLock_Unlock, held))
+        return functools.partial(next, steps, None)
+
+    def _end(self) -> None:
+        """For when it is not held any more."""
+        self._end_keeping()
+        self._entry = _SPENT
+        self._callers = []
+        self._leave = int
+        self._owner = None
+        self._events = None
+
+    def _keep(self, events: _Events) -> int:
+        """It is about to be kept. Returns the number under which C is to tell that it cannot be."""
+        self._end_keeping()
+        number = events.number()
+        self._kept = events, number
+        events.keep(number, self)
+        return number
+
+    def _end_keeping(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            events, number = kept
+            events.end_keeping(number, self)
+
+    def _keep_alive(self) -> None:
+        self._manager._start_background_thread()
+        number = self._keep(self._manager._open_events())
+        # It may be kept again, as when servers were away for a while.
+        was_lost = self._set_lost(False)
+        try:
+            self._call(_c.RedLock_KeepAlive, self._handle, number)
+        except Error:
+            self._end_keeping()
+            self._set_lost(was_lost)
+            raise
+
+    def _set_lost(self, is_lost: bool) -> bool:
+        """Returns what it was before."""
+        raise NotImplementedError
+
+    def _note_lost(self, number: int) -> None:
+        """It cannot be kept under this number. On whatever thread has taken the event."""
+        raise NotImplementedError
+
+    def _is_kept(self, number: int) -> bool:
+        """Whether it is kept under this number still, and not anew under another."""
+        return self._kept is not None and self._kept[1] == number
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether it is not the caller who is to release it."""
+        return self._entry is not _SPENT and not self._callers
+
+    @staticmethod
+    def _waiting_time(wait: Seconds | None) -> float:
+        seconds = math.inf if wait is None else _seconds(wait, "wait")
+        if seconds < 0:
+            raise InvalidArgument("wait is negative", -1)
+        return seconds
+
+    def _nested(self) -> Nested:
+        words = f"the with block around this call holds {self.resource!r}"
+        return Nested(f"{words}: locks are not reentrant", 1)
+
+    def _mutex(self) -> threading.RLock:
+        """In a forked child the one of the lease may be that of a thread that is not there."""
+        return self._calling if self._process == os.getpid() else threading.RLock()
+
+    def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
+        handle = (self._owner if leaving else None) or self._manager._open_handle()
+        try:
+            with self._mutex():
+                status = function(handle, *arguments)
+                words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
+                self._words = words
+            _check(status, words)
+        finally:
+            self._manager._tell(handle)
+
+
+class Lease(_Held):
+    """One lock, as Manager.lock returns it.
+
+    It ends by itself when its time is over, so look at remaining, or confirm, before a step that
+    must not happen without it. Threads may share it.
+    """
+
+    # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
+    _SLICE = 0.25
+
+    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
+        super().__init__(manager, resource, ttl)
+        self.lost = LostEvent(self)
+        """Set when a lock that is kept cannot be kept."""
+
+    def extend(self, ttl: Seconds | None = None) -> None:
+        """Gives the lock a new ttl, counted from now; by default the one that it had.
+
+        Lost: it had ended. Unreachable: too few servers answered, and what was valid stays valid
+        until its old end.
+        """
+        self._call(_c.RedLock_Extend, self._handle, _ms(self._ttl if ttl is None else ttl, "ttl"))
+
+    def confirm(self, least: Seconds = 0) -> None:
+        """Asks the servers whether the lock is still ours, for at least so many seconds.
+
+        Lost: it is not. TooShort: it is, but not for so long.
+        """
+        self._call(_c.RedLock_Confirm, self._handle, _ms(least, "least"))
+
+    def unlock(self) -> None:
+        """Releases the lock.
+
+        Lost: it had already ended, and nothing of anybody else's was touched. Unreachable: some
+        servers could not be told; the lock expires there.
+        """
+        self._unlocked = True
+        try:
+            self._call(_c.RedLock_Unlock, self._handle, leaving=True)
+        finally:
+            if not self.held:
+                self._end()
+
+    def keep_alive(self) -> None:
+        """Has the lock extended again and again, by the ttl it has, until it is unlocked.
+
+        A thread of the library does it, whatever the threads of Python do; in a forked child none
+        does. It ends with the process, or when nobody refers to the lease any more; then the lock
+        lasts for one ttl at most.
+
+        Where too few servers extend it, or somebody has taken it away, lost is set, while a tenth of
+        the ttl or more is left in the first case, and it is extended no more. Lost: it had ended
+        already.
+        """
+        self._keep_alive()
+
     if TYPE_CHECKING:
 
         def __enter__(self) -> Lease: ...
@@ -762,41 +1268,22 @@ class Lease:
         finally:
             self._release()
 
-    def __repr__(self) -> str:
-        return f"<redlock.Lease of {self.resource!r}, valid for {self.remaining} s>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a redlock.Lease belongs to its process")
-
-    # What is left to do when nobody refers to it any more. A lease of the caller's is only freed.
-    __del__ = property(operator.attrgetter("_leave"))
-
-    @staticmethod
-    def _release_in_c(
-        manager: _CManager, handle: _CLease, callers: list[Lease]
-    ) -> Callable[[], object]:
-        """A function in C that releases, once, what is held, unless it is the caller's to release."""
-        held = itertools.compress([(manager, handle)], map(_c.RedLockLease_IsHeld, [handle]))
-        steps = itertools.chain(callers, itertools.starmap(_c.RedLock_Unlock, held))
-        return functools.partial(next, steps, None)
-
     def _end(self) -> None:
-        """For when it is not held any more."""
-        self._entry = _SPENT
-        self._callers = []
-        self._leave = int
-        self._owner = None
-        self._manager._here.drop(self._name, self)
+        super()._end()
+        self._manager._here.leases.drop(self._name, self)
 
-    @property
-    def _is_ours(self) -> bool:
-        """Whether it is not the caller who is to release it."""
-        return self._entry is not _SPENT and not self._callers
+    def _set_lost(self, is_lost: bool) -> bool:
+        was_lost, self.lost._is_set = self.lost._is_set, is_lost
+        return was_lost
+
+    def _note_lost(self, number: int) -> None:
+        if self._is_kept(number):
+            self._set_lost(True)
 
     def _acquire(self, wait: Seconds | None) -> None:
         """Waits in slices: the interpreter heeds signals between two calls into C."""
         self._refuse_nested()
-        deadline = math.inf if wait is None else time.monotonic() + self._waiting_time(wait)
+        deadline = time.monotonic() + self._waiting_time(wait)
         while True:
             left = max(0.0, deadline - time.monotonic())
             try:
@@ -805,13 +1292,6 @@ class Lease:
             except (Taken, Unreachable, TooSlow):
                 if left <= self._SLICE:
                     raise
-
-    @staticmethod
-    def _waiting_time(wait: Seconds) -> float:
-        seconds = _seconds(wait, "wait")
-        if seconds < 0:
-            raise InvalidArgument("wait is negative", -1)
-        return seconds
 
     def _attempt(self, left: float) -> None:
         """One slice, in which C goes on with the wait that the one before has left off."""
@@ -827,12 +1307,11 @@ class Lease:
             manager._some_server_failed()
 
     def _refuse_nested(self) -> None:
-        here = self._manager._here
-        outer = here.find(self._name)
+        leases = self._manager._here.leases
+        outer = leases.find(self._name)
         if outer is not None and outer._is_ours and outer.held:
-            words = f"the with block around this call holds {self.resource!r}"
-            raise Nested(f"{words}: locks are not reentrant", 1)
-        here.put(self._name, self)
+            raise self._nested()
+        leases.put(self._name, self)
 
     def _release(self) -> None:
         """Releases what is held. If a signal handler raises something first, __del__ does it."""
@@ -840,17 +1319,322 @@ class Lease:
             self._leave()
         self._end()
 
-    def _mutex(self) -> threading.RLock:
-        """In a forked child the one of the lease may be that of a thread that is not there."""
-        return self._calling if self._process == os.getpid() else threading.RLock()
 
-    def _call(self, function: Callable[..., int], *arguments: Any, leaving: bool = False) -> None:
-        handle = (self._owner if leaving else None) or self._manager._open_handle()
+class LostEvent:
+    """Whether a lock that is kept cannot be kept. It is asked like a threading.Event."""
+
+    # An event may be taken by another thread, which cannot wake this one: so it looks up now and then, and
+    # asks C only when there is something to take.
+    _SLICE = 0.05
+
+    _is_set = False
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = weakref.ref(lease)
+
+    def is_set(self) -> bool:
+        """False, too, if the lock is not kept, or was unlocked."""
+        self._look()
+        return self._is_set
+
+    def wait(self, timeout: Seconds | None = None) -> bool:
+        """Until it is set. Also returns, with False, when the time is over or the lock is not kept."""
+        seconds = math.inf if timeout is None else _seconds(timeout, "timeout")
+        deadline = time.monotonic() + seconds
+        events = self._look()
+        while not self._is_set and events is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            is_due = events.wait(min(left, self._SLICE))
+            events = self._look() if is_due else self._source()
+        return self._is_set
+
+    def __repr__(self) -> str:
+        return f"<redlock.LostEvent, {'set' if self._is_set else 'not set'}>"
+
+    def _look(self) -> _Events | None:
+        """Returns where the event will come from, if one may come."""
+        events = self._source()
+        if events is not None:
+            events.take()
+        return events
+
+    def _source(self) -> _Events | None:
+        lease = self._lease()
+        kept = lease._kept if lease is not None else None
+        if kept is None:
+            return None
+        if not kept[0].is_ours:
+            raise Forked("the lease belongs to the parent process", -3)
+        return kept[0]
+
+
+class AsyncLease(_Held):
+    """One lock of a task, as Manager.alock returns it.
+
+    As a Lease otherwise. Tasks of one loop may share it: a call waits for the one before. A task that
+    is cancelled in a call does not wait for its end. The lock is then as it was before, or as it was
+    to be.
+    """
+
+    _block: _Block | None = None
+
+    def __init__(
+        self, manager: Manager, resource: Name, ttl: Seconds, cancels: bool = False
+    ) -> None:
+        import asyncio
+
+        super().__init__(manager, resource, ttl)
+        self._cancels = cancels
+        self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self._task: Callable[[], object] = lambda: None
+        self._underway: _Call | None = None
+        self.lost = asyncio.Event()
+        """Set when a lock that is kept cannot be kept."""
+
+    async def extend(self, ttl: Seconds | None = None) -> None:
+        """As Lease.extend."""
+        ttl_ms = _ms(self._ttl if ttl is None else ttl, "ttl")
+        await self._ask(_c.RedLock_SubmitExtend, self._handle, ttl_ms)
+
+    async def confirm(self, least: Seconds = 0) -> None:
+        """As Lease.confirm."""
+        await self._ask(_c.RedLock_SubmitConfirm, self._handle, _ms(least, "least"))
+
+    async def unlock(self) -> None:
+        """As Lease.unlock. If the task is cancelled meanwhile, it is released all the same."""
+        self._unlocked = True
         try:
-            with self._mutex():
-                status = function(handle, *arguments)
-                words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
-                self._words = words
-            _check(status, words)
+            await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
         finally:
-            self._manager._tell(handle)
+            if not self.held:
+                self._end()
+
+    async def keep_alive(self) -> None:
+        """As Lease.keep_alive. It asks nobody, but waits for a call that is under way."""
+        await self._turn()
+        self._keep_alive()
+
+    async def __aenter__(self) -> AsyncLease:
+        lease: AsyncLease = self._entry.pop()  # from now on it is not the caller's to release
+        lease._enter_block()
+        return lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        is_stopped = self._end_block(kind)
+        try:
+            if kind is None:
+                if not self._unlocked:
+                    await self.unlock()
+            elif self.held and kind is not GeneratorExit:  # in which nothing may be awaited
+                await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+        except Unreachable:
+            pass  # it had the lock to its end
+        except Error:
+            if kind is None:
+                raise
+        finally:
+            self._let_go()
+        if is_stopped:
+            words = f"the lock on {self.resource!r} could not be kept, and the block was cancelled"
+            raise Lost(words, 4) from error
+
+    async def _acquire(self, wait: Seconds | None, keep_alive: bool) -> None:
+        import asyncio
+
+        seconds = self._waiting_time(wait)
+        manager = self._manager
+        leases, task = manager._leases_of_tasks, asyncio.current_task()
+        outer = leases.find(self._name)
+        if outer is not None and outer._is_ours and outer.held and outer._task() is task:
+            raise self._nested()
+        manager._renew_log_in()
+        if keep_alive:
+            manager._start_background_thread()
+        options = _CAcquireOptions(
+            size=ctypes.sizeof(_CAcquireOptions),
+            resource=self._name,
+            ttl_ms=self._ttl_ms,
+            wait_ms=-1 if seconds == math.inf else _ms(seconds, "wait"),
+            keep_alive=keep_alive,
+        )
+        try:
+            await self._ask(
+                _c.RedLock_SubmitAcquire, ctypes.byref(options), self._handle, keeps=keep_alive
+            )
+        except Unreachable:
+            manager._some_server_failed()
+            raise
+        if self._words:
+            manager._some_server_failed()
+        if task is not None:
+            self._task = weakref.ref(task)
+        leases.put(self._name, self)
+
+    async def _turn(self) -> None:
+        """Waits until no other call is under way."""
+        import asyncio
+
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(f"{self!r} belongs to another loop")
+        while self._underway is not None and not self._underway.over.done():
+            await asyncio.shield(self._underway.over)
+
+    async def _ask(
+        self,
+        function: Callable[..., int],
+        *arguments: Any,
+        leaving: bool = False,
+        keeps: bool = False,
+    ) -> None:
+        import asyncio
+
+        await self._turn()
+        events = (self._events if leaving else None) or self._manager._open_events()
+        call = self._underway = _Call(self, events, function)
+        try:
+            call.submit(self._keep(events) if keeps else events.number(), arguments)
+            await asyncio.shield(call.over)
+        except Error as error:
+            self._words = str(error)
+            raise
+        except BaseException:
+            call.abandon()
+            raise
+        self._words = call.words
+        _check(-4 if call.status is None else call.status, call.words)
+
+    def _set_lost(self, is_lost: bool) -> bool:
+        was_lost = self.lost.is_set()
+        (self.lost.set if is_lost else self.lost.clear)()
+        return was_lost
+
+    def _note_lost(self, number: int) -> None:
+        # Never at once: a task may be running, and one that is cancelled has to be waiting.
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._tell_loss, number)
+
+    def _tell_loss(self, number: int) -> None:
+        if self._is_kept(number):
+            self._end_keeping()
+            self._set_lost(True)
+            if self._block is not None:
+                self._block.cancel()
+
+    def _enter_block(self) -> None:
+        import asyncio
+
+        task = asyncio.current_task()
+        if self._cancels and task is not None:
+            self._block = _Block(task)
+            if self.lost.is_set():
+                self._loop.call_soon(self._block.cancel)
+
+    def _end_block(self, kind: type[BaseException] | None) -> bool:
+        """It is not cancelled from now on. Returns whether it has ended because it was."""
+        block, self._block = self._block, None
+        return block is not None and block.end(kind)
+
+    def _end(self) -> None:
+        super()._end()
+        self._manager._leases_of_tasks.drop(self._name, self)
+
+    def _let_go(self) -> None:
+        """Has it released if it is held still, and waits for nothing."""
+        events, call = self._events, self._underway
+        if events is None or not events.is_ours:
+            return
+        is_leaving = False
+        if call is not None and call.status is None:
+            is_leaving = call.is_unlock
+            call.abandon()
+        # Where this is refused, __del__ has to do it.
+        unlock = functools.partial(_c.RedLock_SubmitUnlock, events.handle, self._handle, 0)
+        if is_leaving or not self.held or unlock() == 0:
+            self._end()
+        events.take()  # so that it is sent
+
+
+class _Block:
+    """A task in a block that is cancelled where the lock is lost."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        # From Python 3.11 on, a task counts who has cancelled it.
+        self._others = getattr(task, "cancelling", int)()
+        self._is_cancelled = self._is_over = False
+
+    def cancel(self) -> None:
+        if not self._is_over:
+            self._is_cancelled = True
+            self._task.cancel()
+
+    def end(self, kind: type[BaseException] | None) -> bool:
+        """Returns whether it has ended because of that, and not of somebody else who cancelled it, too."""
+        import asyncio
+
+        self._is_over = True
+        if not self._is_cancelled:
+            return False
+        others = getattr(self._task, "uncancel", int)()
+        return others <= self._others and kind is asyncio.CancelledError
+
+
+class _Locking:
+    """A lock that is to be awaited, or entered; once."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        resource: Name,
+        ttl: Seconds,
+        wait: Seconds | None,
+        keep_alive: bool,
+        cancel_when_lost: bool,
+    ) -> None:
+        self._manager = manager
+        self._arguments = resource, ttl, bool(cancel_when_lost)
+        self._options = wait, bool(keep_alive or cancel_when_lost)
+        self._is_used = False
+        self._lease: AsyncLease | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncLease]:
+        return self._take_for_caller().__await__()
+
+    async def __aenter__(self) -> AsyncLease:
+        self._lease = await self._take()
+        self._lease._enter_block()
+        return self._lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await lease.__aexit__(kind, error, trace)
+
+    async def _take_for_caller(self) -> AsyncLease:
+        lease = await self._take()
+        lease._callers[:] = [lease]
+        return lease
+
+    async def _take(self) -> AsyncLease:
+        if self._is_used:
+            raise RuntimeError("alock is called once for each lock")
+        self._is_used = True
+        lease = AsyncLease(self._manager, *self._arguments)
+        try:
+            await lease._acquire(*self._options)
+        except BaseException:
+            lease._let_go()
+            raise
+        return lease

@@ -17,17 +17,19 @@ fn the_tests_pass_while_one_server_is_down() {
 }
 
 #[test]
-fn the_example_runs() {
-    bindings::the_example_runs(&mut example());
+fn the_examples_run() {
+    bindings::the_example_runs(&mut example("example.py"));
+    bindings::the_example_runs(&mut example("example_asyncio.py"));
 }
 
 #[test]
-fn the_example_says_why_it_cannot() {
-    bindings::the_example_says_why_it_cannot(&mut example());
+fn the_examples_say_why_they_cannot() {
+    bindings::the_example_says_why_it_cannot(&mut example("example.py"));
+    bindings::the_example_says_why_it_cannot(&mut example("example_asyncio.py"));
 }
 
-fn example() -> Command {
-    python(&library::root().join("c-examples/python/example.py"))
+fn example(name: &str) -> Command {
+    python(&library::root().join("c-examples/python").join(name))
 }
 
 fn run_the_tests(ground: &Ground) {

@@ -37,6 +37,21 @@ except redlock.Taken:
     pass
 "#;
 
+const ASYNCIO: &str = r#"
+import asyncio
+import sys
+import redlock
+
+async def wait():
+    try:
+        await redlock.Manager(sys.argv[1]).alock("held", ttl=60, wait=WAIT_MS / 1000)
+        sys.exit(1)
+    except redlock.Taken:
+        pass
+
+asyncio.run(wait())
+"#;
+
 const RUBY: &str = r#"
 require "LIBRARY"
 begin
@@ -84,7 +99,8 @@ fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
     let workshop = Workshop::new();
     let waiters = [
         ("C", in_c(&workshop)),
-        ("Python", in_python(&workshop)),
+        ("Python", in_python(&workshop, "waiter.py", PYTHON)),
+        ("asyncio", in_python(&workshop, "tasks.py", ASYNCIO)),
         ("Ruby", in_ruby(&workshop)),
         ("Go", in_go(&workshop)),
     ];
@@ -113,8 +129,8 @@ fn in_c(workshop: &Workshop) -> Command {
     Command::new(workshop.build(compiler, &[&source]))
 }
 
-fn in_python(workshop: &Workshop) -> Command {
-    python(&workshop.write("waiter.py", &timed(PYTHON)))
+fn in_python(workshop: &Workshop, name: &str, code: &str) -> Command {
+    python(&workshop.write(name, &timed(code)))
 }
 
 fn in_ruby(workshop: &Workshop) -> Command {

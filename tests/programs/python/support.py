@@ -6,6 +6,8 @@ down) and REDLOCK_LIBRARY, unless the loader finds the library by itself.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import pickle
 import secrets
@@ -16,7 +18,7 @@ import threading
 import time
 import unittest
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Awaitable, Callable
 
 BINDING = Path(__file__).resolve().parents[3] / "c-examples" / "python"
 sys.path.insert(0, str(BINDING))
@@ -74,6 +76,40 @@ class RedlockTest(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual([], failures)
+
+
+class AsyncTest(RedlockTest, unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        # On a machine that is busy all is slow, and tasks that are thrown away pending are meant to be.
+        logger = logging.getLogger("asyncio")
+        logger.setLevel(logging.CRITICAL)
+        self.addCleanup(logger.setLevel, logging.NOTSET)
+
+    async def assert_refused(
+        self, error: type[BaseException], call: Callable[..., Awaitable[Any]], *args: Any, **words: Any
+    ) -> Any:
+        with self.assertRaises(error) as caught:
+            await call(*args, **words)
+        self.assertIs(type(caught.exception), error)
+        return caught.exception
+
+    async def until(self, what: str, condition: Callable[[], bool]) -> None:
+        async def wait() -> None:
+            while not condition():
+                await asyncio.sleep(0.002)
+
+        await asyncio.wait_for(wait(), PATIENCE)
+
+    def assert_nothing_is_under_way(self, own: redlock.Manager | None = None) -> None:
+        events = (own or self.manager)._events
+        assert events is not None
+        self.assertEqual(({}, {}), (events._calls, events._loops))
+
+    async def assert_all_over(self) -> None:
+        self.assert_free()
+        await self.until("no loop looks any more", lambda: not self.manager._events._loops)
+        self.assert_nothing_is_under_way()
 
 
 def manager(*servers: str, **options: Any) -> redlock.Manager:

@@ -48,7 +48,7 @@ class Arguments(RedlockTest):
             for least in (-1, math.nan):
                 self.assert_fails(redlock.InvalidArgument, lease.confirm, least)
             for least in HUGE:
-                self.assert_fails(redlock.Lost, lease.confirm, least)
+                self.assert_fails(redlock.TooShort, lease.confirm, least)
             self.assert_fails(TypeError, lease.confirm, None)
             lease.confirm(0.0001)
 

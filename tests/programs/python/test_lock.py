@@ -155,7 +155,8 @@ class Explicit(RedlockTest):
             lease.extend(ttl=60)
             self.assertGreater(lease.remaining, 30)
             lease.confirm(least=30)
-            self.assert_fails(redlock.Lost, lease.confirm, least=90)
+            error = self.assert_fails(redlock.TooShort, lease.confirm, least=90)
+            self.assertEqual(7, error.status)
             lease.extend()
 
     def test_what_has_ended_is_lost_and_the_next_holder_is_left_alone(self) -> None:
