@@ -280,12 +280,13 @@ module Redlock
   end
   private_constant :Call
 
-  # The calls of those who wait. The first in line leads: it waits for the descriptor and takes the events of
-  # all. The others sleep until their calls are over, or until they are the first.
+  # The calls that threads wait for. The first in line leads: it waits for the descriptor and takes the events
+  # of all. The others sleep until their calls are over, or until they are the first.
   class Line # :nodoc:
     def initialize
       @mutex = Mutex.new
       @calls = {}.compare_by_identity
+      @reader, @writer = IO.pipe
     end
 
     # Yields whenever the call leads, until it is over or the block returns :enough. Who stands by leads only
@@ -308,8 +309,19 @@ module Redlock
       end
     end
 
-    def empty?
-      leader.nil?
+    # The call that leads waits, until the descriptor is readable or somebody else has taken its event.
+    def pause(call, descriptor, seconds)
+      @paused = call
+      IO.select([descriptor, @reader], nil, nil, seconds) unless call.over?
+    ensure
+      @paused = nil
+      @reader.read_nonblock(64, exception: false)
+    end
+
+    # The call is over.
+    def end_call(call, status)
+      call.end_with(status)
+      @writer.write_nonblock(".", exception: false) if call.equal?(@paused)
     end
 
     private
@@ -338,7 +350,7 @@ module Redlock
     # a call needs it: what the parent waits for never comes there.
     PATIENCE = 1
     # The same where the system has no descriptor to wait for.
-    GLANCE = 0.05
+    GLANCE = 0.005
 
     def initialize(manager, looks_up_names)
       @manager = manager
@@ -369,49 +381,61 @@ module Redlock
       @kept[lease.object_id] = lease
     end
 
-    # Returns whether that was the last one.
     def keep_no_more(lease)
-      @kept.delete(lease.object_id) && @kept.empty?
+      @kept.delete(lease.object_id)
     end
 
-    # Waits until the call is over, or until the moment that the block says, if it says one.
-    def wait(call, standing_by: false)
-      process = @process
-      scheduler, line = line_here
+    def keeps?
+      !@kept.empty?
+    end
+
+    # Waits until the call is over, or until the moment that the block says, if it says one. Fibers of a
+    # scheduler leave it to the one that stands by, for their thread may be busy with another fiber.
+    def wait(call, &look_up)
       take
+      if in_scheduler?
+        call.sleep until call.over?
+      else
+        lead(call, &look_up)
+      end
+    end
+
+    # The same for who leads only where no thread waits for its call. The call never ends.
+    def stand_by(call, &look_up)
+      lead(call, standing_by: true, &look_up)
+    end
+
+    def in_scheduler?
+      Fiber.respond_to?(:current_scheduler) && !Fiber.current_scheduler.nil?
+    end
+
+    # Does what is due and hands on the events that there are, also one that was left by a call of this that was
+    # cut short.
+    def take
+      Thread.handle_interrupt(Object => :never) do
+        @taking.synchronize do
+          hand_on
+          hand_on while (status = C.call(@look, @manager.to_i, 0, @event.to_i)).zero?
+          C.check(status, C.words(C.call("RedLock_ErrorMessage", @manager.to_i))) unless status == C::NO_EVENT
+        end
+      end
+    end
+
+    private
+
+    def lead(call, standing_by: false)
+      process = @process
+      line = @line
       line.wait(call, standing_by: standing_by) do
         moment = yield if block_given?
         left = moment && moment - now
         next :enough if left && left <= 0
 
-        pause([left, PATIENCE].compact.min)
+        pause(standing_by ? nil : line, call, [left, PATIENCE].compact.min)
         raise Forked.new("the call belongs to the parent process", -3) unless enter_process.equal?(process)
 
         take
-      end
-    ensure
-      # A line that somebody joins meanwhile is as good as another.
-      @lines.delete(scheduler) if line&.empty?
-    end
-
-    # Does what is due and hands on the events that there are.
-    def take
-      look(0, @look)
-    end
-
-    private
-
-    # Hands on also what a look before has left that was cut short.
-    def look(wait_ms, function)
-      Thread.handle_interrupt(Object => :never) do
-        @taking.synchronize do
-          hand_on
-          while (status = C.call(function, @manager.to_i, wait_ms, @event.to_i)).zero?
-            hand_on
-            wait_ms = 0
-          end
-          C.check(status, C.words(C.call("RedLock_ErrorMessage", @manager.to_i))) unless status == C::NO_EVENT
-        end
+        :enough if standing_by
       end
     end
 
@@ -419,7 +443,7 @@ module Redlock
       return if @event.user_data.zero?
 
       case @event.kind
-      when C::DONE then @calls[@event.user_data]&.end_with(@event.status)
+      when C::DONE then (call = @calls[@event.user_data]) && @line.end_call(call, @event.status)
       when C::LOST then @kept[@event.user_data]&.be_lost
       end
       @event.user_data = 0
@@ -428,11 +452,15 @@ module Redlock
     # What is waited with belongs to a process. A child has a descriptor of its own, under another number
     # as long as it has the copy of its parent's.
     def enter_process
-      descriptor = C.call("RedLock_Descriptor", @manager.to_i)
+      descriptor = self.descriptor
       @mutex.synchronize do
         begin_anew(descriptor) unless @process == [descriptor, Process.pid]
         @process
       end
+    end
+
+    def descriptor
+      C.call("RedLock_Descriptor", @manager.to_i)
     end
 
     def begin_anew(descriptor)
@@ -440,24 +468,15 @@ module Redlock
       @io = descriptor.negative? ? nil : IO.for_fd(descriptor, autoclose: false)
       @calls = {}
       @kept = {}
-      @lines = {}.compare_by_identity
+      @line = Line.new
       @event.user_data = 0
     end
 
-    # A scheduler has a line of its own: its thread may be busy with another fiber, and the threads
-    # would wait for that.
-    def line_here
-      scheduler = Fiber.current_scheduler if Fiber.respond_to?(:current_scheduler)
-      [scheduler, @mutex.synchronize { @lines[scheduler] ||= Line.new }]
-    end
-
-    def pause(seconds)
+    def pause(line, call, seconds)
       if @io
-        @io.wait_readable(seconds)
-      elsif Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler
-        sleep(0.1 * GLANCE)
+        line ? line.pause(call, @io, seconds) : @io.wait_readable(seconds)
       else
-        look(C.ms(GLANCE, "a glance"), "RedLock_NextEvent")
+        sleep(GLANCE)
       end
     end
 
@@ -491,6 +510,7 @@ module Redlock
       @open = true
       @lines = []
       @watching = Mutex.new
+      @watched = {}.compare_by_identity
     end
 
     # Keeps the C manager from being freed before #leave. Who is +leaving+ may ask as long as it is
@@ -535,26 +555,26 @@ module Redlock
     # Waits for a call that was submitted; returns its status. Who takes a lock is +patient+: meanwhile
     # servers may want another password.
     def wait_for(call, patient: false)
+      watched = @events.in_scheduler?
+      watch_over(call) if watched
       until call.over?
         patient ? @events.wait(call) { look_for_faults } : @events.wait(call)
-        renew_log_in if patient
+        renew_log_in if patient && !watched
       end
       call.status
+    ensure
+      @watched.delete(call) if watched
     end
 
-    # Has the lease told if its lock cannot be kept. A thread hears of it while no other is in a call.
+    # Has the lease told if its lock cannot be kept.
     def keep(lease)
       @events.keep(lease)
-      @watching.synchronize { @watcher = Thread.new { watch } unless @watcher&.alive? }
+      watch_over(lease)
     end
 
     def keep_no_more(lease)
-      return unless @events.keep_no_more(lease)
-
-      @watching.synchronize do
-        @watcher&.kill
-        @watcher = nil
-      end
+      @events.keep_no_more(lease)
+      @watched.delete(lease)
     end
 
     # Anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
@@ -619,7 +639,16 @@ module Redlock
       @logger || @ask
     end
 
-    # What the watcher does. It is killed when nobody is left to watch for.
+    # From now on there is a thread that hears of the events for fibers and kept locks, while no other waits for
+    # its own: until all of them have been over for a moment.
+    def watch_over(something)
+      @watching.synchronize do
+        @watched.clear unless @watcher&.alive? # what there is was the parent's
+        @watched[something] = true
+        @watcher = Thread.new { watch } unless @watcher&.alive?
+      end
+    end
+
     def watch
       Thread.current.name = "redlock"
       Thread.current.report_on_exception = false
@@ -629,13 +658,21 @@ module Redlock
     end
 
     def stand_by
-      idle = Call.new # that never ends
-      loop do
-        @events.wait(idle, standing_by: true) do
-          tell if listens?
-          @renewal
-        end
+      idle = Call.new
+      until idle?
+        @events.stand_by(idle) { look_for_faults }
+        tell if listens?
         renew_log_in
+      end
+    end
+
+    # Whether there was nothing to watch over for a moment. Then the thread is none from now on.
+    def idle?
+      @watching.synchronize do
+        @idle_since = @watched.empty? ? @idle_since || now : nil
+        is_idle = @idle_since && (closed? || now - @idle_since >= Events::PATIENCE)
+        @watcher = @idle_since = nil if is_idle
+        is_idle
       end
     end
 
