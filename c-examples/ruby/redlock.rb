@@ -346,6 +346,7 @@ module Redlock
 
   # The events of a C manager, and who waits for them.
   class Events # :nodoc:
+    MASKED = { Object => :never }.freeze
     # How many seconds a leader waits in one go. Only a child that a signal handler has forked in the midst of
     # a call needs it: what the parent waits for never comes there.
     PATIENCE = 1
@@ -412,7 +413,7 @@ module Redlock
     # Does what is due and hands on the events that there are, also one that was left by a call of this that was
     # cut short.
     def take
-      Thread.handle_interrupt(Object => :never) do
+      Thread.handle_interrupt(MASKED) do
         @taking.synchronize do
           hand_on
           hand_on while (status = C.call(@look, @manager.to_i, 0, @event.to_i)).zero?
@@ -759,7 +760,7 @@ module Redlock
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
-      self.logger = logger if logger
+      self.logger = logger if logger || password.respond_to?(:call) # which lines say when to ask
     end
 
     # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block
