@@ -3,11 +3,14 @@
 # A small Fiber scheduler over IO.select: fibers that sleep, that wait for an IO to be readable, and that wait for
 # a Mutex or a Queue.
 class Turns
+  PATIENCE = 60
+
   def self.run(&block)
-    Thread.new do
+    thread = Thread.new do
       Fiber.set_scheduler(new)
       block.call
-    end.join
+    end
+    thread.join(PATIENCE) or raise "its fibers wait for ever"
   end
 
   def initialize
