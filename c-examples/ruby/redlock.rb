@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "fiddle"
+require "fiddle/import"
+require "io/wait" unless IO.method_defined?(:wait_readable)
 
 # Locks that are held on a majority of independent Redis or Valkey servers, through the C library
 # of that name:
@@ -8,19 +10,27 @@ require "fiddle"
 #   locker = Redlock::Manager.new("127.0.0.1:6379", "127.0.0.1:6380", "127.0.0.1:6381")
 #   locker.lock("report", ttl: 10) { |lease| ... }
 #
+# A job that may take longer than its lock has the lock kept: it is extended until the block ends, and the
+# job hears of it in time where that cannot be done:
+#
+#   locker.lock("report", ttl: 10, keep_alive: true) do |lease|
+#     pages.each { |page| lease.lost? ? break : write(page) }
+#   end
+#
 # All times are seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names,
 # or the one that the system's loader finds. Ruby 2.7 or later, and no gem: from 4.0 on Fiddle is one
 # that comes with Ruby, so a Gemfile has to name it.
 #
-# Threads::   A thread that waits for a lock lets the others run. Timeout, Thread#raise, Thread#kill
-#             and the exceptions of signal handlers end the waiting within a quarter of a second,
-#             or when the attempt under way is over: servers that do not answer are waited for as
-#             long as the timeouts allow. With the block form they never leave a lock behind.
+# Threads::   A thread that waits for a lock, or for servers, lets the others run. Timeout, Thread#raise,
+#             Thread#kill and the exceptions of signal handlers end a call on a lock at once, also where
+#             servers do not answer. With the block form they never leave a lock behind: the release at
+#             its end is waited for, as long as the timeouts allow. Manager#locked? and Manager#connect are
+#             over before they heed them.
 # Processes:: A manager that was made before a fork serves the parent and its children, as under
 #             Puma or Unicorn with an application that is loaded first. A lock belongs to the
 #             process that took it: in a child, its calls raise Redlock::Forked, and neither an
 #             exit nor the garbage collector releases it. Process.daemon is a fork, too.
-# Fibers::    Where a Fiber scheduler runs, the pauses between two attempts let other fibers run.
+# Fibers::    Where a Fiber scheduler runs (Ruby 3.1 or later), a call on a lock blocks its fiber alone.
 # Ractors::   The main one only. Manager.new raises Redlock::Error in any other, and a manager cannot be
 #             sent there.
 module Redlock
@@ -42,12 +52,14 @@ module Redlock
   class Lost < Error; end            # it is not held, or no longer
   class InvalidArgument < Error; end # the message names what was wrong
   class NoServers < Error; end       # no server was given
+  class Cancelled < Error; end       # the call was ended before its time
+  class TooShort < Error; end        # it is held, but not for as long as #confirm was asked
   class Forked < Error; end          # the lease belongs to the parent process
   class Internal < Error; end        # the message says what happened
   class Closed < Error; end          # the manager was closed
 
   ERRORS = {
-    1 => Taken, 2 => Unreachable, 3 => TooSlow, 4 => Lost,
+    1 => Taken, 2 => Unreachable, 3 => TooSlow, 4 => Lost, 5 => Cancelled, 7 => TooShort,
     -1 => InvalidArgument, -2 => NoServers, -3 => Forked, -4 => Internal
   }.freeze
 
@@ -65,6 +77,25 @@ module Redlock
     INT = Fiddle::TYPE_INT
     BOOL = -Fiddle::TYPE_CHAR
 
+    # RedLockAcquireOptions and RedLockEvent.
+    module Structs
+      extend Fiddle::Importer
+      Options = struct([
+        "size_t size", "uintptr_t resource", "size_t resource_size", "uintptr_t resources",
+        "size_t resource_count", "long long ttl_ms", "long long wait_ms", "int tries", "int mode",
+        "int permits", "int keep_alive"
+      ])
+      Event = struct([
+        "size_t size", "int kind", "int status", "uintptr_t lease", "uintptr_t user_data",
+        "long long remaining_ms"
+      ])
+    end
+
+    # What RedLock_NextEvent answers, and kinds of events.
+    NO_EVENT = 6
+    DONE = 0
+    LOST = 1
+
     # These answer with a status. Other Ruby threads run while one of them does.
     CALLS = {
       "RedLock_AddServerUrl" => [ADDRESS, ADDRESS, INT],
@@ -78,11 +109,9 @@ module Redlock
       "RedLock_SetTlsInsecureSkipVerify" => [ADDRESS, BOOL],
       "RedLock_SetCredentials" => [ADDRESS, ADDRESS, ADDRESS],
       "RedLock_KeepLog" => [ADDRESS, INT],
-      "RedLock_TryLockSlice" => [ADDRESS, ADDRESS, MS, MS, MS, ADDRESS],
-      "RedLock_Extend" => [ADDRESS, ADDRESS, MS],
-      "RedLock_Confirm" => [ADDRESS, ADDRESS, MS],
-      "RedLock_Unlock" => [ADDRESS, ADDRESS],
-      "RedLock_IsLocked" => [ADDRESS, ADDRESS, ADDRESS]
+      "RedLock_SetBackgroundThread" => [ADDRESS, BOOL],
+      "RedLock_IsLocked" => [ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_NextEvent" => [ADDRESS, MS, ADDRESS]
     }.freeze
 
     # These neither wait nor ask anybody: giving way to other threads would take longer than they do.
@@ -91,6 +120,14 @@ module Redlock
       "RedLock_New" => [POINTER],
       "RedLock_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLock_ErrorMessage" => [POINTER, ADDRESS],
+      "RedLock_Descriptor" => [INT, ADDRESS],
+      "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_SubmitExtend" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
+      "RedLock_SubmitConfirm" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
+      "RedLock_SubmitUnlock" => [INT, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_Cancel" => [INT, ADDRESS, ADDRESS],
+      "RedLock_KeepAlive" => [INT, ADDRESS, ADDRESS, ADDRESS],
+      "RedLockStatus_Name" => [POINTER, INT],
       "RedLock_TakeLogLine" => [INT, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLockLease_New" => [POINTER],
       "RedLockLease_Free" => [Fiddle::TYPE_VOID, ADDRESS],
@@ -100,12 +137,17 @@ module Redlock
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
 
+    # RedLock_NextEvent as a look, for servers whose names need not be looked up: a thread that gives way
+    # beside one that computes waits a tenth of a second for its next turn.
+    LOOK_FOR_EVENT = :look_for_event
+
     class << self
       def load_functions
         library, name = open_library
         functions = {}
         LOOKS.each { |it, (result, *types)| functions[it] = bind(library, name, it, types, result, true) }
         CALLS.each { |it, types| functions[it] = bind(library, name, it, types, INT, false) }
+        functions[LOOK_FOR_EVENT] = bind(library, name, "RedLock_NextEvent", CALLS["RedLock_NextEvent"], INT, true)
         functions.freeze
       end
 
@@ -113,9 +155,11 @@ module Redlock
         FUNCTIONS.fetch(function).call(*arguments)
       end
 
+      # The words may be those of no call: what a thread does beside one that fails may wipe them away.
       def check(status, words)
         return true if status.zero?
 
+        words = words(call("RedLockStatus_Name", status)) if words.empty?
         raise ERRORS.fetch(status, Error).new(words, status)
       end
 
@@ -142,6 +186,12 @@ module Redlock
         copy = Fiddle::Pointer.malloc(bytes.bytesize + 1, Fiddle::RUBY_FREE)
         copy[0, bytes.bytesize + 1] = bytes << "\0"
         copy
+      end
+
+      # Whether a server is given by a name, which has to be looked up.
+      def named?(server)
+        host = server[%r{\A(?:[^/]*://)?(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)}, 1]
+        !/\A(\[.*\]|[\d.]*)\z/.match?(host)
       end
 
       # Milliseconds; a little never becomes 0, which means something else.
@@ -201,6 +251,242 @@ module Redlock
   end
   private_constant :C
 
+  # A submitted call: what it has come to, and what wakes its thread or fiber.
+  class Call # :nodoc:
+    # Nil until it is over.
+    attr_reader :status
+
+    def initialize
+      @wakings = Thread::Queue.new
+    end
+
+    def end_with(status)
+      @status = status
+      wake
+    end
+
+    def over?
+      !@status.nil?
+    end
+
+    def wake
+      @wakings.push(true) if @wakings.empty?
+    end
+
+    # Until it is woken; at once if it was since the last time.
+    def sleep
+      @wakings.pop
+    end
+  end
+  private_constant :Call
+
+  # The calls that threads wait for. The first in line leads: it waits for the descriptor and takes the events
+  # of all. The others sleep until their calls are over, or until they are the first.
+  class Line # :nodoc:
+    def initialize
+      @mutex = Mutex.new
+      @calls = {}.compare_by_identity
+      @reader, @writer = IO.pipe
+    end
+
+    # Yields whenever the call leads, until it is over or the block returns :enough. Who stands by leads only
+    # where nobody else does.
+    def wait(call, standing_by: false)
+      @mutex.synchronize { standing_by ? @standby = call : @calls[call] = true }
+      until call.over?
+        if leads?(call)
+          break if yield == :enough
+        else
+          call.sleep
+        end
+      end
+    ensure
+      # What a signal handler raises may cut one short; and else all others would sleep for ever.
+      begin
+        leave(call)
+      ensure
+        leave(call)
+      end
+    end
+
+    # The call that leads waits, until the descriptor is readable or somebody else has taken its event.
+    def pause(call, descriptor, seconds)
+      @paused = call
+      IO.select([descriptor, @reader], nil, nil, seconds) unless call.over?
+    ensure
+      @paused = nil
+      @reader.read_nonblock(64, exception: false)
+    end
+
+    # The call is over.
+    def end_call(call, status)
+      call.end_with(status)
+      @writer.write_nonblock(".", exception: false) if call.equal?(@paused)
+    end
+
+    private
+
+    def leader
+      (@calls.first || [@standby]).first
+    end
+
+    def leads?(call)
+      @mutex.synchronize { leader.equal?(call) }
+    end
+
+    def leave(call)
+      @mutex.synchronize do
+        @calls.delete(call)
+        @standby = nil if call.equal?(@standby)
+        leader&.wake
+      end
+    end
+  end
+  private_constant :Line
+
+  # The events of a C manager, and who waits for them.
+  class Events # :nodoc:
+    MASKED = { Object => :never }.freeze
+    # How many seconds a leader waits in one go. Only a child that a signal handler has forked in the midst of
+    # a call needs it: what the parent waits for never comes there.
+    PATIENCE = 1
+    # The same where the system has no descriptor to wait for.
+    GLANCE = 0.005
+
+    def initialize(manager, looks_up_names)
+      @manager = manager
+      @look = looks_up_names ? "RedLock_NextEvent" : C::LOOK_FOR_EVENT
+      @event = C::Structs::Event.malloc(Fiddle::RUBY_FREE)
+      @event.size = C::Structs::Event.size
+      @event.user_data = 0
+      @calls = {}
+      @kept = {}
+      @taking = Mutex.new
+      @mutex = Mutex.new
+    end
+
+    # A call whose event is waited for: it is submitted with its object_id. Ends with #forget.
+    def begin_call
+      enter_process
+      call = Call.new
+      @calls[call.object_id] = call
+    end
+
+    def forget(call)
+      @calls.delete(call.object_id)
+    end
+
+    # From now on the lease is told that its lock cannot be kept: it is kept with its object_id.
+    def keep(lease)
+      enter_process
+      @kept[lease.object_id] = lease
+    end
+
+    def keep_no_more(lease)
+      @kept.delete(lease.object_id)
+    end
+
+    def keeps?
+      !@kept.empty?
+    end
+
+    # Waits until the call is over, or until the moment that the block says, if it says one. Fibers of a
+    # scheduler leave it to the one that stands by, for their thread may be busy with another fiber.
+    def wait(call, &look_up)
+      take
+      if in_scheduler?
+        call.sleep until call.over?
+      else
+        lead(call, &look_up)
+      end
+    end
+
+    # The same for who leads only where no thread waits for its call. The call never ends.
+    def stand_by(call, &look_up)
+      lead(call, standing_by: true, &look_up)
+    end
+
+    def in_scheduler?
+      Fiber.respond_to?(:current_scheduler) && !Fiber.current_scheduler.nil?
+    end
+
+    # Does what is due and hands on the events that there are, also one that was left by a call of this that was
+    # cut short.
+    def take
+      Thread.handle_interrupt(MASKED) do
+        @taking.synchronize do
+          hand_on
+          hand_on while (status = C.call(@look, @manager.to_i, 0, @event.to_i)).zero?
+          C.check(status, C.words(C.call("RedLock_ErrorMessage", @manager.to_i))) unless status == C::NO_EVENT
+        end
+      end
+    end
+
+    private
+
+    def lead(call, standing_by: false)
+      process = @process
+      line = @line
+      line.wait(call, standing_by: standing_by) do
+        moment = yield if block_given?
+        left = moment && moment - now
+        next :enough if left && left <= 0
+
+        pause(standing_by ? nil : line, call, [left, PATIENCE].compact.min)
+        raise Forked.new("the call belongs to the parent process", -3) unless enter_process.equal?(process)
+
+        take
+        :enough if standing_by
+      end
+    end
+
+    def hand_on
+      return if @event.user_data.zero?
+
+      case @event.kind
+      when C::DONE then (call = @calls[@event.user_data]) && @line.end_call(call, @event.status)
+      when C::LOST then @kept[@event.user_data]&.be_lost
+      end
+      @event.user_data = 0
+    end
+
+    # What is waited with belongs to a process. A child has a descriptor of its own, under another number
+    # as long as it has the copy of its parent's.
+    def enter_process
+      descriptor = self.descriptor
+      @mutex.synchronize do
+        begin_anew(descriptor) unless @process == [descriptor, Process.pid]
+        @process
+      end
+    end
+
+    def descriptor
+      C.call("RedLock_Descriptor", @manager.to_i)
+    end
+
+    def begin_anew(descriptor)
+      @process = [descriptor, Process.pid]
+      @io = descriptor.negative? ? nil : IO.for_fd(descriptor, autoclose: false)
+      @calls = {}
+      @kept = {}
+      @line = Line.new
+      @event.user_data = 0
+    end
+
+    def pause(line, call, seconds)
+      if @io
+        line ? line.pause(call, @io, seconds) : @io.wait_readable(seconds)
+      else
+        sleep(GLANCE)
+      end
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+  private_constant :Events
+
   # The C manager with what it was told. It is freed when it was closed and the last call on it is
   # over, or with its owner.
   class Servers # :nodoc:
@@ -211,11 +497,11 @@ module Redlock
     LOG_LINES = 1000
     LINE_BYTES = 1024
 
-    attr_reader :retry_delay
+    attr_reader :events
 
-    def initialize(retry_delay, user, password)
+    def initialize(user, password, looks_up_names)
       @handle = C.handle("RedLock")
-      @retry_delay = retry_delay
+      @events = Events.new(@handle, looks_up_names)
       @user = user
       # One that is not asked for is told once, and not kept: nobody finds it here.
       @ask = password if password.respond_to?(:call)
@@ -223,6 +509,9 @@ module Redlock
       @counting = Mutex.new
       @calls = 0
       @open = true
+      @lines = []
+      @watching = Mutex.new
+      @watched = {}.compare_by_identity
     end
 
     # Keeps the C manager from being freed before #leave. Who is +leaving+ may ask as long as it is
@@ -246,7 +535,7 @@ module Redlock
       begin
         yield @handle.to_i
       ensure
-        tell if @logger
+        tell if listens?
       end
     ensure
       leave if entered
@@ -264,6 +553,31 @@ module Redlock
       end
     end
 
+    # Waits for a call that was submitted; returns its status. Who takes a lock is +patient+: meanwhile
+    # servers may want another password.
+    def wait_for(call, patient: false)
+      watched = @events.in_scheduler?
+      watch_over(call) if watched
+      until call.over?
+        patient ? @events.wait(call) { look_for_faults } : @events.wait(call)
+        renew_log_in if patient && !watched
+      end
+      call.status
+    ensure
+      @watched.delete(call) if watched
+    end
+
+    # Has the lease told if its lock cannot be kept.
+    def keep(lease)
+      @events.keep(lease)
+      watch_over(lease)
+    end
+
+    def keep_no_more(lease)
+      @events.keep_no_more(lease)
+      @watched.delete(lease)
+    end
+
     # Anything that responds to +call+ with a severity and a line, or to +add+ as a Logger does.
     def logger=(logger)
       unless logger.nil? || logger.respond_to?(:call)
@@ -272,7 +586,7 @@ module Redlock
         logger = logger.method(:add)
       end
       @logger = logger
-      call("RedLock_KeepLog", logger ? LOG_LINES : 0)
+      call("RedLock_KeepLog", listens? ? LOG_LINES : 0)
     end
 
     def close
@@ -308,7 +622,7 @@ module Redlock
     end
 
     def some_server_failed
-      @renewal ||= now + 1
+      @renewal ||= now + 1 if @ask
     end
 
     def now
@@ -321,6 +635,54 @@ module Redlock
 
     private
 
+    # Whether log lines are wanted.
+    def listens?
+      @logger || @ask
+    end
+
+    # From now on there is a thread that hears of the events for fibers and kept locks, while no other waits for
+    # its own: until all of them have been over for a moment.
+    def watch_over(something)
+      @watching.synchronize do
+        @watched.clear unless @watcher&.alive? # what there is was the parent's
+        @watched[something] = true
+        @watcher = Thread.new { watch } unless @watcher&.alive?
+      end
+    end
+
+    def watch
+      Thread.current.name = "redlock"
+      Thread.current.report_on_exception = false
+      Thread.handle_interrupt(Object => :immediate) do # whatever the thread that began it has masked
+        use(leaving: true) { stand_by }
+      end
+    end
+
+    def stand_by
+      idle = Call.new
+      until idle?
+        @events.stand_by(idle) { look_for_faults }
+        tell if listens?
+        renew_log_in
+      end
+    end
+
+    # Whether there was nothing to watch over for a moment. Then the thread is none from now on.
+    def idle?
+      @watching.synchronize do
+        @idle_since = @watched.empty? ? @idle_since || now : nil
+        is_idle = @idle_since && (closed? || now - @idle_since >= Events::PATIENCE)
+        @watcher = @idle_since = nil if is_idle
+        is_idle
+      end
+    end
+
+    # When a password is to be asked for.
+    def look_for_faults
+      take_lines if @ask
+      @renewal
+    end
+
     # Tells the logger what the library has kept. C does not call it: on the way back there, what Timeout,
     # Thread#raise or a signal handler raises would leave the library in the midst of something. They
     # wait for the end of this, but for signal handlers.
@@ -329,12 +691,20 @@ module Redlock
 
       Thread.handle_interrupt(Object => :never) do
         Thread.current[:redlock_telling] = true
-        line = Fiddle::Pointer.malloc(LINE_BYTES, Fiddle::RUBY_FREE)
-        while @logger && !(level = C.call("RedLock_TakeLogLine", @handle.to_i, line.to_i, LINE_BYTES)).zero?
-          tell_line(level == 1 ? WARN : INFO, C.words(line))
+        take_lines
+        while (line = @lines.shift)
+          tell_line(*line)
         end
       ensure
         Thread.current[:redlock_telling] = nil
+      end
+    end
+
+    def take_lines
+      line = Fiddle::Pointer.malloc(LINE_BYTES, Fiddle::RUBY_FREE)
+      until (level = C.call("RedLock_TakeLogLine", @handle.to_i, line.to_i, LINE_BYTES)).zero?
+        some_server_failed if level == 1
+        @lines.push([level == 1 ? WARN : INFO, C.words(line)]) if @logger
       end
     end
 
@@ -382,7 +752,7 @@ module Redlock
       raise NoServers.new("no server was given", -2) if servers.empty?
 
       @count = servers.size
-      @servers = Servers.new(C.seconds(retry_delay, "retry_delay"), user, password)
+      @servers = Servers.new(user, password, servers.any? { |server| C.named?(String(server)) })
       set("RedLock_SetRetry", 3, C.ms(retry_delay, "retry_delay").clamp(-1, 2**31 - 1))
       timeouts = [C.ms(connect_timeout, "connect_timeout"), C.ms(reply_timeout, "reply_timeout")]
       set("RedLock_SetTimeouts", *timeouts)
@@ -390,7 +760,7 @@ module Redlock
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
-      self.logger = logger if logger
+      self.logger = logger if logger || password.respond_to?(:call) # which lines say when to ask
     end
 
     # Takes the lock for +ttl+ seconds and runs the block, and releases the lock however the block
@@ -401,15 +771,17 @@ module Redlock
     # +wait+ is how many seconds to wait at most for a lock that cannot be had: 0 is one attempt,
     # nil is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
     #
+    # +keep_alive+ has the lock kept, as by Lease#keep_alive.
+    #
     # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
-    def lock(resource, ttl:, wait: 5, &block)
-      Lease.new(@servers, resource, ttl).take(wait, &block)
+    def lock(resource, ttl:, wait: 5, keep_alive: false, &block)
+      Lease.new(@servers, resource, ttl).take(wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
-    def try_lock(resource, ttl:, &block)
+    def try_lock(resource, ttl:, keep_alive: false, &block)
       lease = Lease.new(@servers, resource, ttl)
-      lease.take(0, &block)
+      lease.take(0, keep_alive, &block)
     rescue Taken => e
       raise unless lease.refused_by?(e) # then it comes out of the block
     end
@@ -488,12 +860,9 @@ module Redlock
   # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
   # step that must not happen without it. Threads may share it.
   class Lease
-    # How long C waits in one go: what comes from outside (Timeout, signals, Thread#kill) has to
-    # wait for its end.
-    SLICE = 0.25
     # As many signals, one after the other, do not keep a lock from being released.
     TRIES = 20
-    private_constant :SLICE, :TRIES
+    private_constant :TRIES
 
     # The name that is locked, as it was given.
     attr_reader :resource
@@ -510,17 +879,20 @@ module Redlock
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
       @calling = Mutex.new # a call and the reading of its words belong together
-      @unlocked = @released = false
+      @unlocked = @released = @lost = false
+      @watching = Mutex.new
+      @on_lost = []
       @message = ""
       @holds = []
     end
 
     # The body of Manager#lock.
-    def take(wait, &block) # :nodoc:
+    def take(wait, keeps, &block) # :nodoc:
       refuse_nested
       hold_on
       acquire(wait)
-      return (@kept = self) unless block
+      keep_alive if keeps
+      return (@handed_out = self) unless block
 
       result = as_innermost(&block)
       finish
@@ -546,19 +918,61 @@ module Redlock
     # Gives the lock a new ttl, counted from now. Lost: it had ended. Unreachable: too few servers
     # answered, and what was valid stays valid until its old end.
     def extend(ttl: @ttl)
-      call("RedLock_Extend", @handle.to_i, C.ms(ttl, "ttl"))
+      call("RedLock_SubmitExtend", @handle.to_i, C.ms(ttl, "ttl"))
     end
 
-    # Asks the servers whether the lock is still ours, for at least so many seconds.
+    # Asks the servers whether the lock is still ours, for at least so many seconds. Lost: it is not. TooShort:
+    # it is, but not for that long.
     def confirm(least: 0)
-      call("RedLock_Confirm", @handle.to_i, C.ms(least, "least"))
+      call("RedLock_SubmitConfirm", @handle.to_i, C.ms(least, "least"))
+    end
+
+    # Has the lock kept until it is unlocked: the library extends it, with the ttl that it was given last,
+    # whenever a third of that has passed, on a thread of its own that no Ruby code holds up. Where it cannot
+    # be kept, #lost? and #on_lost tell while a tenth of the ttl is left at least, unless somebody took the
+    # lock away. It ends with its process, at the latest one ttl after it; but it is kept also where nobody
+    # refers to the lease any more. Lost: it is not held.
+    def keep_alive
+      @servers.use do |address|
+        @calling.synchronize do
+          settle(address)
+          @servers.call("RedLock_SetBackgroundThread", 1)
+          @servers.keep(self)
+          take_status(C.call("RedLock_KeepAlive", address, @handle.to_i, object_id))
+        end
+      end
+    end
+
+    # Whether the lock has ended although nobody unlocked it, or cannot be kept: then what it guards has to
+    # stop within what is #remaining of it.
+    def lost?
+      @lost || (!@unlocked && !held?)
+    end
+
+    # The block is called once, on a thread of its own, with the seconds that the lock is valid still, when
+    # it turns out that a lock which is kept cannot be kept; at once if that is known already. To have the
+    # job itself interrupted:
+    #
+    #   job = Thread.current
+    #   lease.on_lost { job.raise(Redlock::Lost) }
+    def on_lost(&block)
+      raise ArgumentError, "no block given" unless block
+
+      @watching.synchronize { @on_lost.push(block) }
+      tell_of_loss if @lost
+      self
+    end
+
+    def be_lost # :nodoc:
+      @lost = true
+      tell_of_loss
     end
 
     # Releases the lock. Lost: it had already ended, and nothing of anybody else's was touched.
     # Unreachable: some servers could not be told; the lock expires there.
     def unlock
       @unlocked = true
-      call("RedLock_Unlock", @handle.to_i, leaving: true)
+      call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
     ensure
       let_go unless held?
     end
@@ -590,25 +1004,27 @@ module Redlock
 
     private
 
-    # C waits a slice at a time. Where a Fiber scheduler runs (it may be another fiber of this thread
-    # that holds the lock), all pauses are spent in Ruby.
     def acquire(wait)
-      deadline = wait && @servers.now + waiting_time(wait)
-      begin
-        left = time_left(deadline)
-        scheduled? ? attempt(0) : attempt(left)
-      rescue Taken, Unreachable, TooSlow => e
-        @refusal = e
-        left = time_left(deadline) if scheduled?
-        raise if left <= (scheduled? ? 0 : SLICE)
+      wait_ms = wait.nil? ? -1 : C.ms(wait, "wait")
+      raise InvalidArgument.new("wait is negative", -1) if wait && wait_ms.negative?
 
-        sleep([@servers.retry_delay * rand(0.5...1.5), left].min) if scheduled?
-        retry
-      end
+      @servers.renew_log_in
+      options = options(wait_ms)
+      call("RedLock_SubmitAcquire", options.to_i, @handle.to_i, patient: true)
+    rescue Taken, Unreachable, TooSlow => e
+      raise @refusal = e
+    ensure
+      options&.to_i # C has read it by now
     end
 
-    def time_left(deadline)
-      deadline ? [deadline - @servers.now, 0].max : Float::INFINITY
+    def options(wait_ms)
+      options = C::Structs::Options.malloc(Fiddle::RUBY_FREE)
+      options.to_ptr[0, C::Structs::Options.size] = "\0" * C::Structs::Options.size
+      options.size = C::Structs::Options.size
+      options.resource = @name.to_i
+      options.ttl_ms = @ttl_ms
+      options.wait_ms = wait_ms
+      options
     end
 
     # A manager that is closed meanwhile is not freed before #let_go.
@@ -618,29 +1034,8 @@ module Redlock
     end
 
     def let_go
+      @servers.keep_no_more(self)
       @servers.leave if @holds.pop
-    end
-
-    def waiting_time(wait)
-      seconds = C.seconds(wait, "wait")
-      raise InvalidArgument.new("wait is negative", -1) if seconds.negative?
-
-      seconds
-    end
-
-    def scheduled?
-      Fiber.respond_to?(:current_scheduler) && !Fiber.current_scheduler.nil?
-    end
-
-    # One slice, in which C goes on with the wait that the one before has left off.
-    def attempt(left)
-      @servers.renew_log_in
-      times = [left == Float::INFINITY ? -1 : C.ms(left, "wait"), C.ms(SLICE, "a slice")]
-      call("RedLock_TryLockSlice", @name.to_i, @ttl_ms, *times, @handle.to_i)
-      @servers.some_server_failed unless @message.empty?
-    rescue Unreachable
-      @servers.some_server_failed
-      raise
     end
 
     # The leases of the blocks that this fiber is in.
@@ -673,10 +1068,11 @@ module Redlock
     # Thread#kill, Thread#raise and Timeout wait for the end of this. The exceptions of signal
     # handlers do not; they are raised when it is done.
     def release
-      return if @kept || (@released && @holds.empty?)
+      return if @handed_out || (@released && @holds.empty?)
 
       interruptions = []
       Thread.handle_interrupt(Object => :never) do
+        settle_what_is_left
         unlock if !@released && held?
         @released = true
       rescue Error
@@ -689,13 +1085,49 @@ module Redlock
       raise interruptions.first unless interruptions.empty?
     end
 
-    def call(function, *arguments, leaving: false)
+    # Submits a call and waits for its end.
+    def call(function, *arguments, leaving: false, patient: false)
       @servers.use(leaving: leaving) do |address|
         @calling.synchronize do
-          status = C.call(function, address, *arguments)
-          @message = C.words(C.call("RedLockLease_ErrorMessage", @handle.to_i))
-          C.check(status, @message)
+          settle(address)
+          take_status(begin
+            @call = @servers.events.begin_call
+            status = C.call(function, address, *arguments, @call.object_id)
+            status.zero? ? @servers.wait_for(@call, patient: patient) : @call.end_with(status)
+            @call.status
+          ensure
+            settle(address)
+          end)
         end
+      end
+    end
+
+    def take_status(status)
+      @message = C.words(C.call("RedLockLease_ErrorMessage", @handle.to_i))
+      C.check(status, @message)
+    end
+
+    # Ends the call that is under way, if there is one: who waited for it was interrupted. Its event comes at
+    # once; if none comes, it was never submitted.
+    def settle(address)
+      return unless @call
+
+      unless @call.over?
+        C.call("RedLock_Cancel", address, @handle.to_i)
+        @servers.events.take
+      end
+      @servers.events.forget(@call)
+      @call = nil
+    end
+
+    def settle_what_is_left
+      @servers.use(leaving: true) { |address| @calling.synchronize { settle(address) } } if @call
+    end
+
+    def tell_of_loss
+      blocks = @watching.synchronize { @on_lost.slice!(0..-1) }
+      blocks.each do |block|
+        Thread.new { Thread.handle_interrupt(Object => :immediate) { block.call(remaining) } }
       end
     end
   end

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::addresses;
 use crate::bindings::{self, Ground};
 use crate::library;
+use crate::support::Cluster;
+use crate::workshop::Workshop;
 
 #[test]
 fn the_tests_pass() {
@@ -24,6 +27,15 @@ fn the_example_runs() {
 #[test]
 fn the_example_says_why_it_cannot() {
     bindings::the_example_says_why_it_cannot(&mut example());
+}
+
+#[test]
+fn the_example_that_keeps_a_lock_runs() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let example = library::root().join("c-examples/ruby/keep_alive.rb");
+    let run = workshop.succeed(ruby(&example).args(addresses(&cluster)));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("30 steps under a lock of 2 s\n", ""));
+    bindings::nothing_is_left(&cluster);
 }
 
 fn example() -> Command {

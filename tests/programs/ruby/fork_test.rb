@@ -71,6 +71,47 @@ class ForkTest < RedlockTest
     assert_free
   end
 
+  # Others wait, and one of them for all, when the child is made: it has none of them.
+  def test_a_child_of_a_parent_whose_threads_wait
+    held = manager.lock(@name, ttl: 600)
+    waiters = Array.new(3) { Thread.new { @locker.lock(@name, ttl: 600, wait: nil) { :got_it } } }
+    waiters.each { |waiter| eventually("it waits") { waiter.status == "sleep" } }
+    mine = "#{@name}:child"
+    assert_equal :had_it, (in_child do
+      Array.new(3) { Thread.new { @locker.lock(mine, ttl: 600, wait: nil) { :had_it } } }.map(&:value).first
+    end)
+    held.unlock
+    assert_equal [:got_it] * 3, waiters.map(&:value)
+    assert_free
+  end
+
+  # The call that is interrupted goes on in the parent alone, for the lock is the parent's.
+  def test_a_signal_handler_that_forks_in_the_midst_of_a_call
+    held = manager.lock(@name, ttl: 600)
+    reader, writer = IO.pipe
+    old = trap("USR1") { Process.wait(fork || next) }
+    parent = Process.pid
+    main = Thread.current
+    Thread.new do
+      Thread.pass until main.status == "sleep"
+      Process.kill("USR1", parent)
+      held.unlock if reader.gets
+    end
+    outcome = begin
+      @locker.lock(@name, ttl: 600, wait: nil) { :got_it }
+    rescue Redlock::Forked
+      :forked
+    end
+    if Process.pid != parent
+      writer.syswrite("#{outcome}\n") if outcome == :forked
+      exit!(0)
+    end
+    assert_equal :got_it, outcome
+    assert_free
+  ensure
+    trap("USR1", old || "DEFAULT")
+  end
+
   # As a server does that forks its workers: the application is there before, and locks in all of them.
   def test_workers_of_a_parent_that_holds_locks
     lease = @locker.lock(@name, ttl: 600)

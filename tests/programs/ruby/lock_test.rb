@@ -136,7 +136,9 @@ class LeaseTest < RedlockTest
       lease.extend(ttl: 60)
       assert_operator lease.remaining, :>, 30
       assert lease.confirm(least: 30)
-      assert_raises(Redlock::Lost) { lease.confirm(least: 90) }
+      error = assert_raises(Redlock::TooShort) { lease.confirm(least: 90) }
+      assert_equal 7, error.status
+      assert lease.held?
       assert lease.extend
     end
   end

@@ -93,6 +93,10 @@ class RedlockTest < Minitest::Test
     Process.wait(child)
   end
 
+  def schedulers?
+    Fiber.respond_to?(:current_scheduler)
+  end
+
   # What a program of its own writes on its output and on its error output.
   def ruby(script, environment = {})
     Open3.capture3(environment, RbConfig.ruby, "-w", "-r", BINDING, "-e", script).first(2)
