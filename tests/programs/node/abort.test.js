@@ -67,7 +67,7 @@ test('by a time', async (t) => {
 test('at any moment', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const seen = { had: 0, aborted: 0 };
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 100; i++) {
     const controller = new AbortController();
     const call = locker.lock(name, { ttl: TTL, wait: Infinity, signal: controller.signal });
     const end = call.then(async (lease) => {

@@ -52,7 +52,7 @@ test('a process ends in the midst of calls', async (t) => {
     }
     for (let i = process.pid % 50; i > 0; i--) await turn();
     process.exit(7);`;
-  const programs = Array.from({ length: 6 }, () => program(t, script, { name }));
+  const programs = Array.from({ length: 4 }, () => program(t, script, { name }));
   for (const running of programs) {
     const { code, signal, stderr } = await running.ended;
     assert.deepEqual([code, signal, stderr], [7, null, '']);
