@@ -92,7 +92,8 @@ function main() {
     ? ['-bundle', '-undefined', 'dynamic_lookup']
     // Where a worker ends, Node.js unloads its addons. The thread of the library may still be on its way out of
     // this one then.
-    : ['-shared', '-Wl,-z,nodelete'];
+    // Functions are looked for at once: a library that has not all of them is an error, and not the end of the process.
+    : ['-shared', '-Wl,-z,nodelete', '-Wl,-z,now'];
   const draft = `${output}.${process.pid}`;
   const options = [
     ...given, '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-O2', '-fPIC', '-fvisibility=hidden', '-pthread',

@@ -171,6 +171,11 @@ function abortSignal(name, signal) {
   return signal;
 }
 
+// The signal of calls that have no other option.
+function signalOf(given) {
+  return abortSignal('signal', options('options', given, ['signal']).signal);
+}
+
 function demandOf(resource, given) {
   const name = bytes(resource);
   const { ttl, wait, tries, keepAlive, signal } =
@@ -194,7 +199,7 @@ function demandOf(resource, given) {
   };
 }
 
-// --- What is under way in this environment ---
+// --- What is under way ---
 
 // By their numbers: who waits for a call, whose locks are kept, and who is told log lines. Those that are kept may
 // be collected: then they are kept no longer.
@@ -215,7 +220,7 @@ function newId() {
 function stayAlive(count) {
   const before = reasonsToStayAlive;
   reasonsToStayAlive += count;
-  if ((before === 0) !== (reasonsToStayAlive === 0)) addon.stayAlive(reasonsToStayAlive > 0);
+  if ((before === 0) !== (reasonsToStayAlive === 0)) addon.stayAlive(bridge, reasonsToStayAlive > 0);
 }
 
 function endKept(id) {
@@ -233,7 +238,7 @@ function later(action) {
   process.nextTick(action);
 }
 
-addon.listen((kind, status, id, remaining, line) => {
+const bridge = addon.newBridge((kind, status, id, remaining, line) => {
   if (kind === DONE_EVENT) {
     const resolve = waiting.get(id);
     waiting.delete(id);
@@ -256,18 +261,49 @@ function submit(handle, begin) {
   return new Promise((resolve) => waiting.set(id, resolve));
 }
 
-// The promise, or the reason of the signal if that is first.
-async function unlessAborted(promise, signal) {
-  if (signal === undefined) return promise;
-  let stop;
+// What signals end, by the signals. Each has one listener, however many calls it ends: of more than ten Node.js warns.
+const endings = new WeakMap();
+
+// Calls the function when the signal is aborted. Returns what undoes this.
+function onAbort(signal, action) {
+  if (signal === undefined) return () => {};
+  let ending = endings.get(signal);
+  if (ending === undefined) {
+    const actions = new Set();
+    ending = { actions, listener: () => actions.forEach((it) => it()) };
+    endings.set(signal, ending);
+    signal.addEventListener('abort', ending.listener, { once: true });
+  }
+  const { actions, listener } = ending;
+  // An object of its own: the same function may be there twice.
+  const own = () => action();
+  actions.add(own);
+  return () => {
+    actions.delete(own);
+    if (actions.size > 0 || endings.get(signal) !== ending) return;
+    endings.delete(signal);
+    signal.removeEventListener('abort', listener);
+  };
+}
+
+function throwIfAborted(signal) {
+  // Not the method of the signal: not every implementation has it.
+  if (signal?.aborted) throw signal.reason;
+}
+
+// The promise, or the reason of the first of the signals that is aborted if that is first.
+async function unlessAborted(promise, ...signals) {
+  const undo = [];
   const aborted = new Promise((resolve, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
+    for (const signal of signals) {
+      if (signal?.aborted) reject(signal.reason);
+      else undo.push(onAbort(signal, () => reject(signal.reason)));
+    }
   });
   try {
     return await Promise.race([promise, aborted]);
   } finally {
-    signal.removeEventListener('abort', stop);
+    undo.forEach((it) => it());
   }
 }
 
@@ -275,8 +311,9 @@ async function unlessAborted(promise, signal) {
 
 // The manager of the library with what goes on on it. A Manager and its leases share it.
 class Core {
-  #handle = addon.newManager();
-  #isClosed = false;
+  #handle = addon.newManager(bridge);
+  // Aborted when the manager is closed.
+  #closing = new AbortController();
   #isFreed = false;
   // What goes on; each may have a function that cancels it.
   #operations = new Set();
@@ -291,7 +328,12 @@ class Core {
   #askAgainAt = 0;
 
   get isClosed() {
-    return this.#isClosed;
+    return this.#closing.signal.aborted;
+  }
+
+  // Whether there is no manager of the library any more.
+  get isFreed() {
+    return this.#isFreed;
   }
 
   // Calls a function of the addon that sets something.
@@ -304,7 +346,7 @@ class Core {
   }
 
   checkOpen() {
-    if (this.#isClosed) throw closed();
+    if (this.isClosed) throw closed();
   }
 
   // Keeps the manager, and the process, until the action is over.
@@ -330,29 +372,39 @@ class Core {
     this.#freeIfIdle();
   }
 
-  // A call that waits on another thread. Returns its words and its answer.
-  async wait(name, argument) {
+  // For calls that are to begin or go on.
+  checkWanted(signal) {
+    throwIfAborted(signal);
     this.checkOpen();
-    return this.operate(async () => {
-      if (this.mustAsk) await this.logIn();
-      const turn = this.#line.then(() => addon[name](this.#handle, argument));
+  }
+
+  // A call that waits on another thread. Returns its words and its answer.
+  async wait(name, argument, signal) {
+    this.checkWanted(signal);
+    return unlessAborted(this.operate(async () => {
+      if (this.mustAsk) await this.askForPassword(signal);
+      const turn = this.#line.then(() => {
+        // Nobody wants to know any more.
+        throwIfAborted(signal);
+        return addon[name](this.#handle, argument);
+      });
       this.#line = turn.catch(() => {});
       const [status, words, answer] = await turn;
       this.note(status, words);
       check(status, () => words);
       return { words, answer };
-    });
+    }), signal);
   }
 
   async close() {
-    this.#isClosed = true;
+    this.#closing.abort(closed());
     for (const { cancel } of this.#operations) cancel?.();
     if (this.#operations.size > 0) await new Promise((resolve) => this.#whenIdle.push(resolve));
     this.#freeIfIdle();
   }
 
   #freeIfIdle() {
-    if (!this.#isClosed || this.#operations.size > 0) return;
+    if (!this.isClosed || this.#operations.size > 0) return;
     this.#whenIdle.splice(0).forEach((resolve) => resolve());
     if (this.#states.size > 0 || this.#isFreed) return;
     this.#isFreed = true;
@@ -364,6 +416,7 @@ class Core {
     this.#user = user;
     this.#password = password;
     this.#askAgainAt = 0;
+    this.#asking = undefined;
     if (typeof password !== 'function') this.set('setCredentials', user, password);
   }
 
@@ -371,10 +424,20 @@ class Core {
     return typeof this.#password === 'function';
   }
 
-  // Asks for the password when that is due. Those who need it at once share one question.
-  async logIn() {
-    if (this.#asking === undefined && performance.now() < this.#askAgainAt) return;
-    this.#asking ??= this.#ask(this.#askAgainAt === 0).finally(() => { this.#asking = undefined; });
+  // Asks for the password when that is due. Whoever waits for it hears of the signal, and of close().
+  askForPassword(signal) {
+    return this.operate(() => unlessAborted(this.#logIn(), signal, this.#closing.signal));
+  }
+
+  // Those who need it at once share one question.
+  async #logIn() {
+    if (this.#asking === undefined) {
+      if (performance.now() < this.#askAgainAt) return;
+      const asking = this.#ask(this.#askAgainAt === 0).finally(() => {
+        if (this.#asking === asking) this.#asking = undefined;
+      });
+      this.#asking = asking;
+    }
     await this.#asking;
   }
 
@@ -382,11 +445,13 @@ class Core {
     const ask = this.#password;
     try {
       const password = text('the answer of password()', await ask());
+      // Another log-in was set meanwhile, or nobody needs one any more.
       if (ask !== this.#password || this.#isFreed) return;
       this.set('setCredentials', this.#user, password);
       this.#askAgainAt = Infinity;
     } catch (error) {
       if (isFirst) throw error;
+      if (ask !== this.#password) return;
       // The old one may be good still.
       this.#askAgainAt = performance.now() + 1000;
     }
@@ -394,7 +459,9 @@ class Core {
 
   // Where a server could not take part, it may want another password by now.
   note(status, words) {
-    if (status === UNREACHABLE || words !== '') this.#askAgainAt = Math.min(this.#askAgainAt || Infinity, performance.now() + 1000);
+    // 0: it has to be asked for before anything else.
+    if (this.#askAgainAt === 0 || (status !== UNREACHABLE && words === '')) return;
+    this.#askAgainAt = Math.min(this.#askAgainAt, performance.now() + 1000);
   }
 }
 
@@ -504,16 +571,16 @@ class Manager {
     return result;
   }
 
-  async isLocked(resource) {
+  async isLocked(resource, given = {}) {
     const name = bytes(resource);
     // The library asks by a string that ends with a NUL.
     if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
-    const { answer } = await this.#core.wait('isLocked', name);
+    const { answer } = await this.#core.wait('isLocked', name, signalOf(given));
     return answer;
   }
 
-  async connect(timeout = 0) {
-    const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout));
+  async connect(timeout = 0, given = {}) {
+    const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout), signalOf(given));
     return words;
   }
 
@@ -537,13 +604,12 @@ function showAs(thing, fields, inspectOptions, inspect) {
 // --- The lease ---
 
 async function take(core, demand) {
-  const { signal } = demand;
-  if (signal?.aborted) throw signal.reason;
-  core.checkOpen();
+  core.checkWanted(demand.signal);
   if (core.mustAsk) {
-    await core.operate(() => unlessAborted(core.logIn(), signal));
-    core.checkOpen();
+    await core.askForPassword(demand.signal);
+    core.checkWanted(demand.signal);
   }
+  // From here to where the signal is heeded nothing waits: it would be missed.
   const lease = new Lease(OWN, core, demand);
   await lease[OWN].take(demand);
   return lease;
@@ -564,6 +630,8 @@ class Hold {
   // What has to be cleared up when the lease is collected.
   #state = { keptAs: 0 };
   #isUnlocked = false;
+  // What C says between two calls: while one is under way its string may change on another thread.
+  #token = '';
 
   constructor(lease, core, { ttl }) {
     this.#core = core;
@@ -592,7 +660,7 @@ class Hold {
   }
 
   get token() {
-    return addon.token(this.#handle);
+    return this.#token;
   }
 
   get message() {
@@ -607,7 +675,7 @@ class Hold {
     const { name, ttl, wait, tries, keepAlive, signal } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
-    signal?.addEventListener('abort', cancel, { once: true });
+    const undo = onAbort(signal, cancel);
     let id;
     try {
       await core.operate(async () => {
@@ -621,30 +689,38 @@ class Hold {
           await submit(this.#handle, addon.unlock);
           [status, words] = [TOO_SLOW, 'the lock expired before the program was told'];
         }
-        if (signal?.aborted) throw signal.reason;
-        if (core.isClosed) throw closed();
+        core.checkWanted(signal);
         check(status, () => words);
+        this.#token = addon.token(this.#handle);
         core.remember(this.#state);
         if (keepAlive) this.#keepAs(id);
       }, cancel);
     } finally {
-      signal?.removeEventListener('abort', cancel);
+      undo();
     }
   }
 
-  extend(ttl = this.#ttl) {
+  extend(ttl = this.#ttl, given = {}) {
     const ms = duration('ttl', ttl);
-    return this.#call((handle, id) => addon.extend(handle, id, ms), true);
+    return this.#call((handle, id) => addon.extend(handle, id, ms), signalOf(given));
   }
 
-  confirm(least) {
+  confirm(least = 0, given = {}) {
     const ms = milliseconds('least', least);
-    return this.#call((handle, id) => addon.confirm(handle, id, ms), true);
+    return this.#call((handle, id) => addon.confirm(handle, id, ms), signalOf(given));
   }
 
   unlock() {
     this.#isUnlocked = true;
-    return this.#call(addon.unlock, false);
+    return this.#inTurn(async () => {
+      // Who closes the manager may have locks to unlock still, until it is freed.
+      if (this.#core.isFreed) throw closed();
+      await this.#core.operate(async () => {
+        const { status, words } = await this.#submit(addon.unlock);
+        this.#forget();
+        check(status, () => words);
+      });
+    });
   }
 
   keepAlive() {
@@ -692,26 +768,45 @@ class Hold {
     stayAlive(1);
   }
 
-  async #call(begin, isOfLife) {
-    return this.#inTurn(async () => {
-      // Who closes the manager may have locks to unlock still.
-      if (isOfLife) this.#core.checkOpen();
-      let isCut = false;
-      const cancel = isOfLife ? () => { isCut = true; addon.cancel(this.#handle); } : undefined;
-      await this.#core.operate(async () => {
-        const wasKept = this.isKept;
-        const status = await submit(this.#handle, begin);
-        const words = this.message;
-        this.#core.note(status, words);
-        if (!isOfLife || !this.isHeld) {
-          if (isOfLife && wasKept && status === LOST) this.#lose(failure(status, words), 0);
-          endKept(this.#state.keptAs);
-          this.#core.forget(this.#state);
-        }
-        if (isCut) throw closed();
-        check(status, () => words);
-      }, cancel);
+  // What a call has come to, in a number and in words.
+  async #submit(begin) {
+    const status = await submit(this.#handle, begin);
+    const words = this.message;
+    this.#token = addon.token(this.#handle);
+    this.#core.note(status, words);
+    return { status, words };
+  }
+
+  // There is nothing to be unlocked any more.
+  #forget() {
+    endKept(this.#state.keptAs);
+    this.#core.forget(this.#state);
+  }
+
+  // A call on a lock that is held, and that the signal or close() may end.
+  #call(begin, signal) {
+    const core = this.#core;
+    const turn = this.#inTurn(async () => {
+      core.checkWanted(signal);
+      const cancel = () => addon.cancel(this.#handle);
+      const undo = onAbort(signal, cancel);
+      try {
+        await core.operate(async () => {
+          const wasKept = this.isKept;
+          const { status, words } = await this.#submit(begin);
+          if (!this.isHeld) {
+            if (wasKept && status === LOST) this.#lose(failure(status, words), 0);
+            this.#forget();
+          }
+          if (status === CANCELLED) core.checkOpen();
+          check(status, () => words);
+        }, cancel);
+      } finally {
+        undo();
+      }
     });
+    // Who waits for a turn hears of it at once.
+    return unlessAborted(turn, signal);
   }
 
   // Calls on one lease come one after the other: the library refuses a second one at the same time.
@@ -765,12 +860,12 @@ class Lease extends EventEmitter {
     return this.#hold.token;
   }
 
-  async extend(ttl) {
-    return this.#hold.extend(ttl);
+  async extend(ttl, given) {
+    return this.#hold.extend(ttl, given);
   }
 
-  async confirm(least = 0) {
-    return this.#hold.confirm(least);
+  async confirm(least, given) {
+    return this.#hold.confirm(least, given);
   }
 
   async keepAlive() {

@@ -7,7 +7,8 @@
  * Calls and kept locks are known to the library by numbers that index.js gives them, and not by pointers: what
  * an event is about may be gone when it comes.
  *
- * There are no variables that environments (the main thread, workers) would share.
+ * There are no variables that environments (the main thread, workers) would share, and none of an environment:
+ * index.js may be loaded more than once in one, as test runners do.
  */
 #define NAPI_VERSION 8
 
@@ -34,16 +35,18 @@
 
 enum {
     ARGUMENTS_MAX = 7,
+    /* Enough for all words of a manager. */
+    MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
     EVENT_LOG = -1
 };
 
-/* The way from threads of the library to JavaScript. It is shared by the environment and all that may tell
+/* The way from threads of the library to JavaScript. It is shared by its JavaScript object and all that may tell
  * something, and the last of them frees it. */
 struct bridge {
     atomic_int users;
     pthread_mutex_t mutex;
-    /* NULL before index.js listens, and when the environment is at its end. */
+    /* NULL when the environment is at its end. */
     napi_threadsafe_function function;
 };
 
@@ -65,6 +68,7 @@ struct log_source {
 /* The manager, shared by its JavaScript object, its leases, and calls that wait on other threads. */
 struct manager {
     atomic_int users;
+    struct bridge *bridge;
     /* NULL when it was closed. */
     RedLock *rl;
     /* How many calls wait on other threads. Only the thread of JavaScript looks at it. */
@@ -85,7 +89,7 @@ struct job {
     int64_t timeout_ms;
     RedLockStatus status;
     bool is_locked;
-    char message[4096];
+    char message[MESSAGE_SIZE];
 };
 
 /* What JavaScript has called this with. */
@@ -95,6 +99,7 @@ struct call {
     size_t count;
 };
 
+static const napi_type_tag bridge_tag = {0x2c5b90e7d1a64f38ULL, 0x8e6f0b7c93d24a59ULL};
 static const napi_type_tag manager_tag = {0x6b36cd5d2f0a4d0eULL, 0x9d3ce1bb0f8d3a11ULL};
 static const napi_type_tag lease_tag = {0x1f9d3a7ac45b4be2ULL, 0xb7ab04d1e6c98f52ULL};
 
@@ -234,6 +239,14 @@ static bool read_handle(struct call *call, const napi_type_tag *tag, void **hand
     return true;
 }
 
+static bool read_bridge(napi_env env, napi_callback_info info, size_t count, struct call *call,
+                        struct bridge **bridge) {
+    void *handle = NULL;
+    bool is_read = read_call(env, info, count, call) && read_handle(call, &bridge_tag, &handle);
+    *bridge = handle;
+    return is_read;
+}
+
 static bool read_manager(napi_env env, napi_callback_info info, size_t count, struct call *call,
                          struct manager **manager) {
     void *handle = NULL;
@@ -351,57 +364,59 @@ static napi_value string(napi_env env, const char *text) {
     return result;
 }
 
+/* An object that stands for a handle; without one the handle is given back. */
+static napi_value wrap(napi_env env, void *handle, const napi_type_tag *tag, napi_finalize collect) {
+    napi_value object = NULL;
+    if (napi_create_object(env, &object) != napi_ok || napi_wrap(env, object, handle, collect, NULL, NULL) != napi_ok) {
+        collect(env, handle, NULL);
+        fail(env, "there is no object");
+        return NULL;
+    }
+    if (napi_type_tag_object(env, object, tag) != napi_ok) {
+        fail(env, "there is no object");
+        return NULL;
+    }
+    return object;
+}
+
 /* --- The environment --- */
 
-static void end_environment(napi_env env, void *data, void *hint) {
+static void collect_bridge(napi_env env, void *data, void *hint) {
     (void)env;
     (void)hint;
     leave_bridge(data);
 }
 
-static struct bridge *bridge_of(napi_env env) {
-    void *bridge = NULL;
-    if (napi_get_instance_data(env, &bridge) != napi_ok || bridge == NULL) {
-        fail(env, "the environment is at its end");
-    }
-    return bridge;
-}
-
-/* listen(function): it is called with (kind, status, id, remaining, text). */
-static napi_value Listen(napi_env env, napi_callback_info info) {
+/* newBridge(function): it is called with (kind, status, id, remaining, text). */
+static napi_value NewBridge(napi_env env, napi_callback_info info) {
     struct call call;
-    struct bridge *bridge = bridge_of(env);
+    struct bridge *bridge;
     napi_value name = string(env, "redlock");
-    napi_threadsafe_function function = NULL;
-    if (bridge == NULL || !read_call(env, info, 1, &call)) {
+    if (!read_call(env, info, 1, &call)) {
         return NULL;
     }
-    if (bridge->function != NULL) {
-        fail(env, "somebody listens already");
-        return NULL;
-    }
-    enter_bridge(bridge);
+    bridge = allocate(sizeof *bridge);
+    /* The object, and the function. */
+    atomic_init(&bridge->users, 2);
+    pthread_mutex_init(&bridge->mutex, NULL);
     if (napi_create_threadsafe_function(env, call.arguments[0], NULL, name, 0, 1, bridge, end_function, NULL,
-                                        hand_over, &function) != napi_ok) {
+                                        hand_over, &bridge->function) != napi_ok) {
+        leave_bridge(bridge);
         leave_bridge(bridge);
         fail(env, "there is no thread-safe function");
         return NULL;
     }
     /* While nothing is under way, the process may end. */
-    napi_unref_threadsafe_function(env, function);
-    pthread_mutex_lock(&bridge->mutex);
-    bridge->function = function;
-    pthread_mutex_unlock(&bridge->mutex);
-    return NULL;
+    napi_unref_threadsafe_function(env, bridge->function);
+    return wrap(env, bridge, &bridge_tag, collect_bridge);
 }
 
-/* stayAlive(is_needed): whether the process may not end by itself. */
+/* stayAlive(bridge, is_needed): whether the process may not end by itself. */
 static napi_value StayAlive(napi_env env, napi_callback_info info) {
     struct call call;
+    struct bridge *bridge;
     bool is_needed = false;
-    struct bridge *bridge = bridge_of(env);
-    if (bridge != NULL && read_call(env, info, 1, &call) && read_bool(&call, 0, &is_needed) &&
-        bridge->function != NULL) {
+    if (read_bridge(env, info, 2, &call, &bridge) && read_bool(&call, 1, &is_needed) && bridge->function != NULL) {
         if (is_needed) {
             napi_ref_threadsafe_function(env, bridge->function);
         } else {
@@ -428,6 +443,7 @@ static napi_value StatusName(napi_env env, napi_callback_info info) {
 static void leave_manager(struct manager *manager) {
     if (atomic_fetch_sub(&manager->users, 1) == 1) {
         RedLock_Free(manager->rl);
+        leave_bridge(manager->bridge);
         free(manager);
     }
 }
@@ -438,31 +454,17 @@ static void collect_manager(napi_env env, void *data, void *hint) {
     leave_manager(data);
 }
 
-/* An object that stands for a handle; without one the handle is given back. */
-static napi_value wrap(napi_env env, void *handle, const napi_type_tag *tag, napi_finalize collect) {
-    napi_value object = NULL;
-    if (napi_create_object(env, &object) != napi_ok || napi_wrap(env, object, handle, collect, NULL, NULL) != napi_ok) {
-        collect(env, handle, NULL);
-        fail(env, "there is no object");
-        return NULL;
-    }
-    if (napi_type_tag_object(env, object, tag) != napi_ok) {
-        fail(env, "there is no object");
-        return NULL;
-    }
-    return object;
-}
-
-/* newManager() */
+/* newManager(bridge) */
 static napi_value NewManager(napi_env env, napi_callback_info info) {
-    struct bridge *bridge = bridge_of(env);
+    struct call call;
+    struct bridge *bridge;
     struct manager *manager;
-    (void)info;
-    if (bridge == NULL) {
+    if (!read_bridge(env, info, 1, &call, &bridge)) {
         return NULL;
     }
     manager = allocate(sizeof *manager);
     atomic_init(&manager->users, 1);
+    manager->bridge = enter_bridge(bridge);
     manager->rl = RedLock_New();
     if (manager->rl == NULL ||
         RedLock_SetEventCallback(manager->rl, tell_event, enter_bridge(bridge), forget_bridge) != REDLOCK_OK ||
@@ -492,8 +494,12 @@ static napi_value CloseManager(napi_env env, napi_callback_info info) {
 static napi_value ManagerMessage(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
-    bool is_read = read_manager(env, info, 1, &call, &manager);
-    return is_read ? string(env, RedLock_ErrorMessage(manager->rl)) : NULL;
+    char message[MESSAGE_SIZE];
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    RedLock_CopyErrorMessage(manager->rl, message, sizeof message);
+    return string(env, message);
 }
 
 /* setLogger(manager, id): lines are told with this number. */
@@ -501,13 +507,12 @@ static napi_value SetLogger(napi_env env, napi_callback_info info) {
     struct call call;
     struct manager *manager;
     void *id = NULL;
-    struct bridge *bridge = bridge_of(env);
     struct log_source *source;
-    if (bridge == NULL || !read_manager(env, info, 2, &call, &manager) || !read_id(&call, 1, &id)) {
+    if (!read_manager(env, info, 2, &call, &manager) || !read_id(&call, 1, &id)) {
         return NULL;
     }
     source = allocate(sizeof *source);
-    source->bridge = enter_bridge(bridge);
+    source->bridge = enter_bridge(manager->bridge);
     source->id = (uint32_t)(uintptr_t)id;
     return number(env, RedLock_SetLoggerWithDestroy(manager->rl, tell_line, source, forget_log_source));
 }
@@ -621,7 +626,7 @@ static void do_job(napi_env env, void *data) {
     } else {
         job->status = RedLock_IsLocked(rl, job->resource, &job->is_locked);
     }
-    snprintf(job->message, sizeof job->message, "%s", RedLock_ErrorMessage(rl));
+    RedLock_CopyErrorMessage(rl, job->message, sizeof job->message);
 }
 
 static void free_job(napi_env env, struct job *job) {
@@ -793,23 +798,39 @@ static napi_value Remaining(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_RemainingMs(lease->lease)) : NULL;
 }
 
+/* token(lease): while no call is under way, whose end would change the string on another thread. */
 static napi_value Token(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
     return read_lease(env, info, 1, &call, &lease) ? string(env, RedLockLease_Token(lease->lease)) : NULL;
 }
 
+/* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
 static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
-    return read_lease(env, info, 1, &call, &lease) ? string(env, RedLockLease_ErrorMessage(lease->lease)) : NULL;
+    char few[MESSAGE_SIZE], *many;
+    size_t size;
+    napi_value result;
+    if (!read_lease(env, info, 1, &call, &lease)) {
+        return NULL;
+    }
+    size = RedLockLease_CopyErrorMessage(lease->lease, few, sizeof few) + 1;
+    if (size <= sizeof few) {
+        return string(env, few);
+    }
+    many = allocate(size);
+    RedLockLease_CopyErrorMessage(lease->lease, many, size);
+    result = string(env, many);
+    free(many);
+    return result;
 }
 
 static const struct {
     const char *name;
     napi_callback function;
 } functions[] = {
-    {"listen", Listen},
+    {"newBridge", NewBridge},
     {"stayAlive", StayAlive},
     {"version", Version},
     {"statusName", StatusName},
@@ -843,20 +864,11 @@ static const struct {
 };
 
 NAPI_MODULE_INIT() {
-    struct bridge *bridge;
     if (strncmp(RedLock_Version(), INTERFACE, strlen(INTERFACE)) != 0) {
         char words[128];
         snprintf(words, sizeof words, "the library is redlock %s, and this module is for " INTERFACE "x",
                  RedLock_Version());
         fail(env, words);
-        return NULL;
-    }
-    bridge = allocate(sizeof *bridge);
-    atomic_init(&bridge->users, 1);
-    pthread_mutex_init(&bridge->mutex, NULL);
-    if (napi_set_instance_data(env, bridge, end_environment, NULL) != napi_ok) {
-        leave_bridge(bridge);
-        fail(env, "there is no place for the data of the module");
         return NULL;
     }
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

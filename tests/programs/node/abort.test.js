@@ -1,8 +1,11 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const { getEventListeners } = require('node:events');
 const { test } = require('node:test');
-const { QUORUM, SERVERS, TTL, assertFree, eventually, failureOf, keys, manager, nameFor, silentServers } = require('./support');
+const {
+  QUORUM, SERVERS, TTL, assertEndsWell, assertFree, eventually, failureOf, keys, manager, nameFor, program, silentServers, waysToServers,
+} = require('./support');
 
 const turn = () => new Promise(setImmediate);
 
@@ -54,6 +57,77 @@ test('while nobody answers', async (t) => {
   await eventually('it is connected', () => connected.length >= QUORUM);
   controller.abort();
   assert.equal((await call).name, 'AbortError');
+});
+
+test('calls on a lock that is held', async (t) => {
+  const { addresses, stop, go } = await waysToServers(t);
+  const [locker, name] = [manager(t, addresses), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  const controllers = Array.from({ length: 4 }, () => new AbortController());
+  stop();
+  const begin = [
+    (signal) => lease.extend(2 * TTL, { signal }), (signal) => lease.confirm(0, { signal }), (signal) => lease.extend(undefined, { signal }),
+    (signal) => lease.confirm(undefined, { signal }),
+  ];
+  // The first is under way, and the others are behind it.
+  const calls = controllers.map(({ signal }, i) => failureOf(begin[i](signal)));
+  await turn();
+  for (const i of [1, 0, 3, 2]) {
+    controllers[i].abort(`enough of ${i}`);
+    assert.equal(await calls[i], `enough of ${i}`);
+  }
+  const aborted = AbortSignal.abort('before');
+  assert.equal(await failureOf(lease.extend(TTL, { signal: aborted })), 'before');
+  assert.equal(await failureOf(lease.confirm(0, { signal: aborted })), 'before');
+  go();
+  // It is held still.
+  await lease.confirm();
+  await lease.extend(TTL, { signal: new AbortController().signal });
+  await lease.unlock();
+  await assertFree(manager(t), name);
+});
+
+test('calls that only ask', async (t) => {
+  const { addresses } = await silentServers(t);
+  // So long close() waits for them.
+  const locker = manager(t, addresses, { connectTimeout: 500, replyTimeout: 500 });
+  const [first, second, third] = Array.from({ length: 3 }, () => new AbortController());
+  const calls = [
+    locker.isLocked('x', { signal: first.signal }), locker.connect(0, { signal: second.signal }), locker.isLocked('y', { signal: third.signal }),
+  ].map(failureOf);
+  await turn();
+  [second, first, third].forEach((it, i) => it.abort(i));
+  assert.deepEqual(await Promise.all(calls), [1, 0, 2]);
+  assert.equal(await failureOf(locker.isLocked('x', { signal: AbortSignal.abort('before') })), 'before');
+  assert.equal(await failureOf(locker.connect(0, { signal: AbortSignal.abort('before') })), 'before');
+});
+
+test('one signal for many calls', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  // Node.js warns on the standard error of many who listen to one.
+  await assertEndsWell(program(t, `
+    const [manager, controller] = [newManager(), new AbortController()];
+    const take = () => manager.lock(NAME, { ttl: TTL, wait: Infinity, signal: controller.signal });
+    const calls = Promise.allSettled(Array.from({ length: 100 }, take));
+    await (await manager.lock(NAME + 1, { ttl: TTL, signal: controller.signal })).unlock();
+    controller.abort('enough');
+    console.log(new Set((await calls).map((it) => it.reason)));
+    await turn();`, { name }), "Set(1) { 'enough' }\n");
+  await lease.unlock();
+  await assertFree(locker, name);
+});
+
+test('nothing listens to a signal whose calls are over', async (t) => {
+  const [locker, name, controller] = [manager(t), nameFor(t), new AbortController()];
+  const { signal } = controller;
+  for (let i = 0; i < 3; i++) {
+    const leases = await Promise.all([1, 2, 3].map((it) => locker.lock(name + it, { ttl: TTL, signal })));
+    await Promise.all(leases.map((lease) => lease.confirm(0, { signal })));
+    await Promise.all(leases.map((lease) => lease.unlock()));
+    await locker.isLocked(name, { signal });
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
+  }
 });
 
 test('by a time', async (t) => {

@@ -66,6 +66,37 @@ test('who does not know the password', async (t) => {
   assert.match((await failureOf(odd.isLocked(name))).message, /password\(\)/);
 });
 
+test('who gives up in the moment in which the password is told', async (t) => {
+  const [other, name, username] = [manager(t), nameFor(t), await newUser(t, 'first')];
+  const lease = await other.lock(name, { ttl: TTL });
+  for (let turns = 0; turns < 20; turns++) {
+    const controller = new AbortController();
+    const give = async () => {
+      for (let i = 0; i < turns; i++) await undefined;
+      controller.abort('enough');
+    };
+    const locker = manager(t, SERVERS, { username, password: () => { give(); return 'first'; } });
+    assert.equal(await failureOf(locker.lock(name, { ttl: TTL, wait: Infinity, signal: controller.signal })), 'enough');
+    await locker.close();
+  }
+  await lease.unlock();
+  await assertFree(other, name);
+});
+
+test('another log-in is set while the password is asked for', async (t) => {
+  const [name, username] = [nameFor(t), await newUser(t, 'first')];
+  const answers = [];
+  const locker = manager(t, SERVERS, { username, password: () => new Promise((resolve) => answers.push(resolve)) });
+  const early = assertLocks(locker, name);
+  await eventually('it is asked', () => answers.length === 1);
+  locker.setCredentials(username, async () => 'first');
+  // It does not wait for an answer that nobody needs.
+  await assertLocks(locker, name);
+  answers[0]('wrong');
+  await early;
+  await assertFree(locker, name);
+});
+
 test('a log-in that is set later', async (t) => {
   const [name, username] = [nameFor(t), await newUser(t, 'first')];
   const locker = manager(t, SERVERS, { username, password: 'wrong' });

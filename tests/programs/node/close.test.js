@@ -2,7 +2,7 @@
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
-const { ClosedError, QUORUM, SERVERS, TTL, assertCode, assertFree, eventually, keys, manager, nameFor, silentServers } = require('./support');
+const { ClosedError, QUORUM, SERVERS, TTL, assertCode, assertFree, eventually, keys, manager, nameFor, silentServers, waysToServers } = require('./support');
 
 test('after it everything says so', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
@@ -11,8 +11,11 @@ test('after it everything says so', async (t) => {
   await Promise.all([locker.close(), locker.close()]);
   assert.equal(await locker.close(), undefined);
   assert.equal(locker.isClosed, true);
-  const calls = [locker.lock(name, { ttl: TTL }), locker.isLocked(name), locker.connect(), locker.using(name, { ttl: TTL }, () => {})];
-  for (const call of calls) assert.ok(await assertCode(call, 'CLOSED') instanceof ClosedError);
+  const calls = [
+    () => locker.lock(name, { ttl: TTL }), () => locker.isLocked(name), () => locker.connect(),
+    () => locker.using(name, { ttl: TTL }, () => {}),
+  ];
+  for (const begin of calls) assert.ok(await assertCode(begin(), 'CLOSED') instanceof ClosedError);
   assert.throws(() => locker.setCredentials(), { code: 'CLOSED' });
 });
 
@@ -56,16 +59,31 @@ test('a call that asks comes to its end', async (t) => {
   assert.deepEqual([first, second, typeof words], [false, false, 'string']);
 });
 
+test('who extends a lock hears of it', async (t) => {
+  const { addresses, stop, go } = await waysToServers(t);
+  const name = nameFor(t);
+  const locker = manager(t, addresses);
+  const lease = await locker.lock(name, { ttl: TTL });
+  stop();
+  const calls = [lease.extend(), lease.confirm()].map((call) => assertCode(call, 'CLOSED'));
+  await new Promise(setImmediate);
+  await locker.close();
+  await Promise.all(calls);
+  assert.equal(lease.isHeld, true);
+  go();
+  await lease.unlock();
+});
+
 test('a lock that is held can be unlocked', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL });
   await locker.close();
   assert.equal(lease.isHeld, true);
-  for (const call of [lease.extend(), lease.confirm(), lease.keepAlive()]) await assertCode(call, 'CLOSED');
+  for (const begin of [() => lease.extend(), () => lease.confirm(), () => lease.keepAlive()]) await assertCode(begin(), 'CLOSED');
   await lease.unlock();
   await assertFree(other, name);
-  // Now the manager of the library is freed: this is answered by it no more.
-  await assert.rejects(lease.unlock());
+  // Now the manager of the library is freed.
+  await assertCode(lease.unlock(), 'CLOSED');
   assert.deepEqual([lease.isHeld, lease.remaining], [false, 0]);
 });
 
@@ -91,10 +109,11 @@ test('one that is unlocking comes to its end', async (t) => {
 test('while the password is asked for', async (t) => {
   let answer;
   const locker = manager(t, SERVERS, { password: () => new Promise((resolve) => { answer = resolve; }) });
-  const call = assertCode(locker.lock(nameFor(t), { ttl: TTL }), 'CLOSED');
+  const calls = [locker.lock(nameFor(t), { ttl: TTL }), locker.isLocked('x'), locker.connect()].map((call) => assertCode(call, 'CLOSED'));
   await eventually('it is asked', () => answer !== undefined);
-  const closing = locker.close();
+  // Nobody has to answer.
+  await locker.close();
+  await Promise.all(calls);
   answer('secret');
-  await closing;
-  await call;
+  await new Promise(setImmediate);
 });

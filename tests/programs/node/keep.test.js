@@ -4,7 +4,7 @@ const assert = require('node:assert/strict');
 const { once } = require('node:events');
 const { test } = require('node:test');
 const {
-  LostError, SERVERS, TTL, UnreachableError, ask, askAll, assertCode, assertFree, cuttableServers, eventually, failureOf, keys, manager, nameFor,
+  LostError, SERVERS, TTL, UnreachableError, ask, askAll, assertCode, assertFree, eventually, failureOf, keys, manager, nameFor, waysToServers,
 } = require('./support');
 
 // It is extended every second.
@@ -44,6 +44,21 @@ for (const [how, take] of [
   });
 }
 
+test('a lock is kept while JavaScript is busy', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: SHORT, keepAlive: true });
+  const deadline = performance.now() + 60_000;
+  // Longer than it would last, and nothing of this program runs meanwhile.
+  for (let [renewals, before] = [0, lease.remaining]; renewals < 4;) {
+    const now = lease.remaining;
+    if (now > before) renewals++;
+    before = now;
+    assert.ok(performance.now() < deadline && lease.isHeld);
+  }
+  await lease.confirm();
+  await lease.unlock();
+});
+
 test('others see that it is kept', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: SHORT, keepAlive: true });
@@ -72,7 +87,7 @@ test('a lock that the servers have lost', async (t) => {
 });
 
 test('a lock whose servers are gone', async (t) => {
-  const { addresses, cut } = await cuttableServers(t);
+  const { addresses, cut } = await waysToServers(t);
   const [other, name] = [manager(t), nameFor(t)];
   // No event that comes later may say less.
   const locker = manager(t, addresses, { connectTimeout: 200, replyTimeout: 200 });

@@ -46,6 +46,18 @@ test('what is taken', async (t) => {
   await lease.unlock();
 });
 
+test('what is said while a call is under way is what was so before', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  const { token } = lease;
+  const call = lease.unlock();
+  // The thread of the library ends the call while this one does not let go.
+  while (lease.isHeld) assert.equal(lease.token, token);
+  for (let i = 0; i < 10_000; i++) assert.deepEqual([lease.token, typeof lease.message], [token, 'string']);
+  await call;
+  assert.equal(lease.token, '');
+});
+
 test('extend takes the ttl of the lock', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL });
@@ -148,14 +160,17 @@ function usingSyntax() {
   }
 }
 
-test('await using', { skip: usingSyntax() === undefined && 'this version of Node.js has no such syntax' }, async (t) => {
+// Node.js has the syntax from version 24 on.
+const isTooOld = Number(process.versions.node.split('.')[0]) < 24 && usingSyntax() === undefined;
+
+test('await using', { skip: isTooOld && 'this version of Node.js has no such syntax' }, async (t) => {
   const [locker, name, seen] = [manager(t), nameFor(t), []];
   await usingSyntax()(locker, name, TTL, seen);
   assert.deepEqual(seen, [true]);
   assert.equal(await keys(name), 0);
 });
 
-test('what await using calls', { skip: Symbol.asyncDispose === undefined }, async (t) => {
+test('what await using calls', { skip: Symbol.asyncDispose === undefined && 'this version of Node.js has no such symbol' }, async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
   let lease = await locker.lock(name, { ttl: TTL });
   await lease[Symbol.asyncDispose]();
@@ -171,8 +186,8 @@ test('what await using calls', { skip: Symbol.asyncDispose === undefined }, asyn
 test('without servers', async (t) => {
   // Nobody listens there.
   const locker = manager(t, ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']);
-  for (const call of [locker.lock('x', { ttl: TTL, wait: 0 }), locker.isLocked('x'), locker.connect()]) {
-    const error = await assertCode(call, 'UNREACHABLE');
+  for (const begin of [() => locker.lock('x', { ttl: TTL, wait: 0 }), () => locker.isLocked('x'), () => locker.connect()]) {
+    const error = await assertCode(begin(), 'UNREACHABLE');
     assert.match(error.message, /127\.0\.0\.1:1\b/);
   }
 });

@@ -103,6 +103,14 @@ test('what a lease is asked', async (t) => {
   for (const bad of [0, -1, 1e300]) await assertValue(lease.extend(bad), 'ttl');
   await assertType(lease.confirm('5'), 'least');
   for (const bad of [-1, NaN]) await assertRange(lease.confirm(bad), 'least');
+  for (const bad of [5, {}, { aborted: true }]) {
+    await assertType(lease.extend(TTL, { signal: bad }), 'signal');
+    await assertType(lease.confirm(0, { signal: bad }), 'signal');
+    await assertType(locker.isLocked(name, { signal: bad }), 'signal');
+    await assertType(locker.connect(0, { signal: bad }), 'signal');
+  }
+  await assertType(lease.extend(TTL, null), 'options');
+  await assertType(lease.confirm(0, { Signal: undefined }), 'Signal');
   await assertType(locker.connect('5'), 'timeout');
   await assertRange(locker.connect(-1), 'timeout');
   assert.throws(() => new Lease(), TypeError);

@@ -1,8 +1,11 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
 const { test } = require('node:test');
-const { QUORUM, SERVERS, TTL, askAll, assertEndsWell, assertFree, eventually, keys, manager, nameFor, program } = require('./support');
+const { QUORUM, SERVERS, TTL, askAll, assertEndsWell, assertFree, eventually, keys, manager, nameFor, program, version } = require('./support');
 
 test('a process that does nothing more ends by itself', async (t) => {
   const [locker, name] = [manager(t), nameFor(t)];
@@ -148,6 +151,48 @@ test('managers that nobody refers to', async (t) => {
     console.log(redlocks() > 0);
     while (redlocks() > 0) { gc(); await turn(); }
     console.log(redlocks());`, { name: nameFor(t), flags: ['--expose-gc'] }), 'true\n0\n');
+});
+
+test('the module is loaded twice', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  // As test runners do: index.js is evaluated anew, and the addon is not.
+  await assertEndsWell(program(t, `
+    const first = require(MODULE);
+    delete require.cache[require.resolve(MODULE)];
+    const second = require(MODULE);
+    const managers = [first, second].map((it) => new it.Manager(SERVERS, OPTIONS));
+    const work = (manager) => manager.using(NAME, { ttl: TTL, wait: Infinity, keepAlive: true }, turn);
+    await Promise.all(managers.flatMap((it) => [work(it), work(it)]));
+    console.log(first === second);`, { name }), 'false\n');
+  await assertFree(locker, name);
+});
+
+test('the module is imported', async (t) => {
+  await assertEndsWell(program(t, `
+    const { Manager, TakenError, version } = await import(require('node:url').pathToFileURL(require.resolve(MODULE)));
+    console.log(Manager === require(MODULE).Manager, TakenError.name, version === require(MODULE).version);`), 'true TakenError true\n');
+});
+
+// Libraries that are no match, each with words: path=words. Whoever has the addon may have another library than it was
+// built with. Only node.rs makes them.
+const STRANGERS = (process.env.REDLOCK_TEST_STRANGERS ?? '').split(',').filter((it) => it !== '');
+
+test('a library that is no match', { skip: STRANGERS.length === 0 && 'there is none' }, async (t) => {
+  for (const stranger of STRANGERS) {
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'redlock-'));
+    t.after(() => fs.rmSync(directory, { recursive: true }));
+    const soname = `libredlock.so.${version.split('.').slice(0, 2).join('.')}`;
+    fs.copyFileSync(stranger.split('=')[0], path.join(directory, soname));
+    const running = program(t, `
+      try {
+        require(MODULE);
+      } catch (error) {
+        console.log(error.message);
+      }`, { environment: { LD_LIBRARY_PATH: directory } });
+    const { code, stdout, stderr } = await running.ended;
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /redlock cannot be loaded.*RedLock_/s);
+  }
 });
 
 const WORK = `

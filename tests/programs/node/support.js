@@ -120,8 +120,8 @@ async function silentServers(t, count = 3) {
   return { addresses: servers.map((server) => `127.0.0.1:${server.address().port}`), connected };
 }
 
-// The way to the servers, which can be cut.
-async function cuttableServers(t) {
+// Ways to the servers, which can be cut, and on which all can be made to stop and go on.
+async function waysToServers(t) {
   const sockets = new Set();
   const servers = await Promise.all(SERVERS.map(async (address) => {
     const [host, port] = address.split(':');
@@ -139,12 +139,15 @@ async function cuttableServers(t) {
     servers.forEach((server) => server.close());
     sockets.forEach((socket) => socket.destroy());
   };
+  // What is written then stays where it is.
+  const stop = () => sockets.forEach((socket) => socket.pause());
+  const go = () => sockets.forEach((socket) => socket.resume());
   t.after(cut);
-  return { addresses: servers.map((server) => `127.0.0.1:${server.address().port}`), cut };
+  return { addresses: servers.map((server) => `127.0.0.1:${server.address().port}`), cut, stop, go };
 }
 
 // A program of its own, which has the module, the servers, and a manager if it wants one. It is ended with the test.
-function program(t, script, { name = '', flags = [] } = {}) {
+function program(t, script, { name = '', flags = [], environment = {} } = {}) {
   const before = `
     const { once } = require('node:events');
     const { Worker } = require('node:worker_threads');
@@ -152,7 +155,8 @@ function program(t, script, { name = '', flags = [] } = {}) {
     const [MODULE, SERVERS, NAME, TTL, OPTIONS] = ${JSON.stringify([MODULE, SERVERS, name, TTL, PATIENT])};
     const newManager = (servers = SERVERS) => new (require(MODULE).Manager)(servers, OPTIONS);
     (async () => {`;
-  const child = spawn(process.execPath, [...flags, '-e', `${before}\n${script}\n})();`], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [...flags, '-e', `${before}\n${script}\n})();`],
+    { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...environment } });
   t.after(() => child.kill('SIGKILL'));
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr']) child[stream].setEncoding('utf8').on('data', (data) => { said[stream] += data; });
@@ -165,6 +169,6 @@ async function assertEndsWell(running, stdout) {
 }
 
 module.exports = {
-  ...redlock, MODULE, PATIENT, QUORUM, SERVERS, TTL, ask, askAll, assertCode, assertEndsWell, assertFree, cuttableServers, eventually,
-  failureOf, keys, manager, nameFor, program, silentServers,
+  ...redlock, MODULE, PATIENT, QUORUM, SERVERS, TTL, ask, askAll, assertCode, assertEndsWell, assertFree, eventually, failureOf, keys,
+  manager, nameFor, program, silentServers, waysToServers,
 };
