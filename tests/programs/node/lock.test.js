@@ -51,8 +51,11 @@ test('what is said while a call is under way is what was so before', async (t) =
   const lease = await locker.lock(name, { ttl: TTL });
   const { token } = lease;
   const call = lease.unlock();
+  // It begins in a turn of its own.
+  for (let i = 0; i < 5; i++) await undefined;
   // The thread of the library ends the call while this one does not let go.
-  while (lease.isHeld) assert.equal(lease.token, token);
+  const deadline = performance.now() + 60_000;
+  while (lease.isHeld) assert.ok(lease.token === token && performance.now() < deadline);
   for (let i = 0; i < 10_000; i++) assert.deepEqual([lease.token, typeof lease.message], [token, 'string']);
   await call;
   assert.equal(lease.token, '');
