@@ -3,8 +3,10 @@
 // Builds the addon with the C compiler of the system. Nothing is downloaded.
 //
 //     node build.js [OUTPUT]
+//     node build.js --headers
 //
-// OUTPUT is build/redlock.node beside this file, where index.js looks for it. In the environment:
+// OUTPUT is build/redlock.node beside this file, where index.js looks for it. --headers builds nothing: it says where
+// the headers of Node.js are, or what to install. In the environment:
 //
 //     CC, CFLAGS        the compiler (cc), and more options for it
 //     REDLOCK_INCLUDE   the directory of redlock.h
@@ -43,7 +45,7 @@ function nodeHeaders() {
   const place = places.find((it) => fs.existsSync(path.join(it, 'node_api.h')));
   return place ?? fail(
     `there is no node_api.h in ${places.join(', ')}: install the development files of Node.js (libnode-dev, nodejs-devel), ` +
-    'or the package node-api-headers');
+    'or the npm package node-api-headers');
 }
 
 // The options for the compiler that have to do with redlock.
@@ -84,6 +86,10 @@ function libraryOptions(compiler, library, known) {
 }
 
 function main() {
+  if (process.argv[2] === '--headers') {
+    console.log(nodeHeaders());
+    return;
+  }
   const [compiler, ...given] = words(process.env.CC || 'cc');
   if (ask(compiler, ...given, '--version') === undefined) fail(`there is no C compiler ${compiler}: install one, or name yours in CC`);
   const output = path.resolve(process.argv[2] ?? path.join(__dirname, 'build', 'redlock.node'));

@@ -12,7 +12,8 @@
  *
  * A lock in Redis is a lease: it ends by itself when its time is over. All times are milliseconds.
  *
- * Nothing blocks the event loop: the library has one thread for each manager, which begins with the first call.
+ * Nothing blocks the event loop: the library has one thread for each manager, which begins with the first call. So locks
+ * are kept, too, while a program computes and its event loop stands still.
  * While a call is under way, or a lock is kept, the process does not end by itself; otherwise it does, also if
  * managers are open and locks are held.
  *
@@ -88,6 +89,14 @@ export interface LockOptions {
   signal?: AbortSignal;
 }
 
+export interface CallOptions {
+  /**
+   * Ends the waiting: the promise is rejected with its reason. A lock that was held is held still; one that was being
+   * extended may have its old end or the new one.
+   */
+  signal?: AbortSignal;
+}
+
 /** Takes locks on one set of servers. */
 export class Manager {
   /**
@@ -117,7 +126,7 @@ export class Manager {
    * arrives. The name may not hold a NUL. It waits on a thread of Node.js, as connect() does, one such call after the
    * other for each manager.
    */
-  isLocked(resource: string | Uint8Array): Promise<boolean>;
+  isLocked(resource: string | Uint8Array, options?: CallOptions): Promise<boolean>;
 
   /**
    * Connects now rather than at the first lock; resolves when a quorum of the servers is up, to words about those that are
@@ -125,14 +134,14 @@ export class Manager {
    *
    * @param timeout 0, the default: as long as connecting may take.
    */
-  connect(timeout?: number): Promise<string>;
+  connect(timeout?: number, options?: CallOptions): Promise<string>;
 
   /** Sets the log-in for connections that are made from now on. Neither: none. */
   setCredentials(username?: string | null, password?: ManagerOptions['password'] | null): void;
 
   /**
-   * Ends all calls that are under way, but for those that unlock: they reject with ClosedError, as all later ones do.
-   * Resolves when they have ended. Locks that are held can still be unlocked, and are kept until then if they are kept;
+   * Ends the calls that are under way: they reject with ClosedError, as all later ones do. Those that unlock, isLocked()
+   * and connect() come to their own ends. Resolves when all have ended. Locks that are held can still be unlocked, and are kept until then if they are kept;
    * with the last of them the connections are closed.
    */
   close(): Promise<void>;
@@ -173,8 +182,8 @@ export class Lease extends EventEmitter {
   /** What the last call has to say. After a success: which servers could not take part, and why. */
   readonly message: string;
   /**
-   * What stands on the servers as the value of the key; empty if no lock is held. Who knows it can release the lock.
-   * Nothing else shows it.
+   * What stands on the servers as the value of the key; empty when the lock is released. Who knows it can release the
+   * lock. Nothing else shows it.
    */
   readonly token: string;
 
@@ -182,13 +191,13 @@ export class Lease extends EventEmitter {
    * Gives the lock a new ttl, counted from now; without an argument that of lock(). It rejects with LostError: it had
    * ended; with UnreachableError: too few servers answered, and what was valid stays valid until its old end.
    */
-  extend(ttl?: number): Promise<void>;
+  extend(ttl?: number, options?: CallOptions): Promise<void>;
 
   /**
    * Asks the servers whether the lock is still this lease's, for so long at least: for the moment before a step that
    * cannot be undone. It rejects with LostError, TooShortError or UnreachableError.
    */
-  confirm(least?: number): Promise<void>;
+  confirm(least?: number, options?: CallOptions): Promise<void>;
 
   /** Has the lock kept from now on, with the ttl that it was given last. */
   keepAlive(): Promise<void>;
@@ -208,7 +217,7 @@ export class Lease extends EventEmitter {
 
 /** A call that did not succeed. The message is for a person: what each server answered, with the votes counted. */
 export class RedlockError extends Error {
-  /** "TAKEN", "UNREACHABLE", "TOO_SLOW", "LOST", and so on. */
+  /** The name of the class in capitals: "TAKEN", "UNREACHABLE", "TOO_SLOW", "LOST", and so on. */
   readonly code: string;
   /** The number that the C library gave, if it was asked. */
   readonly status?: number;

@@ -51,6 +51,31 @@ fn what_is_missing_is_named() {
     }
 }
 
+/// What was installed for this very purpose goes before what the system has.
+#[test]
+fn the_headers_of_the_package_go_first() {
+    let workshop = Workshop::new();
+    let package = "exports.include_dir = require('node:path').join(__dirname, 'include');";
+    let package = workshop.write("modules/node-api-headers/index.js", package);
+    let package = package.parent().expect("a directory");
+    let words = "these are the headers of the package";
+    workshop.write("modules/node-api-headers/include/node_api.h", &format!("#error {words}\n"));
+    let run = workshop.run(
+        build_command(&workshop.fresh("addon"), "cc")
+            .env("NODE_PATH", package.parent().expect("a directory")),
+    );
+    assert_eq!(run.status.code(), Some(1));
+    assert!(run.stderr.contains(words), "{}", run.stderr);
+}
+
+#[test]
+fn the_tool_check_can_ask_for_headers() {
+    let workshop = Workshop::new();
+    let script = library::root().join("c-examples/node/build.js");
+    let run = workshop.succeed(Command::new("node").arg(script).arg("--headers"));
+    assert!(Path::new(run.stdout.trim()).join("node_api.h").exists(), "{}", run.stdout);
+}
+
 fn example(workshop: &Workshop) -> Command {
     node(&library::root().join("c-examples/node/example.js"), &build(workshop, "cc"))
 }
@@ -63,7 +88,7 @@ fn run_the_tests(ground: &Ground) {
 }
 
 /// Builds the addon. Any warning is a failure.
-fn build(workshop: &Workshop, compiler: &str) -> PathBuf {
+pub(crate) fn build(workshop: &Workshop, compiler: &str) -> PathBuf {
     let addon = workshop.fresh("redlock").with_extension("node");
     workshop.succeed(&mut build_command(&addon, compiler));
     addon
@@ -82,7 +107,7 @@ fn build_command(addon: &Path, compiler: &str) -> Command {
 }
 
 /// The node command with a script and the addon.
-fn node(script: &Path, addon: &Path) -> Command {
+pub(crate) fn node(script: &Path, addon: &Path) -> Command {
     let mut command = Command::new("node");
     command.arg(script).env("REDLOCK_ADDON", addon);
     command
