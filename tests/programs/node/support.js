@@ -23,6 +23,12 @@ const PATIENT = { retryDelay: 4, connectTimeout: 20_000, replyTimeout: 20_000 };
 // No test is so long.
 const TTL = 600_000;
 
+// A promise that is never settled is a failure, too.
+setTimeout(() => {
+  console.error('these tests do not come to their end');
+  process.exit(1);
+}, 10 * PATIENCE_MS).unref();
+
 // A manager that is closed when the test ends.
 function manager(t, servers = SERVERS, options = {}) {
   const made = new redlock.Manager(servers, { ...PATIENT, ...options });
@@ -160,6 +166,9 @@ function program(t, script, { name = '', flags = [], environment = {} } = {}) {
   t.after(() => child.kill('SIGKILL'));
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr']) child[stream].setEncoding('utf8').on('data', (data) => { said[stream] += data; });
+  // Who does not end is ended, and that shows in the signal.
+  const limit = setTimeout(() => child.kill('SIGKILL'), 2 * PATIENCE_MS);
+  child.once('close', () => clearTimeout(limit));
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...said }));
   return { child, said, ended, says: (words) => eventually(`it says ${words}: ${JSON.stringify(said)}`, () => said.stdout.includes(words) || child.exitCode !== null) };
 }
