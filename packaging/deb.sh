@@ -98,7 +98,8 @@ pack_development() {
     examples=$dev/usr/share/doc/libredlock-dev/examples
     install -d "$examples"
     (cd "$here/c-examples" && find . -type f \( -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.sh' \
-        -o -name '*.go' -o -name go.mod -o -name '*.rb' -o -name '*.py' \)) | while read -r example; do
+        -o -name '*.go' -o -name go.mod -o -name '*.rb' -o -name '*.py' \
+        -o -name '*.js' -o -name '*.d.ts' -o -name package.json \)) | while read -r example; do
         install -D -m 644 "$here/c-examples/$example" "$examples/$example"
     done
     mkdir "$dev/DEBIAN"

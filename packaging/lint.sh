@@ -1,5 +1,5 @@
 #!/bin/sh
-# The programs that are not Rust: formatted Go, Ruby and Python without warnings. What is not there is left out;
+# The programs that are not Rust: formatted Go, JavaScript that can be read, Ruby and Python without warnings. What is not there is left out;
 # `make test` sees to it that it is there.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,6 +12,12 @@ if command -v gofmt >/dev/null 2>&1; then
         echo "lint: gofmt would change: $unformatted" >&2
         failed=1
     fi
+fi
+
+if command -v node >/dev/null 2>&1; then
+    find c-examples tests -name node_modules -prune -o -name '*.js' -print | while read -r script; do
+        node --check "$script" || exit 1
+    done || failed=1
 fi
 
 if command -v ruby >/dev/null 2>&1; then

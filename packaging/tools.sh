@@ -44,11 +44,12 @@ missing_tools() {
         python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
     fi
     [ "$what_for" = test ] || return 0
-    for tool in g++ clang go gofmt ruby python3 valgrind pkg-config cmake groff ps; do
+    for tool in g++ clang go gofmt node ruby python3 valgrind pkg-config cmake groff ps; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
     has_hiredis || printf ' hiredis'
+    ! has node || has_node_headers || printf ' node-headers'
     ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
     for component in rustfmt clippy; do
         has_component "$component" || printf ' %s' "$component"
@@ -85,6 +86,11 @@ has_hiredis() {
 has_sanitizers() {
     echo 'int main(void) { return 0; }' |
         gcc -fsanitize=address,undefined -x c -o /dev/null - >/dev/null 2>&1
+}
+
+# The build of the addon says where it looks.
+has_node_headers() {
+    node c-examples/node/build.js --headers >/dev/null 2>&1
 }
 
 has() {
@@ -145,6 +151,11 @@ package_of() {
     dnf/hiredis) echo hiredis-devel ;;
     apk/hiredis) echo hiredis-dev ;;
     apt-get/node | dnf/node | apk/node | pacman/node) echo nodejs ;;
+    apt-get/node-headers) echo libnode-dev ;;
+    dnf/node-headers) echo nodejs-devel ;;
+    apk/node-headers) echo nodejs-dev ;;
+    pacman/node-headers) echo nodejs ;;
+    brew/node-headers) echo node ;;
     dnf/npm) echo nodejs-npm ;;
     brew/npm) echo node ;;
     pacman/python3 | pacman/python3-venv) echo python ;;

@@ -1,4 +1,4 @@
-//! The programs in C, C++, Go, Python and Ruby, the examples as well as the tests, and the lines that the
+//! The programs in C, C++, Go, Node.js, Python and Ruby, the examples as well as the tests, and the lines that the
 //! README begins with: each is built as its reader would build it, without warnings, and run
 //! against real servers. What is needed for that and not there is a failure.
 
@@ -11,6 +11,7 @@ mod compilers;
 mod cpp;
 mod go;
 mod library;
+mod node;
 mod python;
 mod readme;
 mod ruby;

@@ -10,6 +10,7 @@ use crate::compilers;
 use crate::go::go;
 use crate::library;
 use crate::python::python;
+use crate::node::{self, node};
 use crate::ruby::ruby;
 #[cfg(feature = "tls")]
 use crate::secure::Showroom;
@@ -93,6 +94,24 @@ fn the_ruby_lines_run() {
 }
 
 #[test]
+fn the_node_lines_run() {
+    let (cluster, workshop) = (Cluster::start(3), Workshop::new());
+    let lines = shown("js", &cluster).replace("\"redlock-native\"", &in_node());
+    let script = format!(
+        "async function sendInvoice() {{ console.log('sent'); }}\n(async () => {{\n{lines}}})();\n"
+    );
+    let script = workshop.write("readme.js", &script);
+    let run = workshop.succeed(&mut node(&script, &node::build(&workshop, "cc")));
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("sent\n", ""));
+    took_locks_and_gave_them_back(&cluster);
+}
+
+/// As JavaScript names the module.
+fn in_node() -> String {
+    format!("{:?}", library::root().join("c-examples/node"))
+}
+
+#[test]
 fn the_python_lines_run() {
     let (cluster, workshop) = (Cluster::start(3), Workshop::new());
     let lines = shown("python", &cluster);
@@ -106,7 +125,7 @@ fn the_python_lines_run() {
 /// They connect to nobody: it is enough that the settings are taken.
 #[cfg(feature = "tls")]
 #[test]
-fn the_ruby_and_python_lines_about_tls_run() {
+fn the_ruby_python_and_node_lines_about_tls_run() {
     let (authority, workshop) = (Authority::new(), Workshop::new());
     let line = |language: &str| {
         let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");
@@ -122,6 +141,10 @@ fn the_ruby_and_python_lines_about_tls_run() {
     assert_eq!(workshop.succeed(&mut ruby(&script)).stderr, "");
     let script = workshop.write("tls.py", &format!("import redlock\n{}\n", line("Python")));
     assert_eq!(workshop.succeed(&mut python(&script)).stderr, "");
+    let lines = format!("const {{ Manager }} = require({});\n{}\n", in_node(), line("Node.js"));
+    let script = workshop.write("tls.js", &lines);
+    let addon = node::build(&workshop, "cc");
+    assert_eq!(workshop.succeed(&mut node(&script, &addon)).stderr, "");
 }
 
 /// With the servers of the script, on ports that are free, and the library where it was built.

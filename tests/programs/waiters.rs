@@ -6,6 +6,7 @@ use std::thread;
 use crate::compilers;
 use crate::go::go;
 use crate::library;
+use crate::node::{self, node};
 use crate::python::python;
 use crate::ruby::ruby;
 use crate::support::Server;
@@ -85,6 +86,12 @@ func main() {
 }
 "#;
 
+const NODE: &str = r#"
+const { Manager } = require("LIBRARY");
+new Manager([process.argv[2]]).lock("held", { ttl: 60_000, wait: WAIT_MS })
+  .then(() => process.exit(1), (error) => process.exit(error.code === "TAKEN" ? 0 : 1));
+"#;
+
 const WAIT_MS: u32 = 5_000;
 
 /// How many times as much as the one in C a waiter may ask. The pauses are random, and a busy machine
@@ -103,6 +110,7 @@ fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
         ("asyncio", in_python(&workshop, "tasks.py", ASYNCIO)),
         ("Ruby", in_ruby(&workshop)),
         ("Go", in_go(&workshop)),
+        ("Node.js", in_node(&workshop)),
     ];
     let counts: Vec<(&str, u64)> = thread::scope(|scope| {
         let workshop = &workshop;
@@ -136,6 +144,12 @@ fn in_python(workshop: &Workshop, name: &str, code: &str) -> Command {
 fn in_ruby(workshop: &Workshop) -> Command {
     let ours = library::root().join("c-examples/ruby/redlock");
     ruby(&workshop.write("waiter.rb", &timed(RUBY).replace("LIBRARY", &ours.to_string_lossy())))
+}
+
+fn in_node(workshop: &Workshop) -> Command {
+    let ours = library::root().join("c-examples/node");
+    let script = timed(NODE).replace("LIBRARY", &ours.to_string_lossy());
+    node(&workshop.write("waiter.js", &script), &node::build(workshop, "cc"))
 }
 
 fn in_go(workshop: &Workshop) -> Command {

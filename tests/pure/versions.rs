@@ -7,17 +7,19 @@ use std::path::Path;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Where the version stands first: between which words.
-const VERSIONS: [(&str, &str, &str); 5] = [
+const VERSIONS: [(&str, &str, &str); 6] = [
     ("Cargo.lock", "name = \"redlock\"\nversion = \"", "\""),
     ("CHANGELOG.md", "\n## ", " "),
+    ("c-examples/node/package.json", "\"version\": \"", "\""),
     ("packaging/cmake/redlock-config-version.cmake", "set(PACKAGE_VERSION \"", "\""),
     ("packaging/debian/changelog", "redlock (", "-"),
     ("man/redlock.7", "\"redlock ", "\""),
 ];
 
 /// Where the interface is told: the version that the library has to begin with.
-const INTERFACES: [(&str, &str, &str); 3] = [
+const INTERFACES: [(&str, &str, &str); 4] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
+    ("c-examples/node/redlock.c", "#define INTERFACE \"", ".\""),
     ("c-examples/python/redlock.py", "_INTERFACE = \"", "\""),
     ("c-examples/ruby/redlock.rb", "INTERFACE = \"", "\""),
 ];

@@ -1,0 +1,249 @@
+/// <reference types="node" />
+
+/**
+ * Locks that are held on a majority of independent Redis or Valkey servers, through the C library redlock.
+ *
+ *     const { Manager } = require('redlock-native');
+ *
+ *     const manager = new Manager(['10.0.0.1:6379', '10.0.0.2:6379', '10.0.0.3:6379']);
+ *     await manager.using('report', { ttl: 10_000, keepAlive: true }, async (lease) => {
+ *       await write(lease.signal);
+ *     });
+ *
+ * A lock in Redis is a lease: it ends by itself when its time is over. All times are milliseconds.
+ *
+ * Nothing blocks the event loop: the library has one thread for each manager, which begins with the first call. So locks
+ * are kept, too, while a program computes and its event loop stands still.
+ * While a call is under way, or a lock is kept, the process does not end by itself; otherwise it does, also if
+ * managers are open and locks are held.
+ *
+ * What is of the wrong type is a TypeError or RangeError that names the argument; functions that return promises
+ * reject with it. All else that can go wrong is a RedlockError.
+ *
+ * Each worker thread has managers of its own. A process that is started by child_process or cluster has nothing of
+ * its parent's.
+ */
+
+import { EventEmitter } from 'node:events';
+
+/** The version of the C library that runs, such as "0.2.0". */
+export const version: string;
+
+export interface ManagerOptions {
+  /** The log-in for servers whose URL names none. */
+  username?: string;
+  /**
+   * A function is asked before the first call, and before a call that begins a second or more after a server could
+   * not take part: so a password may change. If it throws the first time, so does the call; later the old password is
+   * used on. To end or renew a log-in at another time, see setCredentials.
+   */
+  password?: string | (() => string | Promise<string>);
+  /** The names of environment variables that hold the user (optional) and the password. */
+  credentialsFromEnv?: { username?: string; password: string };
+  /** True, or more about it: servers that are given as host:port are spoken to over TLS, as those of rediss:// are. */
+  tls?: boolean | TlsOptions;
+  /** Mean pause between two tries, each of them random. Default 200. */
+  retryDelay?: number;
+  /** For connecting to a server, with the log-in. Default 1500. */
+  connectTimeout?: number;
+  /** For a server's reply. Default 0: a twentieth of the ttl, at least 25 and at most 500. */
+  replyTimeout?: number;
+  /** How much faster a server's clock may run than ours. Default 0.01. */
+  driftFactor?: number;
+  /**
+   * Is told of servers that are lost, refuse or come back: a function, or an object such as console. There is neither
+   * a password nor a token in a line. What it throws is an uncaught exception.
+   */
+  logger?: Logger;
+}
+
+export type Logger =
+  | ((level: 'warn' | 'info', line: string) => void)
+  | { warn(line: string): void; info(line: string): void };
+
+export interface TlsOptions {
+  /** A PEM file with those who are trusted; without it, they are those whom the system trusts. */
+  ca?: string;
+  /** PEM files with our own certificate and its key, for servers that want one. */
+  certificate?: string;
+  key?: string;
+  /** The name that certificates have to be for, if it is not the host. */
+  serverName?: string;
+  /** Any certificate is believed. For trying things out. */
+  insecureSkipVerify?: boolean;
+}
+
+export interface LockOptions {
+  /** How long the lock lasts unless it is extended, kept or released. */
+  ttl: number;
+  /** How long to wait at most for a lock that cannot be had. 0: one try. Infinity: for ever. Default 5000. */
+  wait?: number;
+  /** In the place of wait: so many tries. */
+  tries?: number;
+  /** The lock is kept: extended, again and again, until it is unlocked. See Lease. */
+  keepAlive?: boolean;
+  /**
+   * Ends the waiting: the promise is rejected with its reason, when nothing is left of the call: a lock that was had
+   * in that moment is unlocked. Of no effect once the promise is settled.
+   */
+  signal?: AbortSignal;
+}
+
+export interface CallOptions {
+  /**
+   * Ends the waiting: the promise is rejected with its reason. A lock that was held is held still; one that was being
+   * extended may have its old end or the new one.
+   */
+  signal?: AbortSignal;
+}
+
+/** Takes locks on one set of servers. */
+export class Manager {
+  /**
+   * @param servers host:port, or URLs such as redis://user:password@host:6379/0, rediss://host:6379 or
+   *                unix:///run/redis.sock. All programs that are to exclude each other must name the same ones.
+   */
+  constructor(servers: readonly string[], options?: ManagerOptions);
+
+  /**
+   * Takes a lock. Callers that want one resource get it in the order in which they came.
+   *
+   * It rejects with what the last try has come to: TakenError, UnreachableError, TooSlowError; or with ClosedError,
+   * or the reason of the signal. After that nothing of it stays locked.
+   *
+   * @param resource 1 to 65536 bytes: the name of the key on the servers. A string is taken as UTF-8.
+   */
+  lock(resource: string | Uint8Array, options: LockOptions): Promise<Lease>;
+
+  /**
+   * Takes a lock, calls the function, and unlocks, however that ends. It resolves to what the function has come to,
+   * and rejects with what that throws; with LostError if the function came to its end, and the lock had ended before.
+   */
+  using<T>(resource: string | Uint8Array, options: LockOptions, action: (lease: Lease) => T | Promise<T>): Promise<T>;
+
+  /**
+   * Asks the servers whether anybody holds the resource. To take a lock, take it: the answer may be out of date when it
+   * arrives. The name may not hold a NUL. It waits on a thread of Node.js, as connect() does, one such call after the
+   * other for each manager.
+   */
+  isLocked(resource: string | Uint8Array, options?: CallOptions): Promise<boolean>;
+
+  /**
+   * Connects now rather than at the first lock; resolves when a quorum of the servers is up, to words about those that are
+   * not: a name may be mis-spelled. They are empty if all are. Without a quorum it rejects with UnreachableError.
+   *
+   * @param timeout 0, the default: as long as connecting may take.
+   */
+  connect(timeout?: number, options?: CallOptions): Promise<string>;
+
+  /** Sets the log-in for connections that are made from now on. Neither: none. */
+  setCredentials(username?: string | null, password?: ManagerOptions['password'] | null): void;
+
+  /**
+   * Ends the calls that are under way: they reject with ClosedError, as all later ones do. Those that unlock, isLocked()
+   * and connect() come to their own ends. Resolves when all have ended. Locks that are held can still be unlocked, and are kept until then if they are kept;
+   * with the last of them the connections are closed.
+   */
+  close(): Promise<void>;
+
+  /** Whether it was closed. */
+  readonly isClosed: boolean;
+
+  /** As close(), for `await using`. Not in versions of Node.js that have no such symbol. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * A lock. Calls on it are made one after the other.
+ *
+ * A lock that is kept may still be lost: too few servers answer, or they have lost it. Then, while at least a tenth of the
+ * ttl is left as a rule, `signal` is aborted, and "lost" is emitted. What the lock guards has to stop within what is left.
+ * That comes through the event loop: a program that blocks it hears of it late.
+ *
+ * A lease that is collected as garbage while it is held is not unlocked: the lock ends with its time, and is not kept
+ * any more. So refer to the lease, or to its signal, for as long as you need the lock.
+ */
+export class Lease extends EventEmitter {
+  private constructor();
+
+  /** What is locked, as it was given. */
+  readonly resource: string | Uint8Array;
+  /** Whether the lock is held and valid now, by this machine's clock. */
+  readonly isHeld: boolean;
+  /** How long the lock is valid from now on; 0 when it is not. */
+  readonly remaining: number;
+  /** Whether the lock is kept. */
+  readonly isKept: boolean;
+  /**
+   * Is aborted if the lock is kept and is lost; its reason is a LostError or an UnreachableError, with `remaining`. Not
+   * when the lock is unlocked, nor when one that is not kept ends.
+   */
+  readonly signal: AbortSignal;
+  /** What the last call has to say. After a success: which servers could not take part, and why. */
+  readonly message: string;
+  /**
+   * What stands on the servers as the value of the key; empty when the lock is released. Who knows it can release the
+   * lock. Nothing else shows it.
+   */
+  readonly token: string;
+
+  /**
+   * Gives the lock a new ttl, counted from now; without an argument that of lock(). It rejects with LostError: it had
+   * ended; with UnreachableError: too few servers answered, and what was valid stays valid until its old end.
+   */
+  extend(ttl?: number, options?: CallOptions): Promise<void>;
+
+  /**
+   * Asks the servers whether the lock is still this lease's, for so long at least: for the moment before a step that
+   * cannot be undone. It rejects with LostError, TooShortError or UnreachableError.
+   */
+  confirm(least?: number, options?: CallOptions): Promise<void>;
+
+  /** Has the lock kept from now on, with the ttl that it was given last. */
+  keepAlive(): Promise<void>;
+
+  /**
+   * Releases the lock. It rejects with LostError: it had ended already, and nothing of anybody else's was touched; with
+   * UnreachableError: some servers could not be told, where it ends with its time, or by another call of this.
+   */
+  unlock(): Promise<void>;
+
+  /** Unlocks, as the end of using() does. Not in versions of Node.js that have no such symbol. */
+  [Symbol.asyncDispose](): Promise<void>;
+
+  on(event: 'lost', listener: (remaining: number, reason: RedlockError) => void): this;
+  once(event: 'lost', listener: (remaining: number, reason: RedlockError) => void): this;
+}
+
+/** A call that did not succeed. The message is for a person: what each server answered, with the votes counted. */
+export class RedlockError extends Error {
+  /** The name of the class in capitals: "TAKEN", "UNREACHABLE", "TOO_SLOW", "LOST", and so on. */
+  readonly code: string;
+  /** The number that the C library gave, if it was asked. */
+  readonly status?: number;
+  /** For a lock that could not be kept: how long it was valid still. */
+  readonly remaining?: number;
+}
+
+/** TAKEN: somebody else holds it. */
+export class TakenError extends RedlockError {}
+/** UNREACHABLE: too few servers answered in time. */
+export class UnreachableError extends RedlockError {}
+/** TOO_SLOW: granted, but too late to be of use; everything was released. */
+export class TooSlowError extends RedlockError {}
+/** LOST: it is not held, or no longer. */
+export class LostError extends RedlockError {}
+/** TOO_SHORT: it is held, but not for as long as was asked. */
+export class TooShortError extends RedlockError {}
+/** CANCELLED: the library was told to end the call. A signal's reason, or ClosedError, is what you will see. */
+export class CancelledError extends RedlockError {}
+/** CLOSED: the manager was closed. */
+export class ClosedError extends RedlockError {}
+/** INVALID_ARGUMENT: the library refuses a value, and names it. */
+export class InvalidArgumentError extends RedlockError {}
+/** NO_SERVERS: no server was given. */
+export class NoServersError extends RedlockError {}
+/** FORKED: the lease belongs to another process. */
+export class ForkedError extends RedlockError {}
+/** INTERNAL: a fault of the library, or the system gave no randomness or no thread. */
+export class InternalError extends RedlockError {}

@@ -1,0 +1,902 @@
+'use strict';
+
+// Locks that are held on a majority of independent Redis or Valkey servers, through the C library redlock. What it is
+// for is told in index.d.ts.
+
+const { EventEmitter } = require('node:events');
+const path = require('node:path');
+
+const addon = loadAddon();
+
+const OK = 0;
+const TAKEN = 1;
+const UNREACHABLE = 2;
+const TOO_SLOW = 3;
+const LOST = 4;
+const CANCELLED = 5;
+const TOO_SHORT = 7;
+const INVALID_ARGUMENT = -1;
+const NO_SERVERS = -2;
+const FORKED = -3;
+const INTERNAL = -4;
+
+// What the addon tells.
+const DONE_EVENT = 0;
+const LOST_EVENT = 1;
+const LOG_EVENT = -1;
+
+const INT32_MAX = 2 ** 31 - 1;
+const UINT32_MAX = 2 ** 32 - 1;
+const WAIT_MS = 5000;
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+// Nobody else has it, so nobody else makes leases.
+const OWN = Symbol('redlock');
+
+function loadAddon() {
+  const file = process.env.REDLOCK_ADDON || path.join(__dirname, 'build', 'redlock.node');
+  try {
+    return require(path.resolve(file));
+  } catch (error) {
+    const words = `the addon of redlock cannot be loaded (node build.js makes it): ${error.message}`;
+    throw Object.assign(new Error(words, { cause: error }), { code: error.code });
+  }
+}
+
+// --- Errors ---
+
+class RedlockError extends Error {
+  constructor(message, { code = 'ERROR', status, cause } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    if (status !== undefined) this.status = status;
+  }
+
+  get name() {
+    return this.constructor.name;
+  }
+}
+
+// A class for one status of the library.
+function errorClass(name, code, status) {
+  return { [name]: class extends RedlockError {
+    constructor(message, options) {
+      super(message, { status, ...options, code });
+    }
+  } }[name];
+}
+
+const TakenError = errorClass('TakenError', 'TAKEN', TAKEN);
+const UnreachableError = errorClass('UnreachableError', 'UNREACHABLE', UNREACHABLE);
+const TooSlowError = errorClass('TooSlowError', 'TOO_SLOW', TOO_SLOW);
+const LostError = errorClass('LostError', 'LOST', LOST);
+const CancelledError = errorClass('CancelledError', 'CANCELLED', CANCELLED);
+const TooShortError = errorClass('TooShortError', 'TOO_SHORT', TOO_SHORT);
+const InvalidArgumentError = errorClass('InvalidArgumentError', 'INVALID_ARGUMENT', INVALID_ARGUMENT);
+const NoServersError = errorClass('NoServersError', 'NO_SERVERS', NO_SERVERS);
+const ForkedError = errorClass('ForkedError', 'FORKED', FORKED);
+const InternalError = errorClass('InternalError', 'INTERNAL', INTERNAL);
+const ClosedError = errorClass('ClosedError', 'CLOSED', undefined);
+
+const ERRORS = new Map([
+  [TAKEN, TakenError], [UNREACHABLE, UnreachableError], [TOO_SLOW, TooSlowError], [LOST, LostError],
+  [CANCELLED, CancelledError], [TOO_SHORT, TooShortError], [INVALID_ARGUMENT, InvalidArgumentError],
+  [NO_SERVERS, NoServersError], [FORKED, ForkedError], [INTERNAL, InternalError],
+]);
+
+function failure(status, words) {
+  const name = addon.statusName(status);
+  const Class = ERRORS.get(status);
+  // A status of a later version of the library.
+  if (Class === undefined) return new RedlockError(words || name, { code: name.replace(/^REDLOCK_/, ''), status });
+  return new Class(words || name);
+}
+
+function check(status, words) {
+  if (status !== OK) throw failure(status, words());
+}
+
+function closed() {
+  return new ClosedError('the manager was closed');
+}
+
+// --- Arguments ---
+
+function shown(value) {
+  return typeof value === 'string' ? 'a string' : value === null ? 'null' : Array.isArray(value) ? 'an array'
+    : typeof value === 'number' || typeof value === 'boolean' || value === undefined ? String(value) : `a value of type ${typeof value}`;
+}
+
+// It never shows a string: that may be a password.
+function wrongType(name, wanted, value) {
+  return Object.assign(new TypeError(`${name} has to be ${wanted}, not ${shown(value)}`), { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+function outOfRange(name, wanted, value) {
+  return Object.assign(new RangeError(`${name} has to be ${wanted}, not ${value}`), { code: 'ERR_OUT_OF_RANGE' });
+}
+
+function text(name, value) {
+  if (typeof value !== 'string') throw wrongType(name, 'a string', value);
+  // C would take what is before it for the whole.
+  if (value.includes('\0')) {
+    throw Object.assign(new TypeError(`${name} holds a NUL`), { code: 'ERR_INVALID_ARG_VALUE' });
+  }
+  return value;
+}
+
+function optionalText(name, value) {
+  return value === undefined || value === null ? null : text(name, value);
+}
+
+function truth(name, value) {
+  if (value !== undefined && typeof value !== 'boolean') throw wrongType(name, 'a boolean', value);
+  return value === true;
+}
+
+// Milliseconds as a whole number: a little more than nothing never becomes nothing.
+function milliseconds(name, value, least = 0) {
+  if (typeof value !== 'number') throw wrongType(name, 'a number of milliseconds', value);
+  if (!(value >= least)) throw outOfRange(name, `at least ${least}`, value);
+  return Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER);
+}
+
+// A TTL: the library says what it may be.
+function duration(name, value) {
+  if (typeof value !== 'number') throw wrongType(name, 'a number of milliseconds', value);
+  if (Number.isNaN(value)) throw outOfRange(name, 'a number', value);
+  return Math.max(Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER), Number.MIN_SAFE_INTEGER);
+}
+
+function options(name, value, known) {
+  if (typeof value !== 'object' || value === null) throw wrongType(name, 'an object', value);
+  for (const key of Object.keys(value)) {
+    if (!known.includes(key)) throw Object.assign(new TypeError(`${name} has no ${key}`), { code: 'ERR_INVALID_ARG_VALUE' });
+  }
+  return value;
+}
+
+// The bytes that are the name of the key.
+function bytes(resource) {
+  if (typeof resource === 'string') return Buffer.from(resource);
+  // Not of a view of something else: what its numbers are depends on the machine.
+  if (resource instanceof Uint8Array) return Buffer.from(resource);
+  throw wrongType('resource', 'a string or a Uint8Array', resource);
+}
+
+function abortSignal(name, signal) {
+  if (signal === undefined || signal === null) return undefined;
+  if (typeof signal !== 'object' || typeof signal.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
+    throw wrongType(name, 'an AbortSignal', signal);
+  }
+  return signal;
+}
+
+// The signal of calls that have no other option.
+function signalOf(given) {
+  return abortSignal('signal', options('options', given, ['signal']).signal);
+}
+
+function demandOf(resource, given) {
+  const name = bytes(resource);
+  const { ttl, wait, tries, keepAlive, signal } =
+    options('options', given, ['ttl', 'wait', 'tries', 'keepAlive', 'signal']);
+  if (tries !== undefined && wait !== undefined) {
+    throw Object.assign(new TypeError('wait and tries exclude each other'), { code: 'ERR_INVALID_ARG_VALUE' });
+  }
+  if (tries !== undefined) {
+    if (typeof tries !== 'number') throw wrongType('tries', 'a number', tries);
+    if (!Number.isInteger(tries) || tries < 1 || tries > INT32_MAX) throw outOfRange('tries', `a whole number from 1 to ${INT32_MAX}`, tries);
+  }
+  return {
+    resource,
+    name,
+    ttl: duration('ttl', ttl),
+    // For the library, less than 0 is for ever.
+    wait: wait === Infinity ? -1 : milliseconds('wait', wait ?? WAIT_MS),
+    tries: tries ?? 0,
+    keepAlive: truth('keepAlive', keepAlive),
+    signal: abortSignal('signal', signal),
+  };
+}
+
+// --- What is under way ---
+
+// By their numbers: who waits for a call, whose locks are kept, and who is told log lines. Those that are kept may
+// be collected: then they are kept no longer.
+const waiting = new Map();
+const kept = new Map();
+const loggers = new Map();
+let lastId = 0;
+let reasonsToStayAlive = 0;
+
+function newId() {
+  do {
+    lastId = lastId % UINT32_MAX + 1;
+  } while (waiting.has(lastId) || kept.has(lastId) || loggers.has(lastId));
+  return lastId;
+}
+
+// While there is something to wait for the process does not end by itself.
+function stayAlive(count) {
+  const before = reasonsToStayAlive;
+  reasonsToStayAlive += count;
+  if ((before === 0) !== (reasonsToStayAlive === 0)) addon.stayAlive(bridge, reasonsToStayAlive > 0);
+}
+
+function endKept(id) {
+  if (kept.delete(id)) stayAlive(-1);
+}
+
+const collectedLeases = new FinalizationRegistry(({ core, state }) => {
+  endKept(state.keptAs);
+  core.forget(state);
+});
+const collectedManagers = new FinalizationRegistry((id) => loggers.delete(id));
+
+// What is thrown by functions of the program is thrown in a turn of its own, and so is nobody's but theirs.
+function later(action) {
+  process.nextTick(action);
+}
+
+const bridge = addon.newBridge((kind, status, id, remaining, line) => {
+  if (kind === DONE_EVENT) {
+    const resolve = waiting.get(id);
+    waiting.delete(id);
+    resolve?.(status);
+  } else if (kind === LOST_EVENT) {
+    const lease = kept.get(id)?.deref();
+    endKept(id);
+    lease?.[OWN].cannotBeKept(status, remaining);
+  } else if (kind === LOG_EVENT) {
+    const logger = loggers.get(id)?.deref();
+    if (logger) later(() => logger.tell(status, line));
+  }
+});
+
+// Submits a call of the library, and returns what it has come to.
+function submit(handle, begin) {
+  const id = newId();
+  const status = begin(handle, id);
+  if (status !== OK) return status;
+  return new Promise((resolve) => waiting.set(id, resolve));
+}
+
+// What signals end, by the signals. Each has one listener, however many calls it ends: of more than ten Node.js warns.
+const endings = new WeakMap();
+
+// Calls the function when the signal is aborted. Returns what undoes this.
+function onAbort(signal, action) {
+  if (signal === undefined) return () => {};
+  let ending = endings.get(signal);
+  if (ending === undefined) {
+    const actions = new Set();
+    ending = { actions, listener: () => actions.forEach((it) => it()) };
+    endings.set(signal, ending);
+    signal.addEventListener('abort', ending.listener, { once: true });
+  }
+  const { actions, listener } = ending;
+  // An object of its own: the same function may be there twice.
+  const own = () => action();
+  actions.add(own);
+  return () => {
+    actions.delete(own);
+    if (actions.size > 0 || endings.get(signal) !== ending) return;
+    endings.delete(signal);
+    signal.removeEventListener('abort', listener);
+  };
+}
+
+function throwIfAborted(signal) {
+  // Not the method of the signal: not every implementation has it.
+  if (signal?.aborted) throw signal.reason;
+}
+
+// The promise, or the reason of the first of the signals that is aborted if that is first.
+async function unlessAborted(promise, ...signals) {
+  const undo = [];
+  const aborted = new Promise((resolve, reject) => {
+    for (const signal of signals) {
+      if (signal?.aborted) reject(signal.reason);
+      else undo.push(onAbort(signal, () => reject(signal.reason)));
+    }
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    undo.forEach((it) => it());
+  }
+}
+
+// --- The manager ---
+
+// The manager of the library with what goes on on it. A Manager and its leases share it.
+class Core {
+  #handle = addon.newManager(bridge);
+  // Aborted when the manager is closed.
+  #closing = new AbortController();
+  #isFreed = false;
+  // What goes on; each may have a function that cancels it.
+  #operations = new Set();
+  // Locks that may have to be unlocked yet.
+  #states = new Set();
+  #whenIdle = [];
+  // Calls that wait on other threads: one at a time, since the words of the last one are kept in the manager.
+  #line = Promise.resolve();
+  #user = null;
+  #password = undefined;
+  #asking = undefined;
+  #askAgainAt = 0;
+
+  get isClosed() {
+    return this.#closing.signal.aborted;
+  }
+
+  // Whether there is no manager of the library any more.
+  get isFreed() {
+    return this.#isFreed;
+  }
+
+  // Calls a function of the addon that sets something.
+  set(name, ...values) {
+    check(addon[name](this.#handle, ...values), () => addon.managerMessage(this.#handle));
+  }
+
+  newLease() {
+    return addon.newLease(this.#handle);
+  }
+
+  checkOpen() {
+    if (this.isClosed) throw closed();
+  }
+
+  // Keeps the manager, and the process, until the action is over.
+  async operate(action, cancel) {
+    const operation = { cancel };
+    this.#operations.add(operation);
+    stayAlive(1);
+    try {
+      return await action();
+    } finally {
+      stayAlive(-1);
+      this.#operations.delete(operation);
+      this.#freeIfIdle();
+    }
+  }
+
+  remember(state) {
+    this.#states.add(state);
+  }
+
+  forget(state) {
+    this.#states.delete(state);
+    this.#freeIfIdle();
+  }
+
+  // For calls that are to begin or go on.
+  checkWanted(signal) {
+    throwIfAborted(signal);
+    this.checkOpen();
+  }
+
+  // A call that waits on another thread. Returns its words and its answer.
+  async wait(name, argument, signal) {
+    this.checkWanted(signal);
+    return unlessAborted(this.operate(async () => {
+      if (this.mustAsk) await this.askForPassword(signal);
+      const turn = this.#line.then(() => {
+        // Nobody wants to know any more.
+        throwIfAborted(signal);
+        return addon[name](this.#handle, argument);
+      });
+      this.#line = turn.catch(() => {});
+      const [status, words, answer] = await turn;
+      this.note(status, words);
+      check(status, () => words);
+      return { words, answer };
+    }), signal);
+  }
+
+  async close() {
+    this.#closing.abort(closed());
+    for (const { cancel } of this.#operations) cancel?.();
+    if (this.#operations.size > 0) await new Promise((resolve) => this.#whenIdle.push(resolve));
+    this.#freeIfIdle();
+  }
+
+  #freeIfIdle() {
+    if (!this.isClosed || this.#operations.size > 0) return;
+    this.#whenIdle.splice(0).forEach((resolve) => resolve());
+    if (this.#states.size > 0 || this.#isFreed) return;
+    this.#isFreed = true;
+    addon.closeManager(this.#handle);
+  }
+
+  // Sets who we are on the servers, or who says so.
+  setCredentials(user, password) {
+    this.#user = user;
+    this.#password = password;
+    this.#askAgainAt = 0;
+    this.#asking = undefined;
+    if (typeof password !== 'function') this.set('setCredentials', user, password);
+  }
+
+  get mustAsk() {
+    return typeof this.#password === 'function';
+  }
+
+  // Asks for the password when that is due. Whoever waits for it hears of the signal, and of close().
+  askForPassword(signal) {
+    return this.operate(() => unlessAborted(this.#logIn(), signal, this.#closing.signal));
+  }
+
+  // Those who need it at once share one question.
+  async #logIn() {
+    if (this.#asking === undefined) {
+      if (performance.now() < this.#askAgainAt) return;
+      const asking = this.#ask(this.#askAgainAt === 0).finally(() => {
+        if (this.#asking === asking) this.#asking = undefined;
+      });
+      this.#asking = asking;
+    }
+    await this.#asking;
+  }
+
+  async #ask(isFirst) {
+    const ask = this.#password;
+    try {
+      const password = text('the answer of password()', await ask());
+      // Another log-in was set meanwhile, or nobody needs one any more.
+      if (ask !== this.#password || this.#isFreed) return;
+      this.set('setCredentials', this.#user, password);
+      this.#askAgainAt = Infinity;
+    } catch (error) {
+      if (isFirst) throw error;
+      if (ask !== this.#password) return;
+      // The old one may be good still.
+      this.#askAgainAt = performance.now() + 1000;
+    }
+  }
+
+  // Where a server could not take part, it may want another password by now.
+  note(status, words) {
+    // 0: it has to be asked for before anything else.
+    if (this.#askAgainAt === 0 || (status !== UNREACHABLE && words === '')) return;
+    this.#askAgainAt = Math.min(this.#askAgainAt, performance.now() + 1000);
+  }
+}
+
+class Logger {
+  #logger;
+
+  constructor(logger) {
+    this.#logger = logger;
+  }
+
+  tell(level, line) {
+    const name = level === 1 ? 'warn' : 'info';
+    if (typeof this.#logger === 'function') this.#logger(name, line);
+    else this.#logger[name](line);
+  }
+}
+
+class Manager {
+  #core;
+  #count;
+  #logger;
+
+  constructor(servers, given = {}) {
+    if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
+    const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, logger } =
+      options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
+        'replyTimeout', 'driftFactor', 'logger']);
+    const urls = servers.map((server, i) => text(`servers[${i}]`, server));
+    if (urls.length === 0) throw new NoServersError('servers is empty');
+    this.#core = new Core();
+    this.#count = urls.length;
+    this.#setTimes(retryDelay, connectTimeout, replyTimeout);
+    if (driftFactor !== undefined) {
+      if (typeof driftFactor !== 'number') throw wrongType('driftFactor', 'a number', driftFactor);
+      this.#core.set('setDriftFactor', driftFactor);
+    }
+    this.#setCredentials(username, password, credentialsFromEnv);
+    if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
+    for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);
+    if (logger !== undefined) this.#setLogger(logger);
+  }
+
+  #setTimes(retryDelay = 200, connectTimeout = 1500, replyTimeout = 0) {
+    const limited = (name, value) => Math.min(milliseconds(name, value), INT32_MAX);
+    // How often it is tried, each call says itself.
+    this.#core.set('setRetry', 1, limited('retryDelay', retryDelay));
+    this.#core.set('setTimeouts', milliseconds('connectTimeout', connectTimeout), milliseconds('replyTimeout', replyTimeout));
+  }
+
+  #setCredentials(username, password, fromEnv) {
+    if (fromEnv !== undefined) {
+      if (username !== undefined || password !== undefined) {
+        throw Object.assign(new TypeError('credentialsFromEnv excludes username and password'), { code: 'ERR_INVALID_ARG_VALUE' });
+      }
+      const { username: userName, password: passwordName } = options('credentialsFromEnv', fromEnv, ['username', 'password']);
+      this.#core.set('setCredentialsFromEnv', optionalText('credentialsFromEnv.username', userName),
+        text('credentialsFromEnv.password', passwordName));
+    } else if (username !== undefined || password !== undefined) {
+      this.setCredentials(username, password);
+    }
+  }
+
+  #setTls(tls) {
+    const { ca, certificate, key, serverName, insecureSkipVerify } =
+      options('tls', tls, ['ca', 'certificate', 'key', 'serverName', 'insecureSkipVerify']);
+    const file = (name, value) => optionalText(`tls.${name}`, value);
+    if (ca !== undefined) this.#core.set('setTlsCa', file('ca', ca), null);
+    if (certificate !== undefined || key !== undefined) {
+      this.#core.set('setTlsCertificate', file('certificate', certificate), file('key', key));
+    }
+    if (serverName !== undefined) this.#core.set('setTlsServerName', file('serverName', serverName), null);
+    if (truth('tls.insecureSkipVerify', insecureSkipVerify)) this.#core.set('setTlsInsecureSkipVerify', true);
+  }
+
+  #setLogger(logger) {
+    const isObject = typeof logger === 'object' && logger !== null && ['warn', 'info'].every((it) => typeof logger[it] === 'function');
+    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', 'a function or an object with warn and info', logger);
+    const id = newId();
+    this.#logger = new Logger(logger);
+    loggers.set(id, new WeakRef(this.#logger));
+    collectedManagers.register(this, id);
+    this.#core.set('setLogger', id);
+  }
+
+  setCredentials(username, password) {
+    this.#core.checkOpen();
+    const secret = typeof password === 'function' ? password : optionalText('password', password);
+    this.#core.setCredentials(optionalText('username', username), secret);
+  }
+
+  async lock(resource, given) {
+    return take(this.#core, demandOf(resource, given));
+  }
+
+  async using(resource, given, action) {
+    if (typeof action !== 'function') throw wrongType('the third argument', 'a function', action);
+    const lease = await take(this.#core, demandOf(resource, given));
+    let result;
+    try {
+      result = await action(lease);
+    } catch (error) {
+      // What went wrong in the action is what the caller has to know.
+      await lease[OWN].end().catch(() => {});
+      throw error;
+    }
+    await lease[OWN].end();
+    return result;
+  }
+
+  async isLocked(resource, given = {}) {
+    const name = bytes(resource);
+    // The library asks by a string that ends with a NUL.
+    if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
+    const { answer } = await this.#core.wait('isLocked', name, signalOf(given));
+    return answer;
+  }
+
+  async connect(timeout = 0, given = {}) {
+    const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout), signalOf(given));
+    return words;
+  }
+
+  async close() {
+    await this.#core.close();
+  }
+
+  get isClosed() {
+    return this.#core.isClosed;
+  }
+
+  [INSPECT](depth, inspectOptions, inspect) {
+    return showAs(this, { servers: this.#count, isClosed: this.isClosed }, inspectOptions, inspect);
+  }
+}
+
+function showAs(thing, fields, inspectOptions, inspect) {
+  return inspect === undefined ? `${thing.constructor.name} {}` : `${thing.constructor.name} ${inspect(fields, inspectOptions)}`;
+}
+
+// --- The lease ---
+
+async function take(core, demand) {
+  core.checkWanted(demand.signal);
+  if (core.mustAsk) {
+    await core.askForPassword(demand.signal);
+    core.checkWanted(demand.signal);
+  }
+  // From here to where the signal is heeded nothing waits: it would be missed.
+  const lease = new Lease(OWN, core, demand);
+  await lease[OWN].take(demand);
+  return lease;
+}
+
+// What a lease does beside what programs ask of it.
+class Hold {
+  #core;
+  #handle;
+  #ttl;
+  // The last call: they come one after the other.
+  #last = Promise.resolve();
+  // Made when somebody asks for its signal.
+  #controller;
+  #loss;
+  // The lease, as far as it is there still.
+  #lease;
+  // What has to be cleared up when the lease is collected.
+  #state = { keptAs: 0 };
+  #isUnlocked = false;
+  // What C says between two calls: while one is under way its string may change on another thread.
+  #token = '';
+
+  constructor(lease, core, { ttl }) {
+    this.#core = core;
+    this.#handle = core.newLease();
+    this.#ttl = ttl;
+    this.#lease = new WeakRef(lease);
+    collectedLeases.register(lease, { core, state: this.#state });
+  }
+
+  // It refers to the lease: who has no more than the signal relies on the lock, and so it has to be kept.
+  get signal() {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      Object.defineProperty(this.#controller.signal, OWN, { value: this.#lease.deref() });
+      if (this.#loss !== undefined) this.#controller.abort(this.#loss);
+    }
+    return this.#controller.signal;
+  }
+
+  get isHeld() {
+    return addon.isHeld(this.#handle);
+  }
+
+  get remaining() {
+    return addon.remaining(this.#handle);
+  }
+
+  get token() {
+    return this.#token;
+  }
+
+  get message() {
+    return addon.leaseMessage(this.#handle);
+  }
+
+  get isKept() {
+    return kept.has(this.#state.keptAs);
+  }
+
+  async take(demand) {
+    const { name, ttl, wait, tries, keepAlive, signal } = demand;
+    const core = this.#core;
+    const cancel = () => addon.cancel(this.#handle);
+    const undo = onAbort(signal, cancel);
+    let id;
+    try {
+      await core.operate(async () => {
+        const begin = (handle, number) => addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive);
+        let status = await submit(this.#handle, begin);
+        let words = this.message;
+        core.note(status, words);
+        const isWanted = !signal?.aborted && !core.isClosed;
+        if (status === OK && !(isWanted && this.isHeld)) {
+          // It was taken in the moment in which nobody wanted it any more, or this thread was late.
+          await submit(this.#handle, addon.unlock);
+          [status, words] = [TOO_SLOW, 'the lock expired before the program was told'];
+        }
+        core.checkWanted(signal);
+        check(status, () => words);
+        this.#token = addon.token(this.#handle);
+        core.remember(this.#state);
+        if (keepAlive) this.#keepAs(id);
+      }, cancel);
+    } finally {
+      undo();
+    }
+  }
+
+  extend(ttl = this.#ttl, given = {}) {
+    const ms = duration('ttl', ttl);
+    return this.#call((handle, id) => addon.extend(handle, id, ms), signalOf(given));
+  }
+
+  confirm(least = 0, given = {}) {
+    const ms = milliseconds('least', least);
+    return this.#call((handle, id) => addon.confirm(handle, id, ms), signalOf(given));
+  }
+
+  unlock() {
+    this.#isUnlocked = true;
+    return this.#inTurn(async () => {
+      // Who closes the manager may have locks to unlock still, until it is freed.
+      if (this.#core.isFreed) throw closed();
+      await this.#core.operate(async () => {
+        const { status, words } = await this.#submit(addon.unlock);
+        this.#forget();
+        check(status, () => words);
+      });
+    });
+  }
+
+  keepAlive() {
+    return this.#inTurn(() => {
+      this.#core.checkOpen();
+      const id = newId();
+      check(addon.keepAlive(this.#handle, id), () => this.message);
+      this.#keepAs(id);
+    });
+  }
+
+  // For the end of a block: to know that it ran without the lock to its end is its right.
+  async end() {
+    if (this.#isUnlocked) return;
+    try {
+      await this.unlock();
+    } catch (error) {
+      // The block had the lock to its end, and a server that could not be told lets it expire.
+      if (!(error instanceof UnreachableError)) throw error;
+    }
+  }
+
+  // The library cannot keep the lock.
+  cannotBeKept(status, remaining) {
+    const words = status === UNREACHABLE ? 'too few servers answer' : 'it is not held on enough servers';
+    this.#lose(failure(status, `the lock cannot be kept: ${words}`), remaining);
+  }
+
+  #lose(error, remaining) {
+    endKept(this.#state.keptAs);
+    if (this.#loss !== undefined) return;
+    this.#loss = error;
+    error.remaining = remaining;
+    const lease = this.#lease.deref();
+    later(() => {
+      this.#controller?.abort(error);
+      lease?.emit('lost', remaining, error);
+    });
+  }
+
+  #keepAs(id) {
+    endKept(this.#state.keptAs);
+    this.#state.keptAs = id;
+    kept.set(id, this.#lease);
+    stayAlive(1);
+  }
+
+  // What a call has come to, in a number and in words.
+  async #submit(begin) {
+    const status = await submit(this.#handle, begin);
+    const words = this.message;
+    this.#token = addon.token(this.#handle);
+    this.#core.note(status, words);
+    return { status, words };
+  }
+
+  // There is nothing to be unlocked any more.
+  #forget() {
+    endKept(this.#state.keptAs);
+    this.#core.forget(this.#state);
+  }
+
+  // A call on a lock that is held, and that the signal or close() may end.
+  #call(begin, signal) {
+    const core = this.#core;
+    const turn = this.#inTurn(async () => {
+      core.checkWanted(signal);
+      const cancel = () => addon.cancel(this.#handle);
+      const undo = onAbort(signal, cancel);
+      try {
+        await core.operate(async () => {
+          const wasKept = this.isKept;
+          const { status, words } = await this.#submit(begin);
+          if (!this.isHeld) {
+            if (wasKept && status === LOST) this.#lose(failure(status, words), 0);
+            this.#forget();
+          }
+          if (status === CANCELLED) core.checkOpen();
+          check(status, () => words);
+        }, cancel);
+      } finally {
+        undo();
+      }
+    });
+    // Who waits for a turn hears of it at once.
+    return unlessAborted(turn, signal);
+  }
+
+  // Calls on one lease come one after the other: the library refuses a second one at the same time.
+  #inTurn(action) {
+    const turn = this.#last.then(action);
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+}
+
+class Lease extends EventEmitter {
+  #hold;
+  #resource;
+
+  constructor(own, core, demand) {
+    if (own !== OWN) throw new TypeError('a Lease is made by lock() of a Manager');
+    super();
+    this.#hold = new Hold(this, core, demand);
+    this.#resource = demand.resource;
+  }
+
+  get [OWN]() {
+    return this.#hold;
+  }
+
+  get resource() {
+    return this.#resource;
+  }
+
+  get isHeld() {
+    return this.#hold.isHeld;
+  }
+
+  get remaining() {
+    return this.#hold.remaining;
+  }
+
+  get isKept() {
+    return this.#hold.isKept;
+  }
+
+  get signal() {
+    return this.#hold.signal;
+  }
+
+  get message() {
+    return this.#hold.message;
+  }
+
+  get token() {
+    return this.#hold.token;
+  }
+
+  async extend(ttl, given) {
+    return this.#hold.extend(ttl, given);
+  }
+
+  async confirm(least, given) {
+    return this.#hold.confirm(least, given);
+  }
+
+  async keepAlive() {
+    return this.#hold.keepAlive();
+  }
+
+  async unlock() {
+    return this.#hold.unlock();
+  }
+
+  toJSON() {
+    return { resource: String(this.#resource), remaining: this.remaining };
+  }
+
+  [INSPECT](depth, inspectOptions, inspect) {
+    const { resource, remaining } = this;
+    return showAs(this, { resource, remaining, isKept: this.isKept }, inspectOptions, inspect);
+  }
+}
+
+// Node.js before 18.18 has no such symbol.
+if (typeof Symbol.asyncDispose === 'symbol') {
+  Lease.prototype[Symbol.asyncDispose] = async function asyncDispose() {
+    await this[OWN].end();
+  };
+  Manager.prototype[Symbol.asyncDispose] = async function asyncDispose() {
+    await this.close();
+  };
+}
+
+module.exports = {
+  Manager, Lease, RedlockError, TakenError, UnreachableError, TooSlowError, LostError, CancelledError, TooShortError,
+  InvalidArgumentError, NoServersError, ForkedError, InternalError, ClosedError, version: addon.version(),
+};

@@ -1,0 +1,884 @@
+/* The C library for JavaScript: index.js is what programs use, and this is the part of it that is C.
+ *
+ * Nothing here waits, but for two calls that have no other form (connect, isLocked): those run on the threads
+ * that Node.js has for such work. The ends of all others come on the thread of the library. No JavaScript may
+ * run there, so they go into the queue of a thread-safe function, and from there to one function in index.js.
+ *
+ * Calls and kept locks are known to the library by numbers that index.js gives them, and not by pointers: what
+ * an event is about may be gone when it comes.
+ *
+ * There are no variables that environments (the main thread, workers) would share, and none of an environment:
+ * index.js may be loaded more than once in one, as test runners do.
+ */
+#define NAPI_VERSION 8
+
+#include <node_api.h>
+#include <pthread.h>
+#include <redlock.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if REDLOCK_VERSION_MAJOR != 0 || REDLOCK_VERSION_MINOR != 2
+#error "this file is for redlock 0.2, and the redlock.h that was found is of another version"
+#endif
+
+#if UINTPTR_MAX < UINT32_MAX
+#error "the numbers of calls need 32 bits"
+#endif
+
+/* The interface that this file is written for. Below 1.0 it may change with the second number. */
+#define INTERFACE "0.2."
+
+enum {
+    ARGUMENTS_MAX = 7,
+    /* Enough for all words of a manager. */
+    MESSAGE_SIZE = 4096,
+    /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
+    EVENT_LOG = -1
+};
+
+/* The way from threads of the library to JavaScript. It is shared by its JavaScript object and all that may tell
+ * something, and the last of them frees it. */
+struct bridge {
+    atomic_int users;
+    pthread_mutex_t mutex;
+    /* NULL when the environment is at its end. */
+    napi_threadsafe_function function;
+};
+
+/* One thing that is told. */
+struct news {
+    int32_t kind;
+    int32_t status;
+    uint32_t id;
+    int64_t remaining_ms;
+    char text[];
+};
+
+/* Who tells log lines. */
+struct log_source {
+    struct bridge *bridge;
+    uint32_t id;
+};
+
+/* The manager, shared by its JavaScript object, its leases, and calls that wait on other threads. */
+struct manager {
+    atomic_int users;
+    struct bridge *bridge;
+    /* NULL when it was closed. */
+    RedLock *rl;
+    /* How many calls wait on other threads. Only the thread of JavaScript looks at it. */
+    int waiting;
+};
+
+struct lease {
+    struct manager *manager;
+    RedLockLease *lease;
+};
+
+/* A call that waits on a thread of Node.js. */
+struct job {
+    napi_async_work work;
+    napi_deferred deferred;
+    struct manager *manager;
+    char *resource; /* NULL: it is a connect */
+    int64_t timeout_ms;
+    RedLockStatus status;
+    bool is_locked;
+    char message[MESSAGE_SIZE];
+};
+
+/* What JavaScript has called this with. */
+struct call {
+    napi_env env;
+    napi_value arguments[ARGUMENTS_MAX];
+    size_t count;
+};
+
+static const napi_type_tag bridge_tag = {0x2c5b90e7d1a64f38ULL, 0x8e6f0b7c93d24a59ULL};
+static const napi_type_tag manager_tag = {0x6b36cd5d2f0a4d0eULL, 0x9d3ce1bb0f8d3a11ULL};
+static const napi_type_tag lease_tag = {0x1f9d3a7ac45b4be2ULL, 0xb7ab04d1e6c98f52ULL};
+
+/* As the library does where the system gives no memory: a promise would never be settled. */
+static void *allocate(size_t size) {
+    void *memory = calloc(1, size);
+    if (memory == NULL) {
+        fputs("redlock: no memory\n", stderr);
+        abort();
+    }
+    return memory;
+}
+
+static void fail(napi_env env, const char *words) {
+    bool is_pending = false;
+    if (napi_is_exception_pending(env, &is_pending) == napi_ok && !is_pending) {
+        napi_throw_error(env, NULL, words);
+    }
+}
+
+/* --- The bridge --- */
+
+static void leave_bridge(struct bridge *bridge) {
+    if (atomic_fetch_sub(&bridge->users, 1) == 1) {
+        pthread_mutex_destroy(&bridge->mutex);
+        free(bridge);
+    }
+}
+
+static struct bridge *enter_bridge(struct bridge *bridge) {
+    atomic_fetch_add(&bridge->users, 1);
+    return bridge;
+}
+
+/* Any thread may call this. The mutex keeps the thread-safe function from going away meanwhile. */
+static void tell(struct bridge *bridge, struct news *news) {
+    bool is_told = false;
+    pthread_mutex_lock(&bridge->mutex);
+    if (bridge->function != NULL) {
+        napi_status status = napi_call_threadsafe_function(bridge->function, news, napi_tsfn_nonblocking);
+        is_told = status == napi_ok;
+    }
+    pthread_mutex_unlock(&bridge->mutex);
+    if (!is_told) {
+        free(news);
+    }
+}
+
+/* A RedLockEventCallback. */
+static void tell_event(const RedLockEvent *event, void *user_data) {
+    struct news *news = allocate(sizeof *news + 1);
+    news->kind = event->kind;
+    news->status = event->status;
+    news->id = (uint32_t)(uintptr_t)event->user_data;
+    news->remaining_ms = event->remaining_ms;
+    tell(user_data, news);
+}
+
+/* A RedLockLogger. */
+static void tell_line(int32_t level, const char *message, void *user_data) {
+    const struct log_source *source = user_data;
+    size_t size = strlen(message) + 1;
+    struct news *news = allocate(sizeof *news + size);
+    news->kind = EVENT_LOG;
+    news->status = level;
+    news->id = source->id;
+    memcpy(news->text, message, size);
+    tell(source->bridge, news);
+}
+
+static void forget_bridge(void *user_data) {
+    leave_bridge(user_data);
+}
+
+static void forget_log_source(void *user_data) {
+    struct log_source *source = user_data;
+    leave_bridge(source->bridge);
+    free(source);
+}
+
+/* Runs on the thread of JavaScript, for each of the news. */
+static void hand_over(napi_env env, napi_value function, void *context, void *data) {
+    struct news *news = data;
+    (void)context;
+    if (env != NULL && function != NULL) {
+        napi_value receiver, arguments[5];
+        if (napi_get_undefined(env, &receiver) == napi_ok &&
+            napi_create_int32(env, news->kind, &arguments[0]) == napi_ok &&
+            napi_create_int32(env, news->status, &arguments[1]) == napi_ok &&
+            napi_create_uint32(env, news->id, &arguments[2]) == napi_ok &&
+            napi_create_int64(env, news->remaining_ms, &arguments[3]) == napi_ok &&
+            napi_create_string_utf8(env, news->text, NAPI_AUTO_LENGTH, &arguments[4]) == napi_ok &&
+            napi_call_function(env, receiver, function, 5, arguments, NULL) == napi_pending_exception) {
+            napi_value exception;
+            if (napi_get_and_clear_last_exception(env, &exception) == napi_ok) {
+                napi_fatal_exception(env, exception);
+            }
+        }
+    }
+    free(news);
+}
+
+/* The environment is at its end: from now on what is told is dropped. */
+static void end_function(napi_env env, void *data, void *context) {
+    struct bridge *bridge = data;
+    (void)env;
+    (void)context;
+    pthread_mutex_lock(&bridge->mutex);
+    bridge->function = NULL;
+    pthread_mutex_unlock(&bridge->mutex);
+    leave_bridge(bridge);
+}
+
+/* --- Arguments and results --- */
+
+static bool read_call(napi_env env, napi_callback_info info, size_t count, struct call *call) {
+    call->env = env;
+    call->count = ARGUMENTS_MAX;
+    if (napi_get_cb_info(env, info, &call->count, call->arguments, NULL, NULL) != napi_ok) {
+        return false;
+    }
+    if (call->count < count) {
+        fail(env, "too few arguments");
+        return false;
+    }
+    return true;
+}
+
+static bool read_handle(struct call *call, const napi_type_tag *tag, void **handle) {
+    bool is_one = false;
+    napi_value value = call->arguments[0];
+    if (napi_check_object_type_tag(call->env, value, tag, &is_one) != napi_ok || !is_one ||
+        napi_unwrap(call->env, value, handle) != napi_ok) {
+        fail(call->env, "the first argument is no such handle");
+        return false;
+    }
+    return true;
+}
+
+static bool read_bridge(napi_env env, napi_callback_info info, size_t count, struct call *call,
+                        struct bridge **bridge) {
+    void *handle = NULL;
+    bool is_read = read_call(env, info, count, call) && read_handle(call, &bridge_tag, &handle);
+    *bridge = handle;
+    return is_read;
+}
+
+static bool read_manager(napi_env env, napi_callback_info info, size_t count, struct call *call,
+                         struct manager **manager) {
+    void *handle = NULL;
+    bool is_read = read_call(env, info, count, call) && read_handle(call, &manager_tag, &handle);
+    *manager = handle;
+    return is_read;
+}
+
+static bool read_lease(napi_env env, napi_callback_info info, size_t count, struct call *call,
+                       struct lease **lease) {
+    void *handle = NULL;
+    bool is_read = read_call(env, info, count, call) && read_handle(call, &lease_tag, &handle);
+    *lease = handle;
+    return is_read;
+}
+
+static bool read_int64(struct call *call, size_t at, int64_t *number) {
+    if (napi_get_value_int64(call->env, call->arguments[at], number) != napi_ok) {
+        fail(call->env, "an argument is no number");
+        return false;
+    }
+    return true;
+}
+
+static bool read_int32(struct call *call, size_t at, int32_t *number) {
+    if (napi_get_value_int32(call->env, call->arguments[at], number) != napi_ok) {
+        fail(call->env, "an argument is no number");
+        return false;
+    }
+    return true;
+}
+
+static bool read_bool(struct call *call, size_t at, bool *truth) {
+    if (napi_get_value_bool(call->env, call->arguments[at], truth) != napi_ok) {
+        fail(call->env, "an argument is no boolean");
+        return false;
+    }
+    return true;
+}
+
+/* The number of a call as what the library hands back. */
+static bool read_id(struct call *call, size_t at, void **id) {
+    uint32_t number = 0;
+    if (napi_get_value_uint32(call->env, call->arguments[at], &number) != napi_ok) {
+        fail(call->env, "an argument is no number");
+        return false;
+    }
+    *id = (void *)(uintptr_t)number;
+    return true;
+}
+
+/* A copy with a NUL at its end, to be freed; NULL for null and undefined. It may hold a password. */
+static bool read_text(struct call *call, size_t at, char **text) {
+    napi_valuetype type = napi_undefined;
+    size_t size = 0;
+    *text = NULL;
+    if (napi_typeof(call->env, call->arguments[at], &type) == napi_ok &&
+        (type == napi_null || type == napi_undefined)) {
+        return true;
+    }
+    if (napi_get_value_string_utf8(call->env, call->arguments[at], NULL, 0, &size) != napi_ok) {
+        fail(call->env, "an argument is no string");
+        return false;
+    }
+    *text = allocate(size + 1);
+    napi_get_value_string_utf8(call->env, call->arguments[at], *text, size + 1, &size);
+    return true;
+}
+
+static void free_text(char *text) {
+    if (text != NULL) {
+        /* Not memset: the compiler may leave out what is written to memory that is freed next. */
+        volatile char *byte = text;
+        while (*byte != '\0') {
+            *byte++ = '\0';
+        }
+        free(text);
+    }
+}
+
+/* A copy of the bytes of a Uint8Array, with a NUL behind them. */
+static bool read_bytes(struct call *call, size_t at, char **bytes, size_t *size) {
+    napi_typedarray_type type = napi_int8_array;
+    void *data = NULL;
+    bool is_one = false;
+    napi_value value = call->arguments[at];
+    if (napi_is_typedarray(call->env, value, &is_one) != napi_ok || !is_one ||
+        napi_get_typedarray_info(call->env, value, &type, size, &data, NULL, NULL) != napi_ok ||
+        type != napi_uint8_array) {
+        fail(call->env, "an argument is no Uint8Array");
+        return false;
+    }
+    *bytes = allocate(*size + 1);
+    if (*size > 0) {
+        memcpy(*bytes, data, *size);
+    }
+    return true;
+}
+
+static napi_value number(napi_env env, int64_t value) {
+    napi_value result = NULL;
+    napi_create_int64(env, value, &result);
+    return result;
+}
+
+static napi_value truth(napi_env env, bool value) {
+    napi_value result = NULL;
+    napi_get_boolean(env, value, &result);
+    return result;
+}
+
+static napi_value string(napi_env env, const char *text) {
+    napi_value result = NULL;
+    napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &result);
+    return result;
+}
+
+/* An object that stands for a handle; without one the handle is given back. */
+static napi_value wrap(napi_env env, void *handle, const napi_type_tag *tag, napi_finalize collect) {
+    napi_value object = NULL;
+    if (napi_create_object(env, &object) != napi_ok || napi_wrap(env, object, handle, collect, NULL, NULL) != napi_ok) {
+        collect(env, handle, NULL);
+        fail(env, "there is no object");
+        return NULL;
+    }
+    if (napi_type_tag_object(env, object, tag) != napi_ok) {
+        fail(env, "there is no object");
+        return NULL;
+    }
+    return object;
+}
+
+/* --- The environment --- */
+
+static void collect_bridge(napi_env env, void *data, void *hint) {
+    (void)env;
+    (void)hint;
+    leave_bridge(data);
+}
+
+/* newBridge(function): it is called with (kind, status, id, remaining, text). */
+static napi_value NewBridge(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct bridge *bridge;
+    napi_value name = string(env, "redlock");
+    if (!read_call(env, info, 1, &call)) {
+        return NULL;
+    }
+    bridge = allocate(sizeof *bridge);
+    /* The object, and the function. */
+    atomic_init(&bridge->users, 2);
+    pthread_mutex_init(&bridge->mutex, NULL);
+    if (napi_create_threadsafe_function(env, call.arguments[0], NULL, name, 0, 1, bridge, end_function, NULL,
+                                        hand_over, &bridge->function) != napi_ok) {
+        leave_bridge(bridge);
+        leave_bridge(bridge);
+        fail(env, "there is no thread-safe function");
+        return NULL;
+    }
+    /* While nothing is under way, the process may end. */
+    napi_unref_threadsafe_function(env, bridge->function);
+    return wrap(env, bridge, &bridge_tag, collect_bridge);
+}
+
+/* stayAlive(bridge, is_needed): whether the process may not end by itself. */
+static napi_value StayAlive(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct bridge *bridge;
+    bool is_needed = false;
+    if (read_bridge(env, info, 2, &call, &bridge) && read_bool(&call, 1, &is_needed) && bridge->function != NULL) {
+        if (is_needed) {
+            napi_ref_threadsafe_function(env, bridge->function);
+        } else {
+            napi_unref_threadsafe_function(env, bridge->function);
+        }
+    }
+    return NULL;
+}
+
+static napi_value Version(napi_env env, napi_callback_info info) {
+    (void)info;
+    return string(env, RedLock_Version());
+}
+
+static napi_value StatusName(napi_env env, napi_callback_info info) {
+    struct call call;
+    int32_t status = 0;
+    bool is_read = read_call(env, info, 1, &call) && read_int32(&call, 0, &status);
+    return is_read ? string(env, RedLockStatus_Name(status)) : NULL;
+}
+
+/* --- The manager --- */
+
+static void leave_manager(struct manager *manager) {
+    if (atomic_fetch_sub(&manager->users, 1) == 1) {
+        RedLock_Free(manager->rl);
+        leave_bridge(manager->bridge);
+        free(manager);
+    }
+}
+
+static void collect_manager(napi_env env, void *data, void *hint) {
+    (void)env;
+    (void)hint;
+    leave_manager(data);
+}
+
+/* newManager(bridge) */
+static napi_value NewManager(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct bridge *bridge;
+    struct manager *manager;
+    if (!read_bridge(env, info, 1, &call, &bridge)) {
+        return NULL;
+    }
+    manager = allocate(sizeof *manager);
+    atomic_init(&manager->users, 1);
+    manager->bridge = enter_bridge(bridge);
+    manager->rl = RedLock_New();
+    if (manager->rl == NULL ||
+        RedLock_SetEventCallback(manager->rl, tell_event, enter_bridge(bridge), forget_bridge) != REDLOCK_OK ||
+        RedLock_SetBackgroundThread(manager->rl, true) != REDLOCK_OK) {
+        fail(env, manager->rl == NULL ? "RedLock_New gave nothing" : RedLock_ErrorMessage(manager->rl));
+        leave_manager(manager);
+        return NULL;
+    }
+    return wrap(env, manager, &manager_tag, collect_manager);
+}
+
+/* closeManager(manager): frees it. Its leases stay handles. */
+static napi_value CloseManager(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    if (read_manager(env, info, 1, &call, &manager)) {
+        if (manager->waiting > 0) {
+            fail(env, "a call waits on the manager");
+            return NULL;
+        }
+        RedLock_Free(manager->rl);
+        manager->rl = NULL;
+    }
+    return NULL;
+}
+
+static napi_value ManagerMessage(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    char message[MESSAGE_SIZE];
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    RedLock_CopyErrorMessage(manager->rl, message, sizeof message);
+    return string(env, message);
+}
+
+/* setLogger(manager, id): lines are told with this number. */
+static napi_value SetLogger(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    void *id = NULL;
+    struct log_source *source;
+    if (!read_manager(env, info, 2, &call, &manager) || !read_id(&call, 1, &id)) {
+        return NULL;
+    }
+    source = allocate(sizeof *source);
+    source->bridge = enter_bridge(manager->bridge);
+    source->id = (uint32_t)(uintptr_t)id;
+    return number(env, RedLock_SetLoggerWithDestroy(manager->rl, tell_line, source, forget_log_source));
+}
+
+static napi_value AddServer(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    char *url = NULL;
+    napi_value status = NULL;
+    if (read_manager(env, info, 2, &call, &manager) && read_text(&call, 1, &url)) {
+        status = number(env, RedLock_AddServerUrl(manager->rl, url, 0));
+    }
+    free_text(url);
+    return status;
+}
+
+static napi_value SetRetry(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    int32_t count = 0, delay_ms = 0;
+    bool is_read = read_manager(env, info, 3, &call, &manager) && read_int32(&call, 1, &count) &&
+                   read_int32(&call, 2, &delay_ms);
+    return is_read ? number(env, RedLock_SetRetry(manager->rl, count, delay_ms)) : NULL;
+}
+
+static napi_value SetTimeouts(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    int64_t connect_ms = 0, reply_ms = 0;
+    bool is_read = read_manager(env, info, 3, &call, &manager) && read_int64(&call, 1, &connect_ms) &&
+                   read_int64(&call, 2, &reply_ms);
+    return is_read ? number(env, RedLock_SetTimeouts(manager->rl, connect_ms, reply_ms)) : NULL;
+}
+
+static napi_value SetDriftFactor(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    double factor = 0;
+    if (!read_manager(env, info, 2, &call, &manager)) {
+        return NULL;
+    }
+    if (napi_get_value_double(env, call.arguments[1], &factor) != napi_ok) {
+        fail(env, "an argument is no number");
+        return NULL;
+    }
+    return number(env, RedLock_SetClockDriftFactor(manager->rl, factor));
+}
+
+/* Four functions of the library that take two strings, or one. */
+static napi_value set_texts(napi_env env, napi_callback_info info,
+                            RedLockStatus (*set)(RedLock *rl, const char *first, const char *second)) {
+    struct call call;
+    struct manager *manager;
+    char *first = NULL, *second = NULL;
+    napi_value status = NULL;
+    if (read_manager(env, info, 3, &call, &manager) && read_text(&call, 1, &first) &&
+        read_text(&call, 2, &second)) {
+        status = number(env, set(manager->rl, first, second));
+    }
+    free_text(first);
+    free_text(second);
+    return status;
+}
+
+static RedLockStatus set_tls_ca(RedLock *rl, const char *file, const char *nothing) {
+    (void)nothing;
+    return RedLock_SetTlsCa(rl, file);
+}
+
+static RedLockStatus set_tls_server_name(RedLock *rl, const char *name, const char *nothing) {
+    (void)nothing;
+    return RedLock_SetTlsServerName(rl, name);
+}
+
+static napi_value SetCredentials(napi_env env, napi_callback_info info) {
+    return set_texts(env, info, RedLock_SetCredentials);
+}
+
+static napi_value SetCredentialsFromEnv(napi_env env, napi_callback_info info) {
+    return set_texts(env, info, RedLock_SetCredentialsFromEnv);
+}
+
+static napi_value SetTlsCertificate(napi_env env, napi_callback_info info) {
+    return set_texts(env, info, RedLock_SetTlsCertificate);
+}
+
+static napi_value SetTlsCa(napi_env env, napi_callback_info info) {
+    return set_texts(env, info, set_tls_ca);
+}
+
+static napi_value SetTlsServerName(napi_env env, napi_callback_info info) {
+    return set_texts(env, info, set_tls_server_name);
+}
+
+static napi_value SetTlsInsecureSkipVerify(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    bool skip = false;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bool(&call, 1, &skip);
+    return is_read ? number(env, RedLock_SetTlsInsecureSkipVerify(manager->rl, skip)) : NULL;
+}
+
+/* --- Calls that wait, on threads of Node.js --- */
+
+static void do_job(napi_env env, void *data) {
+    struct job *job = data;
+    RedLock *rl = job->manager->rl;
+    (void)env;
+    if (job->resource == NULL) {
+        job->status = RedLock_Connect(rl, job->timeout_ms);
+    } else {
+        job->status = RedLock_IsLocked(rl, job->resource, &job->is_locked);
+    }
+    RedLock_CopyErrorMessage(rl, job->message, sizeof job->message);
+}
+
+static void free_job(napi_env env, struct job *job) {
+    if (job->work != NULL) {
+        napi_delete_async_work(env, job->work);
+    }
+    leave_manager(job->manager);
+    free(job->resource);
+    free(job);
+}
+
+/* Settles the promise with [status, message, isLocked]. */
+static void end_job(napi_env env, napi_status how, void *data) {
+    struct job *job = data;
+    napi_value result = NULL;
+    job->manager->waiting--;
+    if (how == napi_ok && napi_create_array_with_length(env, 3, &result) == napi_ok) {
+        napi_set_element(env, result, 0, number(env, job->status));
+        napi_set_element(env, result, 1, string(env, job->message));
+        napi_set_element(env, result, 2, truth(env, job->is_locked));
+        napi_resolve_deferred(env, job->deferred, result);
+    }
+    free_job(env, job);
+}
+
+static napi_value start_job(napi_env env, struct manager *manager, char *resource, int64_t timeout_ms) {
+    napi_value promise = NULL, name = string(env, "redlock");
+    struct job *job = allocate(sizeof *job);
+    atomic_fetch_add(&manager->users, 1);
+    job->manager = manager;
+    job->resource = resource;
+    job->timeout_ms = timeout_ms;
+    if (napi_create_async_work(env, NULL, name, do_job, end_job, job, &job->work) != napi_ok ||
+        napi_create_promise(env, &job->deferred, &promise) != napi_ok ||
+        napi_queue_async_work(env, job->work) != napi_ok) {
+        free_job(env, job);
+        fail(env, "there is no thread for the call");
+        return NULL;
+    }
+    manager->waiting++;
+    return promise;
+}
+
+/* connect(manager, timeout) */
+static napi_value Connect(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    int64_t timeout_ms = 0;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_int64(&call, 1, &timeout_ms);
+    return is_read ? start_job(env, manager, NULL, timeout_ms) : NULL;
+}
+
+/* isLocked(manager, resource) */
+static napi_value IsLocked(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    char *resource = NULL;
+    size_t size = 0;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bytes(&call, 1, &resource, &size);
+    return is_read ? start_job(env, manager, resource, 0) : NULL;
+}
+
+/* --- The lease --- */
+
+static void collect_lease(napi_env env, void *data, void *hint) {
+    struct lease *lease = data;
+    (void)env;
+    (void)hint;
+    RedLockLease_Free(lease->lease);
+    leave_manager(lease->manager);
+    free(lease);
+}
+
+/* newLease(manager) */
+static napi_value NewLease(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    struct lease *lease;
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    lease = allocate(sizeof *lease);
+    lease->lease = RedLockLease_New();
+    atomic_fetch_add(&manager->users, 1);
+    lease->manager = manager;
+    if (lease->lease == NULL) {
+        collect_lease(env, lease, NULL);
+        fail(env, "RedLockLease_New gave nothing");
+        return NULL;
+    }
+    return wrap(env, lease, &lease_tag, collect_lease);
+}
+
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive) */
+static napi_value Acquire(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+    char *resource = NULL;
+    void *id = NULL;
+    bool keep_alive = false;
+    napi_value status = NULL;
+    if (read_lease(env, info, 7, &call, &lease) && read_id(&call, 1, &id) &&
+        read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
+        read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
+        read_bytes(&call, 2, &resource, &options.resource_size)) {
+        options.resource = resource;
+        options.keep_alive = keep_alive;
+        status = number(env, RedLock_SubmitAcquire(lease->manager->rl, &options, lease->lease, id));
+    }
+    free(resource);
+    return status;
+}
+
+/* Calls with a time: extend(lease, id, ttl) and confirm(lease, id, least). */
+static napi_value submit_timed(napi_env env, napi_callback_info info,
+                               RedLockStatus (*submit)(RedLock *rl, RedLockLease *lease, int64_t ms, void *id)) {
+    struct call call;
+    struct lease *lease;
+    void *id = NULL;
+    int64_t ms = 0;
+    bool is_read = read_lease(env, info, 3, &call, &lease) && read_id(&call, 1, &id) && read_int64(&call, 2, &ms);
+    return is_read ? number(env, submit(lease->manager->rl, lease->lease, ms, id)) : NULL;
+}
+
+static napi_value Extend(napi_env env, napi_callback_info info) {
+    return submit_timed(env, info, RedLock_SubmitExtend);
+}
+
+static napi_value Confirm(napi_env env, napi_callback_info info) {
+    return submit_timed(env, info, RedLock_SubmitConfirm);
+}
+
+/* unlock(lease, id) and keepAlive(lease, id). */
+static napi_value submit_plain(napi_env env, napi_callback_info info,
+                               RedLockStatus (*submit)(RedLock *rl, RedLockLease *lease, void *id)) {
+    struct call call;
+    struct lease *lease;
+    void *id = NULL;
+    bool is_read = read_lease(env, info, 2, &call, &lease) && read_id(&call, 1, &id);
+    return is_read ? number(env, submit(lease->manager->rl, lease->lease, id)) : NULL;
+}
+
+static napi_value Unlock(napi_env env, napi_callback_info info) {
+    return submit_plain(env, info, RedLock_SubmitUnlock);
+}
+
+static napi_value KeepAlive(napi_env env, napi_callback_info info) {
+    return submit_plain(env, info, RedLock_KeepAlive);
+}
+
+/* cancel(lease) */
+static napi_value Cancel(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    bool is_read = read_lease(env, info, 1, &call, &lease);
+    return is_read ? number(env, RedLock_Cancel(lease->manager->rl, lease->lease)) : NULL;
+}
+
+static napi_value IsHeld(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? truth(env, RedLockLease_IsHeld(lease->lease)) : NULL;
+}
+
+static napi_value Remaining(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_RemainingMs(lease->lease)) : NULL;
+}
+
+/* token(lease): while no call is under way, whose end would change the string on another thread. */
+static napi_value Token(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? string(env, RedLockLease_Token(lease->lease)) : NULL;
+}
+
+/* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
+static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    char few[MESSAGE_SIZE], *many;
+    size_t size;
+    napi_value result;
+    if (!read_lease(env, info, 1, &call, &lease)) {
+        return NULL;
+    }
+    size = RedLockLease_CopyErrorMessage(lease->lease, few, sizeof few) + 1;
+    if (size <= sizeof few) {
+        return string(env, few);
+    }
+    many = allocate(size);
+    RedLockLease_CopyErrorMessage(lease->lease, many, size);
+    result = string(env, many);
+    free(many);
+    return result;
+}
+
+static const struct {
+    const char *name;
+    napi_callback function;
+} functions[] = {
+    {"newBridge", NewBridge},
+    {"stayAlive", StayAlive},
+    {"version", Version},
+    {"statusName", StatusName},
+    {"newManager", NewManager},
+    {"closeManager", CloseManager},
+    {"managerMessage", ManagerMessage},
+    {"setLogger", SetLogger},
+    {"addServer", AddServer},
+    {"setRetry", SetRetry},
+    {"setTimeouts", SetTimeouts},
+    {"setDriftFactor", SetDriftFactor},
+    {"setCredentials", SetCredentials},
+    {"setCredentialsFromEnv", SetCredentialsFromEnv},
+    {"setTlsCa", SetTlsCa},
+    {"setTlsCertificate", SetTlsCertificate},
+    {"setTlsServerName", SetTlsServerName},
+    {"setTlsInsecureSkipVerify", SetTlsInsecureSkipVerify},
+    {"connect", Connect},
+    {"isLocked", IsLocked},
+    {"newLease", NewLease},
+    {"acquire", Acquire},
+    {"extend", Extend},
+    {"confirm", Confirm},
+    {"unlock", Unlock},
+    {"keepAlive", KeepAlive},
+    {"cancel", Cancel},
+    {"isHeld", IsHeld},
+    {"remaining", Remaining},
+    {"token", Token},
+    {"leaseMessage", LeaseMessage},
+};
+
+NAPI_MODULE_INIT() {
+    if (strncmp(RedLock_Version(), INTERFACE, strlen(INTERFACE)) != 0) {
+        char words[128];
+        snprintf(words, sizeof words, "the library is redlock %s, and this module is for " INTERFACE "x",
+                 RedLock_Version());
+        fail(env, words);
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        napi_value function = NULL;
+        if (napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].function, NULL,
+                                 &function) != napi_ok ||
+            napi_set_named_property(env, exports, functions[i].name, function) != napi_ok) {
+            fail(env, "there is no place for the functions of the module");
+            return NULL;
+        }
+    }
+    return exports;
+}

@@ -1,0 +1,114 @@
+//! Node.js.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::bindings::{self, Ground};
+use crate::library;
+use crate::workshop::Workshop;
+
+#[test]
+fn the_tests_pass() {
+    run_the_tests(&Ground::new());
+}
+
+#[test]
+fn the_tests_pass_while_one_server_is_down() {
+    run_the_tests(&Ground::with_one_server_down());
+}
+
+#[test]
+fn the_example_runs() {
+    let workshop = Workshop::new();
+    bindings::the_example_runs(&mut example(&workshop));
+}
+
+#[test]
+fn the_example_says_why_it_cannot() {
+    let workshop = Workshop::new();
+    bindings::the_example_says_why_it_cannot(&mut example(&workshop));
+}
+
+#[test]
+fn both_compilers_build_it() {
+    let workshop = Workshop::new();
+    for compiler in ["gcc", "clang"] {
+        build(&workshop, compiler);
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let workshop = Workshop::new();
+    for (variable, value) in [
+        ("REDLOCK_LIBRARY", "/nowhere/libredlock.so"),
+        ("REDLOCK_INCLUDE", "/nowhere/include"),
+        ("CC", "no-such-compiler"),
+    ] {
+        let run = workshop.run(build_command(&workshop.fresh("addon"), "cc").env(variable, value));
+        assert_eq!(run.status.code(), Some(1));
+        assert!(run.stderr.contains(value), "{}", run.stderr);
+    }
+}
+
+/// What was installed for this very purpose goes before what the system has.
+#[test]
+fn the_headers_of_the_package_go_first() {
+    let workshop = Workshop::new();
+    let package = "exports.include_dir = require('node:path').join(__dirname, 'include');";
+    let package = workshop.write("modules/node-api-headers/index.js", package);
+    let package = package.parent().expect("a directory");
+    let words = "these are the headers of the package";
+    workshop.write("modules/node-api-headers/include/node_api.h", &format!("#error {words}\n"));
+    let run = workshop.run(
+        build_command(&workshop.fresh("addon"), "cc")
+            .env("NODE_PATH", package.parent().expect("a directory")),
+    );
+    assert_eq!(run.status.code(), Some(1));
+    assert!(run.stderr.contains(words), "{}", run.stderr);
+}
+
+#[test]
+fn the_tool_check_can_ask_for_headers() {
+    let workshop = Workshop::new();
+    let script = library::root().join("c-examples/node/build.js");
+    let run = workshop.succeed(Command::new("node").arg(script).arg("--headers"));
+    assert!(Path::new(run.stdout.trim()).join("node_api.h").exists(), "{}", run.stdout);
+}
+
+fn example(workshop: &Workshop) -> Command {
+    node(&library::root().join("c-examples/node/example.js"), &build(workshop, "cc"))
+}
+
+fn run_the_tests(ground: &Ground) {
+    let workshop = Workshop::new();
+    // It finds the tests in the directory in which it runs.
+    let mut command = node(Path::new("--test"), &build(&workshop, "cc"));
+    ground.run(command.current_dir(library::root().join("tests/programs/node")));
+}
+
+/// Builds the addon. Any warning is a failure.
+pub(crate) fn build(workshop: &Workshop, compiler: &str) -> PathBuf {
+    let addon = workshop.fresh("redlock").with_extension("node");
+    workshop.succeed(&mut build_command(&addon, compiler));
+    addon
+}
+
+fn build_command(addon: &Path, compiler: &str) -> Command {
+    let mut command = Command::new("node");
+    command
+        .arg(library::root().join("c-examples/node/build.js"))
+        .arg(addon)
+        .env("CC", compiler)
+        .env("CFLAGS", "-Wshadow -Wconversion -Werror")
+        .env("REDLOCK_INCLUDE", library::root().join("include"))
+        .env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));
+    command
+}
+
+/// The node command with a script and the addon.
+pub(crate) fn node(script: &Path, addon: &Path) -> Command {
+    let mut command = Command::new("node");
+    command.arg(script).env("REDLOCK_ADDON", addon);
+    command
+}

@@ -1,0 +1,196 @@
+'use strict';
+
+const assert = require('node:assert/strict');
+const { test } = require('node:test');
+const {
+  Lease, LostError, QUORUM, RedlockError, SERVERS, TTL, TakenError, TooShortError, ask, askAll, assertCode, assertFree, failureOf, keys,
+  manager, nameFor, version,
+} = require('./support');
+
+test('the life of a lock', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  assert.ok(lease instanceof Lease);
+  assert.equal(lease.resource, name);
+  assert.equal(lease.isHeld, true);
+  assert.ok(lease.remaining > 0 && lease.remaining < TTL);
+  assert.match(lease.token, /^[0-9A-F]{40}$/);
+  assert.ok(await keys(name) >= QUORUM);
+  assert.equal(await other.isLocked(name), true);
+  assert.equal(await lease.extend(2 * TTL), undefined);
+  assert.ok(lease.remaining > TTL);
+  assert.equal(await lease.confirm(), undefined);
+  assert.equal(await lease.confirm(TTL), undefined);
+  assert.equal(await lease.unlock(), undefined);
+  assert.deepEqual([lease.isHeld, lease.remaining, lease.token], [false, 0, '']);
+  await assertFree(other, name);
+  assert.ok(await assertCode(lease.unlock(), 'LOST') instanceof LostError);
+  assert.ok(await assertCode(lease.extend(), 'LOST') instanceof RedlockError);
+});
+
+test('the library is the one that was meant', () => {
+  assert.match(version, /^0\.2\.\d+$/);
+});
+
+test('what is taken', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  for (const options of [{ wait: 0 }, { wait: 20 }, { tries: 1 }, { tries: 3 }]) {
+    const error = await assertCode(other.lock(name, { ttl: TTL, ...options }), 'TAKEN');
+    assert.ok(error instanceof TakenError && error instanceof Error);
+    assert.deepEqual([error.name, error.status], ['TakenError', 1]);
+    assert.ok(error.message.includes(SERVERS[0]), error.message);
+    // Where the program has asked for it, not where the event came from.
+    assert.match(error.stack, /lock\.test\.js/);
+  }
+  await lease.unlock();
+});
+
+test('what is said while a call is under way is what was so before', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  const { token } = lease;
+  const call = lease.unlock();
+  // It begins in a turn of its own.
+  for (let i = 0; i < 5; i++) await undefined;
+  // The thread of the library ends the call while this one does not let go.
+  const deadline = performance.now() + 60_000;
+  while (lease.isHeld) assert.ok(lease.token === token && performance.now() < deadline);
+  for (let i = 0; i < 10_000; i++) assert.deepEqual([lease.token, typeof lease.message], [token, 'string']);
+  await call;
+  assert.equal(lease.token, '');
+});
+
+test('extend takes the ttl of the lock', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  await lease.extend(2 * TTL);
+  await askAll('PEXPIRE', name, String(TTL / 2));
+  await lease.extend();
+  // What a server has left is the new one.
+  const left = Number((await ask(SERVERS[0], 'PTTL', name)).slice(1));
+  assert.ok(left > TTL / 2, String(left));
+  await lease.unlock();
+});
+
+test('what is confirmed', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  assert.ok(await assertCode(lease.confirm(2 * TTL), 'TOO_SHORT') instanceof TooShortError);
+  assert.equal(lease.isHeld, true);
+  await askAll('DEL', name);
+  await assertCode(lease.confirm(), 'LOST');
+  await failureOf(lease.unlock());
+});
+
+test('those who wait get it in their order', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const first = await locker.lock(name, { ttl: TTL });
+  const order = [];
+  const others = Array.from({ length: 20 }, async (_, i) => {
+    const lease = await locker.lock(name, { ttl: TTL, wait: Infinity });
+    order.push(i);
+    await lease.unlock();
+  });
+  await first.unlock();
+  await Promise.all(others);
+  assert.deepEqual(order, Array.from({ length: 20 }, (_, i) => i));
+  await assertFree(locker, name);
+});
+
+test('one manager hands over to another', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  let holders = 0;
+  const work = async (who) => {
+    for (let i = 0; i < 10; i++) {
+      const lease = await who.lock(name, { ttl: TTL, wait: Infinity });
+      assert.equal(++holders, 1);
+      await new Promise(setImmediate);
+      holders--;
+      await lease.unlock();
+    }
+  };
+  await Promise.all([work(locker), work(other), work(locker), work(other)]);
+  await assertFree(locker, name);
+});
+
+test('calls on one lease come one after the other', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  const calls = [lease.extend(), lease.confirm(), lease.confirm(2 * TTL), lease.extend(3 * TTL), lease.unlock(), lease.confirm()];
+  const ends = await Promise.allSettled(calls);
+  assert.deepEqual(ends.map((it) => it.reason?.code), [undefined, undefined, 'TOO_SHORT', undefined, undefined, 'LOST']);
+  await assertFree(locker, name);
+});
+
+test('names are bytes', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const names = [`${name}\0a`, `${name}\0b`, Buffer.from([...Buffer.from(name), 0, 255]), new Uint8Array(Buffer.from(`${name}ü€`)), name];
+  const leases = await Promise.all(names.map((it) => locker.lock(it, { ttl: TTL, wait: 0 })));
+  for (const it of names) assert.ok(await keys(it) >= QUORUM);
+  await assertCode(locker.lock(Buffer.from(`${name}\0a`), { ttl: TTL, wait: 0 }), 'TAKEN');
+  await assertCode(locker.lock(`${name}ü€`, { ttl: TTL, wait: 0 }), 'TAKEN');
+  assert.equal(leases[2].resource, names[2]);
+  await Promise.all(leases.map((lease) => lease.unlock()));
+  for (const it of names) assert.equal(await keys(it), 0);
+});
+
+test('a function that uses a lock', async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  const answer = await locker.using(name, { ttl: TTL }, async (lease) => {
+    assert.equal(lease.isHeld, true);
+    return 'done';
+  });
+  assert.equal(answer, 'done');
+  assert.equal(await keys(name), 0);
+  const wrong = new Error('of its own');
+  assert.equal(await failureOf(locker.using(name, { ttl: TTL }, () => { throw wrong; })), wrong);
+  assert.equal(await failureOf(locker.using(name, { ttl: TTL }, async (lease) => { await lease.unlock(); throw wrong; })), wrong);
+  await locker.using(name, { ttl: TTL }, (lease) => lease.unlock());
+  await assertCode(locker.using(name, { ttl: TTL }, () => askAll('DEL', name)), 'LOST');
+  assert.equal(await failureOf(locker.using(name, { ttl: TTL }, async () => { await askAll('DEL', name); throw wrong; })), wrong);
+  await assertFree(locker, name);
+});
+
+function usingSyntax() {
+  try {
+    return new Function('locker', 'name', 'ttl', 'seen', `return (async () => {
+      await using lease = await locker.lock(name, { ttl });
+      seen.push(lease.isHeld);
+    })()`);
+  } catch {
+    return undefined;
+  }
+}
+
+// Node.js has the syntax from version 24 on.
+const isTooOld = Number(process.versions.node.split('.')[0]) < 24 && usingSyntax() === undefined;
+
+test('await using', { skip: isTooOld && 'this version of Node.js has no such syntax' }, async (t) => {
+  const [locker, name, seen] = [manager(t), nameFor(t), []];
+  await usingSyntax()(locker, name, TTL, seen);
+  assert.deepEqual(seen, [true]);
+  assert.equal(await keys(name), 0);
+});
+
+test('what await using calls', { skip: Symbol.asyncDispose === undefined && 'this version of Node.js has no such symbol' }, async (t) => {
+  const [locker, name] = [manager(t), nameFor(t)];
+  let lease = await locker.lock(name, { ttl: TTL });
+  await lease[Symbol.asyncDispose]();
+  assert.equal(lease.isHeld, false);
+  await lease[Symbol.asyncDispose]();
+  lease = await locker.lock(name, { ttl: TTL });
+  await askAll('DEL', name);
+  await assertCode(lease[Symbol.asyncDispose](), 'LOST');
+  await locker[Symbol.asyncDispose]();
+  assert.equal(locker.isClosed, true);
+});
+
+test('without servers', async (t) => {
+  // Nobody listens there.
+  const locker = manager(t, ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:3']);
+  for (const begin of [() => locker.lock('x', { ttl: TTL, wait: 0 }), () => locker.isLocked('x'), () => locker.connect()]) {
+    const error = await assertCode(begin(), 'UNREACHABLE');
+    assert.match(error.message, /127\.0\.0\.1:1\b/);
+  }
+});
