@@ -52,7 +52,7 @@ const (
 	batch = 64
 
 	// How long a call for events may take before another goroutine asks for them as well.
-	patience = 50 * time.Millisecond
+	patience = 100 * time.Millisecond
 
 	// How many may do so, each for one before it that does not come back.
 	standInsMax = 2
@@ -120,7 +120,9 @@ func (s *shared) drive() {
 func (d *driver) look(descriptor uintptr) bool {
 	for idle := 0; !d.shared.stopped.Load(); idle++ {
 		if d.take(0) {
-			idle = 0
+			idle = -1
+		} else if idle == 0 {
+			continue // what was prepared in a first look is sent in a second
 		} else if C.redlock_go_is_readable(C.int(descriptor)) == 0 {
 			return false
 		} else if idle > 1 {

@@ -36,7 +36,7 @@ type Options struct {
 	// PasswordFunc is asked for the password instead: when a server is first connected to, and again
 	// when it did not accept the last answer. server is as messages name it, such as 10.0.0.7:6379.
 	// After an error the server counts as not connected, and the function is asked again a second
-	// later at the earliest; a panic is one. It runs on a goroutine of its own, several at once for
+	// later at the earliest; a panic is one. It runs on a goroutine of its own, perhaps several at once for
 	// several servers, while calls that connect wait for it: so it should be quick. It must not use
 	// the Manager.
 	PasswordFunc func(server string) (string, error)
@@ -46,7 +46,8 @@ type Options struct {
 	TLS *TLS
 
 	// Logger is told of servers that are lost or refuse (level 1) or come back (level 2), in one
-	// line. It runs on a goroutine of its own, while the call in which that happened waits for it.
+	// line. It runs on a goroutine of its own, one line at a time, and should be quick: what the servers say
+	// is taken in after it.
 	Logger func(level int, message string)
 }
 
