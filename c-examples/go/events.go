@@ -120,9 +120,7 @@ func (s *shared) drive() {
 func (d *driver) look(descriptor uintptr) bool {
 	for idle := 0; !d.shared.stopped.Load(); idle++ {
 		if d.take(0) {
-			idle = -1
-		} else if idle == 0 {
-			continue // what was prepared in a first look is sent in a second
+			idle = 0
 		} else if C.redlock_go_is_readable(C.int(descriptor)) == 0 {
 			return false
 		} else if idle > 1 {

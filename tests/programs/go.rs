@@ -128,7 +128,8 @@ fn example(workshop: &Workshop, name: &str, arguments: &[String]) -> Run {
 
 fn test(cluster: &Cluster) -> Command {
     let mut command = go(&tests());
-    command.args(["test", "-count=1", "-timeout=280s", "."]);
+    // Tests that wait for renewals do so at the same time.
+    command.args(["test", "-count=1", "-timeout=280s", "-parallel=16", "."]);
     command.env("REDLOCK_TEST_SERVERS", address_list(cluster));
     command
 }

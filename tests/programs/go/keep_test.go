@@ -14,9 +14,9 @@ import (
 // machine.
 const brief = 6 * time.Second
 
-func mustKeep(t *testing.T, m *redlock.Manager, name string) *redlock.Lease {
+func mustKeep(t *testing.T, m *redlock.Manager, name string, ttl time.Duration) *redlock.Lease {
 	t.Helper()
-	lease := mustLock(t, m, name, brief)
+	lease := mustLock(t, m, name, ttl)
 	must(t, lease.KeepAlive())
 	return lease
 }
@@ -51,7 +51,7 @@ func ends(t *testing.T, what string, done <-chan struct{}) {
 func TestKeptLockIsRenewed(t *testing.T) {
 	t.Parallel()
 	m, name := impatient(t), resource(t)
-	lease := mustKeep(t, m, name)
+	lease := mustKeep(t, m, name, brief)
 	ctx, last := lease.Context(context.Background()), lease.Remaining()
 	eventually(t, "it is extended", func() bool {
 		before := last
@@ -72,7 +72,7 @@ func TestKeptLockIsRenewed(t *testing.T) {
 func TestKeptLockThatIsTakenAwayIsToldOf(t *testing.T) {
 	t.Parallel()
 	m, name := impatient(t), resource(t)
-	lease := mustKeep(t, m, name)
+	lease := mustKeep(t, m, name, brief)
 	ctx := lease.Context(context.Background())
 	takeAway(t, name)
 	ends(t, "the news that it is lost", lease.Lost())
@@ -90,7 +90,7 @@ func TestKeptLockIsToldOfWhileItIsValidWhereServersAreSilent(t *testing.T) {
 	t.Parallel()
 	gates, addresses := newGates(t)
 	m, name := newManager(t, redlock.Options{}, addresses...), resource(t)
-	lease := mustKeep(t, m, name)
+	lease := mustKeep(t, m, name, brief*2/3)
 	setAll(gates, true)
 	ends(t, "the news that it cannot be kept", lease.Lost())
 	mustBe(t, lease.Err(), redlock.ErrUnreachable)
@@ -103,7 +103,7 @@ func TestKeptLockIsToldOfWhileItIsValidWhereServersAreSilent(t *testing.T) {
 func TestKeptLockThatIsForgottenEnds(t *testing.T) {
 	t.Parallel()
 	m, name := impatient(t), resource(t)
-	ctx := mustKeep(t, m, name).Context(context.Background())
+	ctx := mustKeep(t, m, name, brief/3).Context(context.Background())
 	eventually(t, "the collector has come", func() bool {
 		runtime.GC()
 		return isOver(ctx.Done())
@@ -195,7 +195,7 @@ func TestContextEndsTheWaitingForAnotherCall(t *testing.T) {
 func TestKeptLockOutlivesItsManager(t *testing.T) {
 	t.Parallel()
 	m, name := impatient(t), resource(t)
-	lease := mustKeep(t, m, name)
+	lease := mustKeep(t, m, name, brief)
 	m.Close()
 	last := lease.Remaining()
 	eventually(t, "it is extended", func() bool {
@@ -227,7 +227,7 @@ func TestSlowPasswordHoldsUpNobody(t *testing.T) {
 		outcome <- err
 	}()
 	<-asked
-	mustUnlock(t, mustKeep(t, m, resource(t)))
+	mustUnlock(t, mustKeep(t, m, resource(t), brief))
 	cancel()
 	select {
 	case err := <-outcome:
