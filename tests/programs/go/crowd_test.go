@@ -18,7 +18,7 @@ import (
 )
 
 // threadsMax is for the whole process: what Go has for itself, and a few. Those who wait have none.
-var threadsMax = runtime.GOMAXPROCS(0) + 16
+var threadsMax = runtime.GOMAXPROCS(0) + 12
 
 func threads(t *testing.T) int {
 	t.Helper()
