@@ -2,16 +2,17 @@
 // programs on different machines exclude each other, and a minority of the servers may fail.
 //
 // A lock is a lease. It ends by itself when its time is over, also while its holder is still at
-// work: Extend it in time, and ask Confirm before a step that cannot be undone.
+// work: have it kept with KeepAlive, or Extend it in time; stop when its Context ends; and ask Confirm
+// before a step that cannot be undone.
 //
 // # Goroutines and threads
 //
 // Any number of goroutines may lock through one Manager. Those that want the same resource wait in
-// line, in Go, and get the lock in the order in which they came; only the first of a line asks the
-// servers. A call into the C library occupies a thread of the system while it runs, so no more than
-// a few dozen run at a time, and what holders call (Unlock, Extend, Confirm) never waits for those
-// who want to become holders. A call whose context ends returns at once; an attempt that was under
-// way ends in the background within the timeouts, and what it may have taken is released.
+// the library's queue, and get the lock in the order in which they came. No goroutine that waits for a
+// lock, or for servers, has a thread of the system: one goroutine per Manager takes in what has happened, and
+// waits as for a network connection. Only Connect and IsLocked occupy threads, four at most, and so does a
+// PasswordFunc, or a name server, that takes its time. A call whose context ends is cancelled, and what it
+// may have taken is released.
 //
 // # Building
 //

@@ -16,6 +16,8 @@ const (
 	ErrUnreachable     Status = C.REDLOCK_UNREACHABLE      // too few servers answered in time
 	ErrTooSlow         Status = C.REDLOCK_TOO_SLOW         // granted, but too late to be of use
 	ErrLost            Status = C.REDLOCK_LOST             // it is not held, or no longer
+	ErrCancelled       Status = C.REDLOCK_CANCELLED        // a context has ended the call
+	ErrTooShort        Status = C.REDLOCK_TOO_SHORT        // it is held, but not for as long as was asked
 	ErrInvalidArgument Status = C.REDLOCK_INVALID_ARGUMENT // the message names what was wrong
 	ErrNoServers       Status = C.REDLOCK_NO_SERVERS       // no server was given
 	ErrForked          Status = C.REDLOCK_FORKED           // the lease belongs to the parent process
@@ -24,6 +26,9 @@ const (
 
 // ErrClosed is what calls on a closed Manager return.
 var ErrClosed = errors.New("redlock: the manager is closed")
+
+// ErrReleased is why the Context of a Lease has ended that was unlocked.
+var ErrReleased = errors.New("redlock: the lock was released")
 
 // Error is the name of the status, such as REDLOCK_TAKEN.
 func (s Status) Error() string {
@@ -35,12 +40,12 @@ func (s Status) Retriable() bool {
 	return bool(C.RedLockStatus_IsRetriable(C.int32_t(s)))
 }
 
-// Error is a call that did not succeed. Every error of this package is one, but for ErrClosed and
-// what a context says that ended before anything was heard of the lock.
+// Error is a call that did not succeed. Every error of this package is one, but for ErrClosed,
+// ErrReleased, and what a context says that had ended before the call began.
 type Error struct {
 	Status  Status
 	Message string // for a person: what each server answered, with the votes counted
-	cause   error  // ctx.Err(), where that ended the waiting
+	cause   error  // ctx.Err(), where that ended the call
 }
 
 // Error is the message. It names servers, and holds no token and no password.

@@ -70,6 +70,27 @@ func ExampleLease_Extend() {
 	}
 }
 
+// A job of unknown length, under a lock that is extended in the background.
+func ExampleLease_KeepAlive() {
+	var manager *redlock.Manager
+	lease, err := manager.Lock(context.Background(), "nightly report", 10*time.Second)
+	if err != nil {
+		return
+	}
+	defer lease.Unlock()
+	if err := lease.KeepAlive(); err != nil {
+		return // it has been lost already
+	}
+	ctx := lease.Context(context.Background()) // ends when the lock cannot be kept
+	for page := 1; page <= 100; page++ {
+		if ctx.Err() != nil {
+			fmt.Println("stopped before page", page, lease.Err())
+			return
+		}
+		// write the page; hand ctx to what it takes
+	}
+}
+
 func ExampleLease_Confirm() {
 	var lease *redlock.Lease
 	if err := lease.Confirm(2 * time.Second); err != nil {

@@ -2,6 +2,18 @@ package redlock
 
 /*
 #include <redlock.h>
+
+static RedLockStatus redlock_go_extend(RedLock *rl, RedLockLease *lease, int64_t ttl_ms, uintptr_t id) {
+	return RedLock_SubmitExtend(rl, lease, ttl_ms, (void *)id);
+}
+
+static RedLockStatus redlock_go_confirm(RedLock *rl, RedLockLease *lease, int64_t least_ms, uintptr_t id) {
+	return RedLock_SubmitConfirm(rl, lease, least_ms, (void *)id);
+}
+
+static RedLockStatus redlock_go_keep_alive(RedLock *rl, RedLockLease *lease, uintptr_t id) {
+	return RedLock_KeepAlive(rl, lease, (void *)id);
+}
 */
 import "C"
 
@@ -9,26 +21,20 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // Lease is one lock, which Manager.Lock and Manager.TryLock return. It ends by itself when its time
-// is over, so look at Remaining, or Confirm, before a step that must not happen without it.
-// Goroutines may share it.
+// is over, so look at Remaining, or Confirm, before a step that must not happen without it; or have it
+// kept with KeepAlive, and stop when its Context ends. Goroutines may share it.
 //
 // A Lease that is forgotten while it holds stays locked on the servers until it expires: freeing
-// its memory, which the collector does, releases nothing.
+// its memory, which the collector does, releases nothing, and it is kept no more.
 type Lease struct {
 	manager  *Manager
 	resource string
 	hold     *hold
-	calls    sync.Mutex // one call at a time, which may take as long as the servers do
-	mu       sync.Mutex // guards the handle and the words, for moments
-	handle   *C.RedLockLease
-	words    string
-	counts   bool // the Manager is kept for it
 }
 
 // order makes what was written before an Unlock visible after the Lock that follows it. The
@@ -39,24 +45,80 @@ var order atomic.Int64
 // nothing. ErrLost: it had ended. ErrUnreachable: too few servers answered, and what was valid
 // stays valid until its old end.
 func (l *Lease) Extend(ttl time.Duration) error {
-	err := l.call(func() C.RedLockStatus {
-		return C.RedLock_Extend(l.manager.handle, l.handle, ms(ttl))
-	})
-	switch status(err) {
-	case 0:
-		l.manager.lines.extended(l.hold, l.Remaining())
-	case ErrLost:
-		l.letGo()
-	}
-	return err
+	return l.ExtendContext(context.Background(), ttl)
 }
 
-// Confirm asks the servers whether the lock is still ours, for at least so long. ErrLost: it is
-// not. ErrUnreachable: too few servers answered. It changes nothing.
-func (l *Lease) Confirm(least time.Duration) error {
-	return l.call(func() C.RedLockStatus {
-		return C.RedLock_Confirm(l.manager.handle, l.handle, ms(least))
+// ExtendContext is Extend that ends with ctx, at the latest: what was valid then stays valid until its
+// old end, or is extended.
+func (l *Lease) ExtendContext(ctx context.Context, ttl time.Duration) error {
+	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
+		return C.redlock_go_extend(rl, h.handle, ms(ttl), C.uintptr_t(h.id))
 	})
+}
+
+// Confirm asks the servers whether the lock is still ours, for at least so long. ErrTooShort: it is, but
+// not for that long. ErrLost: it is not. ErrUnreachable: too few servers answered. It changes nothing.
+func (l *Lease) Confirm(least time.Duration) error {
+	return l.ConfirmContext(context.Background(), least)
+}
+
+// ConfirmContext is Confirm that ends with ctx, at the latest.
+func (l *Lease) ConfirmContext(ctx context.Context, least time.Duration) error {
+	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
+		return C.redlock_go_confirm(rl, h.handle, ms(least), C.uintptr_t(h.id))
+	})
+}
+
+// KeepAlive has the lock extended in the background until it is unlocked, with the TTL that it was given
+// last, whenever a third of that has passed. Where it cannot be kept, Lost and Context tell, while at least
+// a tenth of the TTL is left, unless somebody has taken the lock away. ErrLost: it is not held. No I/O.
+func (l *Lease) KeepAlive() error {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if h.handle == nil {
+		return released()
+	}
+	status := h.submit(func() C.RedLockStatus {
+		return C.redlock_go_keep_alive(h.shared.handle, h.handle, C.uintptr_t(h.id))
+	})
+	return h.outcome(status, nil)
+}
+
+// Lost is closed when the lock is lost: when its time is over, when a call on it finds that out, or when it
+// cannot be kept any more, although a rest of it is left then. See Err. It is not closed by Unlock.
+func (l *Lease) Lost() <-chan struct{} {
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watch()
+	return h.lost
+}
+
+// Context is a context for what the lock guards: it ends with parent, when the lock is lost, and when it is
+// unlocked. Err tells why, and so does context.Cause from Go 1.20 on.
+func (l *Lease) Context(parent context.Context) context.Context {
+	ctx, cancel := withCause(parent)
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over != nil {
+		cancel(h.over)
+		return ctx
+	}
+	h.watch()
+	h.cancels = append(h.cancels, cancel)
+	return ctx
+}
+
+// Err is why there is no lock any more, as far as is known without asking: nil while there is one,
+// ErrReleased after Unlock, else an Error with ErrLost, or with ErrUnreachable if it could not be kept.
+func (l *Lease) Err() error {
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
 }
 
 // Unlock releases the lock. ErrLost: it had already ended, or was released before; nothing of
@@ -67,30 +129,42 @@ func (l *Lease) Confirm(least time.Duration) error {
 // one round trip, and no longer than the reply timeout where servers do not answer. To call it
 // again after it succeeded does no harm, so it can be deferred as well.
 func (l *Lease) Unlock() error {
-	err := l.call(func() C.RedLockStatus {
-		l.letGo()
-		order.Add(1)
-		return C.RedLock_Unlock(l.manager.handle, l.handle)
-	})
-	l.letGo() // once more: who was woken may have come too early
-	if status(err) != ErrUnreachable {
-		l.finish()
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if h.handle == nil {
+		return released()
+	}
+	order.Add(1)
+	status := h.submit(h.submitUnlock)
+	if status == C.REDLOCK_OK {
+		status = <-h.done
+	}
+	err := h.outcome(status, nil)
+	h.end(ErrReleased, false)
+	if status != C.REDLOCK_UNREACHABLE && h.finish() {
+		<-h.shared.freed
 	}
 	return err
 }
 
 // Remaining is how long the lock is valid from now on, 0 when it is not. No I/O.
 func (l *Lease) Remaining() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Duration(C.RedLockLease_RemainingMs(l.handle)) * time.Millisecond
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.remaining()
 }
 
 // Held tells whether the lock is held and valid now, by this machine's clock. No I/O.
 func (l *Lease) Held() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bool(C.RedLockLease_IsHeld(l.handle))
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return bool(C.RedLockLease_IsHeld(h.handle))
 }
 
 // Resource is what was locked.
@@ -101,21 +175,24 @@ func (l *Lease) Resource() string {
 // Message is what the last call on it has to say. After a success: which servers could not take part,
 // and why; empty if all could. After a failure: the message of the error.
 func (l *Lease) Message() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.words
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.words
 }
 
 // Token is what stands on the servers as the value of the key; empty if it holds no lock. Keep it to
 // yourself: who knows it can release the lock. Nothing else shows it. It waits for a call on the
 // Lease that is under way.
 func (l *Lease) Token() string {
-	l.calls.Lock()
-	defer l.calls.Unlock()
-	if l.handle == nil {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if h.handle == nil {
 		return ""
 	}
-	return C.GoString(C.RedLockLease_Token(l.handle))
+	return C.GoString(C.RedLockLease_Token(h.handle))
 }
 
 // String is what is locked, and for how long it is valid.
@@ -128,97 +205,40 @@ func (l *Lease) GoString() string {
 	return l.String()
 }
 
-// newLease makes a Lease that holds nothing yet, and nothing of the Manager either.
-func (m *Manager) newLease(resource string) (*Lease, error) {
-	l := &Lease{manager: m, resource: resource, hold: &hold{}, handle: C.RedLockLease_New()}
-	if l.handle == nil {
-		return nil, &Error{Status: ErrInternal, Message: "no lease could be made"}
-	}
-	runtime.SetFinalizer(l, (*Lease).finish)
-	return l, nil
+func newLease(m *Manager, resource string, h *hold) *Lease {
+	l := &Lease{manager: m, resource: resource, hold: h}
+	runtime.SetFinalizer(l, func(l *Lease) { l.hold.finish() })
+	return l
 }
 
-// acquire is called by a goroutine that has begun a call on the Manager, until it succeeds.
-func (l *Lease) acquire(ttl, wait, slice time.Duration) error {
-	name := C.CString(l.resource)
-	defer freeText(name)
-	status := C.RedLock_TryLockSlice(l.manager.handle, name, ms(ttl), ms(wait), ms(slice), l.handle)
-	if err := l.check(status); err != nil {
-		return err
+func (l *Lease) inner() *hold {
+	if l.hold == nil {
+		return nothing
 	}
-	order.Add(1)
-	l.manager.keep()
-	l.counts = true
-	l.manager.lines.granted(l.resource, l.hold, l.Remaining())
-	return nil
+	return l.hold
 }
 
-// undo releases what was taken for a caller that is gone, in the slot in which it was taken.
-func (l *Lease) undo(err error) {
-	if err == nil {
-		C.RedLock_Unlock(l.manager.handle, l.handle)
-		l.letGo()
+// call makes a call for the holder, when those before it are over.
+func (l *Lease) call(ctx context.Context, submit func(*hold, *C.RedLock) C.RedLockStatus) error {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return &Error{Status: ErrCancelled, Message: "another call is under way", cause: ctx.Err()}
 	}
-	l.finish() // now rather than when the collector comes: there may be many of them
-}
-
-// call makes a call for the holder. Those on one lease wait for each other before they take a slot.
-func (l *Lease) call(f func() C.RedLockStatus) error {
-	l.calls.Lock()
-	defer l.calls.Unlock()
-	if l.handle == nil {
-		return &Error{Status: ErrLost, Message: "the lock was released before"}
+	if h.handle == nil {
+		return released()
 	}
-	// Neither of the two can end the waiting.
-	_ = l.manager.holding.take(context.Background(), nil, allHolding)
-	defer l.manager.holding.give(allHolding)
-	return l.check(f())
-}
-
-// letGo has the next in line ask. The zero Lease has none.
-func (l *Lease) letGo() {
-	if l.manager != nil {
-		l.manager.lines.letGo(l.resource, l.hold)
-	}
-}
-
-// check reads the words of a call. That the goroutine may be on another thread by now does no harm:
-// they are kept in the lease.
-func (l *Lease) check(status C.RedLockStatus) error {
-	words := C.GoString(C.RedLockLease_ErrorMessage(l.handle))
-	l.mu.Lock()
-	l.words = words
-	l.mu.Unlock()
+	status := h.submit(func() C.RedLockStatus { return submit(h, h.shared.handle) })
+	over := error(nil)
 	if status == C.REDLOCK_OK {
-		return nil
+		status, over = h.await(ctx, nil, false)
 	}
-	return &Error{Status: Status(status), Message: words}
+	return h.outcome(status, over)
 }
 
-// finish gives back what a Lease has, if there is one. It is also the finalizer, and does no I/O.
-func (l *Lease) finish() {
-	if l == nil {
-		return
-	}
-	l.calls.Lock()
-	defer l.calls.Unlock()
-	if l.handle == nil {
-		return
-	}
-	runtime.SetFinalizer(l, nil)
-	l.mu.Lock()
-	C.RedLockLease_Free(l.handle)
-	l.handle = nil
-	l.mu.Unlock()
-	if l.counts {
-		l.manager.drop()
-	}
-}
-
-// status is that of an error of this package, and 0 of none.
-func status(err error) Status {
-	if e, ok := err.(*Error); ok {
-		return e.Status
-	}
-	return 0
+func released() error {
+	return &Error{Status: ErrLost, Message: "the lock was released before"}
 }

@@ -7,31 +7,49 @@ import "C"
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"runtime/cgo"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
+
+// How many calls that block a thread may be under way: those of Connect and IsLocked.
+const blockingMax = 4
 
 // Manager takes locks on one set of servers. Any number of goroutines may use it at once. New makes
 // one; the zero value is a closed one.
 type Manager struct {
+	shared *shared
+}
+
+// shared is what a Manager, its leases and the goroutine that drives have in common. It knows neither
+// the Manager nor a Lease: these may be forgotten while that goroutine runs.
+type shared struct {
 	handle    *C.RedLock
 	tries     int
-	longest   time.Duration // of the pauses
-	passwords cgo.Handle    // 0, or the function that is asked
+	passwords cgo.Handle // 0, or the function that is asked
 	logger    cgo.Handle
 
-	lines   lines
-	asking  slots // calls of those who want something
-	holding slots // calls of those who have a lock: they never wait for the others
+	submitting sync.Mutex    // for calls into C that take moments: a thread that waits there is one more
+	blocking   chan struct{} // a place for each call that blocks a thread
 
-	closing chan struct{}  // closed by Close
-	ended   sync.WaitGroup // calls of those who want something
-	mu      sync.Mutex     // guards what follows
-	closed  bool
-	uses    int // the handle goes with the last: the Manager, calls under way, locks that are held
+	closing  chan struct{}  // closed by Close
+	ended    sync.WaitGroup // calls of those who want something
+	stopped  atomic.Bool    // nobody needs the handle any more
+	standIns sync.WaitGroup
+	freed    chan struct{} // closed when the handle is gone
+
+	mu       sync.Mutex // guards what follows, for moments
+	closed   bool
+	started  bool
+	file     *os.File
+	standing int // how many goroutines stand in for the one that drives
+	uses     int // the handle goes with the last: the Manager, calls under way, locks that are held
+	holds    map[uintptr]*hold
+	lastID   uintptr
 }
 
 // New makes a Manager for servers given as host:port or as a URL, such as
@@ -46,24 +64,26 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 	if len(servers) == 0 {
 		return nil, &Error{Status: ErrNoServers, Message: "no server was given"}
 	}
-	m := &Manager{
-		handle:  C.RedLock_New(),
-		asking:  make(slots, slotsOfManager),
-		holding: make(slots, slotsOfManager),
-		closing: make(chan struct{}),
-		uses:    1,
+	s := &shared{
+		handle:   C.RedLock_New(),
+		blocking: make(chan struct{}, blockingMax),
+		closing:  make(chan struct{}),
+		freed:    make(chan struct{}),
+		uses:     1,
+		holds:    map[uintptr]*hold{},
 	}
-	if m.handle == nil {
+	if s.handle == nil {
 		return nil, &Error{Status: ErrInternal, Message: "no manager could be made"}
 	}
-	runtime.SetFinalizer(m, (*Manager).free)
-	err := m.configure(options)
+	m := &Manager{s}
+	runtime.SetFinalizer(m, (*Manager).forget)
+	err := s.configure(options)
 	scheme := "redis://"
 	if options.TLS != nil {
 		scheme = "rediss://"
 	}
 	for i := 0; i < len(servers) && err == nil; i++ {
-		err = m.addServer(servers[i], scheme)
+		err = s.addServer(servers[i], scheme)
 	}
 	if err != nil {
 		m.Close()
@@ -73,24 +93,42 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 }
 
 // Close ends the taking of locks: those who wait get ErrClosed, and so do later calls. It returns
-// when attempts under way are over, which takes no longer than the timeouts, and what they took for
-// callers that are gone is released.
+// when all of them have heard of it, and calls of Connect and IsLocked are over, which takes no longer
+// than the timeouts. What servers may have granted to those who waited is released.
 //
-// Locks that are held stay held, and may still be extended and unlocked: the connections end with
-// the last of them. To call Close again does no harm.
+// Locks that are held stay held, may still be extended and unlocked, and are kept if they were: the
+// connections end with the last of them. To call Close again does no harm.
 func (m *Manager) Close() error {
-	m.mu.Lock()
-	first := !m.closed && m.closing != nil
-	if first {
-		m.closed = true
-		close(m.closing)
+	s := m.shared
+	if s == nil {
+		return nil
 	}
-	m.mu.Unlock()
-	m.ended.Wait()
-	if first {
-		m.drop()
+	first := s.close()
+	s.ended.Wait()
+	if first && s.drop() {
+		<-s.freed
 	}
+	runtime.SetFinalizer(m, nil)
 	return nil
+}
+
+// forget is Close without waiting, for the collector.
+func (m *Manager) forget() {
+	if m.shared.close() {
+		m.shared.drop()
+	}
+}
+
+// close tells whether it was the first to do so.
+func (s *shared) close() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.closed = true
+	close(s.closing)
+	return true
 }
 
 // Connect connects to the servers now rather than at the first lock, for a program that would
@@ -101,11 +139,11 @@ func (m *Manager) Close() error {
 // if all are.
 func (m *Manager) Connect(ctx context.Context) (string, error) {
 	words := make(chan string, 1) // not a variable: the call may end after this one
-	err := m.ask(ctx, func() error {
-		err := m.check(C.RedLock_Connect(m.handle, 0))
-		words <- C.GoString(C.RedLock_ErrorMessage(m.handle))
+	err := m.ask(ctx, func(s *shared) error {
+		err := s.check(C.RedLock_Connect(s.handle, 0))
+		words <- C.GoString(C.RedLock_ErrorMessage(s.handle))
 		return err
-	}, func(error) {})
+	})
 	if err != nil {
 		return "", err
 	}
@@ -115,62 +153,110 @@ func (m *Manager) Connect(ctx context.Context) (string, error) {
 // IsLocked asks the servers whether anybody holds the resource. To take a lock, take it: the
 // answer may be out of date when it arrives.
 func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {
-	var locked C.bool
-	err := m.ask(ctx, func() error {
-		return m.with(func(texts ...*C.char) C.RedLockStatus {
-			return C.RedLock_IsLocked(m.handle, texts[0], &locked)
+	answer := make(chan bool, 1)
+	err := m.ask(ctx, func(s *shared) error {
+		var locked C.bool
+		err := s.with(func(texts ...*C.char) C.RedLockStatus {
+			return C.RedLock_IsLocked(s.handle, texts[0], &locked)
 		}, resource)
-	}, func(error) {})
-	return err == nil && bool(locked), err
+		answer <- bool(locked)
+		return err
+	})
+	return err == nil && <-answer, err
+}
+
+// ask makes a call into C that takes as long as the servers do, and a thread for that. It returns when
+// that is over, or ctx is: the call then ends in the background.
+func (m *Manager) ask(ctx context.Context, call func(*shared) error) error {
+	defer runtime.KeepAlive(m)
+	s := m.shared
+	if err := s.begin(); err != nil {
+		return err
+	}
+	outcome := make(chan error, 1)
+	go func() {
+		defer s.end()
+		select {
+		case s.blocking <- struct{}{}:
+			defer func() { <-s.blocking }()
+			outcome <- call(s)
+		case <-ctx.Done():
+		case <-s.closing:
+			outcome <- ErrClosed
+		}
+	}()
+	select {
+	case err := <-outcome:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // begin is called before a call for somebody who wants something, and end after it.
-func (m *Manager) begin() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed || m.closing == nil {
+func (s *shared) begin() error {
+	if s == nil {
 		return ErrClosed
 	}
-	m.uses++
-	m.ended.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if !s.started {
+		s.started = true
+		s.file = s.open()
+		go s.drive()
+	}
+	s.uses++
+	s.ended.Add(1)
 	return nil
 }
 
-func (m *Manager) end() {
-	m.drop()
-	m.ended.Done()
+func (s *shared) end() {
+	s.drop()
+	s.ended.Done()
 }
 
 // keep has the handle stay until one more drop. Who calls it keeps the handle already.
-func (m *Manager) keep() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.uses++
+func (s *shared) keep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uses++
 }
 
-func (m *Manager) drop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.uses--; m.uses == 0 {
-		m.free()
+// drop tells whether it was the last: then the handle is about to be freed.
+func (s *shared) drop() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses--; s.uses > 0 {
+		return false
 	}
+	switch {
+	case !s.started:
+		s.free()
+		close(s.freed)
+	default:
+		s.stopped.Store(true)
+		if s.file != nil {
+			_ = s.file.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine that drives
+		}
+	}
+	return true
 }
 
-// free is also the finalizer: RedLock_Free does no I/O.
-func (m *Manager) free() {
-	runtime.SetFinalizer(m, nil)
-	C.RedLock_Free(m.handle)
-	m.handle = nil
-	for _, function := range []*cgo.Handle{&m.passwords, &m.logger} {
-		if *function != 0 {
+// free is called once. RedLock_Free does no I/O.
+func (s *shared) free() {
+	C.RedLock_Free(s.handle)
+	for _, function := range []cgo.Handle{s.passwords, s.logger} {
+		if function != 0 {
 			function.Delete()
-			*function = 0
 		}
 	}
 }
 
 // with hands C some texts, NULL for those that are empty.
-func (m *Manager) with(f func(...*C.char) C.RedLockStatus, texts ...string) error {
+func (s *shared) with(f func(...*C.char) C.RedLockStatus, texts ...string) error {
 	var pointers []*C.char
 	for _, text := range texts {
 		if strings.IndexByte(text, 0) >= 0 {
@@ -183,13 +269,13 @@ func (m *Manager) with(f func(...*C.char) C.RedLockStatus, texts ...string) erro
 		}
 		pointers = append(pointers, pointer)
 	}
-	return m.check(f(pointers...))
+	return s.check(f(pointers...))
 }
 
 // check reads the words of a call. Where several fail at once they may be those of another.
-func (m *Manager) check(status C.RedLockStatus) error {
+func (s *shared) check(status C.RedLockStatus) error {
 	if status == C.REDLOCK_OK {
 		return nil
 	}
-	return &Error{Status: Status(status), Message: C.GoString(C.RedLock_ErrorMessage(m.handle))}
+	return &Error{Status: Status(status), Message: C.GoString(C.RedLock_ErrorMessage(s.handle))}
 }

@@ -10,7 +10,7 @@ use crate::workshop::{Run, Workshop};
 use crate::{Secure, address_list, addresses, library};
 
 /// What has to go as well while one of the servers is silent or gone.
-const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows";
+const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows|Kept";
 
 #[test]
 fn the_tests_pass_under_the_race_detector() {
@@ -128,7 +128,8 @@ fn example(workshop: &Workshop, name: &str, arguments: &[String]) -> Run {
 
 fn test(cluster: &Cluster) -> Command {
     let mut command = go(&tests());
-    command.args(["test", "-count=1", "-timeout=280s", "."]);
+    // Tests that wait for renewals do so at the same time.
+    command.args(["test", "-count=1", "-timeout=280s", "-parallel=16", "."]);
     command.env("REDLOCK_TEST_SERVERS", address_list(cluster));
     command
 }

@@ -117,7 +117,7 @@ func TestCollectorOnlyFrees(t *testing.T) {
 		}
 	}()
 	var forgotten []string
-	for i := 0; i < 50; i++ {
+	for i := 0; i < 10; i++ {
 		m, err := redlock.New(servers...)
 		if err != nil {
 			t.Fatal(err)

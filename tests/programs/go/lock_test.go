@@ -92,7 +92,10 @@ func TestExtend(t *testing.T) {
 	if err := lease.Confirm(30 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	mustBe(t, lease.Confirm(90*time.Second), redlock.ErrLost)
+	mustBe(t, lease.Confirm(90*time.Second), redlock.ErrTooShort)
+	if !lease.Held() || lease.Err() != nil {
+		t.Fatal("it is there, only not for so long: ", lease.Err())
+	}
 	mustUnlock(t, lease)
 }
 

@@ -15,7 +15,9 @@ func TestErrors(t *testing.T) {
 	m, name := impatient(t), resource(t)
 	lease := mustLock(t, m, name, time.Minute)
 	_, taken := m.TryLock(context.Background(), name, time.Minute)
-	_, waited := m.Lock(within(t, 50*time.Millisecond), name, time.Minute)
+	waited := refusedByDeadline(t, m, name)
+	cancelled := cancelledWhileWaiting(m, name)
+	short := lease.Confirm(time.Hour)
 	_, bad := m.Lock(context.Background(), "", time.Minute)
 	mustUnlock(t, lease)
 	lost := lease.Unlock()
@@ -26,7 +28,7 @@ func TestErrors(t *testing.T) {
 	all := []error{
 		redlock.ErrTaken, redlock.ErrUnreachable, redlock.ErrTooSlow, redlock.ErrLost,
 		redlock.ErrInvalidArgument, redlock.ErrNoServers, redlock.ErrForked, redlock.ErrInternal,
-		redlock.ErrClosed, context.DeadlineExceeded, context.Canceled,
+		redlock.ErrCancelled, redlock.ErrTooShort, redlock.ErrReleased, redlock.ErrClosed, context.DeadlineExceeded, context.Canceled,
 	}
 	for _, it := range []struct {
 		err  error
@@ -34,6 +36,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{taken, []error{redlock.ErrTaken}},
 		{waited, []error{redlock.ErrTaken, context.DeadlineExceeded}},
+		{cancelled, []error{redlock.ErrCancelled, context.Canceled}},
+		{short, []error{redlock.ErrTooShort}},
 		{bad, []error{redlock.ErrInvalidArgument}},
 		{lost, []error{redlock.ErrLost}},
 		{noServers, []error{redlock.ErrNoServers}},
@@ -66,6 +70,25 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// refusedByDeadline is the error of one who has waited until a deadline. Why it was refused is heard in the
+// last moment, if the machine is not too busy.
+func refusedByDeadline(t *testing.T, m *redlock.Manager, name string) (err error) {
+	t.Helper()
+	eventually(t, "it is heard why", func() bool {
+		_, err = m.Lock(within(t, 50*time.Millisecond), name, time.Minute)
+		mustBe(t, err, context.DeadlineExceeded)
+		return !errors.Is(err, redlock.ErrCancelled)
+	})
+	return err
+}
+
+func cancelledWhileWaiting(m *redlock.Manager, name string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer time.AfterFunc(20*time.Millisecond, cancel).Stop()
+	_, err := m.Lock(ctx, name, time.Minute)
+	return err
+}
+
 func TestInvalidArguments(t *testing.T) {
 	m := impatient(t)
 	for _, bad := range []struct {
@@ -95,7 +118,7 @@ func TestInvalidArguments(t *testing.T) {
 	mustBe(t, err, redlock.ErrNoServers)
 	askNobody := func(string) (string, error) { return "", nil }
 	for _, bad := range []redlock.Options{
-		{ClockDriftFactor: 1}, {ClockDriftFactor: math.NaN()}, {RetryDelay: -1}, {Tries: -1},
+		{ClockDriftFactor: 1}, {ClockDriftFactor: math.NaN()}, {RetryDelay: -1}, {Tries: -1}, {Tries: 1 << 31},
 		{ConnectTimeout: -1}, {ReplyTimeout: -1}, {ReplyTimeout: math.MaxInt64},
 		{Password: "a\x00b"}, {Username: "a\x00b"}, {Password: "a", PasswordFunc: askNobody},
 		{TLS: &redlock.TLS{CAFile: "/nowhere/ca.pem"}}, {TLS: &redlock.TLS{CertFile: "cert.pem"}},
@@ -127,7 +150,7 @@ func TestEdgesOfWhatIsValid(t *testing.T) {
 	mustBe(t, lease.Extend(0), redlock.ErrInvalidArgument)
 	mustBe(t, lease.Extend(-1), redlock.ErrInvalidArgument)
 	mustBe(t, lease.Confirm(-1), redlock.ErrInvalidArgument)
-	mustBe(t, lease.Confirm(math.MaxInt64), redlock.ErrLost)
+	mustBe(t, lease.Confirm(math.MaxInt64), redlock.ErrTooShort)
 	must(t, lease.Extend(time.Minute+time.Nanosecond))
 	must(t, lease.Confirm(time.Nanosecond))
 	mustUnlock(t, lease)
@@ -180,6 +203,7 @@ func TestUnlockTwice(t *testing.T) {
 	}
 	mustBe(t, lease.Extend(time.Minute), redlock.ErrLost)
 	mustBe(t, lease.Confirm(0), redlock.ErrLost)
+	mustBe(t, lease.KeepAlive(), redlock.ErrLost)
 	if lease.Held() || lease.Remaining() != 0 || lease.Resource() != name {
 		t.Fatal("it is not as it should be after Unlock")
 	}
@@ -211,7 +235,11 @@ func TestZeroValues(t *testing.T) {
 	mustBe(t, lease.Unlock(), redlock.ErrLost)
 	mustBe(t, lease.Extend(time.Second), redlock.ErrLost)
 	mustBe(t, lease.Confirm(0), redlock.ErrLost)
-	if lease.Held() || lease.Remaining() != 0 || lease.Resource() != "" {
+	mustBe(t, lease.KeepAlive(), redlock.ErrLost)
+	mustBe(t, lease.Err(), redlock.ErrLost)
+	<-lease.Lost()
+	<-lease.Context(context.Background()).Done()
+	if lease.Held() || lease.Remaining() != 0 || lease.Resource() != "" || lease.Token() != "" {
 		t.Fatal("it holds something")
 	}
 }

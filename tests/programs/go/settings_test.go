@@ -85,6 +85,9 @@ func TestPasswordFunc(t *testing.T) {
 // goes on, and gets in when there is a password.
 func TestPasswordFuncThatFails(t *testing.T) {
 	user := newUser(t, "sesame")
+	none := errors.New("none")
+	options := redlock.Options{Username: user, PasswordFunc: func(string) (string, error) { return "", none }}
+	mustBe(t, tryOnce(newManager(t, options, servers...), resource(t)), redlock.ErrUnreachable)
 	for what, fail := range map[string]func() string{
 		"panic":    func() string { panic("no password today") },
 		"exit":     func() string { runtime.Goexit(); return "" },
@@ -92,7 +95,9 @@ func TestPasswordFuncThatFails(t *testing.T) {
 		"too long": func() string { return strings.Repeat("x", 1<<20) },
 		"empty":    func() string { return "" },
 	} {
+		fail := fail
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			var willing atomic.Bool
 			options := redlock.Options{Username: user, PasswordFunc: func(string) (string, error) {
 				if willing.Load() {
@@ -106,9 +111,6 @@ func TestPasswordFuncThatFails(t *testing.T) {
 			eventually(t, "it is asked again", func() bool { return tryOnce(m, resource(t)) == nil })
 		})
 	}
-	none := errors.New("none")
-	options := redlock.Options{Username: user, PasswordFunc: func(string) (string, error) { return "", none }}
-	mustBe(t, tryOnce(newManager(t, options, servers...), resource(t)), redlock.ErrUnreachable)
 }
 
 func TestLogger(t *testing.T) {

@@ -1,0 +1,101 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+)
+
+func TestMillisecondsAreRoundedAwayFromZero(t *testing.T) {
+	for d, wanted := range map[time.Duration]int64{
+		0: 0, 1: 1, -1: -1, time.Millisecond: 1, time.Millisecond + 1: 2, -time.Millisecond: -1,
+		-time.Millisecond - 1: -2, math.MaxInt64: 9223372036855, math.MinInt64: -9223372036855,
+	} {
+		if got := int64(ms(d)); got != wanted {
+			t.Errorf("%v is %d ms", d, got)
+		}
+	}
+}
+
+// nowhere has a server that nobody can be.
+func nowhere(t *testing.T) *Manager {
+	t.Helper()
+	m, err := New("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestManagerThatWasNotUsedIsFreed(t *testing.T) {
+	m := nowhere(t)
+	m.Close()
+	<-m.shared.freed
+	m.Close()
+	if m.shared.file != nil {
+		t.Fatal("it has begun to drive for nobody")
+	}
+}
+
+// Some systems have no descriptor to wait for. Then a thread waits in C.
+func TestWithoutADescriptorAThreadDrives(t *testing.T) {
+	m := nowhere(t)
+	m.shared.started = true
+	go m.shared.drive()
+	for i := 0; i < 3; i++ {
+		if _, err := m.TryLock(context.Background(), "x", time.Minute); !errors.Is(err, ErrUnreachable) {
+			t.Fatal(err)
+		}
+	}
+	m.Close()
+	<-m.shared.freed
+}
+
+func TestWhoStandsInDoesNotWhenNobodyIsHeldUp(t *testing.T) {
+	m := nowhere(t)
+	defer m.Close()
+	m.shared.newDriver().standIn() // returns
+	if m.shared.standing != 0 {
+		t.Fatal("it stands")
+	}
+}
+
+func TestTheEndOfALockIsToldOnce(t *testing.T) {
+	m := nowhere(t)
+	defer m.Close()
+	h, err := m.shared.newHold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.finish()
+	l := &Lease{hold: h}
+	ctx := l.Context(context.Background())
+	h.end(ErrReleased, false)
+	h.end(ErrLost, true)
+	<-ctx.Done()
+	select {
+	case <-l.Lost():
+		t.Fatal("it was released, not lost")
+	default:
+	}
+	if l.Err() != ErrReleased {
+		t.Fatal(l.Err())
+	}
+}
+
+// An event may come for what is finished: its number is nobody's.
+func TestEventsOfNobodyAreDropped(t *testing.T) {
+	m := nowhere(t)
+	defer m.Close()
+	h, err := m.shared.newHold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.finish()
+	h.finish()
+	d := m.shared.newDriver()
+	d.events[0].id, d.events[1].id = 7, 1
+	m.shared.handOut(d.events[:2])
+}

@@ -1,0 +1,183 @@
+package redlock
+
+/*
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <redlock.h>
+
+// No pointer is in it, so Go may have it in its own memory.
+typedef struct {
+	uintptr_t id;
+	int32_t kind;
+	int32_t status;
+} redlock_go_event;
+
+static int redlock_go_events(RedLock *rl, int64_t wait_ms, redlock_go_event *events, int most) {
+	RedLockEvent event = REDLOCK_EVENT_INIT;
+	int count = 0;
+	while (count < most && RedLock_NextEvent(rl, wait_ms, &event) == REDLOCK_OK) {
+		redlock_go_event told = {(uintptr_t)event.user_data, event.kind, event.status};
+		events[count++] = told;
+		wait_ms = 0;
+	}
+	return count;
+}
+
+// A copy that Go may close: it closes what it waits for.
+static int redlock_go_descriptor(RedLock *rl) {
+	int own = RedLock_Descriptor(rl);
+	int copy = own < 0 ? -1 : fcntl(own, F_DUPFD_CLOEXEC, 3);
+	if (copy >= 0) {
+		fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) | O_NONBLOCK);
+	}
+	return copy;
+}
+
+static int redlock_go_is_readable(int descriptor) {
+	struct pollfd look = {descriptor, POLLIN, 0};
+	return poll(&look, 1, 0) != 0;
+}
+*/
+import "C"
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// How many events are taken by one call into C.
+	batch = 64
+
+	// How long a call for events may take before another goroutine asks for them as well.
+	patience = 100 * time.Millisecond
+
+	// How many may do so, each for one before it that does not come back.
+	standInsMax = 2
+
+	// How long a goroutine that waits in C does so at a time.
+	stretch = time.Second
+)
+
+// driver asks C for events, which also does all that is due: nothing is sent or received but by it.
+type driver struct {
+	shared *shared
+	events [batch]C.redlock_go_event
+	calls  atomic.Int64 // odd while it is in C
+	late   *time.Timer
+}
+
+func (s *shared) newDriver() *driver {
+	d := &driver{shared: s}
+	d.late = time.AfterFunc(time.Hour, d.standIn)
+	d.late.Stop()
+	return d
+}
+
+// open makes a file of the manager's descriptor, which the runtime can wait for without a thread. nil: this
+// system has no such descriptor.
+func (s *shared) open() *os.File {
+	descriptor := C.redlock_go_descriptor(s.handle)
+	if descriptor < 0 {
+		return nil
+	}
+	file := os.NewFile(uintptr(descriptor), "redlock")
+	if file.SetReadDeadline(time.Time{}) != nil {
+		file.Close() // the runtime cannot wait for it
+		return nil
+	}
+	return file
+}
+
+// drive is the goroutine that drives, until nobody needs the manager any more. Then it frees it.
+func (s *shared) drive() {
+	d := s.newDriver()
+	if s.file == nil {
+		for !s.stopped.Load() {
+			d.take(stretch)
+		}
+	} else {
+		// It is an os.File, of which this cannot fail.
+		connection, _ := s.file.SyscallConn()
+		for !s.stopped.Load() {
+			_ = connection.Read(d.look) // an error is that of stop
+		}
+		s.file.Close()
+	}
+	d.late.Stop()
+	s.mu.Lock() // who stands in has counted itself by now, or does not begin
+	s.mu.Unlock()
+	s.standIns.Wait()
+	s.free()
+	close(s.freed)
+}
+
+// look takes all events. It returns false to be called again when the descriptor has become readable. The
+// runtime is told of the moment in which that happens, and not that it is so: therefore it waits for nothing
+// unless the descriptor has been seen not to be.
+func (d *driver) look(descriptor uintptr) bool {
+	for idle := 0; !d.shared.stopped.Load(); idle++ {
+		if d.take(0) {
+			idle = 0
+		} else if C.redlock_go_is_readable(C.int(descriptor)) == 0 {
+			return false
+		} else if idle > 1 {
+			time.Sleep(time.Millisecond) // a thread that is in C does what is due
+		}
+	}
+	return true
+}
+
+// take asks for events and hands them out. It returns whether there were any. Where C is held up, by the
+// resolver or by a PasswordFunc, others need not wait for that: another goroutine stands in.
+func (d *driver) take(wait time.Duration) bool {
+	d.calls.Add(1)
+	d.late.Reset(wait + patience)
+	n := int(C.redlock_go_events(d.shared.handle, ms(wait), &d.events[0], batch))
+	d.late.Stop()
+	d.calls.Add(1)
+	d.shared.handOut(d.events[:n])
+	return n > 0
+}
+
+// standIn drives for as long as d does not come back from C.
+func (d *driver) standIn() {
+	s := d.shared
+	s.mu.Lock()
+	call := d.calls.Load()
+	if call%2 == 0 || s.standing == standInsMax {
+		s.mu.Unlock()
+		return
+	}
+	s.standing++
+	s.standIns.Add(1)
+	s.mu.Unlock()
+	defer s.endStandingIn()
+	for other := s.newDriver(); d.calls.Load() == call; {
+		other.take(patience)
+	}
+}
+
+func (s *shared) endStandingIn() {
+	s.mu.Lock()
+	s.standing--
+	s.mu.Unlock()
+	s.standIns.Done()
+}
+
+func (s *shared) handOut(events []C.redlock_go_event) {
+	for _, event := range events {
+		s.mu.Lock()
+		h := s.holds[uintptr(event.id)]
+		s.mu.Unlock()
+		switch {
+		case h == nil: // it has been finished
+		case event.kind == C.REDLOCK_EVENT_DONE:
+			h.done <- C.RedLockStatus(event.status)
+		case event.kind == C.REDLOCK_EVENT_LOST:
+			h.end(&Error{Status: Status(event.status), Message: "the lock cannot be kept"}, true)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package redlock
+
+/*
+#include <redlock.h>
+
+static RedLockStatus redlock_go_unlock(RedLock *rl, RedLockLease *lease, uintptr_t id) {
+	return RedLock_SubmitUnlock(rl, lease, (void *)id);
+}
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// hold is what a Lease is made of. The goroutine that drives knows it, and not the Lease, which the
+// collector may have.
+type hold struct {
+	shared *shared
+	id     uintptr              // what C knows it by: no pointer of Go's
+	turn   chan struct{}        // full during a call: there is one at a time
+	done   chan C.RedLockStatus // what a submitted call has come to
+	counts bool                 // the handle of the manager is kept for it
+
+	mu      sync.Mutex // guards what follows, for moments
+	handle  *C.RedLockLease
+	words   string
+	over    error         // why the lock has ended, as far as is known
+	lost    chan struct{} // closed when that is no release
+	cancels []func(error) // of the contexts that end with it
+	expiry  *time.Timer   // looks whether its time is over, for those who want to be told
+}
+
+// errClosing is why a call is cancelled when the Manager is closed.
+var errClosing = errors.New("the manager is being closed")
+
+// nothing is what the zero Lease has.
+var nothing = endedHold()
+
+func endedHold() *hold {
+	h := &hold{turn: make(chan struct{}, 1), lost: make(chan struct{})}
+	h.end(&Error{Status: ErrLost, Message: "it never held a lock"}, true)
+	return h
+}
+
+// newHold makes one that holds nothing yet.
+func (s *shared) newHold() (*hold, error) {
+	h := &hold{
+		shared: s,
+		turn:   make(chan struct{}, 1),
+		done:   make(chan C.RedLockStatus, 1),
+		handle: C.RedLockLease_New(),
+		lost:   make(chan struct{}),
+	}
+	if h.handle == nil {
+		return nil, &Error{Status: ErrInternal, Message: "no lease could be made"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID++
+	h.id = s.lastID
+	s.holds[h.id] = h
+	return h, nil
+}
+
+// submit makes a call into C that takes moments. Goroutines that wait for each other in C would each
+// have a thread.
+func (h *hold) submit(call func() C.RedLockStatus) C.RedLockStatus {
+	h.shared.submitting.Lock()
+	defer h.shared.submitting.Unlock()
+	return call()
+}
+
+// await waits for what a submitted call has come to. When ctx ends, or closing is closed, the call is
+// cancelled, and that is the error: what has come of it is known all the same. At a deadline that C knows,
+// too, it ends by itself, and has words.
+func (h *hold) await(ctx context.Context, closing <-chan struct{}, deadline bool) (C.RedLockStatus, error) {
+	var over error
+	select {
+	case status := <-h.done:
+		return status, nil
+	case <-closing:
+		over = errClosing
+	case <-ctx.Done():
+		over = ctx.Err()
+	}
+	if deadline && over == context.DeadlineExceeded {
+		timer := time.NewTimer(lastWords)
+		defer timer.Stop()
+		select {
+		case status := <-h.done:
+			return status, over
+		case <-timer.C:
+		case <-closing:
+		}
+	}
+	h.submit(func() C.RedLockStatus { return C.RedLock_Cancel(h.shared.handle, h.handle) })
+	return <-h.done, over
+}
+
+// outcome is the error of a call for the holder that is over; over is why it was cancelled, if it was.
+func (h *hold) outcome(status C.RedLockStatus, over error) error {
+	failure := h.note(status)
+	if failure == nil {
+		return nil // and not a *Error that is nil
+	}
+	switch failure.Status {
+	case ErrCancelled:
+		failure.cause = over
+	case ErrLost:
+		h.end(failure, true)
+	}
+	return failure
+}
+
+// note reads the words of a call that is over.
+func (h *hold) note(status C.RedLockStatus) *Error {
+	words := C.GoString(C.RedLockLease_ErrorMessage(h.handle))
+	h.mu.Lock()
+	h.words = words
+	h.mu.Unlock()
+	if status == C.REDLOCK_OK {
+		return nil
+	}
+	return &Error{Status: Status(status), Message: words}
+}
+
+// end tells everybody that there is no lock any more, once.
+func (h *hold) end(why error, isLost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over != nil {
+		return
+	}
+	h.over = why
+	if isLost {
+		close(h.lost)
+	}
+	for _, cancel := range h.cancels {
+		cancel(why)
+	}
+	h.cancels = nil
+	if h.expiry != nil {
+		h.expiry.Stop()
+	}
+}
+
+// watch has end be called when the lock's time is over. h.mu is locked.
+func (h *hold) watch() {
+	if h.expiry == nil && h.over == nil {
+		h.expiry = time.AfterFunc(h.remaining(), h.expire)
+	}
+}
+
+// expire looks again later if the lock was extended meanwhile.
+func (h *hold) expire() {
+	h.mu.Lock()
+	left := h.remaining()
+	if left > 0 {
+		h.expiry.Reset(left)
+	}
+	h.mu.Unlock()
+	if left <= 0 {
+		h.end(&Error{Status: ErrLost, Message: "its time is over"}, true)
+	}
+}
+
+// remaining is for who has locked h.mu.
+func (h *hold) remaining() time.Duration {
+	return time.Duration(C.RedLockLease_RemainingMs(h.handle)) * time.Millisecond
+}
+
+func (h *hold) submitUnlock() C.RedLockStatus {
+	return C.redlock_go_unlock(h.shared.handle, h.handle, C.uintptr_t(h.id))
+}
+
+// undo releases what came too late for its caller.
+func (h *hold) undo() {
+	if h.submit(h.submitUnlock) != C.REDLOCK_OK {
+		h.finish()
+		return
+	}
+	h.shared.keep()
+	h.shared.ended.Add(1) // that of the caller is there still
+	go func() {
+		<-h.done
+		h.finish()
+		h.shared.end()
+	}()
+}
+
+// finish gives back what it has, and does no I/O. It tells whether that was the last that was needed of
+// the manager.
+func (h *hold) finish() bool {
+	h.mu.Lock()
+	handle := h.handle
+	h.handle = nil
+	h.mu.Unlock()
+	if handle == nil {
+		return false
+	}
+	h.end(&Error{Status: ErrLost, Message: "the lease was forgotten"}, true)
+	h.shared.mu.Lock()
+	delete(h.shared.holds, h.id)
+	h.shared.mu.Unlock()
+	C.RedLockLease_Free(handle)
+	return h.counts && h.shared.drop()
+}
