@@ -282,7 +282,7 @@ impl WaitQueue {
     fn position(&self, number: u64) -> Position {
         if self.is_head(number) {
             Position::Head
-        } else if self.behind.iter().any(|waiter| waiter.number == number) {
+        } else if self.place_behind(number).is_some() {
             Position::Behind
         } else {
             Position::Apart
@@ -292,7 +292,9 @@ impl WaitQueue {
     /// Returns whether the waiter was the head. Then the one behind it is, now.
     fn remove(&mut self, number: u64) -> bool {
         if !self.is_head(number) {
-            self.behind.retain(|waiter| waiter.number != number);
+            if let Some(place) = self.place_behind(number) {
+                self.behind.remove(place);
+            }
             return false;
         }
         self.asks_in_vain = false;
@@ -310,7 +312,16 @@ impl WaitQueue {
     }
 
     fn find(&mut self, number: u64) -> Option<&mut Waiter> {
-        self.head.iter_mut().chain(&mut self.behind).find(|waiter| waiter.number == number)
+        if self.is_head(number) {
+            return self.head.as_mut();
+        }
+        let place = self.place_behind(number)?;
+        self.behind.get_mut(place)
+    }
+
+    /// They stand in the order of their numbers. There may be thousands, and each looks once a second.
+    fn place_behind(&self, number: u64) -> Option<usize> {
+        self.behind.binary_search_by_key(&number, |waiter| waiter.number).ok()
     }
 
     /// A lock that nobody released is free when its time is over, and one that was released through
