@@ -46,6 +46,8 @@ pub(crate) struct Engine {
     listeners: Vec<(usize, Moment)>,
     /// The place of the thread that stands by.
     standing_by: Option<usize>,
+    /// It was to come back, and had not begun yet.
+    is_called_back: bool,
     is_abandoned: bool,
     /// What a program waits for in a loop of its own.
     readiness: Option<Readiness>,
@@ -88,6 +90,7 @@ impl Engine {
             notices: VecDeque::new(),
             listeners: Vec::new(),
             standing_by: None,
+            is_called_back: false,
             is_abandoned: false,
             readiness: None,
             nap_until: Moment::NEVER,
@@ -142,16 +145,19 @@ impl Engine {
     /// The thread at this place stands by.
     pub(crate) fn stand_by(&mut self, thread: usize) {
         self.standing_by = Some(thread);
-        if self.is_abandoned {
+        if mem::take(&mut self.is_called_back) || self.is_abandoned {
             self.end_standing_by();
         }
     }
 
-    /// It does no longer.
+    /// It does no longer; if it is about to, it comes back at once.
     pub(crate) fn end_standing_by(&mut self) {
-        if let Some(thread) = self.standing_by.take() {
-            self.ends.push_back((thread, Wakening::TimeUp));
-            self.state.effects.changed = true;
+        match self.standing_by.take() {
+            Some(thread) => {
+                self.ends.push_back((thread, Wakening::TimeUp));
+                self.state.effects.changed = true;
+            }
+            None => self.is_called_back = true,
         }
     }
 

@@ -206,3 +206,13 @@ fn an_operation_that_panics_ends_and_leaves_its_queue_and_the_others_go_on() {
     end_wait(&mut engine, next);
     assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
 }
+
+#[test]
+fn who_is_called_back_before_it_stands_by_comes_back_at_once() {
+    let mut engine = engine_of_three();
+    engine.end_standing_by();
+    engine.stand_by(4);
+    assert!(matches!(engine.next_end(), Some((4, Wakening::TimeUp))));
+    engine.stand_by(4);
+    assert!(engine.next_end().is_none(), "it was called back once");
+}

@@ -280,6 +280,7 @@ fn no_test_program_is_forgotten() {
         "dropin_old_program.cpp",
         "dropin_sds.cpp",
         "exceptions.cpp",
+        "keep_alive.cpp",
         "mutex.cpp",
         "no_copy.cpp",
         "no_exceptions.cpp",

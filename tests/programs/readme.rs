@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::compilers;
 use crate::go::go;
 use crate::library;
-use crate::python::python;
 use crate::node::{self, node};
+use crate::python::python;
 use crate::ruby::ruby;
 #[cfg(feature = "tls")]
 use crate::secure::Showroom;
@@ -201,9 +201,24 @@ fn the_python_file_goes_by_another_name() {
 }
 
 #[test]
-fn the_lines_about_tls_compile() {
+fn the_lines_about_events_compile() {
     let workshop = Workshop::new();
     let lines = blocks("c").swap_remove(1);
+    let text = format!(
+        "#include <redlock.h>\nvoid handle(void *user_data, RedLockStatus status, RedLockLease *lease);\n\
+         void take(RedLock *rl, RedLockLease *lease, void *my_request);\n\
+         void take(RedLock *rl, RedLockLease *lease, void *my_request) {{\n{lines}}}\n"
+    );
+    let source = workshop.write("events.c", &text);
+    for compiler in compilers::c(&["c99"]) {
+        assert_eq!(workshop.check(compiler, &source, &[]), Ok(()));
+    }
+}
+
+#[test]
+fn the_lines_about_tls_compile() {
+    let workshop = Workshop::new();
+    let lines = blocks("c").swap_remove(2);
     let text = format!(
         "#include <redlock.h>\n#include <stdio.h>\nvoid configure(RedLock *rl);\nvoid configure(RedLock *rl) {{\n{lines}}}\n"
     );

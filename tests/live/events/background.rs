@@ -8,6 +8,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_LOST, REDLO
 
 use crate::TTL;
 use crate::support::events::Wanted;
+use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, wait_until};
 
 const A_MINUTE: Duration = Duration::from_secs(60);
@@ -67,7 +68,7 @@ fn submitted_calls_go_on_by_themselves_and_are_told() {
 #[test]
 fn a_lock_that_is_lost_is_told_although_nobody_calls() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
+    let (manager, lease) = (connected(&cluster), Lease::new());
     let events = manager.told_events();
     assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
     assert_eq!(manager.acquire(&kept("r"), &lease), REDLOCK_OK, "{}", lease.message());

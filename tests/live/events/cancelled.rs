@@ -6,6 +6,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK
 
 use crate::TTL;
 use crate::support::events::Wanted;
+use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, wait_until};
 
 #[test]
@@ -34,7 +35,7 @@ fn a_thread_that_waits_for_a_lock_is_called_back() {
 #[test]
 fn a_thread_that_waits_for_servers_is_called_back_and_what_they_grant_is_released() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
+    let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
     manager.connect_to_all();
     cluster.iter().for_each(|server| server.freeze());
@@ -88,7 +89,7 @@ fn a_submitted_call_that_is_cancelled_has_its_event_all_the_same() {
 #[test]
 fn a_lease_that_is_freed_cancels_its_call() {
     let cluster = Cluster::start(3);
-    let manager = cluster.manager();
+    let manager = connected(&cluster);
     // While it waits, and when it has been had and nobody has taken the event.
     let held = manager.take("r", TTL);
     let lease = Lease::new();
@@ -111,7 +112,7 @@ fn a_lease_that_is_freed_cancels_its_call() {
 #[test]
 fn extending_and_confirming_may_be_cancelled_and_the_lock_stays() {
     let cluster = Cluster::start(3);
-    let manager = cluster.manager();
+    let manager = connected(&cluster);
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
     let lease = manager.take("r", TTL);
     cluster.wait_until_everywhere("r");
@@ -134,7 +135,7 @@ fn extending_and_confirming_may_be_cancelled_and_the_lock_stays() {
 #[test]
 fn a_release_that_is_cancelled_goes_on_and_may_be_repeated() {
     let cluster = Cluster::start(3);
-    let manager = cluster.manager();
+    let manager = connected(&cluster);
     assert_eq!(manager.set_timeouts(20_000, 20_000), REDLOCK_OK);
     let lease = manager.take("r", TTL);
     cluster.wait_until_everywhere("r");

@@ -4,6 +4,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNRE
 
 use crate::TTL;
 use crate::support::events::Wanted;
+use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, wait_until};
 
 /// Short enough to be renewed while a test runs, and long enough for a busy machine, on which a process may get
@@ -63,7 +64,7 @@ fn one_server_that_is_down_costs_no_renewal_and_another_that_is_frozen_neither()
 #[test]
 fn a_lock_that_a_majority_has_lost_is_told_and_never_revived() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
+    let (manager, lease) = (connected(&cluster), Lease::new());
     let wanted = kept("r", SHORT);
     assert_eq!(manager.submit_acquire(&wanted, &lease, 9), REDLOCK_OK);
     assert_eq!(manager.event().status, REDLOCK_OK);

@@ -6,9 +6,12 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNR
 
 use crate::TTL;
 use crate::support::events::{Wanted, is_readable};
-use crate::support::{Cluster, Lease};
+use crate::support::usage::connected;
+use crate::support::{Cluster, Lease, Manager};
 
 const AT_ONCE: Duration = Duration::ZERO;
+
+const AN_HOUR_MS: i64 = 3_600_000;
 
 #[test]
 fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
@@ -77,7 +80,7 @@ fn it_goes_on_with_connections_that_are_made_anew() {
 #[test]
 fn a_loop_that_has_nothing_to_do_is_not_woken() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
+    let (manager, lease) = (connected(&cluster), Lease::new());
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
     assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK);
     cluster.wait_until_everywhere("r");
@@ -87,5 +90,23 @@ fn a_loop_that_has_nothing_to_do_is_not_woken() {
         assert_eq!(manager.next_event(0), None);
         wakes += 1;
         assert!(wakes < 20, "it is readable again and again");
+    }
+}
+
+/// The servers answer so quickly that all is there in one look: the greeting, and what a chore has come to. What
+/// is asked because of that is sent all the same.
+#[test]
+fn what_is_asked_within_a_look_is_sent_without_another_reason_to_look() {
+    let cluster = Cluster::start(3);
+    let sockets: Vec<_> = cluster.iter().map(|it| format!("unix://{}", it.unix_socket())).collect();
+    for _ in 0..30 {
+        let (manager, lease) = (Manager::of_urls(&sockets), Lease::new());
+        assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
+        let wanted = Wanted::new("r", 10 * AN_HOUR_MS);
+        assert_eq!(manager.submit_acquire(&wanted, &lease, 1), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.submit_unlock(&lease, 1), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        cluster.wait_until_gone("r");
     }
 }

@@ -11,6 +11,7 @@ use redlock::ffi::status::RedLockStatus::{
 
 use crate::TTL;
 use crate::support::events::{Event, Wanted};
+use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, Reply, wait_until};
 
 /// What is told of a call on this lease.
@@ -22,7 +23,7 @@ fn done(status: redlock::ffi::status::RedLockStatus, lease: &Lease, user_data: u
 #[test]
 fn a_lock_goes_through_its_life_by_events_alone() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
+    let (manager, lease) = (connected(&cluster), Lease::new());
     let wanted = Wanted::new("r", TTL);
     assert_eq!(manager.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
     assert_eq!(manager.event(), done(REDLOCK_OK, &lease, 7));
@@ -64,7 +65,7 @@ fn a_call_that_fails_says_why_as_one_that_blocks_does() {
 #[test]
 fn a_lock_that_was_lost_is_told_to_be() {
     let cluster = Cluster::start(3);
-    let manager = cluster.manager();
+    let manager = connected(&cluster);
     let lease = manager.take("r", TTL);
     cluster.wait_until_everywhere("r");
     cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
@@ -186,8 +187,8 @@ fn blocking_calls_loops_and_threads_share_one_manager() {
 #[test]
 fn who_takes_his_event_too_late_has_no_lock() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
-    assert_eq!(manager.submit_acquire(&Wanted::new("r", 100), &lease, 1), REDLOCK_OK);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", 3_000), &lease, 1), REDLOCK_OK);
     // A call that blocks drives the other as well; then nobody takes its event.
     let own = manager.take("s", TTL);
     cluster.wait_until_gone("r");

@@ -19,9 +19,13 @@ impl ReadinessDescriptor {
 
     pub(crate) fn set_timer(&self, _due: Moment) {}
 
-    pub(crate) fn add(&self, _fd: RawFd, _for_writing: bool) {}
+    pub(crate) fn add(&self, _fd: RawFd, _for_writing: bool) -> bool {
+        true
+    }
 
-    pub(crate) fn change(&self, _fd: RawFd, _for_writing: bool) {}
+    pub(crate) fn change(&self, _fd: RawFd, _for_writing: bool) -> bool {
+        true
+    }
 
     pub(crate) fn forget(&self, _fd: RawFd) {}
 }
