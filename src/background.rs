@@ -130,7 +130,7 @@ impl Background {
             return true;
         }
         // Where nobody waits for its end, the system frees it by itself.
-        drop(state.thread.take());
+        state.thread.take();
         (state.running, state.number) = (NOBODY, 0);
         self.note(&state);
         false

@@ -160,17 +160,15 @@ fn blocking_calls_loops_and_threads_share_one_manager() {
                 }
             });
         }
-        for thread in 0..2 {
-            let (manager, leases) = (&manager, &leases);
+        for (thread, leases) in leases.chunks(EACH).enumerate() {
+            let manager = &manager;
             scope.spawn(move || {
                 let own = Lease::new();
-                for index in thread * EACH..(thread + 1) * EACH {
+                for (index, lease) in leases.iter().enumerate() {
                     let wanted =
                         Wanted { wait_ms: -1, ..Wanted::new(format!("s{}", index % 7), TTL) };
-                    assert_eq!(
-                        manager.submit_acquire(&wanted, &leases[index], index + 1),
-                        REDLOCK_OK
-                    );
+                    let user_data = thread * EACH + index + 1;
+                    assert_eq!(manager.submit_acquire(&wanted, lease, user_data), REDLOCK_OK);
                     let name = format!("b{thread}");
                     assert_eq!(manager.lock(name, TTL, &own), REDLOCK_OK, "{}", own.message());
                     assert_eq!(manager.unlock(&own), REDLOCK_OK);

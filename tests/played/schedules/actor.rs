@@ -24,8 +24,11 @@ pub(crate) struct Actor {
     pub(crate) managers: Vec<RedLock>,
     /// How many calls were submitted, and the ends of some that one of its callers was told for another.
     submitted: Cell<usize>,
-    ends: RefCell<BTreeMap<usize, (Lease, Result<(), Error>)>>,
+    ends: RefCell<BTreeMap<usize, Ended>>,
 }
+
+/// A submitted call that has ended: its lease, and what has come of it.
+type Ended = (Lease, Result<(), Error>);
 
 impl Actor {
     pub(crate) fn new(client: usize, tries: i32, managers: Vec<RedLock>) -> Self {
