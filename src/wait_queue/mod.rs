@@ -6,12 +6,14 @@
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
 mod queue;
+mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
-pub(crate) use self::queue::{Manners, Next, Permission, STAND_BACK, Wait};
+pub(crate) use self::turn::{Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::turn::{Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -69,45 +70,6 @@ enum Position {
     Behind,
     /// It was left out of the queue.
     Apart,
-}
-
-/// How a waiter asks to be let ask the servers.
-#[derive(Clone, Copy)]
-pub(crate) struct Manners {
-    /// Even if this manager has the lock, and although it would be better manners to stand back.
-    pub(crate) is_urgent: bool,
-    /// Out of turn, too: what the head was told may be old.
-    pub(crate) is_last: bool,
-}
-
-/// Whether a waiter may ask the servers now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Permission {
-    /// It may, and is taken to do it.
-    MayAsk,
-    /// This manager has the lock, for so long.
-    Held { left_ms: i64 },
-    /// It is not its turn.
-    NotYet,
-}
-
-/// What a waiter waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wait {
-    /// The end of its pause, if it is the head and somebody else has the lock.
-    pub(crate) pause_until: Moment,
-    /// When it gives up in any case.
-    pub(crate) until: Moment,
-}
-
-/// What becomes of the queue when a lock is let go of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The head is to be given the turn: it asks at once.
-    Ask(Ticket),
-    /// The wait of the head is to be ended, for it to look.
-    Tell(Ticket),
-    Nobody,
 }
 
 impl WaitQueue {
