@@ -207,6 +207,11 @@ impl Proxy {
         self.shared.state().links.iter().map(Link::traffic).collect()
     }
 
+    /// Whether every connection is over at both ends: no byte is on its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.shared.state().links.iter().any(Link::is_up)
+    }
+
     /// How many bytes were sent that way, over all connections.
     pub(crate) fn sent(&self, way: Way) -> u64 {
         let count = |it: Traffic| if way == Way::Requests { it.requests } else { it.replies };
