@@ -70,6 +70,7 @@ func TestTheEndOfALockIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.finish()
+	h.expiry = time.NewTimer(time.Hour) // it holds nothing, so its time would be over at once
 	l := &Lease{hold: h}
 	ctx := l.Context(context.Background())
 	h.end(ErrReleased, false)
