@@ -104,30 +104,36 @@ fn e05_a_minority_that_is_slow_or_silent_costs_no_renewal() {
     });
 }
 
-/// Two of five: each renewal needs all that are left.
+/// Each is down in its turn, and comes back empty. While nothing but the lock is to be kept, it is connected again
+/// nevertheless, and given the key: otherwise the next one to go would be the end of the lock.
 #[test]
-fn e05_a_minority_of_two_that_fail_in_turn_costs_no_renewal() {
+fn e05_servers_that_are_restarted_in_turn_cost_no_renewal() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = keep(&manager, &cluster, KEPT_MS);
+    for server in cluster.iter() {
+        server.restart();
+        wait_until("it has the key again", || {
+            renewals(&manager, &lease, 1);
+            server.exists(KEY)
+        });
+        // It vouches for the lock after the round that follows.
+        renewals(&manager, &lease, 1);
+    }
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_gone(KEY);
+}
+
+/// With two of five gone, each renewal needs all that are left.
+#[test]
+fn e05_two_of_five_that_fail_cost_no_renewal() {
     let cluster = Cluster::start(5);
     let manager = connected(&cluster);
     let lease = keep(&manager, &cluster, KEPT_MS);
-    let before = extensions(&cluster[4]);
     cluster[0].kill();
     cluster[1].freeze();
-    let mut renewed = renewals(&manager, &lease, 2);
+    no_renewal_is_missed(&manager, &cluster, &lease);
     cluster[1].resume();
-    cluster[0].restart();
-    // It is given the key again, and vouches for the lock with the renewal after that.
-    wait_until("all have the key", || {
-        renewed += renewals(&manager, &lease, 1);
-        cluster.having(KEY) == 5
-    });
-    cluster[2].freeze();
-    renewed += renewals(&manager, &lease, 2);
-    wait_until("the last server has followed", || extensions(&cluster[4]) - before >= renewed);
-    assert_eq!(extensions(&cluster[4]) - before, renewed, "an attempt has failed");
-    cluster[2].resume();
-    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
-    cluster.wait_until_gone(KEY);
 }
 
 /// Drives until it is told that the lock cannot be kept. Returns that, and the longest time for which this thread did
