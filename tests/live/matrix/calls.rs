@@ -108,19 +108,19 @@ impl Verb {
     /// nothing else is; others lock at once.
     #[track_caller]
     pub(crate) fn check_servers(self, manager: &Manager, lease: &Lease, rig: &Rig) {
-        wait_until("the manager has its servers again", || {
-            manager.is_locked("another") == Ok(false)
-        });
+        let is_connected = || manager.is_locked("another") == Ok(false);
+        wait_until("the manager has its servers again", is_connected);
+        // One that is connected last has its release then, if somebody drives.
+        let is_gone = || is_connected() && rig.servers.having(KEY) == 0;
         if matches!(self, Self::Extend | Self::Confirm) {
             assert_eq!(manager.confirm(lease, 0), REDLOCK_OK, "{self:?}: {}", lease.message());
+        } else {
+            wait_until("what was cancelled is undone, or done", is_gone);
         }
         if self != Self::Acquire {
             assert_eq!(manager.unlock(lease), REDLOCK_OK, "{self:?}: {}", lease.message());
         }
-        // One that is connected last has its release then, if somebody drives.
-        wait_until("the key is gone from all servers", || {
-            manager.is_locked("another") == Ok(false) && rig.servers.having(KEY) == 0
-        });
+        wait_until("the key is gone from all servers", is_gone);
         let rival = rig.servers.manager();
         let lease = rival.take(KEY, TTL);
         assert_eq!(rival.unlock(&lease), REDLOCK_OK, "{self:?}: {}", lease.message());

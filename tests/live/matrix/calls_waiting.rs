@@ -120,7 +120,8 @@ fn e04_threads_that_wait_for_their_turn_are_called_back_and_the_others_have_thei
     thread::scope(|scope| {
         let wait = |lease| {
             let manager = &manager;
-            scope.spawn(move || manager.try_lock(KEY, TTL, -1, lease))
+            // Longer than anybody waits for its turn here, and not for ever: a test that fails is to end.
+            scope.spawn(move || manager.try_lock(KEY, TTL, 120_000, lease))
         };
         let [first, second, third] = leases.each_ref().map(wait);
         wait_until("it is cancelled", || {
