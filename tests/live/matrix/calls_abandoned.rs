@@ -146,7 +146,6 @@ fn e10_calls_whose_servers_die_have_one_event_each() {
     for dying in [2, 3] {
         let cluster = Cluster::start(3);
         let manager = connected(&cluster);
-        assert_eq!(manager.set_timeouts(500, 500), REDLOCK_OK);
         let leases: Vec<_> = (0..COUNT).map(|_| Lease::new()).collect();
         for (nth, lease) in leases.iter().enumerate() {
             let wanted = Wanted::new(format!("{KEY}-{nth}"), TTL);
