@@ -37,7 +37,7 @@ endif
 
 .NOTPARALLEL:
 .PHONY: all build help demo test bench bench-short bench-report bench-peers header examples lint \
-	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example
+	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example libuv-example
 
 all: build
 
@@ -229,18 +229,24 @@ header:
 
 # Examples ---------------------------------------------------------------------------------------
 
-C_EXAMPLES = $(patsubst c-examples/%.c,$(EXAMPLES)/%,$(wildcard c-examples/*.c))
+C_EXAMPLES = $(filter-out %/libuv,$(patsubst c-examples/%.c,$(EXAMPLES)/%,$(wildcard c-examples/*.c)))
 CXX_EXAMPLES = $(patsubst c-examples/%.cpp,$(EXAMPLES)/%,$(wildcard c-examples/*.cpp))
 
-examples: build $(C_EXAMPLES) $(CXX_EXAMPLES) go-example
+examples: build $(C_EXAMPLES) $(CXX_EXAMPLES) libuv-example go-example
 
 $(EXAMPLES)/%: c-examples/%.c $(HEADERS)
 	@mkdir -p $(EXAMPLES)
-	$(COMPILE_C) -o $@ $< $(USE_HERE)
+	$(COMPILE_C) -o $@ $< $(USE_HERE) $(OTHER_LIBRARIES)
+
+$(EXAMPLES)/libuv: OTHER_LIBRARIES = -luv
 
 $(EXAMPLES)/%: c-examples/%.cpp $(HEADERS)
 	@mkdir -p $(EXAMPLES)
 	$(COMPILE_CXX) -o $@ $< $(USE_HERE)
+
+libuv-example: build
+	@if echo '#include <uv.h>' | $(CC) -D_POSIX_C_SOURCE=200809L -E - > /dev/null 2>&1; then $(MAKE) $(EXAMPLES)/libuv; \
+	else echo 'There is no libuv here: the libuv example is left out.'; fi
 
 go-example: build
 	@if command -v go > /dev/null; then CC="$(CC)" sh packaging/go-example.sh $(RELEASE) $(EXAMPLES); \

@@ -9,6 +9,7 @@
 set -eu
 
 what_for=$1
+node_least=18
 valkey='valkey-compat-redis' # Fedora's Valkey, with redis-server as a name of it
 
 main() {
@@ -44,12 +45,17 @@ missing_tools() {
         python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
     fi
     [ "$what_for" = test ] || return 0
-    for tool in g++ clang go gofmt node ruby python3 valgrind pkg-config cmake groff ps; do
+    for tool in g++ clang go gofmt ruby python3 valgrind pkg-config cmake groff ps; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
-    has_hiredis || printf ' hiredis'
-    ! has node || has_node_headers || printf ' node-headers'
+    has_header hiredis/hiredis.h || printf ' hiredis'
+    has_header uv.h || printf ' libuv'
+    if ! has_node; then
+        printf ' node'
+    elif ! has_node_headers; then
+        printf ' node-headers'
+    fi
     ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
     for component in rustfmt clippy; do
         has_component "$component" || printf ' %s' "$component"
@@ -66,7 +72,7 @@ wanted_tools() {
         ! has apt-get || has lintian || printf ' lintian'
         ;;
     bench)
-        has_hiredis || printf ' hiredis'
+        has_header hiredis/hiredis.h || printf ' hiredis'
         ;;
     bench-peers)
         has python3 || printf ' python3'
@@ -78,14 +84,19 @@ wanted_tools() {
     esac
 }
 
-has_hiredis() {
-    echo '#include <hiredis/hiredis.h>' | "${CC:-cc}" -E - >/dev/null 2>&1
+has_header() {
+    echo "#include <$1>" | "${CC:-cc}" -D_POSIX_C_SOURCE=200809L -E - >/dev/null 2>&1
 }
 
 # Not every system has a package of them: their libraries have to be there besides the compiler.
 has_sanitizers() {
     echo 'int main(void) { return 0; }' |
         gcc -fsanitize=address,undefined -x c -o /dev/null - >/dev/null 2>&1
+}
+
+# One that is too old for the addon is as good as none.
+has_node() {
+    has node && node -e "process.exit(parseInt(process.versions.node) < $node_least ? 1 : 0)" >/dev/null 2>&1
 }
 
 # The build of the addon says where it looks.
@@ -150,6 +161,9 @@ package_of() {
     apt-get/hiredis) echo libhiredis-dev ;;
     dnf/hiredis) echo hiredis-devel ;;
     apk/hiredis) echo hiredis-dev ;;
+    apt-get/libuv) echo libuv1-dev ;;
+    dnf/libuv) echo libuv-devel ;;
+    apk/libuv) echo libuv-dev ;;
     apt-get/node | dnf/node | apk/node | pacman/node) echo nodejs ;;
     apt-get/node-headers) echo libnode-dev ;;
     dnf/node-headers) echo nodejs-devel ;;
@@ -234,6 +248,12 @@ give_up() {
 
 how_to_get() {
     package=$(package_of "$1" | tr '\n' ' ' | sed 's/ $//')
+    if [ "$1" = node ] && has node; then
+        # The package of the system was tried, or is not to be.
+        version=$(node --version 2>/dev/null) || version='that cannot be run'
+        echo "there is $(command -v node) $version, and $node_least or later is needed: https://nodejs.org"
+        return
+    fi
     case $1 in
     cargo) echo "the Rust toolchain, from https://rustup.rs" ;;
     rustfmt | clippy) echo "rustup component add $1" ;;

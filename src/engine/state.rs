@@ -159,9 +159,10 @@ impl State {
         Some(slot.caller)
     }
 
-    /// Whether there are operations that have something to do: to keep a lock is to wait, most of the time.
+    /// Whether there are operations that have something to do: to keep a lock is to wait, most of the time. While it
+    /// is extended, servers that were lost are connected again, so that the next time they have their part in it.
     pub(super) fn is_busy(&self) -> bool {
-        self.slots.len() - self.free.len() > self.keepers.len()
+        self.open > 0 || self.slots.len() - self.free.len() > self.keepers.len()
     }
 
     /// Sets when something is due for the operation at this place.

@@ -90,6 +90,7 @@ impl Workshop {
         let (program, library) = (self.fresh("program"), library::directory());
         let mut command = self.compile(compiler, options, sources);
         command.arg("-o").arg(&program).arg("-L").arg(library).args(["-lredlock", "-pthread"]);
+        command.args(other_libraries(sources));
         let run = self.run(command.arg(format!("-Wl,-rpath,{}", library.display())));
         (program, run)
     }
@@ -170,6 +171,12 @@ impl Workshop {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         self.directory.path().join(format!("{what}-{number}"))
     }
+}
+
+/// What an example is linked with besides, as it says itself.
+fn other_libraries(sources: &[impl AsRef<Path>]) -> &'static [&'static str] {
+    let is_of_libuv = |source: &Path| source.ends_with("c-examples/libuv.c");
+    if sources.iter().any(|it| is_of_libuv(it.as_ref())) { &["-luv"] } else { &[] }
 }
 
 /// How it ended; nothing if it takes longer.

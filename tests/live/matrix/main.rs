@@ -6,11 +6,17 @@ mod support;
 
 mod access;
 mod callbacks;
+mod calls;
+mod calls_abandoned;
+mod calls_cancelled;
+mod calls_waiting;
 mod clocks;
 mod clocks_stopped;
 mod connecting;
 mod forks;
 mod interface;
+mod kept;
+mod kept_processes;
 mod network;
 mod obedient;
 mod passwords;

@@ -12,6 +12,8 @@ pub(super) struct Rules {
     /// At least and at most.
     pub(super) delay: (Duration, Duration),
     pub(super) is_stalled: bool,
+    /// After how many bytes it is stalled.
+    pub(super) stall_after: Option<u64>,
     /// How much is handed on at once, and how long nothing after that.
     pub(super) piece: usize,
     pub(super) pause: Duration,
@@ -29,6 +31,7 @@ impl Default for Rules {
         Self {
             delay: (Duration::ZERO, Duration::ZERO),
             is_stalled: false,
+            stall_after: None,
             piece: usize::MAX,
             pause: Duration::ZERO,
             gather: Duration::ZERO,
@@ -56,7 +59,7 @@ pub(super) struct Lane {
     count: u32,
     /// How many bytes were read, and handed on.
     pub(super) read: u64,
-    handed_on: u64,
+    pub(super) handed_on: u64,
     /// Whether no more comes from the sender, and whether that is because it reset the connection.
     pub(super) has_ended: bool,
     was_reset: bool,
@@ -95,7 +98,8 @@ impl Lane {
         self.is_full = false;
         while self.next_due(rules).is_some_and(|it| it <= now) {
             let Some((_, bytes)) = self.waiting.front_mut() else { break };
-            let left = rules.reset_after.map_or(usize::MAX, |it| it as usize);
+            let left = [rules.reset_after, rules.stall_after].into_iter().flatten().min();
+            let left = left.map_or(usize::MAX, |it| it as usize);
             let share =
                 rules.reset_each_after.map_or(u64::MAX, |it| it.saturating_sub(self.handed_on));
             let wanted = bytes.len().min(rules.piece).min(left).min(share as usize);
@@ -111,7 +115,10 @@ impl Lane {
                     if rules.reset_each_after.is_some_and(|it| it <= self.handed_on) {
                         return Step::Broken;
                     }
-                    if carried_enough(rules, written) {
+                    if is_used_up(&mut rules.stall_after, written) {
+                        rules.is_stalled = true;
+                    }
+                    if is_used_up(&mut rules.reset_after, written) {
                         if !rules.ends_gently {
                             return Step::Broken;
                         }
@@ -144,6 +151,11 @@ impl Lane {
         Some(self.paused_until.map_or(*due, |it| it.max(*due)))
     }
 
+    /// Whether there is something that was not handed on yet.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Has these bytes handed on when their time has come.
     pub(super) fn push(&mut self, bytes: Vec<u8>, due: Instant) {
         if !bytes.is_empty() {
@@ -170,13 +182,8 @@ impl Lane {
     }
 }
 
-/// Counts what was carried. Returns whether that was as much as may be.
-fn carried_enough(rules: &mut Rules, count: usize) -> bool {
-    let Some(left) = &mut rules.reset_after else { return false };
-    *left = left.saturating_sub(count as u64);
-    let is_enough = *left == 0;
-    if is_enough {
-        rules.reset_after = None;
-    }
-    is_enough
+/// Counts what was carried. Returns whether that was as much as may be: then it may be any amount again.
+fn is_used_up(left: &mut Option<u64>, carried: usize) -> bool {
+    *left = left.map(|it| it.saturating_sub(carried as u64));
+    left.take_if(|it| *it == 0).is_some()
 }

@@ -36,6 +36,16 @@ impl Link {
         self.ends.is_some()
     }
 
+    /// How many bytes were handed on that way.
+    pub(super) fn handed_on(&self, way: Way) -> u64 {
+        self.lanes[way as usize].handed_on
+    }
+
+    /// Whether bytes wait here to be handed on that way.
+    pub(super) fn has_waiting(&self, way: Way) -> bool {
+        self.is_up() && self.lanes[way as usize].has_waiting()
+    }
+
     pub(super) fn inject(&mut self, way: Way, bytes: &[u8]) {
         if self.ends.is_some() {
             self.lanes[way as usize].push(bytes.to_vec(), Instant::now());

@@ -112,9 +112,24 @@ impl Proxy {
         self.rule(way, |it| it.is_stalled = true);
     }
 
+    /// Hands on so many bytes more, counted from now on and over all connections, and holds back what comes
+    /// after them, until [`Self::flow`].
+    pub(crate) fn stall_after(&self, way: Way, count: u64) {
+        self.rule(way, |it| match count {
+            0 => it.is_stalled = true,
+            _ => it.stall_after = Some(count),
+        });
+    }
+
+    /// Whether something is held back that goes this way.
+    pub(crate) fn is_holding(&self, way: Way) -> bool {
+        let state = self.shared.state();
+        state.rules[way as usize].is_stalled && state.links.iter().any(|it| it.has_waiting(way))
+    }
+
     /// Hands on what was held back, and what comes.
     pub(crate) fn flow(&self, way: Way) {
-        self.rule(way, |it| it.is_stalled = false);
+        self.rule(way, |it| (it.is_stalled, it.stall_after) = (false, None));
     }
 
     /// Hands on no more than `size` bytes at once, with a pause after each such piece.
@@ -216,6 +231,11 @@ impl Proxy {
     pub(crate) fn sent(&self, way: Way) -> u64 {
         let count = |it: Traffic| if way == Way::Requests { it.requests } else { it.replies };
         self.connections().into_iter().map(count).sum()
+    }
+
+    /// How many bytes were handed on that way, over all connections.
+    pub(crate) fn handed_on(&self, way: Way) -> u64 {
+        self.shared.state().links.iter().map(|it| it.handed_on(way)).sum()
     }
 
     fn rule(&self, way: Way, change: impl FnOnce(&mut Rules)) {

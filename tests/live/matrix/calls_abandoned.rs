@@ -1,0 +1,221 @@
+//! Submitted calls whose lease, manager, process or servers go.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_CANCELLED, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE,
+};
+
+use crate::calls::{KEY, VERBS, Verb};
+use crate::rig::Rig;
+use crate::support::events::{Event, Wanted};
+use crate::support::proxy::BOTH;
+use crate::support::usage::{TTL, connected};
+use crate::support::{Cluster, Lease, Manager, Program, Proxy, Server, Way, wait_until};
+
+const A_MINUTE: Duration = Duration::from_secs(60);
+
+/// The call is submitted, and its requests or their answers lie in the proxies.
+#[track_caller]
+fn under_way(verb: Verb, rig: &Rig, manager: &Manager, way: Way) -> Lease {
+    let lease = verb.lease(manager);
+    if verb != Verb::Acquire {
+        rig.servers.wait_until_everywhere(KEY);
+    }
+    rig.proxies.iter().for_each(|it| it.stall(way));
+    verb.submit(manager, &lease, 1);
+    lease
+}
+
+fn is_held_back(rig: &Rig, way: Way) -> bool {
+    rig.proxies.iter().all(|it| it.is_holding(way))
+}
+
+#[test]
+fn e10_a_lease_that_is_freed_in_a_call_has_one_event_and_leaves_nothing_of_the_call() {
+    for verb in VERBS {
+        for way in BOTH {
+            let rig = Rig::start(3);
+            let manager = rig.connected();
+            let lease = under_way(verb, &rig, &manager, way);
+            wait_until("it is under way", || {
+                assert_eq!(manager.next_event(0), None);
+                is_held_back(&rig, way)
+            });
+            let freed = lease.raw().addr();
+            drop(lease);
+            let event = manager.event();
+            assert_eq!(event.status, REDLOCK_CANCELLED, "{verb:?}");
+            assert_eq!((event.lease, event.user_data), (freed, 1));
+            rig.heal();
+            wait_until("all has come", || manager.is_locked("another") == Ok(false));
+            if matches!(verb, Verb::Extend | Verb::Confirm) {
+                // To free it releases nothing: what was held before ends with its time.
+                assert_eq!(rig.servers.having(KEY), 3, "{verb:?}");
+            } else {
+                rig.servers.wait_until_gone(KEY);
+                rig.recovers(&manager, KEY);
+            }
+            assert_eq!(manager.next_event(0), None, "one event for one call");
+        }
+    }
+}
+
+/// The lock was had, and nobody has taken the news: whoever frees the lease wants it no more.
+#[test]
+fn e10_a_lock_that_was_had_by_a_lease_that_is_freed_is_released() {
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    let lease = Lease::new();
+    Verb::Acquire.submit(&manager, &lease, 1);
+    // Another call drives, and takes no event.
+    wait_until("it is had", || {
+        manager.is_locked("another") == Ok(false) && rig.servers.having(KEY) == 3
+    });
+    drop(lease);
+    let event = manager.event();
+    assert_eq!((event.status, event.user_data), (REDLOCK_CANCELLED, 1));
+    assert_eq!(manager.next_event(0), None, "one event for one call");
+    rig.servers.wait_until_gone(KEY);
+}
+
+#[test]
+fn e10_a_manager_that_is_freed_tells_each_end_once_and_then_destroys_once() {
+    for verb in VERBS {
+        for way in BOTH {
+            let rig = Rig::start(3);
+            let manager = rig.connected();
+            let events = manager.told_events();
+            assert_eq!(manager.set_background_thread(true), REDLOCK_OK);
+            let lease = under_way(verb, &rig, &manager, way);
+            wait_until("it is under way", || is_held_back(&rig, way));
+            drop(manager);
+            let event = events.recv_timeout(A_MINUTE).expect("an event");
+            assert_eq!((event.status, event.user_data), (REDLOCK_CANCELLED, 1), "{verb:?}");
+            // To destroy it twice would be to free it twice.
+            assert_eq!(events.recv_timeout(A_MINUTE), Err(RecvTimeoutError::Disconnected));
+            verb.check_lease(&lease);
+            rig.heal();
+            is_left_alone(verb, &rig, &lease);
+        }
+    }
+}
+
+/// There is no event without somebody who is told.
+#[test]
+fn e10_a_manager_that_is_freed_without_a_callback_leaves_nothing_of_its_calls() {
+    for verb in VERBS {
+        for way in BOTH {
+            let rig = Rig::start(3);
+            let manager = rig.connected();
+            let events = manager.told_events();
+            let lease = under_way(verb, &rig, &manager, way);
+            wait_until("it is under way", || {
+                assert_eq!(manager.next_event(0), None);
+                is_held_back(&rig, way)
+            });
+            drop(manager);
+            // Without a thread nobody is told, and what the callback was to have is destroyed all the same.
+            assert_eq!(events.recv_timeout(A_MINUTE), Err(RecvTimeoutError::Disconnected));
+            rig.heal();
+            is_left_alone(verb, &rig, &lease);
+        }
+    }
+}
+
+/// What was on its way has come, with what was sent behind it: the connections are closed. What was held before is held
+/// still, and nothing else.
+#[track_caller]
+fn is_left_alone(verb: Verb, rig: &Rig, lease: &Lease) {
+    let is_idle = || rig.proxies.iter().all(Proxy::is_idle);
+    wait_until("the connections are closed", is_idle);
+    let manager = rig.connected();
+    if matches!(verb, Verb::Extend | Verb::Confirm) {
+        assert_eq!(rig.servers.having(KEY), 3, "{verb:?}");
+        assert_eq!(manager.unlock(lease), REDLOCK_OK, "{verb:?}: {}", lease.message());
+    }
+    rig.servers.wait_until_gone(KEY);
+    rig.recovers(&manager, KEY);
+}
+
+/// So many are under way that most wait for their turn to ask.
+#[test]
+fn e10_calls_whose_servers_die_have_one_event_each() {
+    const COUNT: usize = 600;
+    for dying in [2, 3] {
+        let cluster = Cluster::start(3);
+        let manager = connected(&cluster);
+        let leases: Vec<_> = (0..COUNT).map(|_| Lease::new()).collect();
+        for (nth, lease) in leases.iter().enumerate() {
+            let wanted = Wanted::new(format!("{KEY}-{nth}"), TTL);
+            assert_eq!(manager.submit_acquire(&wanted, lease, nth), REDLOCK_OK);
+        }
+        let held = |event: &Event| {
+            assert!(!event.is_lost);
+            event.status == REDLOCK_OK
+        };
+        // A few are had before.
+        let mut events = vec![manager.event(), manager.event()];
+        cluster[..dying].iter().for_each(Server::kill);
+        events.extend((2..COUNT).map(|_| manager.event()));
+        assert_eq!(manager.next_event(0), None, "one event for one call");
+        for event in &events {
+            assert!([REDLOCK_OK, REDLOCK_UNREACHABLE].contains(&event.status), "{event:?}");
+            assert_eq!(leases[event.user_data].is_held(), held(event));
+        }
+        let mut which: Vec<_> = events.iter().map(|it| it.user_data).collect();
+        which.sort_unstable();
+        assert!(which.into_iter().eq(0..COUNT), "each of the calls has its own");
+        // Extensions, confirmations and releases of those that are held have one event each, too.
+        for (nth, event) in events.iter().filter(|it| held(it)).take(30).enumerate() {
+            let lease = &leases[event.user_data];
+            let (status, allowed) = match nth % 3 {
+                0 => (manager.submit_extend(lease, TTL, nth), REDLOCK_UNREACHABLE),
+                1 => (manager.submit_confirm(lease, 0, nth), REDLOCK_UNREACHABLE),
+                _ => (manager.submit_unlock(lease, nth), REDLOCK_UNREACHABLE),
+            };
+            assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+            let event = manager.event();
+            assert_eq!((event.status, event.user_data), (allowed, nth), "{}", lease.message());
+            assert_eq!(manager.next_event(0), None, "one event for one call");
+        }
+        // They come back empty, and so does all that was held.
+        cluster[..dying].iter().for_each(Server::restart);
+        wait_until("the manager locks again", || {
+            let lease = Lease::new();
+            manager.lock("again", TTL, &lease) == REDLOCK_OK && manager.unlock(&lease) == REDLOCK_OK
+        });
+        for event in events.iter().filter(|it| held(it)) {
+            let lease = &leases[event.user_data];
+            let status = manager.confirm(lease, 0);
+            assert!(!lease.is_held() && status == REDLOCK_LOST, "{status:?}: {}", lease.message());
+        }
+    }
+}
+
+#[test]
+fn e10_a_child_has_no_part_in_the_calls_of_its_parent() {
+    let rig = Rig::start(3);
+    let urls: Vec<_> = rig.proxies.iter().map(Proxy::url).collect();
+    let mut program = Program::compile("fork_submitted").start(&urls);
+    program.hears("hold the answers");
+    rig.proxies.iter().for_each(|it| it.stall(Way::Replies));
+    program.says("go on");
+    program.hears("submitted");
+    wait_until("all have been asked", || {
+        is_held_back(&rig, Way::Replies) && rig.servers.having("acquired") == 3
+    });
+    let before: Vec<_> = rig.proxies.iter().map(|it| it.connections().len()).collect();
+    program.says("go on");
+    program.hears("the child has looked");
+    let after: Vec<_> = rig.proxies.iter().map(|it| it.connections().len()).collect();
+    assert_eq!(before, after, "a child that has nothing to ask has connected");
+    assert_eq!(rig.servers.having("acquired"), 3, "a child has released it");
+    rig.heal();
+    program.says("go on");
+    program.ends_well();
+    for key in ["acquired", "extended", "confirmed", "released"] {
+        rig.servers.wait_until_gone(key);
+    }
+}
