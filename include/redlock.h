@@ -471,7 +471,9 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
 
 /**
  * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
- * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL.
+ * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL. RedLock_NextEvent,
+ * RedLock_Descriptor and RedLock_Cancel change it only if they fail: a thread that takes events leaves the
+ * words of other threads' calls alone.
  *
  * @param rl the manager, or NULL.
  * @return words for a person, at most 4095 bytes; empty if there is nothing to say. Whole words of one

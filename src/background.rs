@@ -72,6 +72,12 @@ impl Background {
         Ok(())
     }
 
+    /// Whether there is a thread that tells all events, also at its end.
+    pub(crate) fn tells_events(&self) -> bool {
+        let state = self.state.lock();
+        state.is_ok_and(|state| state.running == this_process() && state.sink.is_some())
+    }
+
     /// Starts the thread, if there is to be one and is none.
     pub(crate) fn start_if_lacking(self: &Arc<Self>, runtime: &Arc<Runtime>) -> Result<(), Error> {
         if self.is_lacking.load(Ordering::Relaxed) != this_process() {

@@ -85,7 +85,11 @@ impl Runtime {
         match hold {
             Some(hold) => {
                 let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
+                // The same lock is kept, if it was; another is not.
+                let is_same = lease.hold.as_ref().is_some_and(|own| Arc::ptr_eq(own, &hold));
+                let keeper = lease.keeper.take().filter(|_| is_same);
                 lease.begin(resource);
+                lease.keeper = keeper;
                 self.call(begun, lease)?;
             }
             None => {

@@ -349,6 +349,9 @@ impl RedLock {
     pub(crate) fn abandon(&self) {
         if let Some(own) = self.states.known() {
             own.abandon();
+            if !self.background.tells_events() {
+                own.discard_untold();
+            }
         }
     }
 

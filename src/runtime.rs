@@ -174,6 +174,11 @@ impl Runtime {
         }
     }
 
+    /// Takes a notice that is there. Nothing that is due is done.
+    pub(crate) fn next_notice_at_once(&self) -> Option<Notice> {
+        self.engine.visit(Engine::next_event)
+    }
+
     /// Drives whenever somebody has to and nobody else does, until there is a notice, if it listens, or until
     /// [`Self::end_standing_by`].
     pub(crate) fn stand_by_for_notice(&self, listens: bool) -> Option<Notice> {

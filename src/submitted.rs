@@ -111,8 +111,20 @@ impl Runtime {
 
     /// Releases a lock that nobody wants, without waiting.
     pub(crate) fn discard(&self, lease: &Lease) {
-        let view = lease.hold.as_ref().and_then(|hold| self.view(hold).ok());
-        if let Some(view) = view {
+        lease.hold.iter().for_each(|hold| self.release_unwanted(hold));
+    }
+
+    /// Nobody takes events any more: releases the locks that nobody has been told of.
+    pub(crate) fn discard_untold(&self) {
+        while let Some(Notice { end, .. }) = self.next_notice_at_once() {
+            if let Ok(Ended::Acquired { hold, .. }) = end {
+                self.release_unwanted(&hold);
+            }
+        }
+    }
+
+    fn release_unwanted(&self, hold: &Arc<HeldLock>) {
+        if let Ok(view) = self.view(hold) {
             self.submit_and_send(Box::new(Release::new(view)), Box::new(Companion::Nobody));
         }
     }

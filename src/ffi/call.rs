@@ -25,18 +25,21 @@ fn manager_call_once(
     rl: *mut RedLock,
     call: &mut dyn FnMut(&RedLock) -> Result<(), Error>,
 ) -> RedLockStatus {
-    manager_status(rl, |handle| call(handle).map(|()| RedLockStatus::REDLOCK_OK))
+    side_call(rl, |handle| {
+        handle.message.set("");
+        call(handle).map(|()| RedLockStatus::REDLOCK_OK)
+    })
 }
 
-/// The same for calls that may answer with one thing or another.
-pub(super) fn manager_status(
+/// The same for calls that are made again and again beside those of other threads: where they succeed, they
+/// leave alone what another call has said, which its thread may not have read yet.
+pub(super) fn side_call(
     rl: *mut RedLock,
     call: impl FnOnce(&RedLock) -> Result<RedLockStatus, Error>,
 ) -> RedLockStatus {
     // Until the manager, which this may be the last to use, is let go of.
     let _uncancelled = Uncancelled::new();
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
-    handle.message.set("");
     let outcome = guard(|| call(&handle));
     outcome.unwrap_or_else(|error| {
         handle.message.set(&error.to_string());

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::arguments::{Versioned, versioned, write_versioned};
-use super::call::{manager_call, manager_status, told};
+use super::call::{manager_call, side_call, told};
 use super::callback::{RedLockDestroy, UserData};
 use super::handle::RedLock;
 use super::lease::{RedLockLease, shared_lease};
@@ -106,9 +106,9 @@ impl Drop for Tag {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Descriptor(rl: *mut RedLock) -> c_int {
     let mut descriptor = -1;
-    manager_call(rl, |handle| {
+    side_call(rl, |handle| {
         descriptor = handle.manager.descriptor()?;
-        Ok(())
+        Ok(RedLockStatus::REDLOCK_OK)
     });
     descriptor
 }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn RedLock_NextEvent(
     wait_ms: i64,
     event: *mut RedLockEvent,
 ) -> RedLockStatus {
-    manager_status(rl, |handle| {
+    side_call(rl, |handle| {
         let size = versioned(event.cast_const(), NONE, "event")?.size;
         let (next, _) = told(&handle.manager, || handle.manager.next_event(wait_ms));
         let Some(next) = next? else {
@@ -264,10 +264,10 @@ pub unsafe extern "C" fn RedLock_Cancel(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
 ) -> RedLockStatus {
-    manager_call(rl, |handle| {
+    side_call(rl, |handle| {
         let lease = shared_lease(lease);
         let lease = lease.ok_or_else(|| Error::invalid("lease is NULL"))?;
         handle.manager.cancel(lease.canceller());
-        Ok(())
+        Ok(RedLockStatus::REDLOCK_OK)
     })
 }

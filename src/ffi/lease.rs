@@ -11,6 +11,7 @@ use super::handle::RedLock;
 use super::lease_state::State;
 use crate::error::{Error, Status};
 use crate::fork::{ForkGuard, ForkMutex};
+use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::redlock::Canceller;
 use crate::system::process::{this_process, this_thread};
@@ -215,22 +216,30 @@ impl RedLockLease {
         self.is_freed.load(Ordering::Acquire)
     }
 
-    /// Submits a call that uses the lease until its event is taken.
+    /// Submits a call that uses the lease until its event is taken, perhaps for another lock.
     pub(super) fn submit(
         &self,
         manager: &Arc<RedLock>,
+        acquires: bool,
         submit: impl FnOnce(Lease) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let turn = self.take_turn_at_once()?;
-        let own = self.state.lock()?.lease.clone();
+        let mut state = self.state.lock()?;
+        let own = state.lease.clone();
+        // The lock before is not kept any more, from now on and not from the event on.
+        let keeper = if acquires { state.lease.keeper.take() } else { None };
+        drop(state);
         *self.submitted_to.lock()? = Arc::downgrade(manager);
         self.submitted.store(this_process(), Ordering::Release);
         // Its event may be taken before this returns, and the lease used for the next call.
         drop(turn);
         let outcome = guard(|| submit(own));
         if let Err(error) = &outcome {
+            if let Ok(mut state) = self.state.lock() {
+                state.lease.keeper = keeper.or(state.lease.keeper.take());
+                state.refresh(Some(error));
+            }
             self.submitted.store(0, Ordering::Release);
-            self.state.lock()?.refresh(Some(error));
         }
         outcome
     }
@@ -255,6 +264,10 @@ impl RedLockLease {
     /// The program has it no longer. A submitted call is cancelled.
     fn free(self: Arc<Self>) {
         self.is_freed.store(true, Ordering::Release);
+        // A submitted call has the wish that the lock be kept, too.
+        if let Ok(mut state) = self.state.lock() {
+            state.lease.keeper.take().iter().for_each(Keeper::give_up);
+        }
         if self.submitted.load(Ordering::Acquire) == this_process()
             && let Ok(manager) = self.submitted_to.lock().map(|manager| manager.upgrade())
             && let Some(manager) = manager

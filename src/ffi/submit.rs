@@ -147,7 +147,7 @@ fn submit(
     };
     let outcome = guard(|| match &handle {
         None => lease.call(|_| Err(Error::invalid("rl is NULL"))),
-        Some(handle) => lease.submit(handle, |own| {
+        Some(handle) => lease.submit(handle, acquires, |own| {
             submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed())
         }),
     });

@@ -110,6 +110,21 @@ fn a_lease_that_is_freed_cancels_its_call() {
 }
 
 #[test]
+fn a_lock_that_nobody_was_told_of_goes_with_its_manager() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
+    // What waits for its own drives for all.
+    let own = manager.take("s", TTL);
+    cluster.wait_until_everywhere("r");
+    assert_eq!(manager.confirm(&own, 0), REDLOCK_OK, "{}", own.message());
+    drop(manager);
+    cluster.wait_until_gone("r");
+    assert!(!lease.is_held());
+    assert_eq!(cluster.manager().lock("r", TTL, &lease), REDLOCK_OK, "{}", lease.message());
+}
+
+#[test]
 fn extending_and_confirming_may_be_cancelled_and_the_lock_stays() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);

@@ -36,6 +36,19 @@ fn a_lock_is_kept_for_longer_than_its_ttl_while_somebody_drives() {
 }
 
 #[test]
+fn a_lock_that_is_continued_is_kept_still() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = manager.take("r", SHORT);
+    assert_eq!(manager.keep_alive(&lease, 5), REDLOCK_OK);
+    assert_eq!(manager.continue_lock("r", SHORT, &lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    let event = manager.event();
+    assert_eq!((event.is_lost, event.status, event.user_data), (true, REDLOCK_LOST, 5));
+}
+
+#[test]
 fn a_lock_is_kept_by_a_call_that_blocks() {
     let cluster = Cluster::start(3);
     let (manager, other) = (cluster.manager(), cluster.manager());

@@ -44,6 +44,32 @@ fn a_lease_in_a_submitted_call_is_refused_to_others() {
 }
 
 #[test]
+fn who_takes_events_leaves_the_words_of_other_calls_alone() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
+    assert_eq!(manager.set_retry(0, 0), REDLOCK_INVALID_ARGUMENT);
+    let words = manager.message();
+    assert!(words.contains("count is 0"), "{words}");
+    assert_eq!(manager.event().status, REDLOCK_OK);
+    assert_eq!(manager.next_event(0), None);
+    assert_eq!(manager.next_event(1), None);
+    assert_eq!(manager.message(), words);
+    assert!(manager.descriptor() >= 0);
+    assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+    assert_eq!(manager.message(), words);
+    // Where they fail they say why.
+    // SAFETY: the manager lives; NULL is refused.
+    let statuses = unsafe {
+        let status = RedLock_NextEvent(manager.raw(), 0, ptr::null_mut());
+        assert_eq!(manager.message(), "event is NULL");
+        [status, RedLock_Cancel(manager.raw(), ptr::null_mut())]
+    };
+    assert_eq!(statuses, [REDLOCK_INVALID_ARGUMENT; 2]);
+    assert_eq!(manager.message(), "lease is NULL");
+}
+
+#[test]
 fn options_are_looked_at_one_by_one() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());

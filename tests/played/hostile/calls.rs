@@ -11,6 +11,7 @@ use crate::access;
 use crate::choices::Choices;
 use crate::command::{Answer, Verb};
 use crate::crowd::{self, Crowd};
+use crate::events::{self, Expected};
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
@@ -37,39 +38,47 @@ pub fn calls(data: &[u8]) {
     let end = data.iter().position(|&it| it == 0xFF).unwrap_or(data.len());
     let (calls, script) = data.split_at(end);
     world::begin(Crowd::new(script.get(1..).unwrap_or_default()));
-    let mut run = Run { hands: Hands::new(), choices: Choices::new(calls) };
+    events::begin();
+    let (hands, choices) = (Hands::new(), Choices::new(calls));
+    let mut run = Run { hands, choices, expected: Expected::default() };
     for _ in 0..CALLS_MAX {
         if run.choices.is_empty() {
             break;
         }
         run.step();
     }
+    run.end_submitted();
     drop(run);
+    events::judge_destroyed();
     world::end();
 }
 
-struct Run<'a> {
-    hands: Hands,
-    choices: Choices<'a>,
+pub(crate) struct Run<'a> {
+    pub(crate) hands: Hands,
+    pub(crate) choices: Choices<'a>,
+    /// The events that are to come, and what else the program knows.
+    pub(crate) expected: Expected,
 }
 
 /// A locking call, made: on what, and what was there before.
-struct Call {
-    manager: usize,
-    lease: usize,
+pub(crate) struct Call {
+    pub(crate) manager: usize,
+    pub(crate) lease: usize,
     /// How many verdicts there were on each connection.
     marks: Vec<usize>,
     began_ms: i64,
 }
 
-const NO_SLOT: usize = usize::MAX;
+pub(crate) const NO_SLOT: usize = usize::MAX;
 
 impl Run<'_> {
     fn step(&mut self) {
         world::with(world::World::begin_call);
         let byte = self.choices.byte();
-        if byte >= 250 {
-            return self.set_access();
+        match byte {
+            250.. => return self.set_access(),
+            220.. => return self.event_call(),
+            _ => {}
         }
         match byte % 20 {
             0 => self.new_manager(),
@@ -94,20 +103,20 @@ impl Run<'_> {
 
     fn new_manager(&mut self) {
         let slot = self.choices.below(self.hands.managers.len());
-        self.hands.free_manager(slot);
+        self.free_manager(slot);
         self.hands.managers[slot].raw = RedLock_New();
     }
 
     fn new_lease(&mut self) {
         let slot = self.choices.below(self.hands.leases.len());
-        self.hands.free_lease(slot);
+        self.free_lease(slot);
         self.hands.leases[slot] = RedLockLease_New();
     }
 
     fn free(&mut self) {
         match self.choices.byte() {
-            byte @ 0..128 => self.hands.free_manager(usize::from(byte) % 2),
-            byte => self.hands.free_lease(usize::from(byte) % 3),
+            byte @ 0..128 => self.free_manager(usize::from(byte) % 2),
+            byte => self.free_lease(usize::from(byte) % 3),
         }
     }
 
@@ -249,6 +258,7 @@ impl Run<'_> {
             }
         });
         self.judge_lease(&call, status);
+        self.note_reuse(&call, status);
         let sight = look(self.lease(call.lease));
         if status == REDLOCK_OK {
             assert!(!was_held && sight.is_held, "{sight:?}");
@@ -264,11 +274,15 @@ impl Run<'_> {
     fn continue_lock(&mut self) {
         let (call, resource, ttl_ms) =
             (self.call(), self.choices.resource(), self.choices.ttl_ms());
+        let was_held = look(self.lease(call.lease)).is_held;
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
             // SAFETY: each is NULL or lives.
             unsafe { RedLock_ContinueLock(rl, pointer(resource.as_ref()), ttl_ms, lease) }
         });
         self.judge_lease(&call, status);
+        if !was_held {
+            self.note_reuse(&call, status);
+        }
         if status == REDLOCK_OK {
             let sight = look(self.lease(call.lease));
             assert!(sight.is_held, "{sight:?}");
@@ -294,11 +308,13 @@ impl Run<'_> {
 
     fn unlock(&mut self) {
         let call = self.call();
+        let token = look(self.lease(call.lease)).token;
         let status = self.in_call(call.manager, call.lease, |rl, lease| {
             // SAFETY: each is NULL or lives.
             unsafe { RedLock_Unlock(rl, lease) }
         });
         self.judge_lease(&call, status);
+        self.note_release(&token, status);
         let sight = look(self.lease(call.lease));
         if [REDLOCK_OK, REDLOCK_LOST].contains(&status) {
             assert!(!sight.is_held && sight.token.is_empty(), "{sight:?}");
@@ -348,7 +364,7 @@ impl Run<'_> {
 
 impl Run<'_> {
     /// Makes a call, from which loggers may call back.
-    fn in_call(
+    pub(crate) fn in_call(
         &self,
         manager: usize,
         lease: usize,
@@ -358,29 +374,33 @@ impl Run<'_> {
         logger::in_call(rl, lease, || call(rl, lease))
     }
 
-    fn judge_manager(&self, slot: usize, status: RedLockStatus) {
+    pub(crate) fn judge_manager(&self, slot: usize, status: RedLockStatus) {
         let rl = self.manager(slot);
         assert!(!rl.is_null() || status == REDLOCK_INVALID_ARGUMENT);
         handles::judge_status(status, &message(rl));
     }
 
-    fn judge_lease(&self, call: &Call, status: RedLockStatus) {
+    pub(crate) fn judge_lease(&mut self, call: &Call, status: RedLockStatus) {
         let (rl, lease) = (self.manager(call.manager), self.lease(call.lease));
         assert!(!(rl.is_null() || lease.is_null()) || status == REDLOCK_INVALID_ARGUMENT);
-        handles::judge_status(status, &look(lease).message);
+        let words = look(lease).message;
+        handles::judge_status(status, &words);
+        self.judge_use(call, status, &words);
         let took_ms = now_ms() - call.began_ms;
         assert!(took_ms <= CALL_MAX_MS, "a call took {took_ms} ms");
     }
 
-    /// A success is what a quorum of the servers has said in this call.
-    fn judge_votes(&self, call: &Call, verbs: &[Verb], token: &str) {
+    /// A success is what a quorum of the servers has said in this call. The program has the lock from now on.
+    pub(crate) fn judge_votes(&mut self, call: &Call, verbs: &[Verb], token: &str) {
         let mut voters = Vec::new();
         world::with(|world| {
             for (index, connection) in world.connections.iter().enumerate() {
                 let mark = call.marks.get(index).copied().unwrap_or(0);
                 let votes = connection.judge.verdicts[mark..].iter().any(|it| {
                     let is_yes = match &it.answer {
-                        Answer::Done => it.asked.token == token.as_bytes(),
+                        Answer::Done | Answer::Extended { .. } => {
+                            it.asked.token == token.as_bytes()
+                        }
                         Answer::Found { value, .. } => value == token.as_bytes(),
                         _ => false,
                     };
@@ -393,6 +413,7 @@ impl Run<'_> {
         });
         let servers = self.hands.managers[call.manager].servers;
         assert!(2 * voters.len() > servers, "{verbs:?} by {voters:?} of {servers} servers");
+        self.expected.note_owned(token);
     }
 }
 
@@ -403,19 +424,19 @@ fn now_ms() -> i64 {
 // What is chosen ---------------------------------------------------------------------------------
 
 impl Run<'_> {
-    fn manager_slot(&mut self) -> usize {
+    pub(crate) fn manager_slot(&mut self) -> usize {
         self.choices.pick(&[0, 1, NO_SLOT, 0])
     }
 
-    fn manager(&self, slot: usize) -> *mut RedLock {
+    pub(crate) fn manager(&self, slot: usize) -> *mut RedLock {
         self.hands.managers.get(slot).map_or(ptr::null_mut(), |it| it.raw)
     }
 
-    fn lease(&self, slot: usize) -> *mut RedLockLease {
+    pub(crate) fn lease(&self, slot: usize) -> *mut RedLockLease {
         self.hands.leases.get(slot).copied().unwrap_or(ptr::null_mut())
     }
 
-    fn call(&mut self) -> Call {
+    pub(crate) fn call(&mut self) -> Call {
         let manager = self.manager_slot();
         let lease = self.choices.pick(&[0, 1, 2, NO_SLOT, 0]);
         let count = |it: &world::Connection| it.judge.verdicts.len();

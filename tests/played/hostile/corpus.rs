@@ -27,11 +27,22 @@ fn a_server_is_named_without_harm() {
 #[test]
 fn calls_of_any_kind_do_no_harm() {
     let seen = play("calls", calls::calls);
-    for status in
-        ["OK", "TAKEN", "UNREACHABLE", "TOO_SLOW", "LOST", "INVALID_ARGUMENT", "NO_SERVERS"]
-    {
+    for status in [
+        "OK",
+        "TAKEN",
+        "UNREACHABLE",
+        "TOO_SLOW",
+        "LOST",
+        "CANCELLED",
+        "TOO_SHORT",
+        "INVALID_ARGUMENT",
+        "NO_SERVERS",
+    ] {
         let status = format!("REDLOCK_{status}");
         assert!(seen.contains(&status), "no call is {status}: {seen:?}");
+    }
+    for event in ["EventDone", "EventLost", "NoEvent"] {
+        assert!(seen.iter().any(|it| it == event), "no {event}: {seen:?}");
     }
 }
 

@@ -93,7 +93,7 @@ impl Crowd {
                 None => integer(-2),
             },
             (b"EVAL", 5) => self.delete(&(server, word(3)), &word(4)),
-            (b"EVAL", _) => self.extend((server, word(3)), word(4), &word(5), now),
+            (b"EVAL", _) => self.extend(&(server, word(3)), &word(4), &word(5), now),
             (b"DELEX", _) => self.delete(&(server, word(1)), &word(3)),
             (b"DELIFEQ", _) => self.delete(&(server, word(1)), &word(2)),
             (b"GETRANGE", _) => match self.keys.get(&(server, word(1))) {
@@ -112,17 +112,15 @@ impl Crowd {
         b"+OK\r\n".to_vec()
     }
 
-    fn extend(&mut self, name: (usize, Vec<u8>), value: Vec<u8>, ttl: &[u8], now: i64) -> Vec<u8> {
-        match self.keys.get_mut(&name) {
+    fn extend(&mut self, name: &(usize, Vec<u8>), value: &[u8], ttl: &[u8], now: i64) -> Vec<u8> {
+        match self.keys.get_mut(name) {
             Some(key) if key.value == value => {
+                let left_ms = (key.expires_at - now) / 1_000_000;
                 key.expires_at = key.expires_at.max(end(ttl, now));
-                integer(1)
+                pair(1, left_ms)
             }
-            Some(_) => integer(2),
-            None => {
-                self.keys.insert(name, Key { value, expires_at: end(ttl, now) });
-                integer(0)
-            }
+            Some(key) => pair(2, (key.expires_at - now) / 1_000_000),
+            None => pair(0, -2),
         }
     }
 
@@ -157,6 +155,11 @@ impl Peer for Crowd {
         }
         connection.heard = heard[at..].to_vec();
     }
+
+    fn locked(&self, now: i64) -> Vec<(usize, Vec<u8>)> {
+        let keys = self.keys.iter().filter(|(_, key)| key.expires_at > now);
+        keys.map(|((server, _), key)| (*server, key.value.clone())).collect()
+    }
 }
 
 const ARGUMENTS: &[u8] = b"-ERR wrong number of arguments\r\n";
@@ -174,6 +177,10 @@ const ERRORS: [&str; 8] = [
 
 fn integer(number: i64) -> Vec<u8> {
     format!(":{number}\r\n").into_bytes()
+}
+
+fn pair(first: i64, second: i64) -> Vec<u8> {
+    [b"*2\r\n".to_vec(), integer(first), integer(second)].concat()
 }
 
 fn bulk(value: &[u8]) -> Vec<u8> {

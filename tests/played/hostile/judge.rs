@@ -66,6 +66,17 @@ impl Judge {
         self.owed.iter().map(replies).sum::<usize>() - self.replies.len()
     }
 
+    /// Whether the client has asked for a lock with this token, and was not told that it has it not.
+    pub(crate) fn may_have_locked(&self, token: &[u8]) -> bool {
+        let owed = self.owed.iter().filter_map(|it| match it {
+            Command::Ask(asked) => Some(asked),
+            _ => None,
+        });
+        let granted = self.verdicts.iter().filter(|it| matches!(it.answer, Answer::Done));
+        let mut asked = owed.chain(granted.map(|it| &it.asked));
+        asked.any(|it| it.verb == Verb::Acquire && it.token == token)
+    }
+
     /// The client received this.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
         self.said.extend_from_slice(bytes);

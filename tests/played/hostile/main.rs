@@ -75,6 +75,7 @@ mod arguments;
 pub mod calls;
 mod choices;
 mod crowd;
+mod events;
 mod handles;
 mod judge;
 mod logger;

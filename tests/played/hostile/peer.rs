@@ -10,6 +10,11 @@ pub(crate) trait Peer {
 
     /// Looks at a connection that is open, and may have more to say.
     fn serve(&mut self, connection: &mut Connection, now: i64);
+
+    /// What is locked now: on which server, with which token.
+    fn locked(&self, _now: i64) -> Vec<(usize, Vec<u8>)> {
+        Vec::new()
+    }
 }
 
 /// Refuses everybody.

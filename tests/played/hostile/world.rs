@@ -195,6 +195,17 @@ impl World {
         }
     }
 
+    /// What is locked, and by which connections that was asked for. Locks that a server has denied to have are left out.
+    pub(crate) fn locked(&self) -> Vec<(usize, Vec<u8>)> {
+        let mut locked = Vec::new();
+        for (server, token) in self.peer.locked(self.now) {
+            let asked = |it: &Connection| it.server == server && it.judge.may_have_locked(&token);
+            let place = self.connections.iter().position(asked);
+            locked.extend(place.map(|place| (place, token)));
+        }
+        locked
+    }
+
     fn is_ready(&self, watched: &Watched) -> bool {
         if watched.fd == BELL {
             return self.rung;
@@ -206,7 +217,7 @@ impl World {
     }
 
     /// Has the peer look at what it was sent.
-    fn serve(&mut self) {
+    pub(crate) fn serve(&mut self) {
         let now = self.now;
         let is_served = |it: &&mut Connection| !it.is_ignored && it.made_at <= now;
         // What a client has sent is carried out, whether it is there to hear the answer or not.
@@ -233,6 +244,11 @@ impl Connection {
     /// Whether the client has received all that the peer had to say so far.
     pub(crate) fn is_heard(&self) -> bool {
         self.to_come.is_empty() && self.there.is_empty()
+    }
+
+    /// Both ends understand each other, as far as either can tell.
+    pub(crate) fn is_well(&self) -> bool {
+        !self.is_closed && !self.ends && !self.is_ignored && self.judge.end.is_none()
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -1,0 +1,529 @@
+//! The calls that nobody waits for, among all others: each has one event, from its own manager; what that
+//! says, the servers have said; and what no program has been told to have, no server keeps.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_void;
+use std::ptr;
+
+use crate::calls::{Call, NO_SLOT, Run};
+use crate::command::Verb;
+use crate::ffi::RedLock_Unlock;
+use crate::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use crate::ffi::event::{
+    REDLOCK_EVENT_DONE, REDLOCK_EVENT_LOST, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent,
+    RedLock_SetBackgroundThread, RedLock_SetEventCallback, RedLockEvent,
+};
+use crate::ffi::lease::RedLockLease;
+use crate::ffi::status::RedLockStatus::{
+    self, REDLOCK_CANCELLED, REDLOCK_INTERNAL, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST,
+    REDLOCK_NO_EVENT, REDLOCK_NO_SERVERS, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SHORT,
+    REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
+};
+use crate::ffi::submit::{
+    RedLock_KeepAlive, RedLock_SubmitAcquire, RedLock_SubmitConfirm, RedLock_SubmitExtend,
+    RedLock_SubmitUnlock,
+};
+use crate::handles::{Sight, judge_status, look, message, pointer};
+use crate::seen;
+use crate::world::{self, Connection, World};
+
+/// An answer that comes late has come by then.
+const SOON_MS: i64 = 500;
+
+/// The longest that a lock may last, and a little.
+const TEN_YEARS_MS: i64 = 315_360_001_000;
+
+const IN_USE: &str = "the lease is in use by a submitted call";
+
+/// What is to come, and what the program has been told.
+#[derive(Default)]
+pub(crate) struct Expected {
+    last: usize,
+    /// The calls that were submitted, by what they were submitted with.
+    calls: BTreeMap<usize, Submitted>,
+    kept: Vec<Kept>,
+    /// The tokens of all locks that the program has been told to have.
+    owned: BTreeSet<String>,
+}
+
+struct Submitted {
+    call: Call,
+    /// The address of its lease.
+    lease: usize,
+    verb: Verb,
+    keeps: bool,
+    /// It may end by that.
+    is_cancelled: bool,
+}
+
+/// A lock that is kept.
+struct Kept {
+    user_data: usize,
+    manager: usize,
+    /// The address of its lease.
+    lease: usize,
+    token: String,
+    /// Whether its end has to be told. Otherwise it may be.
+    is_sure: bool,
+}
+
+/// What has been told.
+#[derive(Debug)]
+enum Told {
+    EventDone,
+    EventLost,
+    NoEvent,
+}
+
+impl Expected {
+    fn next(&mut self) -> usize {
+        self.last += 1;
+        self.last
+    }
+
+    pub(crate) fn note_owned(&mut self, token: &str) {
+        self.owned.insert(token.to_owned());
+    }
+
+    fn is_in_call(&self, lease: *mut RedLockLease) -> bool {
+        self.calls.values().any(|it| it.lease == lease.addr())
+    }
+}
+
+thread_local! {
+    /// How many event callbacks were given and not taken back.
+    static CALLBACKS: Cell<usize> = const { Cell::new(0) };
+}
+
+pub(crate) fn begin() {
+    CALLBACKS.set(0);
+}
+
+/// At the end of a run nobody has any more what was to be destroyed.
+pub(crate) fn judge_destroyed() {
+    assert_eq!(CALLBACKS.get(), 0, "what goes with an event callback was not destroyed once");
+}
+
+// Calls -----------------------------------------------------------------------------------------
+
+impl Run<'_> {
+    pub(crate) fn event_call(&mut self) {
+        match self.choices.below(12) {
+            0..3 => self.acquire(true),
+            3 => self.acquire(false),
+            4 | 5 => self.submit(),
+            6 => self.keep_alive(),
+            7 => self.cancel(),
+            8 => self.set_background(),
+            _ => {
+                let (slot, wait_ms) = (self.manager_slot(), self.choices.pick(&[0, 0, 1, 30, 500]));
+                self.next_event(slot, wait_ms);
+            }
+        }
+    }
+
+    fn acquire(&mut self, submits: bool) {
+        let (call, resource, ttl_ms) =
+            (self.call(), self.choices.resource(), self.choices.ttl_ms());
+        let length = resource.as_ref().map_or(1, |it| it.as_bytes().len());
+        let options = RedLockAcquireOptions {
+            // The one that is too large is refused before anything behind the struct is read.
+            size: size_of::<RedLockAcquireOptions>() + self.choices.pick(&[0, 0, 0, 1 << 20]),
+            resource: pointer(resource.as_ref()),
+            // With the NUL at the end, that is a part of the name.
+            resource_size: self.choices.pick(&[0, 0, length, length + 1]),
+            resources: ptr::null(),
+            resource_count: self.choices.pick(&[0, 0, 0, 1]),
+            ttl_ms,
+            wait_ms: self.choices.pick(&[0, 20, 100, if submits { -1 } else { 0 }]),
+            tries: self.choices.pick(&[0, 1, 3, -1]),
+            mode: self.choices.pick(&[0, 0, 0, 1, 7]),
+            permits: self.choices.pick(&[0, 0, 0, 2]),
+            keep_alive: self.choices.pick(&[0, 0, 1]),
+        };
+        let keeps = options.keep_alive != 0;
+        let user_data = if submits { self.expected.next() } else { 0 };
+        let (was_held, began) = (look(self.lease(call.lease)).is_held, world::now());
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            let options = &raw const options;
+            // SAFETY: each is NULL or lives, and so does what the options point to.
+            unsafe {
+                match submits {
+                    true => RedLock_SubmitAcquire(rl, options, lease, number(user_data)),
+                    false => RedLock_Acquire(rl, options, lease),
+                }
+            }
+        });
+        self.judge_lease(&call, status);
+        self.note_reuse(&call, status);
+        if status == REDLOCK_OK {
+            let is_plain = (options.mode, options.permits, options.resource_count) == (0, 0, 0);
+            let is_known = options.size == size_of::<RedLockAcquireOptions>();
+            assert!(is_plain && is_known && options.tries >= 0, "it was not refused");
+            assert!(resource.is_some() && !was_held, "it was not refused");
+        }
+        if submits {
+            assert_eq!(world::now(), began, "to submit takes time");
+            if status == REDLOCK_OK {
+                self.expect(user_data, call, Verb::Acquire, keeps);
+            }
+        } else if status == REDLOCK_OK {
+            let sight = look(self.lease(call.lease));
+            assert!(sight.is_held, "{sight:?}");
+            self.judge_votes(&call, &[Verb::Acquire], &sight.token);
+            if keeps {
+                self.note_kept(&call, user_data, sight);
+            }
+        }
+    }
+
+    fn submit(&mut self) {
+        let (call, user_data) = (self.call(), self.expected.next());
+        let verb = self.choices.pick(&[Verb::Extend, Verb::Release, Verb::Inspect]);
+        let (least_ms, ttl_ms) = (self.choices.long(), self.choices.ttl_ms());
+        let (token, began) = (look(self.lease(call.lease)).token, world::now());
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            // SAFETY: each is NULL or lives.
+            unsafe {
+                match verb {
+                    Verb::Extend => RedLock_SubmitExtend(rl, lease, ttl_ms, number(user_data)),
+                    Verb::Release => RedLock_SubmitUnlock(rl, lease, number(user_data)),
+                    _ => RedLock_SubmitConfirm(rl, lease, least_ms, number(user_data)),
+                }
+            }
+        });
+        self.judge_lease(&call, status);
+        assert_eq!(world::now(), began, "to submit takes time");
+        if status != REDLOCK_OK {
+            return;
+        }
+        assert!(!token.is_empty(), "there was no lock");
+        if verb == Verb::Release {
+            self.note_release(&token, status);
+        }
+        self.expect(user_data, call, verb, false);
+    }
+
+    fn expect(&mut self, user_data: usize, call: Call, verb: Verb, keeps: bool) {
+        let raw = self.lease(call.lease);
+        assert!(is_in_use(raw), "a lease in a submitted call is refused to nobody");
+        let lease = raw.addr();
+        let submitted = Submitted { call, lease, verb, keeps, is_cancelled: false };
+        self.expected.calls.insert(user_data, submitted);
+    }
+
+    fn keep_alive(&mut self) {
+        let (call, user_data) = (self.call(), self.expected.next());
+        let began = world::now();
+        let status = self.in_call(call.manager, call.lease, |rl, lease| {
+            // SAFETY: each is NULL or lives.
+            unsafe { RedLock_KeepAlive(rl, lease, number(user_data)) }
+        });
+        self.judge_lease(&call, status);
+        assert_eq!(world::now(), began, "to keep a lock takes time");
+        if status == REDLOCK_OK {
+            let sight = look(self.lease(call.lease));
+            assert!(sight.is_held, "what was not held is kept: {sight:?}");
+            self.note_kept(&call, user_data, sight);
+        }
+    }
+
+    fn cancel(&mut self) {
+        let (slot, lease) = (self.manager_slot(), self.choices.pick(&[0, 1, 2, NO_SLOT]));
+        self.cancel_call(slot, lease);
+        let rl = self.manager(slot);
+        let before = message(rl);
+        // SAFETY: NULL, or a manager that lives.
+        let descriptor = unsafe { RedLock_Descriptor(rl) };
+        // There is none in this world.
+        assert_eq!(descriptor, -1);
+        assert!(rl.is_null() || !message(rl).is_empty(), "no descriptor, and no words: {before}");
+    }
+
+    fn cancel_call(&mut self, slot: usize, lease: usize) {
+        let (rl, lease, began) = (self.manager(slot), self.lease(lease), world::now());
+        let (words, words_of_lease) = (message(rl), look(lease).message);
+        // SAFETY: each is NULL or lives.
+        let status = unsafe { RedLock_Cancel(rl, lease) };
+        self.judge_manager(slot, status);
+        assert_eq!(status == REDLOCK_OK, !rl.is_null() && !lease.is_null(), "{status:?}");
+        if status == REDLOCK_OK {
+            assert_eq!(message(rl), words, "the words of another call");
+        }
+        assert_eq!(look(lease).message, words_of_lease, "the words of the call");
+        assert_eq!(world::now(), began, "to cancel takes time");
+        let calls = self.expected.calls.values_mut().filter(|it| it.call.manager == slot);
+        calls.filter(|it| it.lease == lease.addr()).for_each(|it| it.is_cancelled = true);
+    }
+
+    /// The system gives no thread in this world. So nobody is told events but by [`RedLock_NextEvent`].
+    fn set_background(&mut self) {
+        let slot = self.manager_slot();
+        let rl = self.manager(slot);
+        let callback = self.choices.pick(&[None, Some(tell as unsafe extern "C" fn(_, _))]);
+        CALLBACKS.set(CALLBACKS.get() + 1);
+        // SAFETY: NULL, or a manager that lives; no memory is looked at by that pointer.
+        let status =
+            unsafe { RedLock_SetEventCallback(rl, callback, number(CALLBACK), Some(destroy)) };
+        self.judge_manager(slot, status);
+        // SAFETY: NULL, or a manager that lives.
+        match unsafe { RedLock_SetBackgroundThread(rl, true) } {
+            REDLOCK_INTERNAL => assert!(message(rl).contains("gave no thread"), "{}", message(rl)),
+            status => self.judge_manager(slot, status),
+        }
+        // SAFETY: as above.
+        let status = unsafe { RedLock_SetBackgroundThread(rl, false) };
+        assert_eq!(status == REDLOCK_OK, !rl.is_null());
+        self.judge_manager(slot, status);
+    }
+
+    /// Returns whether there was one.
+    fn next_event(&mut self, slot: usize, wait_ms: i64) -> bool {
+        let mut event = RedLockEvent {
+            size: size_of::<RedLockEvent>(),
+            kind: -1,
+            status: REDLOCK_OK,
+            lease: ptr::null_mut(),
+            user_data: ptr::null_mut(),
+            remaining_ms: -1,
+        };
+        let place = &raw mut event;
+        let status = self.in_call(slot, NO_SLOT, |rl, _| {
+            // SAFETY: NULL, or a manager that lives; the event lives.
+            unsafe { RedLock_NextEvent(rl, wait_ms, place) }
+        });
+        match status {
+            REDLOCK_OK if event.kind == REDLOCK_EVENT_DONE => self.judge_done(slot, &event),
+            REDLOCK_OK if event.kind == REDLOCK_EVENT_LOST => self.judge_lost(slot, &event),
+            REDLOCK_OK => panic!("an event of kind {}", event.kind),
+            REDLOCK_NO_EVENT => seen::note(&Told::NoEvent),
+            status => self.judge_manager(slot, status),
+        }
+        status == REDLOCK_OK
+    }
+
+    /// What is released is released now, and of what was freed nothing is told.
+    pub(crate) fn free_manager(&mut self, slot: usize) {
+        let are_well = are(|_, it| it.is_well());
+        let calls = std::mem::take(&mut self.expected.calls);
+        let (forgotten, calls): (BTreeMap<_, _>, _) =
+            calls.into_iter().partition(|(_, it)| it.call.manager == slot);
+        self.expected.calls = calls;
+        self.expected.kept.retain(|it| it.manager != slot);
+        self.hands.free_manager(slot);
+        for call in forgotten.into_values() {
+            let lease = self.lease(call.call.lease);
+            assert!(lease.addr() != call.lease || !is_in_use(lease), "its call has no manager");
+        }
+        self.judge_locked(&are(|place, it| {
+            let was_well = are_well.get(place) == Some(&true);
+            it.is_closed && !it.ends && it.judge.end.is_none() && was_well
+        }));
+    }
+
+    pub(crate) fn free_lease(&mut self, slot: usize) {
+        let lease = self.lease(slot).addr();
+        let calls = self.expected.calls.values_mut().filter(|it| it.lease == lease);
+        calls.for_each(|it| it.is_cancelled = true);
+        self.expected.kept.retain(|it| it.lease != lease);
+        self.hands.free_lease(slot);
+    }
+
+    /// Every call that was submitted ends, and is told, and so is every lock that cannot be kept.
+    pub(crate) fn end_submitted(&mut self) {
+        for slot in 0..self.hands.managers.len() {
+            (0..self.hands.leases.len()).for_each(|lease| self.cancel_call(slot, lease));
+            while self.expected.calls.values().any(|it| it.call.manager == slot) {
+                let is_told = self.next_event_of_many(slot, SOON_MS);
+                assert!(is_told, "a call has no event: {}", message(self.manager(slot)));
+            }
+        }
+        for slot in [0, 1, 0, 1] {
+            while self.next_event_of_many(slot, SOON_MS) {}
+        }
+        self.judge_locked(&are(|_, it| it.is_well()));
+        world::with(|world| world.pass_ms(TEN_YEARS_MS));
+        for slot in 0..self.hands.managers.len() {
+            while self.next_event_of_many(slot, SOON_MS) {}
+        }
+        let untold = self.expected.kept.iter().find(|it| it.is_sure);
+        assert!(
+            untold.is_none(),
+            "a lock that was kept is lost: {:?}",
+            untold.map(|it| it.user_data)
+        );
+    }
+
+    fn next_event_of_many(&mut self, slot: usize, wait_ms: i64) -> bool {
+        world::with(World::begin_call);
+        self.next_event(slot, wait_ms)
+    }
+}
+
+// What is noted ---------------------------------------------------------------------------------
+
+impl Run<'_> {
+    /// A lease that was used for another lock keeps the one before no longer.
+    pub(crate) fn note_reuse(&mut self, call: &Call, status: RedLockStatus) {
+        if ![REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS].contains(&status) {
+            let lease = self.lease(call.lease).addr();
+            self.expected.kept.retain(|it| it.lease != lease);
+        }
+    }
+
+    /// A lock that was unlocked is not kept, through whichever lease.
+    pub(crate) fn note_release(&mut self, token: &str, status: RedLockStatus) {
+        if ![REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS].contains(&status) {
+            self.expected.kept.retain(|it| it.token != token);
+        }
+    }
+
+    fn note_kept(&mut self, call: &Call, user_data: usize, sight: Sight) {
+        let lease = self.lease(call.lease).addr();
+        self.expected.kept.retain(|it| it.lease != lease);
+        let (manager, token) = (call.manager, sight.token);
+        self.expected.kept.push(Kept { user_data, manager, lease, token, is_sure: true });
+    }
+
+    /// It was released because it was over before anybody could be told: so that may be told, or not.
+    fn note_end(&mut self, token: &str) {
+        let those = self.expected.kept.iter_mut().filter(|it| it.token == token);
+        those.for_each(|it| it.is_sure = false);
+    }
+}
+
+// What is judged --------------------------------------------------------------------------------
+
+impl Run<'_> {
+    /// A call on a lease is over, but for those that only look.
+    pub(crate) fn judge_use(&mut self, call: &Call, status: RedLockStatus, words: &str) {
+        let lease = self.lease(call.lease);
+        if !lease.is_null() && self.expected.is_in_call(lease) {
+            assert_eq!(status, REDLOCK_INVALID_ARGUMENT, "two calls use one lease");
+            assert_eq!(words, IN_USE);
+        } else {
+            assert_ne!(words, IN_USE, "there is no such call");
+        }
+        if words.contains("while log lines were told") {
+            let token = look(lease).token;
+            self.note_end(&token);
+        }
+    }
+
+    fn judge_done(&mut self, slot: usize, event: &RedLockEvent) {
+        seen::note(&Told::EventDone);
+        let submitted = self.expected.calls.remove(&event.user_data.addr());
+        let Submitted { call, lease, verb, keeps, is_cancelled } =
+            submitted.expect("an event that was not to come");
+        let status = event.status;
+        assert_eq!((call.manager, lease), (slot, event.lease.addr()), "it is of another call");
+        assert!(is_cancelled || status != REDLOCK_CANCELLED, "nobody has cancelled it");
+        assert!(may_end_with(verb, status), "{verb:?} ends with {status:?}");
+        if self.lease(call.lease).addr() != lease {
+            // It was freed.
+            let is_lock = verb == Verb::Acquire && status == REDLOCK_OK;
+            assert!(!is_lock, "a lock that nobody has");
+            return;
+        }
+        let sight = look(event.lease);
+        judge_status(status, &sight.message);
+        match (verb, status) {
+            (Verb::Acquire, REDLOCK_OK) => {
+                assert!(sight.is_held, "{sight:?}");
+                self.judge_votes(&call, &[Verb::Acquire], &sight.token);
+                if keeps {
+                    self.note_kept(&call, event.user_data.addr(), sight);
+                }
+            }
+            (Verb::Acquire, _) => assert!(!sight.is_held, "{status:?}, and held: {sight:?}"),
+            (Verb::Extend, REDLOCK_OK) => {
+                assert!(sight.is_held, "{sight:?}");
+                self.judge_votes(&call, &[Verb::Extend], &sight.token);
+            }
+            (Verb::Inspect, REDLOCK_OK) => self.judge_votes(&call, &[Verb::Inspect], &sight.token),
+            (Verb::Release, REDLOCK_OK | REDLOCK_LOST) => {
+                assert!(!sight.is_held && sight.token.is_empty(), "{sight:?}");
+            }
+            _ => {}
+        }
+        assert!(!is_in_use(event.lease), "its call is over");
+    }
+
+    fn judge_lost(&mut self, slot: usize, event: &RedLockEvent) {
+        seen::note(&Told::EventLost);
+        let told = (event.user_data.addr(), slot, event.lease.addr());
+        let kept = &mut self.expected.kept;
+        let place = kept.iter().position(|it| (it.user_data, it.manager, it.lease) == told);
+        let place = place.expect("it is not kept, or was told to be lost before");
+        kept.remove(place);
+        let status = event.status;
+        assert!([REDLOCK_LOST, REDLOCK_UNREACHABLE].contains(&status), "{status:?}");
+        assert!(event.remaining_ms >= 0);
+    }
+
+    /// By these connections nothing is locked that the program does not know of. A server that has fallen
+    /// behind has a later connection, and need not have heard of all releases.
+    fn judge_locked(&self, connections: &[bool]) {
+        let is_owned = |token: &[u8]| self.expected.owned.iter().any(|it| it.as_bytes() == token);
+        let leaked = world::with(|world| {
+            let mut locked = world.locked();
+            let server = |place: usize| world.connections[place].server;
+            let has_later = |place: usize| {
+                (place + 1..connections.len())
+                    .any(|later| connections[later] && server(later) == server(place))
+            };
+            locked.retain(|(place, token)| {
+                connections[*place] && !has_later(*place) && !is_owned(token)
+            });
+            locked
+        });
+        let names = leaked.iter().map(|(place, token)| (place, token.escape_ascii().to_string()));
+        assert!(leaked.is_empty(), "nobody has these locks: {:?}", names.collect::<Vec<_>>());
+    }
+}
+
+/// Which connections are such, when the servers have looked at all that they were sent.
+fn are(such: impl Fn(usize, &Connection) -> bool) -> Vec<bool> {
+    world::with(|world| {
+        world.serve();
+        let connections = world.connections.iter().enumerate();
+        connections.map(|(place, it)| such(place, it)).collect()
+    })
+}
+
+/// What an event may tell of such a call.
+fn may_end_with(verb: Verb, status: RedLockStatus) -> bool {
+    let special: &[_] = match verb {
+        Verb::Acquire => &[REDLOCK_TAKEN, REDLOCK_TOO_SLOW],
+        Verb::Inspect => &[REDLOCK_LOST, REDLOCK_TOO_SHORT],
+        _ => &[REDLOCK_LOST],
+    };
+    let general = [REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_CANCELLED];
+    general.contains(&status) || special.contains(&status)
+}
+
+/// Whether a submitted call uses the lease. A call without a manager changes nothing but the words.
+fn is_in_use(lease: *mut RedLockLease) -> bool {
+    // SAFETY: a lease that lives; the manager is NULL.
+    let status = unsafe { RedLock_Unlock(ptr::null_mut(), lease) };
+    assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+    look(lease).message == IN_USE
+}
+
+/// A number where C has a pointer.
+fn number(user_data: usize) -> *mut c_void {
+    ptr::without_provenance_mut(user_data)
+}
+
+/// What goes with an event callback.
+const CALLBACK: usize = 0xCA11;
+
+unsafe extern "C" fn tell(_event: *const RedLockEvent, _user_data: *mut c_void) {
+    panic!("there is no thread to tell events");
+}
+
+unsafe extern "C" fn destroy(user_data: *mut c_void) {
+    assert_eq!(user_data.addr(), CALLBACK);
+    CALLBACKS.set(CALLBACKS.get() - 1);
+}
