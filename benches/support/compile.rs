@@ -117,8 +117,9 @@ fn build_library() -> Outcome<PathBuf> {
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "--lib", "--quiet"]).current_dir(ROOT);
     // What cargo says to this program about itself would have crates built once more that look at it.
-    let is_told =
-        |name: &String| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it));
+    let is_told = |name: &String| {
+        name == "OUT_DIR" || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it))
+    };
     env::vars_os().filter_map(|it| it.0.into_string().ok()).filter(is_told).for_each(|name| {
         command.env_remove(name);
     });
