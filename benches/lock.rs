@@ -3,9 +3,10 @@
 //!
 //! `make bench`, or `cargo bench --bench lock --` with
 //!
-//! - `--short`: a quick look, within a minute rather than ten
-//! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, faults, footprint, with
-//!   commas between them
+//! - `--short`: a quick look, within two minutes rather than fifteen
+//! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, faults, footprint,
+//!   submitted, kept, lost, waiters, with commas between them
+//! - `--kept SECONDS`: how long locks are kept while servers fail (20 with --short, else 40)
 //! - `--write FILE.md`: the report into that file, and the picture beside it
 //!
 //! The programs that are compared run in turn, round after round, each in a process of its own; a
@@ -23,12 +24,14 @@ use std::time::Instant;
 use support::Outcome;
 use support::contenders::{Contenders, Who};
 use support::footprint;
+use support::kept;
 use support::machine;
 use support::plan::Plan;
 use support::process::catch_interrupts;
 use support::report::{self, Measured};
 use support::results::Results;
 use support::schedule;
+use support::waiters;
 
 fn main() -> ExitCode {
     // Without it this is not a bench but `cargo test --all-targets`, which wants no figures.
@@ -36,7 +39,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(plan) = Plan::from_args() else {
-        eprintln!("cargo bench --bench lock -- [--short] [--only PARTS] [--write FILE.md]");
+        eprintln!(
+            "cargo bench --bench lock -- [--short] [--only PARTS] [--kept SECONDS] [--write FILE.md]"
+        );
         return ExitCode::FAILURE;
     };
     catch_interrupts();
@@ -62,7 +67,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
     }
 
     // First, as it takes next to no time.
-    let (mut calls, mut idle) = (None, Vec::new());
+    let (mut calls, mut idle, mut in_flight) = (None, Vec::new(), None);
     if plan.wants("footprint") {
         let counted = footprint::calls(5, plan.counts(), &contenders, &dir.0);
         calls = results.tolerate("system calls", counted)?;
@@ -70,6 +75,8 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
             let seen = footprint::idle(servers, &contenders, &dir.0);
             idle.extend(results.tolerate("idle manager", seen)?);
         }
+        let seen = footprint::in_flight(&contenders, &dir.0);
+        in_flight = results.tolerate("memory of a call in flight", seen)?;
     }
 
     // What one part leaves of its time the others have.
@@ -82,7 +89,24 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         share += part.weight / all;
         schedule::run(part, begin + time.mul_f64(share), &contenders, &dir.0, &mut results)?;
     }
-    Ok(Measured { results, calls, idle })
+
+    // These take the time that they take.
+    let (mut kept, mut deaths, mut waiters) = (None, None, Vec::new());
+    if plan.wants("waiters") {
+        for kind in waiters::Kind::ALL {
+            let seen = waiters::measure(kind, &contenders, &dir.0);
+            waiters.extend(results.tolerate(kind.name(), seen)?);
+        }
+    }
+    if plan.wants("lost") {
+        let seen = kept::deaths(plan.deaths(), &contenders, &dir.0);
+        deaths = results.tolerate("a majority that dies", seen)?;
+    }
+    if plan.wants("kept") {
+        let seen = kept::keep(plan.kept, &contenders, &dir.0);
+        kept = results.tolerate("kept locks", seen)?;
+    }
+    Ok(Measured { results, calls, idle, in_flight, kept, deaths, waiters })
 }
 
 /// A directory of this run alone, removed when dropped.

@@ -1,7 +1,7 @@
 /*
  * The library, through its C interface. All workers of a process share one manager.
  *
- *     ours ...   as in workers.h
+ *     ours [--background] ...   as in workers.h; with the manager's own thread
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* More than any wait here: none is given up. */
 #define WAIT_MS 60000
@@ -20,6 +21,7 @@ struct holder {
 };
 
 static RedLock *manager;
+static bool background;
 static int users;
 
 static void fail(const char *what, RedLockStatus status)
@@ -35,6 +37,8 @@ static void connect_manager(const struct servers *servers)
     RedLockStatus status;
 
     manager = RedLock_New();
+    if ((status = RedLock_SetBackgroundThread(manager, background)) != REDLOCK_OK)
+        fail("background thread", status);
     for (int i = 0; i < servers->count; i++) {
         status = RedLock_AddServerUrl(manager, "127.0.0.1", atoi(servers->ports[i]));
         if (status != REDLOCK_OK)
@@ -89,5 +93,8 @@ int main(int argc, char **argv)
 {
     static const struct contender ours = {open_holder, lock, unlock, wait_for, close_holder};
 
-    return workers_main(&ours, argc - 1, argv + 1);
+    background = argc > 1 && strcmp(argv[1], "--background") == 0;
+    argc -= 1 + background;
+    argv += 1 + background;
+    return workers_main(&ours, argc, argv);
 }

@@ -1,5 +1,5 @@
-//! The bench's own C programs, compiled into a directory below cargo's, where they stay: each can
-//! be run by hand as well.
+//! The bench's own programs, compiled into a directory below cargo's, where they stay: each can be run
+//! by hand as well.
 
 use std::env;
 use std::fs;
@@ -19,6 +19,8 @@ pub(crate) struct Programs {
     pub(crate) library: PathBuf,
     /// What stands in the way of the client that uses hiredis, if anything does.
     pub(crate) without_hiredis: Option<String>,
+    pub(crate) without_go: Option<String>,
+    pub(crate) without_node: Option<String>,
 }
 
 impl Programs {
@@ -34,13 +36,22 @@ impl Programs {
         compile("loop", &["loop.c", "wire.c", "measure.c"], &[])?;
         compile("ours", &[&["ours.c"][..], &WORKERS].concat(), &[&ours])?;
         compile("idle", &["idle.c"], &[&ours])?;
+        for name in ["submitted", "kept", "inflight"] {
+            let source = format!("{name}.c");
+            compile(name, &[&source, "manager.c", "measure.c"], &[&ours])?;
+        }
         compile("delay", &["delay.c"], &[])?;
         compile("syscalls", &["syscalls.c"], &[])?;
         let mut serial = compiler(&directory, "serial", &[&["serial.c"][..], &WORKERS].concat());
         let serial = succeed(serial.arg("-lhiredis").stderr(Stdio::null()));
         go_on()?;
         let without_hiredis = serial.err().map(|_| "needs hiredis with its headers".to_owned());
-        Ok(Self { directory, library, without_hiredis })
+        let without_go = succeed(&mut go_program(&directory, &library)).err();
+        let without_go = without_go.map(|_| "needs go".to_owned());
+        let without_node = succeed(&mut node_addon(&directory, &library)).err();
+        let without_node = without_node.map(|_| "needs node with its headers".to_owned());
+        go_on()?;
+        Ok(Self { directory, library, without_hiredis, without_go, without_node })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -67,12 +78,52 @@ fn compiler(directory: &Path, name: &str, parts: &[&str]) -> Command {
     command
 }
 
+/// Goroutines that wait. What go keeps stays below cargo's directory.
+fn go_program(directory: &Path, library: &Path) -> Command {
+    let library = library.parent().unwrap_or(library).display();
+    let include = Path::new(ROOT).join("include");
+    let mut command = Command::new("go");
+    command
+        .args(["build", "-buildvcs=false", "-o"])
+        .arg(directory.join("go-waiters"))
+        .arg(".")
+        .current_dir(Path::new(ROOT).join("benches/waiters/go"))
+        .env("CGO_ENABLED", "1")
+        .env("CGO_CFLAGS", format!("-I{}", include.display()))
+        .env("CGO_LDFLAGS", format!("-L{library}"))
+        .env("GOCACHE", directory.join("go-cache"))
+        .env("GOPATH", directory.join("go-path"))
+        .env("GOPROXY", "off")
+        .stderr(Stdio::null());
+    command
+}
+
+/// Node.js calls the library through an addon.
+fn node_addon(directory: &Path, library: &Path) -> Command {
+    let root = Path::new(ROOT);
+    let mut command = Command::new("node");
+    command
+        .arg(root.join("c-examples/node/build.js"))
+        .arg(directory.join("redlock.node"))
+        .env("REDLOCK_INCLUDE", root.join("include"))
+        .env("REDLOCK_LIBRARY", library)
+        .stderr(Stdio::null());
+    command
+}
+
 /// Cargo builds nothing where the library is up to date.
 fn build_library() -> Outcome<PathBuf> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    succeed(
-        Command::new(cargo).args(["build", "--release", "--lib", "--quiet"]).current_dir(ROOT),
-    )?;
+    let mut command = Command::new(cargo);
+    command.args(["build", "--release", "--lib", "--quiet"]).current_dir(ROOT);
+    // What cargo says to this program about itself would have crates built once more that look at it.
+    let is_told = |name: &String| {
+        name == "OUT_DIR" || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it))
+    };
+    env::vars_os().filter_map(|it| it.0.into_string().ok()).filter(is_told).for_each(|name| {
+        command.env_remove(name);
+    });
+    succeed(&mut command)?;
     let library = target_directory()?.join("release").join("libredlock.so");
     if !library.exists() {
         return Err("the release build left no libredlock.so where this bench was built".into());

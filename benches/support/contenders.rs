@@ -86,7 +86,14 @@ impl Contenders {
 
     /// The command up to the kind of load; what follows is the same for all.
     pub(crate) fn command(&self, who: Who, load: Load) -> Command {
-        let mut command = self.program(who, load.workers());
+        let mut command = match (who, load) {
+            (Who::Ours, Load::InFlight(_)) => self.with_library("submitted"),
+            (Who::Floor, Load::InFlight(_)) => Command::new(self.programs.path("loop")),
+            _ => self.program(who, load.workers()),
+        };
+        if load == Load::Background {
+            command.arg("--background");
+        }
         if matches!(load, Load::Processes(_)) {
             command.arg("--processes");
         }

@@ -36,6 +36,43 @@ pub(crate) fn idle(servers: usize, contenders: &Contenders, dir: &Path) -> Outco
     Ok(Idle { servers, kib: (bytes / 1024.0).ceil(), threads })
 }
 
+/// What so many submitted calls take up.
+const IN_FLIGHT: usize = 10_000;
+
+/// Bytes of private memory, of one each.
+pub(crate) struct InFlight {
+    /// Of calls that wait for a hundred resources, with their leases.
+    pub(crate) call: f64,
+    /// Of calls that wait for a resource each, with their leases.
+    pub(crate) alone: f64,
+    /// Of leases without a call.
+    pub(crate) lease: f64,
+}
+
+/// Each is a process of its own: what one has given back to its heap would be there for the next.
+pub(crate) fn in_flight(contenders: &Contenders, dir: &Path) -> Outcome<InFlight> {
+    const KEY: &str = "bench:inflight";
+    let running = Servers::start(5, dir)?;
+    running.occupy(KEY, IN_FLIGHT)?;
+    let resident = |leases: usize, calls: usize, resources: usize| -> Outcome<f64> {
+        let mut command = contenders.with_library("inflight");
+        command.args([leases, calls, resources].map(|n| n.to_string())).arg(KEY);
+        let mut talk = Talk::begin(command.args(running.ports()))?;
+        let figures = Figures::parse(&talk.hear(PATIENCE)?)?;
+        if figures.get("waiting") < calls as f64 {
+            return Err("calls for resources that are taken have ended".into());
+        }
+        Ok(figures.get("resident"))
+    };
+    let nothing = resident(0, 0, 1)?;
+    let each = |all: f64| (all - nothing) / IN_FLIGHT as f64;
+    Ok(InFlight {
+        call: each(resident(IN_FLIGHT, IN_FLIGHT, 100)?),
+        alone: each(resident(IN_FLIGHT, IN_FLIGHT, IN_FLIGHT)?),
+        lease: each(resident(IN_FLIGHT, 0, 1)?),
+    })
+}
+
 pub(crate) struct Calls {
     pub(crate) by: Vec<(Who, f64)>,
     /// Ours beside the floor.

@@ -101,6 +101,11 @@ pub(crate) fn private_memory(process: u32) -> f64 {
     number.and_then(|n| n.parse().ok()).unwrap_or(f64::NAN)
 }
 
+/// How many threads a process has. NaN if the system does not tell.
+pub(crate) fn threads(process: u32) -> f64 {
+    fs::read_dir(format!("/proc/{process}/task")).map_or(f64::NAN, |tasks| tasks.count() as f64)
+}
+
 fn model() -> String {
     let cpus = read("/proc/cpuinfo");
     let line = cpus.lines().find(|l| l.starts_with("model name"));

@@ -2,8 +2,10 @@
 
 pub(crate) mod compile;
 pub(crate) mod contenders;
+pub(crate) mod event_rows;
 pub(crate) mod figures;
 pub(crate) mod footprint;
+pub(crate) mod kept;
 pub(crate) mod machine;
 pub(crate) mod picture;
 pub(crate) mod plan;
@@ -16,6 +18,7 @@ pub(crate) mod servers;
 pub(crate) mod table;
 pub(crate) mod talk;
 pub(crate) mod turns;
+pub(crate) mod waiters;
 
 /// Nothing here is handled but by ending the bench, so words for a person are enough.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

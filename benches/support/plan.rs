@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) budget: Duration,
     pub(crate) only: Option<String>,
     pub(crate) write: Option<PathBuf>,
+    /// How long locks are kept while servers fail.
+    pub(crate) kept: Duration,
 }
 
 /// Turns that are compared with one another, and so are taken in turn, round after round.
@@ -39,26 +41,31 @@ pub(crate) struct Planned {
 impl Plan {
     /// None if the arguments make no sense.
     pub(crate) fn from_args() -> Option<Self> {
-        let mut plan =
-            Self { short: false, budget: Duration::from_secs(530), only: None, write: None };
+        let (budget, kept) = (Duration::from_secs(640), Duration::from_secs(40));
+        let mut plan = Self { short: false, budget, only: None, write: None, kept };
+        let mut kept_for = None;
         let mut args = env::args().skip(1).filter(|a| a != "--bench");
         while let Some(arg) = args.next() {
             match &*arg {
                 "--short" => {
                     plan.short = true;
-                    plan.budget = Duration::from_secs(50);
+                    plan.budget = Duration::from_secs(60);
+                    plan.kept = Duration::from_secs(20);
                 }
                 "--only" => plan.only = Some(args.next()?),
+                "--kept" => kept_for = Some(Duration::from_secs(args.next()?.parse().ok()?)),
                 "--write" => plan.write = Some(args.next()?.into()),
                 _ => return None,
             }
         }
+        plan.kept = kept_for.unwrap_or(plan.kept);
         Some(plan)
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {
         let mut parts =
             vec![self.cycles(5), self.cycles(3), self.cycles(1), self.contention(), self.faults()];
+        parts.insert(1, self.submitted());
         parts.retain(|part| self.wants(part.name));
         parts
     }
@@ -106,6 +113,36 @@ impl Plan {
             }
         }
         part(name, servers, weight, rounds, turns)
+    }
+
+    /// How often a majority dies, and under how many locks each time.
+    pub(crate) fn deaths(&self) -> (usize, usize) {
+        if self.short { (3, 50) } else { (10, 100) }
+    }
+
+    /// Submitted calls beside an event loop, peers and blocking calls.
+    fn submitted(&self) -> Part {
+        let (weight, rounds, seldom) = if self.short { (16.0, 2, 0) } else { (25.0, 9, 3) };
+        let mut turns = Vec::new();
+        let mut plan = |who, load, every| {
+            let turn = healthy(who, MOST_SERVERS, load);
+            turns.push(Planned { turn, every, ..self.planned(1000, 400) });
+        };
+        for load in [Load::Blocking, Load::InFlight(1), Load::Background] {
+            plan(Who::Ours, load, 1);
+        }
+        for load in [Load::InFlight(8), Load::InFlight(64)] {
+            for who in [Who::Ours, Who::Floor, Who::Rslock] {
+                plan(who, load, 1);
+            }
+            // Those that are too slow to be the best are looked at, so that this is known.
+            plan(Who::Serial, load, seldom);
+            plan(Who::NodeRedlock, load, seldom);
+        }
+        for who in [Who::RedlockPy, Who::Pottery] {
+            plan(who, Load::InFlight(8), if self.short { 0 } else { rounds });
+        }
+        part("submitted", MOST_SERVERS, weight, rounds, turns)
     }
 
     /// One resource for all, on five servers.

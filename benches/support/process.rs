@@ -16,6 +16,10 @@ const SIGTERM: c_int = 15;
 const SIGSTOP: c_int = 19;
 #[cfg(not(target_os = "linux"))]
 const SIGSTOP: c_int = 17;
+#[cfg(target_os = "linux")]
+const SIGCONT: c_int = 18;
+#[cfg(not(target_os = "linux"))]
+const SIGCONT: c_int = 19;
 
 unsafe extern "C" {
     fn signal(number: c_int, handler: extern "C" fn(c_int)) -> usize;
@@ -63,6 +67,10 @@ impl Leashed {
 
     pub(crate) fn freeze(&self) {
         self.send(SIGSTOP);
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.send(SIGCONT);
     }
 
     pub(crate) fn kill(&self) {

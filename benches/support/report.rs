@@ -6,13 +6,16 @@ use std::fs;
 use super::Outcome;
 use super::compile::target_directory;
 use super::contenders::Who;
-use super::footprint::{Calls, Idle};
+use super::event_rows;
+use super::footprint::{Calls, Idle, InFlight};
+use super::kept::{Deaths, Kept};
 use super::machine;
 use super::picture;
 use super::plan::Plan;
 use super::results::{BUSY, Results};
 use super::rows;
 use super::table::{Goals, Table};
+use super::waiters::Waiters;
 
 /// What stands in BENCH.md above the table.
 const INTRODUCTION: &str = include_str!("../introduction.md");
@@ -24,6 +27,10 @@ pub(crate) struct Measured {
     pub(crate) results: Results,
     pub(crate) calls: Option<Calls>,
     pub(crate) idle: Vec<Idle>,
+    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) kept: Option<Kept>,
+    pub(crate) deaths: Option<Deaths>,
+    pub(crate) waiters: Vec<Waiters>,
 }
 
 /// Prints the table, draws the picture, and writes both to a file where that was asked for.
@@ -54,9 +61,11 @@ fn text(plan: &Plan, measured: &Measured) -> String {
     let mut table = Table::new(columns.into_iter().collect());
     rows::one_thread(&mut table, results);
     rows::many_threads(&mut table, results);
+    event_rows::submitted(&mut table, results);
     rows::contention(&mut table, results);
     rows::faults(&mut table, results);
     rows::footprint(&mut table, measured.calls.as_ref(), &measured.idle);
+    event_rows::single(&mut table, measured);
     rows::correctness(&mut table, results);
     rows::fewer_servers(&mut table, results);
     let (mut text, goals) = table.finish();
@@ -73,8 +82,9 @@ fn circumstances(text: &mut String, plan: &Plan, results: &Results, goals: &Goal
     }
     let _ = writeln!(text, "{}", machine::description());
     let form = if plan.short { " --short" } else { "" };
+    let kept = format!(" --kept {}", plan.kept.as_secs());
     let only = plan.only.as_ref().map_or_else(String::new, |it| format!(" --only {it}"));
-    let _ = writeln!(text, "- Command: `cargo bench --bench lock --{form}{only}`");
+    let _ = writeln!(text, "- Command: `cargo bench --bench lock --{form}{kept}{only}`");
     let _ = writeln!(text, "- {}", disturbance(results));
     for (who, why) in results.absent() {
         let _ = writeln!(text, "- Missing: {}: {why}", who.name());

@@ -11,18 +11,18 @@ use super::turns::{End, Fault, Load, Turn};
 const SERVERS: usize = 5;
 
 /// What a row shows of the turns that differ in nothing but the contender.
-struct Row<'a> {
-    what: String,
-    turn: Turn,
-    name: &'a str,
-    unit: &'a str,
+pub(super) struct Row<'a> {
+    pub(super) what: String,
+    pub(super) turn: Turn,
+    pub(super) name: &'a str,
+    pub(super) unit: &'a str,
 }
 
-const LOCK: &str = "lock_p50_us";
-const LOCK_SLOW: &str = "lock_p99_us";
-const UNLOCK: &str = "unlock_p50_us";
+pub(super) const LOCK: &str = "lock_p50_us";
+pub(super) const LOCK_SLOW: &str = "lock_p99_us";
+pub(super) const UNLOCK: &str = "unlock_p50_us";
 const UNLOCK_SLOW: &str = "unlock_p99_us";
-const CPU: &str = "cpu_us";
+pub(super) const CPU: &str = "cpu_us";
 
 pub(crate) fn one_thread(table: &mut Table, results: &Results) {
     let ours = healthy(Who::Ours, SERVERS, Load::Own(1));
@@ -58,7 +58,8 @@ pub(crate) fn many_threads(table: &mut Table, results: &Results) {
             beside(table, results, &row, (ours.by(Who::Floor), "event loop"), goal);
         }
         if workers == 8 {
-            beside_best_peer(table, results, ours);
+            let what = "8 threads beside the best peer, 5 servers: cycles/s";
+            beside_best_peer(table, results, what, ours, Goal::AtLeast(1.5));
         } else {
             let few = healthy(Who::Ours, SERVERS, Load::Own(8));
             let what = "64 threads beside 8 threads, 5 servers: cycles/s".to_owned();
@@ -68,13 +69,18 @@ pub(crate) fn many_threads(table: &mut Table, results: &Results) {
     }
 }
 
-fn beside_best_peer(table: &mut Table, results: &Results, ours: Turn) {
+pub(super) fn beside_best_peer(
+    table: &mut Table,
+    results: &Results,
+    what: &str,
+    ours: Turn,
+    goal: Goal,
+) {
     let speed = |who: &Who| results.spread(ours.by(*who), "per_s").map_or(0.0, |s| s.median);
     let best = Who::PEERS.into_iter().max_by(|a, b| speed(a).total_cmp(&speed(b)));
     let best = best.filter(|who| speed(who) > 0.0).unwrap_or(Who::Rslock);
-    let what = "8 threads beside the best peer, 5 servers: cycles/s".to_owned();
-    let row = Row { what, turn: ours, name: "per_s", unit: "" };
-    beside(table, results, &row, (ours.by(best), best.name()), Goal::AtLeast(1.5));
+    let row = Row { what: what.to_owned(), turn: ours, name: "per_s", unit: "" };
+    beside(table, results, &row, (ours.by(best), best.name()), goal);
 }
 
 pub(crate) fn fewer_servers(table: &mut Table, results: &Results) {
@@ -197,7 +203,7 @@ pub(crate) fn correctness(table: &mut Table, results: &Results) {
 }
 
 /// A figure that counts beside another one, round by round.
-fn beside(
+pub(super) fn beside(
     table: &mut Table,
     results: &Results,
     row: &Row<'_>,

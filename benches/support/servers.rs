@@ -51,6 +51,49 @@ impl Servers {
         self.0[which].process.kill();
     }
 
+    /// One that was frozen goes on.
+    pub(crate) fn thaw(&self, which: usize) {
+        self.0[which].process.thaw();
+    }
+
+    /// One that was killed is back on its port, without any key.
+    pub(crate) fn restart(&mut self, which: usize, dir: &Path) -> Outcome<()> {
+        let port = self.0[which].port;
+        let mut server = Server::start_on(port, dir)?;
+        if !server.wait_until_up()? {
+            return Err(format!("redis-server did not come back on port {port}").into());
+        }
+        self.0[which] = server;
+        Ok(())
+    }
+
+    /// So many resources are taken by somebody, for ten minutes.
+    pub(crate) fn occupy(&self, key: &str, count: usize) -> Outcome<()> {
+        for server in &self.0 {
+            let set = |number| format!("SET {key}:{number} x PX 600000\r\n");
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            let all: String = (0..count).map(set).collect();
+            stream.write_all(all.as_bytes())?;
+            let mut replies = vec![0; count * "+OK\r\n".len()];
+            stream.read_exact(&mut replies)?;
+        }
+        Ok(())
+    }
+
+    /// How many renewals all of them together have served, and how many requests that were none. The
+    /// script that renews calls three commands, which are counted as well.
+    pub(crate) fn renewals(&self) -> Outcome<(u64, u64)> {
+        let (mut renewals, mut calls) = (0, 0);
+        for server in &self.0 {
+            for (command, count) in command_calls(server.port)? {
+                renewals += if command == "eval" { count } else { 0 };
+                calls += if ["info", "quit"].contains(&&*command) { 0 } else { count };
+            }
+        }
+        Ok((renewals, calls.saturating_sub(4 * renewals)))
+    }
+
     /// Puts something in front of one of them that makes it slow.
     pub(crate) fn delay(&self, which: usize, contenders: &Contenders) -> Outcome<Delay> {
         let port = self.0[which].port.to_string();
@@ -91,15 +134,18 @@ impl Server {
     /// tried.
     fn start(dir: &Path) -> Outcome<Self> {
         for _ in 0..5 {
-            let port = free_port()?;
-            let home = dir.join(format!("server-{port}"));
-            fs::create_dir_all(&home)?;
-            let mut server = Self { process: Leashed::start(&mut command(port, &home))?, port };
+            let mut server = Self::start_on(free_port()?, dir)?;
             if server.wait_until_up()? {
                 return Ok(server);
             }
         }
         Err("redis-server ended as soon as it was started, five times".into())
+    }
+
+    fn start_on(port: u16, dir: &Path) -> Outcome<Self> {
+        let home = dir.join(format!("server-{port}"));
+        fs::create_dir_all(&home)?;
+        Ok(Self { process: Leashed::start(&mut command(port, &home))?, port })
     }
 
     /// False if it ended instead.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,11 @@ impl Talk {
 
     pub(crate) fn say(&mut self, line: &str) -> Outcome<()> {
         let input = self.process.0.stdin.as_mut().ok_or("a program without input")?;
-        Ok(writeln!(input, "{line}")?)
+        match writeln!(input, "{line}") {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(self.why_it_ended()?.into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) fn expect(&mut self, line: &str, patience: Duration) -> Outcome<()> {
@@ -59,10 +63,21 @@ impl Talk {
 
     /// Looks up now and then, so that a user who wants the end need not wait for the line.
     pub(crate) fn hear(&mut self, patience: Duration) -> Outcome<String> {
+        self.hear_beside(patience, Duration::from_millis(100), || ())
+    }
+
+    /// The same; meanwhile something is done again and again.
+    pub(crate) fn hear_beside(
+        &mut self,
+        patience: Duration,
+        every: Duration,
+        mut act: impl FnMut(),
+    ) -> Outcome<String> {
         let end = Instant::now() + patience;
         loop {
             go_on()?;
-            match self.lines.recv_timeout(Duration::from_millis(100)) {
+            act();
+            match self.lines.recv_timeout(every) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.why_it_ended()?.into()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() > end => {

@@ -20,6 +20,13 @@ const GRACE_IN_FAULT: Duration = Duration::from_secs(3);
 pub(crate) enum Load {
     /// So many workers, a resource for each.
     Own(usize),
+    /// So many submitted calls at a time by one thread, a resource for each; threads or tasks where a
+    /// contender has nothing of that kind.
+    InFlight(usize),
+    /// One worker, beside those with submitted calls and those with a background thread.
+    Blocking,
+    /// One worker, with the manager's own thread.
+    Background,
     /// Threads, or tasks, that all want one resource.
     Threads(usize),
     /// Processes that all want one resource.
@@ -29,15 +36,20 @@ pub(crate) enum Load {
 impl Load {
     pub(crate) fn workers(self) -> usize {
         match self {
-            Self::Own(count) | Self::Threads(count) | Self::Processes(count) => count,
+            Self::Own(count)
+            | Self::InFlight(count)
+            | Self::Threads(count)
+            | Self::Processes(count) => count,
+            Self::Blocking | Self::Background => 1,
         }
     }
 
     fn mode(self) -> &'static str {
-        match self {
-            Self::Own(_) => "cycles",
-            Self::Threads(_) | Self::Processes(_) => "contend",
-        }
+        if self.is_contended() { "contend" } else { "cycles" }
+    }
+
+    fn is_contended(self) -> bool {
+        matches!(self, Self::Threads(_) | Self::Processes(_))
     }
 }
 
@@ -67,7 +79,7 @@ impl Turn {
     }
 
     fn is_contended(self) -> bool {
-        !matches!(self.load, Load::Own(_))
+        self.load.is_contended()
     }
 }
 
@@ -175,6 +187,7 @@ fn command(
 fn derive(figures: &mut Figures, memory_kib: f64, servers_us: f64) {
     let cycles = figures.get("cycles");
     figures.set("per_s", cycles / figures.get("seconds"));
+    figures.set("cycle_us", figures.get("seconds") * 1e6 / cycles);
     figures.set("cpu_us", figures.get("busy_us") / cycles);
     figures.set("servers_cpu_us", servers_us / cycles);
     figures.set("memory_kib", memory_kib);
