@@ -53,6 +53,9 @@ pub(super) struct WaitQueue {
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a head that will be back.
     backoff: Option<Backoff>,
+    /// How many waiters were looked at to find one.
+    #[cfg(test)]
+    looked_at: std::cell::Cell<usize>,
 }
 
 struct Waiter {
@@ -84,6 +87,8 @@ impl WaitQueue {
             run_since: now,
             rival_at: None,
             backoff: None,
+            #[cfg(test)]
+            looked_at: std::cell::Cell::default(),
         }
     }
 
@@ -283,7 +288,12 @@ impl WaitQueue {
 
     /// They stand in the order of their numbers. There may be thousands, and each looks once a second.
     fn place_behind(&self, number: u64) -> Option<usize> {
-        self.behind.binary_search_by_key(&number, |waiter| waiter.number).ok()
+        let number_of = |waiter: &Waiter| {
+            #[cfg(test)]
+            self.looked_at.update(|it| it + 1);
+            waiter.number
+        };
+        self.behind.binary_search_by_key(&number, number_of).ok()
     }
 
     /// A lock that nobody released is free when its time is over, and one that was released through
@@ -344,6 +354,23 @@ mod tests {
         (1..=3).for_each(|number| queue.join(number, None));
         assert_eq!(queue.acquired(1, &hold), None);
         (queue, hold)
+    }
+
+    #[test]
+    fn to_look_from_behind_costs_no_more_where_thousands_wait() {
+        const WAITERS: u64 = 4_096;
+        let mut queue = WaitQueue::new(at_ms(0));
+        (1..=WAITERS).for_each(|number| queue.join(number, None));
+        let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
+        for number in 2..=WAITERS {
+            assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);
+            assert!(!queue.end_wait(number, wait, at_ms(2)));
+        }
+        (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), None));
+        assert!(queue.behind.is_empty());
+        // Each is found four times, and its place is one of 4,096.
+        let looked_at = queue.looked_at.get() as u64;
+        assert!((1..=4 * 13 * WAITERS).contains(&looked_at), "{looked_at}");
     }
 
     #[test]

@@ -79,6 +79,12 @@ fn nothing_is_printed_whoever_answers() {
 }
 
 #[test]
+fn managers_that_are_freed_give_back_the_memory_of_their_threads() {
+    let cluster = Cluster::start(1);
+    Program::compile("guest_background").run(&cluster.urls());
+}
+
+#[test]
 fn an_idle_manager_keeps_at_most_64_kib_and_32_kib_a_server() {
     let program = Program::compile("guest_memory");
     for count in [1, 3, 7] {
