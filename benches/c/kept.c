@@ -119,13 +119,17 @@ static void confirm(void)
         wait_ms(-1);
 }
 
-/* Read without a buffer: poll does not know what stdio has. Returns the end of the input as "end". */
+/* Read byte by byte, up to the end of a line: poll does not know what stdio has, and a line may come in pieces. The
+ * end of the input means "end". */
 static bool told_to_end(void)
 {
     char line[64];
-    ssize_t n = read(STDIN_FILENO, line, sizeof line - 1);
+    size_t length = 0;
 
-    line[n < 0 ? 0 : n] = '\0';
+    while (length < sizeof line - 1 && read(STDIN_FILENO, line + length, 1) == 1)
+        if (line[length++] == '\n')
+            break;
+    line[length] = '\0';
     return strcmp(line, "figures\n") != 0;
 }
 
