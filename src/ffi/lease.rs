@@ -236,7 +236,9 @@ impl RedLockLease {
         let outcome = guard(|| submit(own));
         if let Err(error) = &outcome {
             if let Ok(mut state) = self.state.lock() {
-                state.lease.keeper = keeper.or(state.lease.keeper.take());
+                if keeper.is_some() {
+                    state.lease.keeper = keeper;
+                }
                 state.refresh(Some(error));
             }
             self.submitted.store(0, Ordering::Release);
