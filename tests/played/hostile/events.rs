@@ -387,8 +387,8 @@ impl Run<'_> {
     }
 
     /// It was released because it was over before anybody could be told: so that may be told, or not.
-    fn note_end(&mut self, token: &str) {
-        let those = self.expected.kept.iter_mut().filter(|it| it.token == token);
+    fn note_end(&mut self, is_it: impl Fn(&Kept) -> bool) {
+        let those = self.expected.kept.iter_mut().filter(|it| is_it(it));
         those.for_each(|it| it.is_sure = false);
     }
 }
@@ -407,7 +407,7 @@ impl Run<'_> {
         }
         if words.contains("while log lines were told") {
             let token = look(lease).token;
-            self.note_end(&token);
+            self.note_end(|it| it.token == token);
         }
     }
 
@@ -445,6 +445,7 @@ impl Run<'_> {
             (Verb::Release, REDLOCK_OK | REDLOCK_LOST) => {
                 assert!(!sight.is_held && sight.token.is_empty(), "{sight:?}");
             }
+            (Verb::Extend, REDLOCK_LOST) => self.note_end(|it| it.lease == lease),
             _ => {}
         }
         assert!(!is_in_use(event.lease), "its call is over");
