@@ -156,12 +156,18 @@ const NONE: RedLockEvent = RedLockEvent {
 /// The event for a C program. The lease says what has come of the call.
 fn convert(event: Event, discard: impl FnOnce(&Lease)) -> Result<RedLockEvent, Error> {
     match event {
-        Event::Done { lease: own, tag, mut outcome } => {
+        Event::Done { lease: mut own, tag, mut outcome } => {
             let mut tag = tag_of(tag)?;
             if let Some(lease) = tag.lease.take() {
                 if lease.is_freed() && tag.acquires && outcome.is_ok() {
                     discard(&own);
                     outcome = Err(Error::new(Status::Cancelled, "the lease was freed"));
+                } else if tag.acquires && outcome.is_ok() && !own.is_held() {
+                    // As in a call that waits: it has not succeeded.
+                    discard(&own);
+                    own.clear();
+                    let words = "the lock expired while log lines were told";
+                    outcome = Err(Error::new(Status::TooSlow, words));
                 }
                 lease.end_submitted(Some((own, outcome.as_ref().err())));
             }
