@@ -139,13 +139,13 @@ impl World {
     }
 
     /// A lock is vouched for, by a call that began then. A majority must not have lost it before.
-    pub(crate) fn judge_vouched(&mut self, asked: &Asked, tag: u64) {
-        let quorum = self.clients[asked.client].quorum();
+    pub(crate) fn judge_vouched(&mut self, client: usize, since: i64, tag: u64) {
+        let quorum = self.clients[client].quorum();
         let Some(token) = self.records.find(tag) else { return };
-        let Some(strictly) = token.lost_at(quorum, asked.at, false) else { return };
+        let Some(strictly) = token.lost_at(quorum, since, false) else { return };
         let (had_at, window_end) = (token.had_at, token.window_end);
         let resource = token.resource;
-        if token.lost_at(quorum, asked.at, true).is_some() {
+        if token.lost_at(quorum, since, true).is_some() {
             let at = At(strictly - START);
             let words = format!("a lock was vouched for that a majority had lost at {at}");
             return self.records.violate(Promise::LostStaysLost, words);

@@ -1,5 +1,6 @@
 //! What was done and what was held, in true time; and the first thing that was wrong with it.
 
+use crate::schedules::kept::Keeping;
 use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::RESOURCES;
@@ -14,6 +15,7 @@ pub(crate) const SERVERS_MAX: usize = 8;
 pub(crate) struct Records {
     pub(crate) tokens: Vec<Token>,
     pub(crate) holds: Vec<HeldLock>,
+    pub(crate) keepings: Vec<Keeping>,
     /// What was found wrong first.
     pub(crate) violation: Option<String>,
     /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
@@ -85,6 +87,8 @@ pub(crate) struct HeldLock {
     /// How often somebody has begun to release it, and to extend it.
     pub(crate) releases: usize,
     pub(crate) extensions: usize,
+    /// Whether it is, or was, kept.
+    pub(crate) is_kept: bool,
 }
 
 impl HeldLock {
