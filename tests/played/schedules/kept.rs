@@ -328,6 +328,9 @@ impl World {
         number: usize,
         (error, remaining_ms): (&Error, i64),
     ) {
+        if self.clients[me].is_gone {
+            return;
+        }
         let Some(place) = self.records.keepings.iter().position(|it| it.is_of(me, number)) else {
             return self.records.violate(Promise::NoFault, "a lock was lost that nobody keeps");
         };
