@@ -75,17 +75,24 @@ impl Runtime {
         check::resource(resource)?;
         check::ttl(ttl_ms, self.settings().drift())?;
         let now = self.now();
+        let mut is_own = false;
         let hold = match hold_of(lease)? {
             Some(hold) if hold.is_held(now) && **hold.resource() != *resource => {
                 return Err(Error::invalid("the lease still holds another resource"));
             }
-            Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
+            Some(hold) if hold.is_held(now) => {
+                is_own = true;
+                Some(Arc::clone(hold))
+            }
             _ => self.continued().find(resource, now),
         };
         match hold {
             Some(hold) => {
                 let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
+                // What is kept stays kept.
+                let keeper = lease.keeper.take().filter(|_| is_own);
                 lease.begin(resource);
+                lease.keeper = keeper;
                 self.call(begun, lease)?;
             }
             None => {

@@ -125,3 +125,19 @@ fn it_is_kept_with_the_ttl_that_it_was_given_last() {
     assert_eq!(manager.next_event(SHORT / 2), None);
     assert!(lease.remaining_ms() > TTL - 60_000);
 }
+
+#[test]
+fn a_lock_that_its_lease_continues_is_kept_still() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.continue_lock("r", SHORT, &lease), REDLOCK_OK, "{}", lease.message());
+    let (mut last, mut is_renewed) = (lease.remaining_ms(), false);
+    while !is_renewed {
+        assert_eq!(manager.next_event(20), None, "it was lost");
+        let now = lease.remaining_ms();
+        assert!(now > 0, "it has expired");
+        is_renewed = now > last;
+        last = now;
+    }
+}
