@@ -123,7 +123,12 @@ impl Extension {
             return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
         }
         if is_extended {
+            let has_other_ttl = hold.ttl_ms() != self.ttl_ms;
             hold.extend_to(extended_until, self.ttl_ms);
+            if has_other_ttl {
+                // With this TTL it may have to be renewed earlier than its keepers wait for.
+                actions.wake_keepers(*hold.token());
+            }
             self.repair(actions);
             return Attempt::Extended { absent: question.absent(actions.roster()) };
         }

@@ -122,8 +122,10 @@ impl Renew {
 
     /// When it is said that it cannot be kept, unless it is extended before.
     fn given_up_at(&self) -> Moment {
-        // Rounded up, and a millisecond as what is left is rounded down.
-        let left_ms = (self.ttl_ms() / 100).saturating_add(1).saturating_mul(LEFT_PERCENT) + 1;
+        // Rounded up, and a millisecond as what is left is rounded down. No more: of a short TTL there would be
+        // nothing left in which to renew.
+        let (hundreds, rest) = (self.ttl_ms() / 100, self.ttl_ms() % 100);
+        let left_ms = hundreds * LEFT_PERCENT + (rest * LEFT_PERCENT + 99) / 100 + 1;
         self.view.hold().valid_until().plus_ms(-left_ms)
     }
 }

@@ -8,7 +8,7 @@ use crate::operation::renew::Renew;
 /// The lock of the call 0 is kept by the call 1. A third of its TTL has passed then, by a grid of 156 ms; and
 /// 15 percent of it are left.
 const RENEWED_AT: i64 = 3_191;
-const GIVEN_UP_AT: i64 = 8_382;
+const GIVEN_UP_AT: i64 = 8_397;
 
 fn keep() -> (Play, View, Keeper) {
     let (mut play, view) = Play::holding();
@@ -146,4 +146,29 @@ fn it_is_told_in_time_although_a_chore_is_not_done() {
 fn who_comes_too_late_to_extend_says_that_it_is_lost() {
     let (mut play, _, _keeper) = keep();
     assert_eq!(play.at(VALID_MS).time_out(1), [ended("Lost: the lock could not be kept")]);
+}
+
+/// There is time to renew it before little is left.
+#[test]
+fn a_lock_with_a_short_ttl_is_extended_before_it_is_given_up() {
+    let (mut play, view) = Play::holding();
+    view.hold().extend_to(at(VALID_MS), 20);
+    let keeper = Keeper::new();
+    let next = waited_for(&play.submit(Renew::new(view, keeper.kept()))[1..]);
+    let acts = play.at(next).time_out(1);
+    assert!(matches!(acts[..], [Ask(Extending, _)]), "{acts:?}");
+}
+
+/// What it waits for is too late by then: a lock with a long TTL has to be renewed earlier.
+#[test]
+fn it_is_woken_by_an_extension_with_another_ttl() {
+    let (mut play, view) = Play::holding();
+    view.hold().extend_to(at(VALID_MS), 100);
+    let keeper = Keeper::new();
+    let first = waited_for(&play.submit(Renew::new(view.clone(), keeper.kept()))[1..]);
+    play.at(300).submit(Extend::new(view.clone(), TTL));
+    play.at(310).hear(2, &[extended(0), extended(1)]);
+    assert_eq!(play.world.woken, [*view.hold().token()]);
+    let next = waited_for(&play.time_out(1));
+    assert!(next < first && next < 300 + VALID_MS / 2, "{next}, not {first}");
 }
