@@ -74,7 +74,7 @@ impl Actor {
             }
             world::with(|world| world.go_through(manager));
             let waits = until - now > LOOKS_FOR || pause % 2 == 0;
-            if let Err(error) = self.ask_for_event(manager, waits, Some(until)) {
+            if let Err(error) = self.ask_for_event(manager, waits, (Some(until), i64::MAX)) {
                 return violate(Promise::NoFault, format!("no events are told: {error}"));
             }
         }
@@ -211,7 +211,7 @@ impl Actor {
                 *lease = own;
                 return outcome;
             }
-            self.ask_for_event(step.manager, number.is_multiple_of(2), cancelled_at)?;
+            self.ask_for_event(step.manager, number.is_multiple_of(2), (cancelled_at, 10))?;
         }
     }
 
@@ -220,10 +220,11 @@ impl Actor {
         &self,
         manager: usize,
         waits: bool,
-        until: Option<i64>,
+        (until, longest_ms): (Option<i64>, i64),
     ) -> Result<(), Error> {
         let me = self.client;
-        let soon_ms = until.map_or(50, |at| (at - world::with(|world| world.now)) / MS + 1);
+        let left_ms = until.map_or(i64::MAX, |at| (at - world::with(|world| world.now)) / MS + 1);
+        let soon_ms = left_ms.min(longest_ms);
         world::with(|world| world.enter(me, manager, Attends::Listens));
         let event = self.managers[manager].next_event(if waits { soon_ms } else { 0 });
         let has_event = matches!(event, Ok(Some(_)));
@@ -274,7 +275,10 @@ impl Actor {
     fn lose(&self, number: usize, error: &Error, remaining_ms: i64) {
         world::with(|world| {
             world.say(|world| {
-                format!("{} was told that it loses {number}, {remaining_ms} ms left: {error}", world.who())
+                format!(
+                    "{} was told that it loses {number}, {remaining_ms} ms left: {error}",
+                    world.who()
+                )
             });
             world.judge_lost_event(self.client, number, (error, remaining_ms));
         });

@@ -293,14 +293,15 @@ impl Maker {
             add(self, last, before_end);
         }
         if self.keeps_in > 0 {
-            self.keep_some(&mut steps);
+            let is_foreign = |it: usize| it > 0 && others[it - 1].len() != list.len();
+            self.keep_some(&mut steps, is_foreign);
         }
         steps
     }
 
     /// Has some of the locks kept, from their beginning or from later on, and a caller that has some driven
     /// between its calls, mostly.
-    fn keep_some(&mut self, steps: &mut Vec<Step>) {
+    fn keep_some(&mut self, steps: &mut Vec<Step>, is_foreign: impl Fn(usize) -> bool) {
         for mut step in mem::take(steps) {
             let is_about_one = step.call.ttl_ms().is_some();
             let is_kept = is_about_one && self.keeping.once_in(self.keeps_in);
@@ -315,7 +316,8 @@ impl Maker {
                 let (before_end, how) = (None, How::Blocks);
                 steps.push(Step { call, mishap, pause, before_end, how, ..step });
             }
-            if let (true, Some(ttl_ms)) = (is_kept, step.call.ttl_ms()) {
+            let ttl_ms = step.call.ttl_ms().filter(|_| is_kept && !is_foreign(step.manager));
+            if let Some(ttl_ms) = ttl_ms {
                 self.drive_for_long(steps, step, ttl_ms);
             }
         }
@@ -323,8 +325,7 @@ impl Maker {
 
     /// A kept lock outlives its TTL, now and then.
     fn drive_for_long(&mut self, steps: &mut Vec<Step>, step: Step, ttl_ms: i64) {
-        let (pause, drives) =
-            (self.keeping.between(0, 3 * ttl_ms * MS), !self.keeping.once_in(6));
+        let (pause, drives) = (self.keeping.between(0, 3 * ttl_ms * MS), !self.keeping.once_in(6));
         if self.keeping.once_in(2) {
             let (call, mishap, how) = (Call::IsLocked, None, How::Blocks);
             let before_end = None;

@@ -150,7 +150,12 @@ impl World {
     }
 
     /// It is kept, or not.
-    pub(crate) fn note_keeping(&mut self, client: usize, number: usize, hold: Option<&Arc<LibraryLock>>) {
+    pub(crate) fn note_keeping(
+        &mut self,
+        client: usize,
+        number: usize,
+        hold: Option<&Arc<LibraryLock>>,
+    ) {
         let (now, stopped) = (self.now, self.clients[client].stopped);
         let extensions = self.clients[client].extensions;
         let all = &mut self.records.keepings;
@@ -244,7 +249,9 @@ impl World {
         let is_kept = |tag: u64, all: &[Keeping]| {
             let mut same = all.iter().filter(|it| it.has_tag(Some(tag)));
             same.all(|it| it.over_at.is_some())
-                .then(|| all.iter().filter(|it| it.has_tag(Some(tag))).filter_map(|it| it.over_at).max())
+                .then(|| {
+                    all.iter().filter(|it| it.has_tag(Some(tag))).filter_map(|it| it.over_at).max()
+                })
                 .flatten()
         };
         let overs: Vec<Option<i64>> = keepings
@@ -264,9 +271,11 @@ impl World {
     fn look_at_lock(&mut self, me: usize, lock: &mut KeptLock, over_at: Option<i64>) {
         let until = lock.hold.valid_until().as_nanos();
         let client = &self.clients[me];
-        let (extensions, extending, stopped) = (client.extensions, client.extending, client.stopped);
+        let (extensions, extending, stopped) =
+            (client.extensions, client.extending, client.stopped);
         let before = mem::replace(&mut lock.until, until);
-        let is_renewed = mem::replace(&mut lock.extensions, extensions) == extensions && extending == 0;
+        let is_renewed =
+            mem::replace(&mut lock.extensions, extensions) == extensions && extending == 0;
         let was_stopped = mem::replace(&mut lock.stopped, stopped) != stopped;
         if until <= before {
             return;
@@ -372,9 +381,11 @@ impl World {
                 }
             }
             Status::Unreachable => {
-                let has_reason = drives_since > renewed_by || self.may_be_out_of_reach(me, tag, ttl, renewed_by);
+                let has_reason =
+                    drives_since > renewed_by || self.may_be_out_of_reach(me, tag, ttl, renewed_by);
                 if !has_reason {
-                    let words = "it was told that a lock cannot be kept which a quorum would extend";
+                    let words =
+                        "it was told that a lock cannot be kept which a quorum would extend";
                     self.records.violate(Promise::LostForAReason, words);
                 }
             }

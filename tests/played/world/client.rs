@@ -65,10 +65,7 @@ impl Client {
         }
     }
 
-    pub(crate) fn attendance_of(
-        &mut self,
-        manager: usize,
-    ) -> &mut (Attendance, Attendance) {
+    pub(crate) fn attendance_of(&mut self, manager: usize) -> &mut (Attendance, Attendance) {
         if self.attendance.len() <= manager {
             self.attendance.resize(manager + 1, Default::default());
         }
