@@ -372,6 +372,12 @@ fn tag_of(lease: &Lease) -> Option<u64> {
 /// release it, with nothing left behind.
 pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
     let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
+    // Whatever was to be told was told.
+    for manager in &actor.managers {
+        while let Ok(event @ Some(_)) = manager.next_event(0) {
+            actor.take_event(event);
+        }
+    }
     if actor.managers.iter().any(|it| set(it).is_err()) {
         violate(Promise::NoFault, "it does not take its settings".to_owned());
     }

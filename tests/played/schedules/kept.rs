@@ -199,7 +199,6 @@ impl World {
                 all.filter(|it| own(it) && it.lock.is_some()).for_each(|it| it.ends = true);
             }
             Call::Extend { .. } | Call::Continue { .. } => {
-                // Odd while one is under way.
                 self.clients[me].extensions += 1;
                 self.clients[me].extending += 1;
             }
@@ -246,18 +245,14 @@ impl World {
             return;
         }
         let mut keepings = mem::take(&mut self.records.keepings);
-        let is_kept = |tag: u64, all: &[Keeping]| {
-            let mut same = all.iter().filter(|it| it.has_tag(Some(tag)));
-            same.all(|it| it.over_at.is_some())
-                .then(|| {
-                    all.iter().filter(|it| it.has_tag(Some(tag))).filter_map(|it| it.over_at).max()
-                })
-                .flatten()
+        // When nobody kept it any more: two leases may hold one lock, and each may be kept.
+        let over_at = |lock: &KeptLock| {
+            let same = keepings.iter().filter(|it| it.has_tag(Some(lock.tag)));
+            let ends: Option<Vec<i64>> = same.map(|it| it.over_at).collect();
+            ends.and_then(|ends| ends.into_iter().max())
         };
-        let overs: Vec<Option<i64>> = keepings
-            .iter()
-            .map(|it| it.lock.as_ref().and_then(|lock| is_kept(lock.tag, &keepings)))
-            .collect();
+        let overs: Vec<Option<i64>> =
+            keepings.iter().map(|it| it.lock.as_ref().and_then(over_at)).collect();
         for (keeping, over_at) in keepings.iter_mut().zip(overs) {
             if keeping.client == client
                 && let Some(lock) = &mut keeping.lock
