@@ -203,6 +203,10 @@ impl Actor {
         let now = || world::with(|world| world.now);
         let mut cancelled_at = cancelled_after.map(|after| now() + after);
         loop {
+            if world::with(|world| world.clients[self.client].is_gone) {
+                // Another of its callers may have been told, who does not go on.
+                return Ok(());
+            }
             if cancelled_at.is_some_and(|at| now() >= at) {
                 cancelled_at = None;
                 manager.cancel(&canceller);

@@ -308,7 +308,7 @@ impl Maker {
             let is_new = matches!(step.call, Call::Lock { .. } | Call::TryLock { .. });
             let is_later = is_kept && (!is_new || self.keeping.once_in(3));
             step.keeps = is_kept && !is_later;
-            step.drives = !self.keeping.once_in(4);
+            step.drives = !self.keeping.once_in(4) && step.pause < self.longest_drive();
             steps.push(step);
             if is_later {
                 let (call, mishap) = (Call::KeepAlive, None);
@@ -323,9 +323,15 @@ impl Maker {
         }
     }
 
+    /// A lock is renewed a few hundred times at the most.
+    fn longest_drive(&self) -> i64 {
+        200 * self.ttls_ms.iter().min().copied().unwrap_or(0) * MS
+    }
+
     /// A kept lock outlives its TTL, now and then.
     fn drive_for_long(&mut self, steps: &mut Vec<Step>, step: Step, ttl_ms: i64) {
         let (pause, drives) = (self.keeping.between(0, 3 * ttl_ms * MS), !self.keeping.once_in(6));
+        let drives = drives && pause < self.longest_drive();
         if self.keeping.once_in(2) {
             let (call, mishap, how) = (Call::IsLocked, None, How::Blocks);
             let before_end = None;

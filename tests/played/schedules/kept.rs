@@ -52,6 +52,8 @@ struct KeptLock {
     until: i64,
     extensions: u64,
     stopped: i64,
+    /// Whether little was left at a time when nobody had driven since it was to be renewed: then it may be given up.
+    was_alone: bool,
 }
 
 /// Since when somebody is in a call of a manager's.
@@ -120,11 +122,16 @@ impl World {
 
     /// Since when some thread has done that all the time, and was not stopped.
     fn attended_since(&mut self, client: usize, manager: usize, attends: Attends) -> i64 {
+        let now = self.now;
         let client = &mut self.clients[client];
         let stopped_until = client.stopped_until;
         let (drives, listens) = client.attendance_of(manager);
         let it = if attends == Attends::Listens { listens } else { drives };
-        if it.inside == 0 { i64::MAX } else { it.since.max(stopped_until) }
+        if it.inside == 0 && now > it.left_at + GAP {
+            i64::MAX
+        } else {
+            it.since.max(stopped_until)
+        }
     }
 
     /// A caller is about to have a lock kept.
@@ -181,6 +188,7 @@ impl World {
             hold: Arc::clone(hold),
             extensions,
             stopped,
+            was_alone: false,
         });
     }
 
@@ -218,7 +226,12 @@ impl World {
         let own = |it: &Keeping| Arc::ptr_eq(&it.lease, lease);
         match asked.call {
             Call::Unlock if told.said.is_ok() => {
-                all.filter(|it| it.has_tag(asked.tag)).for_each(|it| it.end(now));
+                // Not if it was found to be lost before: that may be told still.
+                let held = asked.tag.and_then(|tag| self.records.hold(tag));
+                let was_lost = held.is_none_or(|it| it.ended.is_some_and(|at| at < asked.at));
+                let all = self.records.keepings.iter_mut().filter(|_| !was_lost);
+                all.filter(|it| it.client == me && it.has_tag(asked.tag))
+                    .for_each(|it| it.end(now));
             }
             Call::Continue { .. } if asked.tag != told.tag || told.said.is_err() => {
                 all.filter(|it| own(it)).for_each(|it| it.ends = true);
@@ -257,15 +270,24 @@ impl World {
             if keeping.client == client
                 && let Some(lock) = &mut keeping.lock
             {
-                self.look_at_lock(client, lock, over_at);
+                self.look_at_lock((client, keeping.manager), lock, over_at);
             }
         }
         self.records.keepings = keepings;
     }
 
-    fn look_at_lock(&mut self, me: usize, lock: &mut KeptLock, over_at: Option<i64>) {
+    fn look_at_lock(
+        &mut self,
+        (me, manager): (usize, usize),
+        lock: &mut KeptLock,
+        over_at: Option<i64>,
+    ) {
         let until = lock.hold.valid_until().as_nanos();
-        let client = &self.clients[me];
+        let drives_since = self.attended_since(me, manager, Attends::Drives);
+        let (client, ttl) = (&self.clients[me], lock.hold.ttl_ms() * MS);
+        let is_near = client.read(self.now) > lock.until - ttl / LISTENS_PARTS;
+        let renewed_by = client.clock.when(lock.until - ttl + ttl / 3);
+        lock.was_alone |= is_near && drives_since > renewed_by;
         let (extensions, extending, stopped) =
             (client.extensions, client.extending, client.stopped);
         let before = mem::replace(&mut lock.until, until);
@@ -350,7 +372,7 @@ impl World {
             return self.records.violate(Promise::KeptNoMore, words);
         }
         let Some(lock) = keeping.lock.as_ref().filter(|_| !ends) else { return };
-        let (hold, tag) = (Arc::clone(&lock.hold), lock.tag);
+        let (hold, tag, was_alone) = (Arc::clone(&lock.hold), lock.tag, lock.was_alone);
         let (until, ttl) = (hold.valid_until().as_nanos(), hold.ttl_ms() * MS);
         let clock = &self.clients[me].clock;
         let (listened_by, renewed_by) =
@@ -376,8 +398,9 @@ impl World {
                 }
             }
             Status::Unreachable => {
-                let has_reason =
-                    drives_since > renewed_by || self.may_be_out_of_reach(me, tag, ttl, renewed_by);
+                let has_reason = was_alone
+                    || drives_since > renewed_by
+                    || self.may_be_out_of_reach(me, tag, ttl, renewed_by);
                 if !has_reason {
                     let words =
                         "it was told that a lock cannot be kept which a quorum would extend";
@@ -396,7 +419,7 @@ impl World {
         let (client, plan) = (&self.clients[me], &self.schedule.clients[me]);
         let way = self.weather.most + self.weather.wake;
         let token = self.records.tokens.iter().rfind(|it| it.tag == tag);
-        let ailing = self.struck(me) | !token.map_or(0, |it| it.servers_that_have_it(since));
+        let ailing = self.struck(me) | !token.map_or(0, |it| it.servers_that_had_it(since));
         let ailing = client.list.iter().filter(|server| ailing & (1 << **server) != 0).count();
         let set_ms = if plan.reply_ms > 0 { plan.reply_ms } else { i64::MAX / MS };
         !self.schedule.sins.is_empty()

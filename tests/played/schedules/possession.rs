@@ -68,9 +68,10 @@ impl Token {
         self.spans.iter().filter(all_the_time).count() >= quorum
     }
 
-    /// One bit for each of them.
-    pub(crate) fn servers_that_have_it(&self, at: i64) -> u64 {
-        let there = self.spans.iter().filter(|it| it.has(it.from, at));
+    /// One bit for each of them that has had it since it was taken: one that was given it again may not vouch for it
+    /// at once.
+    pub(crate) fn servers_that_had_it(&self, at: i64) -> u64 {
+        let there = self.spans.iter().filter(|it| it.is_grant && it.has(it.from, at));
         there.fold(0, |servers, it| servers | 1 << it.server)
     }
 

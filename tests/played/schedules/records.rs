@@ -192,7 +192,8 @@ impl Records {
                 if done {
                     token.extended_at[server] = now;
                 }
-                if absent {
+                // Another's key is there in its place, or none.
+                if absent || !done {
                     token.miss(server);
                 }
             }
@@ -343,6 +344,11 @@ impl Records {
 
     pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut HeldLock> {
         self.holds.iter_mut().rfind(|it| it.tag == tag)
+    }
+
+    /// Whether a lock is, or was, kept.
+    pub(crate) fn is_kept(&self, tag: u64) -> bool {
+        self.holds.iter().any(|it| it.tag == tag && it.is_kept)
     }
 
     /// The client is no more, so it has nothing.
