@@ -225,13 +225,9 @@ impl World {
         let all = self.records.keepings.iter_mut().filter(|it| it.client == me);
         let own = |it: &Keeping| Arc::ptr_eq(&it.lease, lease);
         match asked.call {
-            Call::Unlock if told.said.is_ok() => {
-                // Not if it was found to be lost before: that may be told still.
-                let held = asked.tag.and_then(|tag| self.records.hold(tag));
-                let was_lost = held.is_none_or(|it| it.ended.is_some_and(|at| at < asked.at));
-                let all = self.records.keepings.iter_mut().filter(|_| !was_lost);
-                all.filter(|it| it.client == me && it.has_tag(asked.tag))
-                    .for_each(|it| it.end(now));
+            // One that was found to be lost before may be told still.
+            Call::Unlock if told.said.is_ok() && asked.is_held => {
+                all.filter(|it| it.has_tag(asked.tag)).for_each(|it| it.end(now));
             }
             Call::Continue { .. } if asked.tag != told.tag || told.said.is_err() => {
                 all.filter(|it| own(it)).for_each(|it| it.ends = true);

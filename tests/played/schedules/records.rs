@@ -223,6 +223,14 @@ impl Records {
         }
     }
 
+    /// It has answered with an error: to whom it was to be given again, it has not set it.
+    pub(crate) fn note_denied(&mut self, server: usize, deed: &Deed<'_>) {
+        let Deed::Acquire { value, .. } = *deed else { return };
+        if let Some(token) = self.find(tag(value)).filter(|it| it.lost & (1 << server) != 0) {
+            token.missed |= 1 << server;
+        }
+    }
+
     fn note_acquire(
         &mut self,
         now: i64,
