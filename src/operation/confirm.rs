@@ -20,6 +20,8 @@ pub(crate) struct Confirm {
     least_ms: i64,
     /// Until when it was valid as this began.
     valid_until: Moment,
+    /// Whether it has asked before.
+    is_again: bool,
     stage: Stage,
 }
 
@@ -38,7 +40,7 @@ struct Asking {
 impl Confirm {
     pub(crate) fn new(view: View, least_ms: i64) -> Self {
         let valid_until = view.hold().valid_until();
-        Self { view, least_ms, valid_until, stage: Stage::Submitted }
+        Self { view, least_ms, valid_until, is_again: false, stage: Stage::Submitted }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -77,8 +79,11 @@ impl Confirm {
             return actions.end(Ok(Ended::Confirmed { absent }));
         }
         let status = if is_valid && !view.is_lost() {
-            if hold.valid_until() > self.valid_until {
-                // Another handle has extended it since the servers were asked.
+            let was_extended = hold.valid_until() > self.valid_until;
+            let may_be_enough = hold.valid_until().ms_since(now) >= self.least_ms;
+            if was_extended && may_be_enough && !mem::replace(&mut self.is_again, true) {
+                // Another handle has extended it since the servers were asked. That is asked about once: a lock that
+                // is kept may be extended again and again.
                 return self.begin(actions);
             }
             // It is there, or may be; but not for so long.

@@ -83,6 +83,11 @@ impl Extension {
         Attempt::Pending
     }
 
+    /// Whether the servers were asked to extend the lock.
+    pub(super) fn has_asked(&self) -> bool {
+        matches!(self.stage, Stage::Asking(_))
+    }
+
     pub(super) fn question(&mut self) -> Option<&mut Question> {
         match &mut self.stage {
             Stage::Over => None,

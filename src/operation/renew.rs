@@ -138,6 +138,12 @@ impl Operation for Renew {
             (Stage::Waiting, _) => self.go_on(actions),
             // Nobody has prepared it in time.
             (Stage::Extending(_), Event::TimeOut) => self.go_on(actions),
+            // It was connecting, and its holder has let go of the lock meanwhile.
+            (Stage::Extending(extension), _)
+                if self.kept.is_given_up() && !extension.has_asked() =>
+            {
+                actions.end(Ok(Ended::Stopped));
+            }
             (Stage::Extending(mut extension), event) => {
                 let attempt = extension.handle(event, actions);
                 self.stage = Stage::Extending(extension);

@@ -110,6 +110,31 @@ fn what_another_handle_has_extended_meanwhile_is_asked_again() {
     );
 }
 
+/// As a lock that is kept is.
+#[test]
+fn what_is_extended_again_and_again_is_asked_about_no_more_than_twice() {
+    for (ttl_ms, asks_again) in [(20_000, true), (4_000, false)] {
+        let (mut play, view) = Play::holding();
+        confirm(&mut play, &view);
+        let short = |server| found(server, view.hold(), 100);
+        assert!(play.say(1, &[short(0), short(1)]));
+        view.hold().extend_to(at(9_000 + ttl_ms), ttl_ms);
+        let acts = match asks_again {
+            true => {
+                assert_eq!(play.at(8_500).close(1), [Ask(Inspect, 9_000)]);
+                assert!(play.say(1, &[short(0), short(1)]));
+                view.hold().extend_to(at(9_001 + ttl_ms), ttl_ms);
+                play.at(8_501).close(1)
+            }
+            false => play.at(9_000).close(1),
+        };
+        assert!(
+            matches!(&acts[..], [Act::Ended(it)] if it.starts_with("TooShort: 0 of 3")),
+            "{acts:?}"
+        );
+    }
+}
+
 #[test]
 fn what_another_handle_has_ended_meanwhile_is_lost() {
     let (mut play, view) = Play::holding_and_waiting();

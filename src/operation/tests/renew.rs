@@ -172,3 +172,13 @@ fn it_is_woken_by_an_extension_with_another_ttl() {
     let next = waited_for(&play.time_out(1));
     assert!(next < first && next < 300 + VALID_MS / 2, "{next}, not {first}");
 }
+
+#[test]
+fn nobody_is_asked_once_the_lease_is_gone_for_which_it_connects() {
+    let (mut play, _, keeper) = keep();
+    play.world.connected = 0;
+    let acts = play.at(3_300).time_out(1);
+    assert_eq!(acts, [Prepare(2), WaitUntil(GIVEN_UP_AT)]);
+    drop(keeper);
+    assert_eq!(play.prepared(1), [ended("stopped")]);
+}

@@ -1,16 +1,19 @@
 //! A caller of the library: makes its calls, one after the other, and has each of them judged.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{Error, Status};
+use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::redlock::{AcquireOptions, Canceller, RedLock};
+use crate::schedules::kept::Attends;
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{At, Call, How, RESOURCES, SLOTS, Step};
 use crate::schedules::verdicts::{Asked, Told};
-use crate::submitted::Event as Submitted;
+use crate::submitted::{Event as Submitted, Tag};
 use crate::world::clocks::MS;
 use crate::world::store::tag;
 use crate::world::turns;
@@ -25,6 +28,12 @@ pub(crate) struct Actor {
     /// How many calls were submitted, and the ends of some that one of its callers was told for another.
     submitted: Cell<usize>,
     ends: RefCell<BTreeMap<usize, Ended>>,
+    /// Those whose event was told.
+    told: RefCell<BTreeSet<usize>>,
+    /// How many locks were to be kept.
+    kept: Cell<usize>,
+    /// Wishes that outlive their leases, if that is what is broken.
+    leaked: RefCell<Vec<Keeper>>,
 }
 
 /// A submitted call that has ended: its lease, and what has come of it.
@@ -32,20 +41,52 @@ type Ended = (Lease, Result<(), Error>);
 
 impl Actor {
     pub(crate) fn new(client: usize, tries: i32, managers: Vec<RedLock>) -> Self {
-        let (submitted, ends) = Default::default();
-        Self { client, tries, managers, submitted, ends }
+        let (submitted, ends, told, kept, leaked) = Default::default();
+        Self { client, tries, managers, submitted, ends, told, kept, leaked }
     }
 
     /// Makes the calls; less, if the client ends before.
     pub(crate) fn run(&self, steps: &[Step]) {
         let mut leases: [Lease; SLOTS] = Default::default();
         for step in steps {
-            turns::sleep(self.pause(step, &leases[step.slot]));
+            let pause = self.pause(step, &leases[step.slot]);
+            match step.drives {
+                true => self.drive(step.manager, pause),
+                false => turns::sleep(pause),
+            }
             if world::with(|world| world.clients[self.client].is_gone) {
                 return;
             }
             self.take(*step, &mut leases[step.slot]);
         }
+        leases.iter_mut().for_each(|lease| self.let_go(lease));
+    }
+
+    /// Asks for events for so long: mostly by waiting for them, and for a short time by looking again and again.
+    fn drive(&self, manager: usize, pause: i64) {
+        const LOOKS_FOR: i64 = 30 * MS;
+        let until = world::with(|world| world.now) + pause;
+        loop {
+            let (now, is_gone) =
+                world::with(|world| (world.now, world.clients[self.client].is_gone));
+            if now >= until || is_gone {
+                return;
+            }
+            world::with(|world| world.go_through(manager));
+            let waits = until - now > LOOKS_FOR || pause % 2 == 0;
+            if let Err(error) = self.ask_for_event(manager, waits, (Some(until), i64::MAX)) {
+                return violate(Promise::NoFault, format!("no events are told: {error}"));
+            }
+        }
+    }
+
+    /// The lease is freed.
+    fn let_go(&self, lease: &mut Lease) {
+        world::with(|world| world.note_dropped(lease));
+        if world::with(|world| world.is_broken(Plant::KeepsOn)) {
+            self.leaked.borrow_mut().extend(lease.keeper.clone());
+        }
+        *lease = Lease::new();
     }
 
     fn pause(&self, step: &Step, lease: &Lease) -> i64 {
@@ -60,13 +101,32 @@ impl Actor {
     /// Makes a call. Returns what it was told, unless the client ended meanwhile.
     pub(crate) fn take(&self, step: Step, lease: &mut Lease) -> Option<Result<(), Error>> {
         let asked = self.begin(step, lease);
+        let number = self.begin_keeping(&step, lease);
+        let keep = || number.map(|number| Box::new(number) as Tag);
+        let own_call = Arc::clone(&lease.call);
+        world::with(|world| world.note_call_on_kept(&asked, &own_call));
+        let is_submitted = step.how != How::Blocks && is_submitted(step.call);
+        let attends = |enters| {
+            let (client, manager) = (self.client, step.manager);
+            world::with(|world| match enters {
+                _ if is_submitted => {}
+                true => world.enter(client, manager, Attends::Drives),
+                false => world.leave(client, manager, Attends::Drives),
+            });
+        };
+        attends(true);
         let manager = &self.managers[step.manager];
         let mut found = None;
         let resource = RESOURCES[step.resource].as_bytes();
         let said = match step.call {
-            call if step.how != How::Blocks && is_submitted(call) => {
-                self.submit(manager, &step, lease)
+            _ if is_submitted => self.submit(&step, keep(), lease),
+            Call::Lock { ttl_ms } if step.keeps => {
+                manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
+            Call::TryLock { ttl_ms, wait_ms } if step.keeps => {
+                manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
+            }
+            Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
             Call::Lock { ttl_ms } => manager.lock(resource, ttl_ms, lease),
             Call::TryLock { ttl_ms, wait_ms } => manager.try_lock(resource, ttl_ms, wait_ms, lease),
             Call::Continue { ttl_ms } => manager.continue_lock(resource, ttl_ms, lease),
@@ -75,10 +135,11 @@ impl Actor {
             Call::Unlock => manager.unlock(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Forget => {
-                *lease = Lease::new();
+                self.let_go(lease);
                 Ok(())
             }
         };
+        attends(false);
         if let Some(ttl_ms) = step.call.ttl_ms().filter(|_| said.is_ok())
             && world::with(|world| world.is_broken(Plant::ReturnsLate))
         {
@@ -90,31 +151,49 @@ impl Actor {
             found,
             tag: tag_of(lease),
             valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
         };
-        self.end(&asked, told)
+        let hold = lease.hold.as_ref().filter(|_| told.said.is_ok());
+        world::with(|world| {
+            if !world.clients[self.client].is_gone {
+                world.note_call_on_kept_ended(&asked, &told, &own_call);
+            }
+        });
+        let said = self.end(&asked, told)?;
+        if let Some(number) = number {
+            world::with(|world| world.note_keeping(self.client, number, hold));
+        }
+        Some(said)
+    }
+
+    /// Returns the number of the wish that a lock be kept, if this call has one.
+    fn begin_keeping(&self, step: &Step, lease: &Lease) -> Option<usize> {
+        if !step.keeps && !matches!(step.call, Call::KeepAlive) {
+            return None;
+        }
+        let number = self.kept.get();
+        self.kept.set(number + 1);
+        world::with(|world| world.begin_keeping(self.client, step.manager, number, lease));
+        Some(number)
     }
 
     /// Makes a call that nobody waits for, and asks for events until its own has come: by waiting for them, or by
     /// looking again and again.
-    fn submit(&self, manager: &RedLock, step: &Step, lease: &mut Lease) -> Result<(), Error> {
+    fn submit(&self, step: &Step, keep: Option<Tag>, lease: &mut Lease) -> Result<(), Error> {
+        let manager = &self.managers[step.manager];
         let number = self.submitted.get();
         self.submitted.set(number + 1);
         let canceller = Canceller::from(&*lease);
         let (own, tag) = (lease.clone(), Box::new(number));
-        let options = |ttl_ms, wait_ms, tries| AcquireOptions {
-            resource: RESOURCES[step.resource].as_bytes(),
-            ttl_ms,
-            wait_ms,
-            tries,
-            keep: None,
-        };
         match step.call {
             Call::Lock { ttl_ms } => {
-                manager.submit_acquire(options(ttl_ms, 0, self.tries), own, tag)?;
+                let options = options(step, (ttl_ms, 0, self.tries), keep);
+                manager.submit_acquire(options, own, tag)?;
             }
             Call::TryLock { ttl_ms, wait_ms } => {
-                manager.submit_acquire(options(ttl_ms, wait_ms, 0), own, tag)?;
+                let options = options(step, (ttl_ms, wait_ms, 0), keep);
+                manager.submit_acquire(options, own, tag)?;
             }
             Call::Extend { ttl_ms } => manager.submit_extend(own, ttl_ms, tag)?,
             Call::Confirm { least_ms } => manager.submit_confirm(own, least_ms, tag)?,
@@ -124,6 +203,10 @@ impl Actor {
         let now = || world::with(|world| world.now);
         let mut cancelled_at = cancelled_after.map(|after| now() + after);
         loop {
+            if world::with(|world| world.clients[self.client].is_gone) {
+                // Another of its callers may have been told, who does not go on.
+                return Ok(());
+            }
             if cancelled_at.is_some_and(|at| now() >= at) {
                 cancelled_at = None;
                 manager.cancel(&canceller);
@@ -132,30 +215,77 @@ impl Actor {
                 *lease = own;
                 return outcome;
             }
-            self.ask_for_event(manager, number.is_multiple_of(2), cancelled_at)?;
+            self.ask_for_event(step.manager, number.is_multiple_of(2), (cancelled_at, 10))?;
         }
     }
 
     /// Asks for one event, of whichever call of this client.
     fn ask_for_event(
         &self,
-        manager: &RedLock,
+        manager: usize,
         waits: bool,
-        until: Option<i64>,
+        (until, longest_ms): (Option<i64>, i64),
     ) -> Result<(), Error> {
-        let soon_ms = until.map_or(50, |at| (at - world::with(|world| world.now)) / MS + 1);
-        match manager.next_event(if waits { soon_ms } else { 0 })? {
-            Some(Submitted::Done { lease, tag, outcome }) => {
-                let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
-                self.ends.borrow_mut().insert(number, (lease, outcome));
-            }
-            Some(Submitted::Lost { .. }) => {
-                violate(Promise::NoFault, "a lock was lost that nobody keeps".to_owned());
-            }
-            None if waits => {}
-            None => turns::sleep(MS / 3),
+        let me = self.client;
+        let left_ms = until.map_or(i64::MAX, |at| (at - world::with(|world| world.now)) / MS + 1);
+        let soon_ms = left_ms.min(longest_ms);
+        world::with(|world| world.enter(me, manager, Attends::Listens));
+        let event = self.managers[manager].next_event(if waits { soon_ms } else { 0 });
+        let has_event = matches!(event, Ok(Some(_)));
+        world::with(|world| world.look_at_kept(me));
+        let taken = event.map(|event| self.take_event(event));
+        world::with(|world| {
+            world.judge_silence(me, manager);
+            world.leave(me, manager, Attends::Listens);
+        });
+        taken?;
+        if !has_event && !waits {
+            turns::sleep(MS / 3);
         }
         Ok(())
+    }
+
+    fn take_event(&self, event: Option<Submitted>) {
+        let is_broken = |plant| world::with(|world| world.is_broken(plant));
+        match event {
+            Some(Submitted::Done { lease, tag, outcome }) => {
+                let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
+                for _ in 0..if is_broken(Plant::TellsTwice) { 2 } else { 1 } {
+                    if !self.told.borrow_mut().insert(number) {
+                        let words = "a call was told twice to have ended";
+                        violate(Promise::OneEvent, words.to_owned());
+                    }
+                }
+                self.ends.borrow_mut().insert(number, (lease, outcome));
+            }
+            Some(Submitted::Lost { .. }) if is_broken(Plant::HidesLost) => {}
+            Some(Submitted::Lost { tag, error, remaining_ms }) => {
+                let late = is_broken(Plant::TellsLostLate) && remaining_ms > 0;
+                let remaining_ms = if late { 1 } else { remaining_ms };
+                let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
+                self.lose(number, &error, remaining_ms);
+                if is_broken(Plant::LosesTwice) {
+                    self.lose(number, &error, remaining_ms);
+                }
+            }
+            None if is_broken(Plant::LosesForNothing) && self.kept.get() > 0 => {
+                let error = Error::new(Status::Unreachable, "as broken as can be");
+                self.lose(self.kept.get() - 1, &error, i64::MAX / MS / 100);
+            }
+            None => {}
+        }
+    }
+
+    fn lose(&self, number: usize, error: &Error, remaining_ms: i64) {
+        world::with(|world| {
+            world.say(|world| {
+                format!(
+                    "{} was told that it loses {number}, {remaining_ms} ms left: {error}",
+                    world.who()
+                )
+            });
+            world.judge_lost_event(self.client, number, (error, remaining_ms));
+        });
     }
 
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
@@ -221,9 +351,17 @@ impl Actor {
     }
 }
 
+fn options<'a>(
+    step: &Step,
+    (ttl_ms, wait_ms, tries): (i64, i64, i32),
+    keep: Option<Tag>,
+) -> AcquireOptions<'a> {
+    AcquireOptions { resource: RESOURCES[step.resource].as_bytes(), ttl_ms, wait_ms, tries, keep }
+}
+
 /// Whether there is a form of the call that blocks nobody.
 fn is_submitted(call: Call) -> bool {
-    !matches!(call, Call::Continue { .. } | Call::IsLocked | Call::Forget)
+    !matches!(call, Call::Continue { .. } | Call::IsLocked | Call::KeepAlive | Call::Forget)
 }
 
 fn yes_or_no(found: bool) -> &'static str {
@@ -238,6 +376,12 @@ fn tag_of(lease: &Lease) -> Option<u64> {
 /// release it, with nothing left behind.
 pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
     let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
+    // Whatever was to be told was told.
+    for manager in &actor.managers {
+        while let Ok(event @ Some(_)) = manager.next_event(0) {
+            actor.take_event(event);
+        }
+    }
     if actor.managers.iter().any(|it| set(it).is_err()) {
         violate(Promise::NoFault, "it does not take its settings".to_owned());
     }
@@ -254,6 +398,8 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
             resource,
             mishap: None,
             how: How::Blocks,
+            keeps: false,
+            drives: false,
         };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);

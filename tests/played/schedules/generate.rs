@@ -1,6 +1,8 @@
 //! Makes a schedule of a seed. Each seed has some of all faults to choose from, so that not all
 //! schedules are alike, and some are almost without.
 
+use std::mem;
+
 use crate::schedules::schedule::{
     Call, ClientPlan, Cut, Fault, Hitch, How, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
     ServerPlan, Sin, Step, Weather, What,
@@ -40,12 +42,18 @@ struct Maker {
     only_lies: bool,
     /// One in so many calls is submitted; none, if 0.
     submits_in: u64,
+    /// What locks are kept, and who drives meanwhile, is drawn by dice of its own: the rest of a schedule is the same
+    /// without.
+    keeping: Dice,
+    /// One in so many locks is kept; none, if 0.
+    keeps_in: u64,
     /// Nothing goes wrong but that servers lose a lock while it is extended and confirmed.
     is_siege: bool,
 }
 
 pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut dice = Dice::of(seed, 0, 0);
+    let mut keeping = Dice::of(seed, 4, 0);
     let sins = match wish {
         Wish::Any if dice.once_in(4) => vec![dice.pick(&[&SINS[..], &[Sin::LostKeys; 3]].concat())],
         Wish::Any | Wish::Nothing => Vec::new(),
@@ -74,6 +82,8 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         },
         only_lies: !is_siege && dice.once_in(10),
         submits_in: dice.pick(&[0, 0, 1, 3]),
+        keeps_in: keeping.pick(&[0, 0, 1, 2]),
+        keeping,
         is_siege,
         dice,
         sins,
@@ -253,7 +263,19 @@ impl Maker {
                 let is_same = |it: &Vec<usize>| it.len() == list.len();
                 let may = manager == 0 || !takes || is_same(&others[manager - 1]);
                 let manager = if may { manager } else { 0 };
-                let step = Step { pause, before_end, call, manager, slot, resource, mishap, how };
+                let (keeps, drives) = (false, false);
+                let step = Step {
+                    pause,
+                    before_end,
+                    call,
+                    manager,
+                    slot,
+                    resource,
+                    mishap,
+                    how,
+                    keeps,
+                    drives,
+                };
                 steps.push(step);
             };
             let take = self.take();
@@ -270,7 +292,52 @@ impl Maker {
             let before_end = self.before_end();
             add(self, last, before_end);
         }
+        if self.keeps_in > 0 {
+            let is_foreign = |it: usize| it > 0 && others[it - 1].len() != list.len();
+            self.keep_some(&mut steps, is_foreign);
+        }
         steps
+    }
+
+    /// Has some of the locks kept, from their beginning or from later on, and a caller that has some driven
+    /// between its calls, mostly.
+    fn keep_some(&mut self, steps: &mut Vec<Step>, is_foreign: impl Fn(usize) -> bool) {
+        for mut step in mem::take(steps) {
+            let is_about_one = step.call.ttl_ms().is_some();
+            let is_kept = is_about_one && self.keeping.once_in(self.keeps_in);
+            let is_new = matches!(step.call, Call::Lock { .. } | Call::TryLock { .. });
+            let is_later = is_kept && (!is_new || self.keeping.once_in(3));
+            step.keeps = is_kept && !is_later;
+            step.drives = !self.keeping.once_in(4) && step.pause < self.longest_drive();
+            steps.push(step);
+            if is_later {
+                let (call, mishap) = (Call::KeepAlive, None);
+                let pause = self.keeping.between(0, 3 * MS);
+                let (before_end, how) = (None, How::Blocks);
+                steps.push(Step { call, mishap, pause, before_end, how, ..step });
+            }
+            let ttl_ms = step.call.ttl_ms().filter(|_| is_kept && !is_foreign(step.manager));
+            if let Some(ttl_ms) = ttl_ms {
+                self.drive_for_long(steps, step, ttl_ms);
+            }
+        }
+    }
+
+    /// A lock is renewed a few hundred times at the most.
+    fn longest_drive(&self) -> i64 {
+        200 * self.ttls_ms.iter().min().copied().unwrap_or(0) * MS
+    }
+
+    /// A kept lock outlives its TTL, now and then.
+    fn drive_for_long(&mut self, steps: &mut Vec<Step>, step: Step, ttl_ms: i64) {
+        let (pause, drives) = (self.keeping.between(0, 3 * ttl_ms * MS), !self.keeping.once_in(6));
+        let drives = drives && pause < self.longest_drive();
+        if self.keeping.once_in(2) {
+            let (call, mishap, how) = (Call::IsLocked, None, How::Blocks);
+            let before_end = None;
+            let keeps = false;
+            steps.push(Step { call, mishap, pause, before_end, how, drives, keeps, ..step });
+        }
     }
 
     fn take(&mut self) -> Call {

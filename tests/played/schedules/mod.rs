@@ -7,6 +7,7 @@
 mod actor;
 mod differential;
 pub(crate) mod generate;
+pub(crate) mod kept;
 pub(crate) mod plants;
 mod play;
 mod plays;

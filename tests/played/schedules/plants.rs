@@ -60,6 +60,19 @@ pub(crate) enum Plant {
     /// A lease of other servers is taken; one of the same in another order is not.
     TakesOthers,
     RefusesOrders,
+    /// It is not told that a kept lock is lost; or late; or twice; or of one that is not.
+    HidesLost,
+    TellsLostLate,
+    LosesTwice,
+    LosesForNothing,
+    /// The end of a submitted call is told twice.
+    TellsTwice,
+    /// A lock is kept although its lease was freed.
+    KeepsOn,
+    /// As above, where nobody but renewals extends a lock or vouches for it: keys that were lost are there again;
+    /// and an extension gives half of its TTL.
+    BringsBackKept,
+    HalvesRenewals,
 }
 
 /// The calls that are lied about.
@@ -77,7 +90,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 42] = [
+pub(crate) const PLANTS: [(Plant, Promise); 50] = [
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),
@@ -126,6 +139,14 @@ pub(crate) const PLANTS: [(Plant, Promise); 42] = [
     (Plant::NeverMends, Promise::LockAgain),
     (Plant::TakesOthers, Promise::OtherServers),
     (Plant::RefusesOrders, Promise::AnyOrder),
+    (Plant::HidesLost, Promise::LostInTime),
+    (Plant::TellsLostLate, Promise::LostInTime),
+    (Plant::LosesForNothing, Promise::LostForAReason),
+    (Plant::KeepsOn, Promise::KeptNoMore),
+    (Plant::TellsTwice, Promise::OneEvent),
+    (Plant::LosesTwice, Promise::OneEvent),
+    (Plant::BringsBackKept, Promise::LostStaysLost),
+    (Plant::HalvesRenewals, Promise::DeadlineKept),
 ];
 
 impl fmt::Display for Plant {
@@ -141,6 +162,7 @@ impl fmt::Display for Plant {
 fn planted(seed: u64, plant: Plant) -> Schedule {
     let wish = match plant {
         Plant::BringsBack
+        | Plant::BringsBackKept
         | Plant::SetsAgain
         | Plant::ExtendsAll
         | Plant::HeldAfterLost
@@ -152,8 +174,17 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
     if plant == Plant::Undeclared {
         schedule.sins.clear();
     }
+    if matches!(plant, Plant::BringsBackKept | Plant::HalvesRenewals) {
+        let callers = schedule.clients.iter_mut().flat_map(|it| &mut it.callers);
+        callers.for_each(|steps| steps.retain(|it| is_of_renewals(it.call)));
+    }
     schedule.plant = Some(plant);
     schedule
+}
+
+/// Whether the call does not extend a lock itself, nor vouch for it.
+fn is_of_renewals(call: Call) -> bool {
+    !matches!(call, Call::Extend { .. } | Call::Continue { .. } | Call::Confirm { .. })
 }
 
 impl World {
@@ -164,7 +195,7 @@ impl World {
     /// Keys that a server has lost a while ago are there again, if that is what is broken.
     pub(crate) fn bring_back_keys(&mut self, server: usize) {
         const AFTER: i64 = 5 * MS;
-        if !self.is_broken(Plant::BringsBack) {
+        if !self.is_broken(Plant::BringsBack) && !self.is_broken(Plant::BringsBackKept) {
             return;
         }
         for (at, key) in mem::take(&mut self.servers[server].lost) {

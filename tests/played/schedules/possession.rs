@@ -68,9 +68,10 @@ impl Token {
         self.spans.iter().filter(all_the_time).count() >= quorum
     }
 
-    /// One bit for each of them.
-    pub(crate) fn servers_that_have_it(&self, at: i64) -> u64 {
-        let there = self.spans.iter().filter(|it| it.has(it.from, at));
+    /// One bit for each of them that has had it since it was taken: one that was given it again may not vouch for it
+    /// at once.
+    pub(crate) fn servers_that_had_it(&self, at: i64) -> u64 {
+        let there = self.spans.iter().filter(|it| it.is_grant && it.has(it.from, at));
         there.fold(0, |servers, it| servers | 1 << it.server)
     }
 
@@ -139,13 +140,13 @@ impl World {
     }
 
     /// A lock is vouched for, by a call that began then. A majority must not have lost it before.
-    pub(crate) fn judge_vouched(&mut self, asked: &Asked, tag: u64) {
-        let quorum = self.clients[asked.client].quorum();
+    pub(crate) fn judge_vouched(&mut self, client: usize, since: i64, tag: u64) {
+        let quorum = self.clients[client].quorum();
         let Some(token) = self.records.find(tag) else { return };
-        let Some(strictly) = token.lost_at(quorum, asked.at, false) else { return };
+        let Some(strictly) = token.lost_at(quorum, since, false) else { return };
         let (had_at, window_end) = (token.had_at, token.window_end);
         let resource = token.resource;
-        if token.lost_at(quorum, asked.at, true).is_some() {
+        if token.lost_at(quorum, since, true).is_some() {
             let at = At(strictly - START);
             let words = format!("a lock was vouched for that a majority had lost at {at}");
             return self.records.violate(Promise::LostStaysLost, words);

@@ -38,10 +38,14 @@ pub(crate) enum Promise {
     LockAgain,
     OtherServers,
     AnyOrder,
+    LostInTime,
+    LostForAReason,
+    KeptNoMore,
+    OneEvent,
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 32] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 36] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
@@ -133,6 +137,26 @@ pub(crate) const PROMISES: [(Promise, &str, &str); 32] = [
         Promise::AnyOrder,
         "any-order",
         "a lease may be used with every manager of the same servers, in whatever order",
+    ),
+    (
+        Promise::LostInTime,
+        "lost-in-time",
+        "a lock that cannot be kept is told while a tenth of its TTL is left, if somebody asks for events",
+    ),
+    (
+        Promise::LostForAReason,
+        "lost-for-a-reason",
+        "a kept lock is not told to be lost that a quorum would extend, if somebody drives",
+    ),
+    (
+        Promise::KeptNoMore,
+        "kept-no-more",
+        "a lock that was unlocked, or let go of, is not renewed any more, nor told to be lost",
+    ),
+    (
+        Promise::OneEvent,
+        "one-event",
+        "a submitted call has one event, and a kept lock not more than one that it is lost",
     ),
 ];
 

@@ -1,5 +1,6 @@
 //! What was done and what was held, in true time; and the first thing that was wrong with it.
 
+use crate::schedules::kept::Keeping;
 use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::RESOURCES;
@@ -14,6 +15,7 @@ pub(crate) const SERVERS_MAX: usize = 8;
 pub(crate) struct Records {
     pub(crate) tokens: Vec<Token>,
     pub(crate) holds: Vec<HeldLock>,
+    pub(crate) keepings: Vec<Keeping>,
     /// What was found wrong first.
     pub(crate) violation: Option<String>,
     /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
@@ -85,6 +87,8 @@ pub(crate) struct HeldLock {
     /// How often somebody has begun to release it, and to extend it.
     pub(crate) releases: usize,
     pub(crate) extensions: usize,
+    /// Whether it is, or was, kept.
+    pub(crate) is_kept: bool,
 }
 
 impl HeldLock {
@@ -188,7 +192,8 @@ impl Records {
                 if done {
                     token.extended_at[server] = now;
                 }
-                if absent {
+                // Another's key is there in its place, or none.
+                if absent || !done {
                     token.miss(server);
                 }
             }
@@ -215,6 +220,14 @@ impl Records {
                 let words = "something was sent that the simulated servers do not know";
                 self.violate(Promise::KnownRequests, words);
             }
+        }
+    }
+
+    /// It has answered with an error: to whom it was to be given again, it has not set it.
+    pub(crate) fn note_denied(&mut self, server: usize, deed: &Deed<'_>) {
+        let Deed::Acquire { value, .. } = *deed else { return };
+        if let Some(token) = self.find(tag(value)).filter(|it| it.lost & (1 << server) != 0) {
+            token.missed |= 1 << server;
         }
     }
 
@@ -339,6 +352,11 @@ impl Records {
 
     pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut HeldLock> {
         self.holds.iter_mut().rfind(|it| it.tag == tag)
+    }
+
+    /// Whether a lock is, or was, kept.
+    pub(crate) fn is_kept(&self, tag: u64) -> bool {
+        self.holds.iter().any(|it| it.tag == tag && it.is_kept)
     }
 
     /// The client is no more, so it has nothing.

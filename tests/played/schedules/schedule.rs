@@ -97,6 +97,10 @@ pub(crate) struct Step {
     /// What happens in the midst of it, so long after its beginning.
     pub(crate) mishap: Option<(i64, Mishap)>,
     pub(crate) how: How,
+    /// Whether the lock that it takes is kept.
+    pub(crate) keeps: bool,
+    /// Whether the caller asks for events during the pause before it, and so drives.
+    pub(crate) drives: bool,
 }
 
 /// Who waits for the end of a call.
@@ -144,6 +148,8 @@ pub(crate) enum Call {
     },
     Unlock,
     IsLocked,
+    /// The lock is kept from now on.
+    KeepAlive,
     /// The lease is let go of, and the lock is not released.
     Forget,
 }
@@ -409,9 +415,12 @@ impl fmt::Display for Schedule {
             }
             for (caller, steps) in it.callers.iter().enumerate() {
                 for step in steps {
-                    let Step { pause, before_end, call, manager, slot, resource, mishap, how } =
+                    let Step { pause, before_end, call, manager, slot, resource, mishap, .. } =
                         step;
                     write!(f, "  {index}.{caller}: after {}", At(*pause))?;
+                    if step.drives {
+                        write!(f, ", asking for events")?;
+                    }
                     if let Some(before) = before_end {
                         write!(f, " (or {} before its end)", At(*before))?;
                     }
@@ -421,10 +430,13 @@ impl fmt::Display for Schedule {
                     }
                     write!(f, ": ")?;
                     write!(f, "{} {call:?}", RESOURCES[*resource])?;
-                    if let How::Submits { cancelled_after } = how {
+                    if step.keeps {
+                        write!(f, ", kept")?;
+                    }
+                    if let How::Submits { cancelled_after } = step.how {
                         write!(f, ", submitted")?;
                         if let Some(after) = cancelled_after {
-                            write!(f, " and cancelled after {}", At(*after))?;
+                            write!(f, " and cancelled after {}", At(after))?;
                         }
                     }
                     match mishap {

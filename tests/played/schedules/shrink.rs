@@ -94,6 +94,14 @@ impl Search<'_> {
         }
         change(&|it| {
             let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
+            callers.flatten().for_each(|it| it.keeps = false);
+        });
+        change(&|it| {
+            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
+            callers.flatten().for_each(|it| it.drives = false);
+        });
+        change(&|it| {
+            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
             callers.flatten().for_each(|it| it.manager = 0);
         });
         change(&|it| {

@@ -15,7 +15,7 @@ const GRAIN_MS: i64 = 5;
 
 /// So many times a message may have to go one way in a call, at the most: for a connection, its
 /// greeting and the question itself.
-const WAYS: i64 = 8;
+pub(crate) const WAYS: i64 = 8;
 
 impl World {
     /// What a person may read holds no token and no password.
@@ -34,7 +34,11 @@ impl World {
     pub(crate) fn is_of_others(&self, asked: &Asked) -> bool {
         let asks = matches!(
             asked.call,
-            Call::Extend { .. } | Call::Continue { .. } | Call::Confirm { .. } | Call::Unlock
+            Call::Extend { .. }
+                | Call::Continue { .. }
+                | Call::Confirm { .. }
+                | Call::Unlock
+                | Call::KeepAlive
         );
         let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
         asks && is_foreign && asked.tag.is_some()
@@ -125,6 +129,11 @@ impl World {
         let client = &self.clients[asked.client];
         let is_kept = |tag| client.list.iter().all(|&it| self.servers[it].kept_until(tag) >= until);
         let is_plain = self.schedule.faults.is_empty() && self.schedule.sins.is_empty();
+        // Of one that is kept, the renewal may have told more since the servers answered.
+        let is_kept_besides = asked.tag.is_some_and(|tag| self.records.is_kept(tag));
+        if is_kept_besides {
+            return;
+        }
         if told.has_ended || is_plain && asked.tag.is_some_and(is_kept) {
             let words = "a lock was there for as long as was asked, or not there at all";
             self.records.violate(Promise::TrueTooShort, words);
@@ -190,6 +199,20 @@ impl World {
     /// How many of the client's servers had something by now that it might have to do with, or had not
     /// the lock that the call was about; all, if the client had something itself.
     fn ailing(&self, asked: &Asked) -> usize {
+        let mut ailing = self.struck(asked.client);
+        let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
+        if let Some(tag) = asked.tag.filter(|_| !takes) {
+            let tokens = &self.records.tokens;
+            let token = tokens.iter().rfind(|it| it.tag == tag);
+            ailing |= !token.map_or(0, |it| it.servers_that_had_it(asked.at));
+        }
+        let list = &self.clients[asked.client].list;
+        list.iter().filter(|server| ailing & (1 << **server) != 0).count()
+    }
+
+    /// One bit for each server to which something has happened by now that this client may notice; all, if
+    /// something has happened to the client.
+    pub(crate) fn struck(&self, me: usize) -> u64 {
         let mut ailing = 0_u64;
         for fault in self.schedule.faults.iter().filter(|it| START + it.at <= self.now) {
             ailing |= match fault.what {
@@ -199,28 +222,21 @@ impl World {
                 | What::Flush { server }
                 | What::StepClock { server, .. } => 1 << server,
                 What::Cut { client, server, .. } | What::Stall { client, server, .. }
-                    if client == asked.client =>
+                    if client == me =>
                 {
                     1 << server
                 }
                 What::Pause { client }
                 | What::Suspend { client, .. }
                 | What::Crash { client, .. }
-                    if client == asked.client =>
+                    if client == me =>
                 {
                     u64::MAX
                 }
                 _ => 0,
             };
         }
-        let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
-        if let Some(tag) = asked.tag.filter(|_| !takes) {
-            let tokens = &self.records.tokens;
-            let token = tokens.iter().rfind(|it| it.tag == tag);
-            ailing |= !token.map_or(0, |it| it.servers_that_have_it(asked.at));
-        }
-        let list = &self.clients[asked.client].list;
-        list.iter().filter(|server| ailing & (1 << **server) != 0).count()
+        ailing
     }
 
     /// A lease that was found lost does not say that it is held; unless the lock may be there, for too

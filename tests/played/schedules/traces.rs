@@ -59,6 +59,8 @@ fn step(pause_ms: i64, call: Call) -> Step {
         resource: 0,
         mishap: None,
         how: How::Blocks,
+        keeps: false,
+        drives: false,
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Told {
     /// Of the lock that the lease has now.
     pub(crate) tag: Option<u64>,
     pub(crate) valid_until: i64,
+    /// Until when that was valid when it was granted.
+    pub(crate) granted_until: i64,
     pub(crate) has_ended: bool,
     /// Words about servers that could not take part.
     pub(crate) absent: String,
@@ -121,7 +123,10 @@ impl World {
             Call::Confirm { least_ms } => self.judge_confirmed(asked, least_ms),
             Call::Unlock => self.judge_released(asked),
             Call::IsLocked => self.judge_found(asked, told.found),
-            Call::Forget => {}
+            Call::KeepAlive if !asked.is_held => {
+                self.records.violate(Promise::TrueLost, "a lock is kept that is not held");
+            }
+            Call::KeepAlive | Call::Forget => {}
         }
     }
 
@@ -178,7 +183,7 @@ impl World {
             self.records.violate(Promise::GrantInTime, "a lock was granted that was over");
         }
         let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
-        let window_end = self.window_end(asked, ttl_ms, told.valid_until);
+        let window_end = self.window_end(asked, ttl_ms, told.granted_until);
         self.records.note_had(tag, self.now, window_end);
         self.records.holds.push(HeldLock {
             tag,
@@ -188,6 +193,7 @@ impl World {
             until: told.valid_until,
             ended: None,
             is_forgotten: false,
+            is_kept: false,
             releases: 0,
             extensions: 0,
         });
@@ -203,7 +209,8 @@ impl World {
         let Some(hold) = self.records.hold(tag) else {
             return self.records.violate(Promise::TrueExtend, "nobody had what was extended");
         };
-        let is_alone = is_alone && hold.extensions == asked.extensions;
+        let is_kept = hold.is_kept;
+        let is_alone = is_alone && !is_kept && hold.extensions == asked.extensions;
         if hold.releases > asked.releases {
             // It was released meanwhile, through another lease.
             return;
@@ -226,16 +233,23 @@ impl World {
             let words = "a lock was extended that no quorum extended before its end";
             self.records.violate(Promise::TrueExtend, words);
         }
-        self.judge_vouched(asked, tag);
+        self.judge_vouched(asked.client, asked.at, tag);
         self.judge_deadline(asked, told);
     }
 
     /// So long a quorum is to keep it; unless something happens that must not.
     fn judge_deadline(&mut self, asked: &Asked, told: &Told) {
-        let Some(tag) = told.tag.filter(|_| self.schedule.sins.is_empty()) else { return };
-        let until = self.clients[asked.client].clock.when(told.valid_until);
+        if let Some(tag) = told.tag {
+            self.judge_kept_until(asked.client, tag, told.valid_until);
+        }
+    }
+
+    /// The same for a client that goes by this time on its clock.
+    pub(crate) fn judge_kept_until(&mut self, client: usize, tag: u64, shown: i64) {
+        let until = self.clients[client].clock.when(shown);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
-        if releases == 0 && until > self.now && self.kept_until(asked.client, tag) < until {
+        let is_kept = until <= self.now || self.kept_until(client, tag) >= until;
+        if self.schedule.sins.is_empty() && releases == 0 && !is_kept {
             let words = "no quorum keeps the lock until its deadline";
             self.records.violate(Promise::DeadlineKept, words);
         }
@@ -249,7 +263,7 @@ impl World {
             let words = "a lock was confirmed that no quorum has";
             self.records.violate(Promise::TrueConfirm, words);
         }
-        self.judge_vouched(asked, tag);
+        self.judge_vouched(asked.client, asked.at, tag);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
         let until = self.now + least_ms * MS;
         let is_kept = self.kept_until(asked.client, tag) >= until;
@@ -376,6 +390,6 @@ fn longest_ms(plan: &ClientPlan, asked: &Asked) -> i64 {
         Call::Extend { ttl_ms } => once(ttl_ms),
         Call::Confirm { .. } | Call::Unlock => once(asked.longest_ttl_ms),
         Call::IsLocked => once(10_000),
-        Call::Forget => 0,
+        Call::KeepAlive | Call::Forget => 0,
     }
 }

@@ -1,5 +1,6 @@
 //! A client as the world knows it: its clock, its dice, and whether it runs.
 
+use crate::schedules::kept::Attendance;
 use crate::schedules::schedule::{ClientPlan, Hitch};
 use crate::world::World;
 use crate::world::clocks::Clock;
@@ -33,6 +34,11 @@ pub(crate) struct Client {
     pub(crate) stalled_at: i64,
     /// How often it has waited for something, or only looked for it.
     pub(crate) polls: u64,
+    /// How often calls that extend a lock have begun or ended, and how many are under way.
+    pub(crate) extensions: u64,
+    pub(crate) extending: usize,
+    /// By its managers: who drives, and who takes events.
+    attendance: Vec<(Attendance, Attendance)>,
 }
 
 impl Client {
@@ -53,7 +59,17 @@ impl Client {
             stall: None,
             stalled_at: 0,
             polls: 0,
+            extensions: 0,
+            extending: 0,
+            attendance: Vec::new(),
         }
+    }
+
+    pub(crate) fn attendance_of(&mut self, manager: usize) -> &mut (Attendance, Attendance) {
+        if self.attendance.len() <= manager {
+            self.attendance.resize(manager + 1, Default::default());
+        }
+        &mut self.attendance[manager]
     }
 
     pub(crate) fn quorum(&self) -> usize {

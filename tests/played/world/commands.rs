@@ -359,6 +359,8 @@ impl<'a> Command<'a, '_> {
             if let Some(why) = self.write_refusal("pexpire", false) {
                 return self.script_error(&why);
             }
+            let is_halved = self.has(Plant::HalvesRenewals);
+            let ttl_ms = if is_halved { left_ms.max(ttl_ms / 2) } else { ttl_ms };
             self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
         }
         self.pair(1, left_ms);

@@ -120,6 +120,9 @@ impl World {
         let start = out.len();
         let deed = server.store.execute(session, words, now_ms, out);
         self.records.note(now, sender, at, &deed);
+        if out.get(start) == Some(&b'-') {
+            self.records.note_denied(at, &deed);
+        }
         self.note_possession(at, &deed);
         self.note_done(connection, &deed);
         self.note_answer(connection, &deed, (start, out));

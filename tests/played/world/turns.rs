@@ -261,6 +261,7 @@ impl World {
         let Some(caller) = self.running else { return true };
         let client = self.callers[caller].client;
         self.clients[client].polls += 1;
+        self.look_at_kept(client);
         if self.clients[client].is_gone {
             let next = self.clients[client].read(self.now) + MS;
             self.clients[client].skip_to(until.max(next));

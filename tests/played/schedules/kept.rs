@@ -1,0 +1,428 @@
+//! Locks that are kept: whether they are renewed, and told of, as it is promised. They are looked at whenever
+//! somebody who drives is about to wait, and whenever a call has ended.
+
+use std::mem;
+use std::sync::Arc;
+
+use crate::call::Call as LeaseCall;
+use crate::error::{Error, Status};
+use crate::held_lock::HeldLock as LibraryLock;
+use crate::lease::Lease;
+use crate::quorum::validity::Drift;
+use crate::schedules::promises::Promise;
+use crate::schedules::schedule::{Call, Weather};
+use crate::schedules::statuses::WAYS;
+use crate::schedules::verdicts::{Asked, Told};
+use crate::world::World;
+use crate::world::clocks::MS;
+use crate::world::store::tag;
+
+/// Who comes back so soon was not away.
+const GAP: i64 = MS;
+
+/// The header: the news comes while a tenth of the TTL is left.
+const LEFT_PARTS: i64 = 10;
+
+/// Who asks for events since so much was left is told in time.
+const LISTENS_PARTS: i64 = 5;
+
+/// The wish of a caller that a lock be kept.
+pub(crate) struct Keeping {
+    client: usize,
+    manager: usize,
+    /// By its client's count: what comes with the news that it is lost.
+    number: usize,
+    /// Which lease has it.
+    lease: Arc<LeaseCall>,
+    /// Nothing while the call has not ended that begins it, or if it has failed.
+    lock: Option<KeptLock>,
+    begun_at: i64,
+    has_failed: bool,
+    is_told: bool,
+    /// Its holder has begun to let go of it: nothing has to be told any more. And it has ended: nothing may be told.
+    ends: bool,
+    over_at: Option<i64>,
+}
+
+struct KeptLock {
+    hold: Arc<LibraryLock>,
+    tag: u64,
+    /// As of the last look: until when it was valid, and how often the client's callers had extended locks, and for
+    /// how long the client had been stopped.
+    until: i64,
+    extensions: u64,
+    stopped: i64,
+    /// Whether little was left at a time when nobody had driven since it was to be renewed: then it may be given up.
+    was_alone: bool,
+}
+
+/// Since when somebody is in a call of a manager's.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Attendance {
+    inside: usize,
+    since: i64,
+    left_at: i64,
+}
+
+impl Attendance {
+    fn enter(&mut self, now: i64) {
+        if self.inside == 0 && now > self.left_at + GAP {
+            self.since = now;
+        }
+        self.inside += 1;
+    }
+
+    fn leave(&mut self, now: i64) {
+        self.inside -= 1;
+        self.left_at = now;
+    }
+}
+
+/// What a thread does in a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attends {
+    Drives,
+    /// It takes events, too.
+    Listens,
+}
+
+impl Keeping {
+    fn is_of(&self, client: usize, number: usize) -> bool {
+        (self.client, self.number) == (client, number)
+    }
+
+    fn has_tag(&self, tag: Option<u64>) -> bool {
+        self.lock.as_ref().is_some_and(|it| Some(it.tag) == tag)
+    }
+
+    fn end(&mut self, now: i64) {
+        self.ends = true;
+        self.over_at.get_or_insert(now);
+    }
+}
+
+impl World {
+    pub(crate) fn enter(&mut self, client: usize, manager: usize, attends: Attends) {
+        let now = self.now;
+        let (drives, listens) = self.clients[client].attendance_of(manager);
+        drives.enter(now);
+        if attends == Attends::Listens {
+            listens.enter(now);
+        }
+    }
+
+    pub(crate) fn leave(&mut self, client: usize, manager: usize, attends: Attends) {
+        let now = self.now;
+        let (drives, listens) = self.clients[client].attendance_of(manager);
+        drives.leave(now);
+        if attends == Attends::Listens {
+            listens.leave(now);
+        }
+    }
+
+    /// Since when some thread has done that all the time, and was not stopped.
+    fn attended_since(&mut self, client: usize, manager: usize, attends: Attends) -> i64 {
+        let now = self.now;
+        let client = &mut self.clients[client];
+        let stopped_until = client.stopped_until;
+        let (drives, listens) = client.attendance_of(manager);
+        let it = if attends == Attends::Listens { listens } else { drives };
+        if it.inside == 0 && now > it.left_at + GAP {
+            i64::MAX
+        } else {
+            it.since.max(stopped_until)
+        }
+    }
+
+    /// A caller is about to have a lock kept.
+    pub(crate) fn begin_keeping(
+        &mut self,
+        client: usize,
+        manager: usize,
+        number: usize,
+        lease: &Lease,
+    ) {
+        self.records.keepings.push(Keeping {
+            client,
+            manager,
+            number,
+            lease: Arc::clone(&lease.call),
+            lock: None,
+            begun_at: self.now,
+            has_failed: false,
+            is_told: false,
+            ends: false,
+            over_at: None,
+        });
+    }
+
+    /// It is kept, or not.
+    pub(crate) fn note_keeping(
+        &mut self,
+        client: usize,
+        number: usize,
+        hold: Option<&Arc<LibraryLock>>,
+    ) {
+        let (now, stopped) = (self.now, self.clients[client].stopped);
+        let extensions = self.clients[client].extensions;
+        let all = &mut self.records.keepings;
+        if let Some(hold) = hold {
+            let Some(own) = all.iter().find(|it| it.is_of(client, number)) else { return };
+            // Kept twice, it is kept with the later one.
+            let lease = Arc::clone(&own.lease);
+            let before = all.iter_mut().filter(|it| it.number != number);
+            before.filter(|it| Arc::ptr_eq(&it.lease, &lease)).for_each(|it| it.end(now));
+            let tag = tag(hold.token().as_bytes());
+            if let Some(held) = self.records.hold(tag) {
+                held.is_kept = true;
+            }
+        }
+        let Some(own) = self.records.keepings.iter_mut().find(|it| it.is_of(client, number)) else {
+            return;
+        };
+        own.begun_at = now;
+        own.has_failed = hold.is_none();
+        own.lock = hold.map(|hold| KeptLock {
+            tag: tag(hold.token().as_bytes()),
+            until: hold.valid_until().as_nanos(),
+            hold: Arc::clone(hold),
+            extensions,
+            stopped,
+            was_alone: false,
+        });
+    }
+
+    /// A call begins that may be the end of it.
+    pub(crate) fn note_call_on_kept(&mut self, asked: &Asked, lease: &Arc<LeaseCall>) {
+        let (now, me) = (self.now, asked.client);
+        let is_foreign = self.schedule.clients[me].is_foreign(asked.manager);
+        let all = self.records.keepings.iter_mut().filter(|it| it.client == me);
+        let own = |it: &Keeping| Arc::ptr_eq(&it.lease, lease);
+        match asked.call {
+            Call::Unlock if !is_foreign => {
+                all.filter(|it| it.has_tag(asked.tag)).for_each(|it| it.ends = true);
+            }
+            Call::Forget => all.filter(|it| own(it)).for_each(|it| it.end(now)),
+            Call::Lock { .. } | Call::TryLock { .. } if !asked.is_held => {
+                all.filter(|it| own(it) && it.lock.is_some()).for_each(|it| it.ends = true);
+            }
+            Call::Extend { .. } | Call::Continue { .. } => {
+                self.clients[me].extensions += 1;
+                self.clients[me].extending += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// It has ended.
+    pub(crate) fn note_call_on_kept_ended(
+        &mut self,
+        asked: &Asked,
+        told: &Told,
+        lease: &Arc<LeaseCall>,
+    ) {
+        let (now, me) = (self.now, asked.client);
+        let all = self.records.keepings.iter_mut().filter(|it| it.client == me);
+        let own = |it: &Keeping| Arc::ptr_eq(&it.lease, lease);
+        match asked.call {
+            // One that was found to be lost before may be told still.
+            Call::Unlock if told.said.is_ok() && asked.is_held => {
+                all.filter(|it| it.has_tag(asked.tag)).for_each(|it| it.end(now));
+            }
+            Call::Continue { .. } if asked.tag != told.tag || told.said.is_err() => {
+                all.filter(|it| own(it)).for_each(|it| it.ends = true);
+            }
+            _ => {}
+        }
+        if matches!(asked.call, Call::Extend { .. } | Call::Continue { .. }) {
+            self.clients[me].extensions += 1;
+            self.clients[me].extending -= 1;
+        }
+        self.look_at_kept(me);
+    }
+
+    /// A caller lets go of a lease.
+    pub(crate) fn note_dropped(&mut self, lease: &Lease) {
+        let now = self.now;
+        let all = self.records.keepings.iter_mut();
+        all.filter(|it| Arc::ptr_eq(&it.lease, &lease.call)).for_each(|it| it.end(now));
+    }
+
+    /// Looks at all locks that this client keeps, or has kept: a renewal is judged like a call that extends.
+    pub(crate) fn look_at_kept(&mut self, client: usize) {
+        if self.clients[client].is_gone || self.records.keepings.is_empty() {
+            return;
+        }
+        let mut keepings = mem::take(&mut self.records.keepings);
+        // When nobody kept it any more: two leases may hold one lock, and each may be kept.
+        let over_at = |lock: &KeptLock| {
+            let same = keepings.iter().filter(|it| it.has_tag(Some(lock.tag)));
+            let ends: Option<Vec<i64>> = same.map(|it| it.over_at).collect();
+            ends.and_then(|ends| ends.into_iter().max())
+        };
+        let overs: Vec<Option<i64>> =
+            keepings.iter().map(|it| it.lock.as_ref().and_then(over_at)).collect();
+        for (keeping, over_at) in keepings.iter_mut().zip(overs) {
+            if keeping.client == client
+                && let Some(lock) = &mut keeping.lock
+            {
+                self.look_at_lock((client, keeping.manager), lock, over_at);
+            }
+        }
+        self.records.keepings = keepings;
+    }
+
+    fn look_at_lock(
+        &mut self,
+        (me, manager): (usize, usize),
+        lock: &mut KeptLock,
+        over_at: Option<i64>,
+    ) {
+        let until = lock.hold.valid_until().as_nanos();
+        let drives_since = self.attended_since(me, manager, Attends::Drives);
+        let (client, ttl) = (&self.clients[me], lock.hold.ttl_ms() * MS);
+        let is_near = client.read(self.now) > lock.until - ttl / LISTENS_PARTS;
+        let renewed_by = client.clock.when(lock.until - ttl + ttl / 3);
+        lock.was_alone |= is_near && drives_since > renewed_by;
+        let (extensions, extending, stopped) =
+            (client.extensions, client.extending, client.stopped);
+        let before = mem::replace(&mut lock.until, until);
+        let is_renewed =
+            mem::replace(&mut lock.extensions, extensions) == extensions && extending == 0;
+        let was_stopped = mem::replace(&mut lock.stopped, stopped) != stopped;
+        if until <= before {
+            return;
+        }
+        if let Some(held) = self.records.hold(lock.tag) {
+            held.until = held.until.max(until);
+        }
+        if is_renewed {
+            let plan = &self.schedule.clients[me];
+            let drift = Drift::new(plan.drift).unwrap_or(Drift::DEFAULT);
+            let clock = &self.clients[me].clock;
+            let since = clock.when(until - drift.validity_ms(lock.hold.ttl_ms()) * MS);
+            let end = clock.when(before);
+            let quorum = self.clients[me].quorum();
+            if over_at.is_some_and(|over_at| since > over_at) {
+                let words = "a lock was renewed that nobody keeps any more";
+                self.records.violate(Promise::KeptNoMore, words);
+            }
+            if self.records.extended(lock.tag, since, end) < quorum {
+                let words = "a lock was renewed that no quorum extended before its end";
+                self.records.violate(Promise::TrueExtend, words);
+            }
+            let is_over = until <= self.clients[me].read(self.now);
+            if is_over && !was_stopped && self.clients[me].callers == 1 {
+                self.records.violate(Promise::GrantInTime, "a lock was renewed that was over");
+            }
+            self.judge_vouched(me, since, lock.tag);
+        }
+        self.judge_kept_until(me, lock.tag, until);
+    }
+
+    /// A caller has asked for events, and is about to leave: of each lock that is kept, enough is left, or it was
+    /// told that it is lost.
+    pub(crate) fn judge_silence(&mut self, me: usize, manager: usize) {
+        let since = self.attended_since(me, manager, Attends::Listens);
+        let client = &self.clients[me];
+        if client.is_gone {
+            return;
+        }
+        let shown = client.read(self.now);
+        let is_silent = |it: &Keeping| {
+            let owes = (it.client, it.manager) == (me, manager) && !it.is_told && !it.ends;
+            let Some(lock) = it.lock.as_ref().filter(|_| owes) else { return false };
+            let (until, ttl) = (lock.hold.valid_until().as_nanos(), lock.hold.ttl_ms() * MS);
+            let listens_since = since.max(it.begun_at);
+            shown > until - ttl / LEFT_PARTS
+                && listens_since <= client.clock.when(until - ttl / LISTENS_PARTS)
+        };
+        if self.records.keepings.iter().any(is_silent) {
+            let words = "of a kept lock less than a tenth is left, and nobody was told";
+            self.records.violate(Promise::LostInTime, words);
+        }
+    }
+
+    /// A caller is told that a kept lock is lost.
+    pub(crate) fn judge_lost_event(
+        &mut self,
+        me: usize,
+        number: usize,
+        (error, remaining_ms): (&Error, i64),
+    ) {
+        if self.clients[me].is_gone {
+            return;
+        }
+        let Some(place) = self.records.keepings.iter().position(|it| it.is_of(me, number)) else {
+            return self.records.violate(Promise::NoFault, "a lock was lost that nobody keeps");
+        };
+        let keeping = &mut self.records.keepings[place];
+        let (manager, begun_at, ends) = (keeping.manager, keeping.begun_at, keeping.ends);
+        let was_told = mem::replace(&mut keeping.is_told, true);
+        if was_told || keeping.has_failed {
+            let words = "of a lock that is kept once it was told twice that it is lost";
+            return self.records.violate(Promise::OneEvent, words);
+        }
+        if keeping.over_at.is_some() && self.clients[me].callers == 1 {
+            let words = "it was told that a lock is lost which nobody keeps any more";
+            return self.records.violate(Promise::KeptNoMore, words);
+        }
+        let Some(lock) = keeping.lock.as_ref().filter(|_| !ends) else { return };
+        let (hold, tag, was_alone) = (Arc::clone(&lock.hold), lock.tag, lock.was_alone);
+        let (until, ttl) = (hold.valid_until().as_nanos(), hold.ttl_ms() * MS);
+        let clock = &self.clients[me].clock;
+        let (listened_by, renewed_by) =
+            (clock.when(until - ttl / LISTENS_PARTS), clock.when(until - ttl + ttl / 3));
+        let is_valid = self.now < clock.when(until);
+        let listens_since = self.attended_since(me, manager, Attends::Listens).max(begun_at);
+        let drives_since = self.attended_since(me, manager, Attends::Drives).max(begun_at);
+        let is_late = !hold.has_ended() && remaining_ms * LEFT_PARTS * MS < ttl;
+        if is_late && listens_since <= listened_by {
+            let words = format!("it was told that a kept lock is lost with {remaining_ms} ms left");
+            return self.records.violate(Promise::LostInTime, words);
+        }
+        match error.status() {
+            Status::Lost => {
+                let held = self.records.hold(tag);
+                let is_released = held.is_some_and(|it| it.releases > 0 || it.ended.is_some());
+                if self.schedule.sins.is_empty() && is_valid && !is_released {
+                    let words = "it was told that a kept lock is lost that was not";
+                    self.records.violate(Promise::LostForAReason, words);
+                }
+                if let Some(held) = self.records.hold(tag) {
+                    held.ended.get_or_insert(self.now);
+                }
+            }
+            Status::Unreachable => {
+                let has_reason = was_alone
+                    || drives_since > renewed_by
+                    || self.may_be_out_of_reach(me, tag, ttl, renewed_by);
+                if !has_reason {
+                    let words =
+                        "it was told that a lock cannot be kept which a quorum would extend";
+                    self.records.violate(Promise::LostForAReason, words);
+                }
+            }
+            _ => {
+                let words = "it was told that a kept lock is lost, and not why";
+                self.records.violate(Promise::LostForAReason, words);
+            }
+        }
+    }
+
+    /// Whether something may have kept a quorum from extending a lock in its time.
+    fn may_be_out_of_reach(&self, me: usize, tag: u64, ttl: i64, since: i64) -> bool {
+        let (client, plan) = (&self.clients[me], &self.schedule.clients[me]);
+        let way = self.weather.most + self.weather.wake;
+        let token = self.records.tokens.iter().rfind(|it| it.tag == tag);
+        let ailing = self.struck(me) | !token.map_or(0, |it| it.servers_that_had_it(since));
+        let ailing = client.list.iter().filter(|server| ailing & (1 << **server) != 0).count();
+        let set_ms = if plan.reply_ms > 0 { plan.reply_ms } else { i64::MAX / MS };
+        !self.schedule.sins.is_empty()
+            || self.weather.slow_in > 0
+            || self.weather.room < Weather::CALM.room
+            || way * WAYS >= (ttl / 4).min(set_ms.min(plan.connect_ms) * MS)
+            || plan.is_stopped()
+            || ailing > client.list.len() - client.quorum()
+    }
+}
