@@ -59,9 +59,9 @@ impl Verb {
 
 /// Hears what each server says to a request, also when nobody waits for the answer any more.
 pub trait Witness: Send + Sync {
-    /// A server has given this answer, heard at `now`. Called before anybody else is told of it, with a
-    /// mutex held: it only takes note.
-    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment);
+    /// A server has given this answer, heard at `now`. What was asked is told by its verb and the number
+    /// of the request. Called before anybody else is told of it, with a mutex held: it only takes note.
+    fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment);
 }
 
 /// A request, encoded once however many servers it goes to.
@@ -70,6 +70,8 @@ pub trait Witness: Send + Sync {
 /// it for long after the call.
 pub struct Request {
     verb: Verb,
+    /// Which of the requests about one lock it is, for whoever hears the answers.
+    number: u32,
     subject: Subject,
     /// To whom it goes although nobody waits for the answer.
     recipients: ServerSet,
@@ -86,7 +88,7 @@ impl Request {
     pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
         let subject = Subject { resource, token, ttl_ms };
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
-        Self { verb, subject, recipients, witness: None, encoded }
+        Self { verb, number: 0, subject, recipients, witness: None, encoded }
     }
 
     /// The same request for these servers: a release, or a repair. A release goes to them later if it
@@ -94,6 +96,12 @@ impl Request {
     #[must_use]
     pub fn to(self, recipients: ServerSet) -> Self {
         Self { recipients, ..self }
+    }
+
+    /// The same request, with this number in the place of 0.
+    #[must_use]
+    pub fn numbered(self, number: u32) -> Self {
+        Self { number, ..self }
     }
 
     /// The same request, with somebody who hears the answers.
@@ -105,7 +113,7 @@ impl Request {
     /// A server has given this answer, heard at `now`. Called before anybody is told of it.
     pub fn note(&self, server: usize, answer: &Answer, now: Moment) {
         if let Some(witness) = &self.witness {
-            witness.hear(server, self.verb, answer, now);
+            witness.hear(server, (self.verb, self.number), answer, now);
         }
     }
 

@@ -219,8 +219,8 @@ impl HeldLock {
         !self.has_ended() && now < self.valid_until() && self.is_ours()
     }
 
-    /// What a server says of the key, heard at `now`.
-    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
+    /// What a server says of the key, asked by the request of this number, and heard at `now`.
+    fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
             (Verb::Acquire, Answer::Done) => Word::Granted { in_time: now <= self.window_end() },
             (Verb::Repair, Answer::Done) => Word::Repaired,
@@ -240,7 +240,7 @@ impl HeldLock {
             (Verb::Extend, Answer::Foreign { .. }) => Word::Foreign,
             _ => return,
         };
-        self.standings().hear(server, word);
+        self.standings().hear(server, number, word);
     }
 
     /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
@@ -265,8 +265,8 @@ impl HeldLock {
 }
 
 impl Witness for HeldLock {
-    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
-        Self::hear(self, server, verb, answer, now);
+    fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
+        Self::hear(self, server, asked, answer, now);
     }
 }
 
@@ -330,10 +330,10 @@ impl View {
         self.hold.standings().fail_round(number);
     }
 
-    /// The servers that are to be sent a repair now.
-    pub(crate) fn begin_repairs(&self) -> ServerSet {
-        let servers = self.hold.standings().begin_repairs();
-        self.places.here(ServerSet::from_bits(servers))
+    /// The servers that are to be sent a repair now, and its number.
+    pub(crate) fn begin_repairs(&self) -> (u32, ServerSet) {
+        let (number, servers) = self.hold.standings().begin_repairs();
+        (number, self.places.here(ServerSet::from_bits(servers)))
     }
 
     /// To these it was not sent.
@@ -343,8 +343,8 @@ impl View {
 }
 
 impl Witness for View {
-    fn hear(&self, server: usize, verb: Verb, answer: &Answer, now: Moment) {
-        self.hold.hear(self.places.place_there(server), verb, answer, now);
+    fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment) {
+        self.hold.hear(self.places.place_there(server), asked, answer, now);
     }
 }
 

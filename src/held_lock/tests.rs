@@ -16,7 +16,7 @@ fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
     let hold = hold();
     // It was sent there, and nothing was heard.
     *hold.standings() = Standings::new(1);
-    hold.hear(0, verb, &answer, at_ms(ms));
+    hold.hear(0, (verb, 0), &answer, at_ms(ms));
     hold.standings().is_sound(0)
 }
 
@@ -28,7 +28,7 @@ fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
     let end = hold.window_end();
     for (now, is_in_time) in [(end, true), (Moment::from_nanos(end.as_nanos() + 1), false)] {
         *hold.standings() = Standings::new(1);
-        hold.hear(0, Verb::Acquire, &Answer::Done, now);
+        hold.hear(0, (Verb::Acquire, 0), &Answer::Done, now);
         assert_eq!(hold.standings().is_sound(0), is_in_time);
     }
 }
@@ -61,9 +61,9 @@ fn an_answer_that_is_none_changes_nothing() {
     let hold = hold();
     let failed = Answer::Failed(crate::failure::Failure::Nonsense);
     for verb in [Verb::Extend, Verb::Inspect, Verb::Release] {
-        hold.hear(0, verb, &failed, at_ms(1));
+        hold.hear(0, (verb, 0), &failed, at_ms(1));
     }
     assert!(hold.standings().is_sound(0));
-    hold.hear(0, Verb::Inspect, &Answer::Absent, at_ms(1));
+    hold.hear(0, (Verb::Inspect, 0), &Answer::Absent, at_ms(1));
     assert!(!hold.standings().is_sound(0));
 }

@@ -65,7 +65,7 @@ impl Confirm {
         let ttl_ms = hold.longest_ttl_ms();
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: Moment::NEVER, reply_ms };
-        actions.ask(request(Verb::Inspect, &self.view, ttl_ms), limits);
+        actions.ask(request(Verb::Inspect, &self.view, ttl_ms).numbered(number), limits);
     }
 
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) {

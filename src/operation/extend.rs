@@ -107,14 +107,15 @@ impl Extension {
         let (view, hold, since) = (&self.view, self.view.hold(), actions.now());
         let (valid_until, ttl_ms) = (hold.valid_until(), self.ttl_ms);
         hold.note_ttl(ttl_ms);
+        let number = view.begin_round();
         self.stage = Stage::Asking(Box::new(Asking {
             question: Question::extend(valid_until, view.clone(), actions.roster().len()),
-            number: view.begin_round(),
+            number,
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
         }));
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: valid_until.min(self.limit), reply_ms };
-        actions.ask(request(Verb::Extend, &self.view, ttl_ms), limits);
+        actions.ask(request(Verb::Extend, &self.view, ttl_ms).numbered(number), limits);
     }
 
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
@@ -152,12 +153,13 @@ impl Extension {
     /// extension, and changes nothing for this call.
     fn repair(&self, actions: &mut dyn Actions) {
         let view = &self.view;
-        let servers = view.begin_repairs();
+        let (number, servers) = view.begin_repairs();
         if servers.is_empty() {
             return;
         }
         view.note_servers(servers);
-        let told = actions.tell(request(Verb::Repair, view, self.ttl_ms).to(servers));
+        let repair = request(Verb::Repair, view, self.ttl_ms).numbered(number);
+        let told = actions.tell(repair.to(servers));
         view.withdraw_repairs(servers.minus(told));
         if view.hold().has_ended() {
             // Another handle released it meanwhile, and its release may have come before the repair.

@@ -7,6 +7,11 @@
 //! *repair*), and is a *candidate* once it has it: a candidate becomes sound by a round of sound servers
 //! that began after it was heard, and succeeded, for that shows that nobody else can have had a quorum.
 //!
+//! A lock may be used through several managers, each with connections of its own, and a connection is read
+//! only while its manager is used: so answers are heard in any order, and some very late. Each answer comes
+//! with the number of what was asked. The acquire is 0; rounds and repairs are counted from 1 in the order
+//! in which they begin.
+//!
 //! `tests/pure/standing` goes through all that can happen to three servers.
 
 /// What a server has said of the key, or what was found out of that.
@@ -40,9 +45,18 @@ pub struct Standings {
     unheard: u64,
     /// Those that said that the key is gone, and may be given it again.
     absent: u64,
+    /// The last repair that each server was sent. Few are sent any.
+    repairs: Vec<Repair>,
     /// The rounds that are under way, each with those that were candidates when it began.
     rounds: Vec<Round>,
-    last_round: u32,
+    /// The number of the last round or repair.
+    last_number: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Repair {
+    server: usize,
+    number: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,8 +75,9 @@ impl Standings {
             unproven: all,
             unheard: all,
             absent: 0,
+            repairs: Vec::new(),
             rounds: Vec::new(),
-            last_round: 0,
+            last_number: 0,
         }
     }
 
@@ -74,12 +89,24 @@ impl Standings {
         self.sound |= granted;
     }
 
-    /// A server has said something; perhaps nobody waited for it any more.
+    /// A server has answered the request of this number; perhaps nobody waited for it any more.
     ///
     /// `in_time` is what is known to have happened within the reply timeout of the acquire. A grant that is
     /// carried out later may follow upon somebody else's lock.
-    pub fn hear(&mut self, server: usize, word: Word) {
+    pub fn hear(&mut self, server: usize, number: u32, word: Word) {
         let bit = 1 << server;
+        let setter = self.last_setter(server);
+        let is_stale = match word {
+            // What became of it is known already.
+            Word::Granted { .. } | Word::Repaired | Word::NotSet => {
+                number != setter || self.unheard & bit == 0
+            }
+            // It was asked before the key was sent to it again. That says nothing of the key that it has now.
+            Word::Has { .. } | Word::Absent | Word::Foreign => number < setter,
+        };
+        if is_stale {
+            return;
+        }
         match word {
             Word::Granted { in_time } => {
                 self.unheard &= !bit;
@@ -108,6 +135,11 @@ impl Standings {
                 self.absent &= !bit;
             }
         }
+    }
+
+    /// The number of the last acquire or repair that this server was sent.
+    fn last_setter(&self, server: usize) -> u32 {
+        self.repairs.iter().find(|it| it.server == server).map_or(0, |it| it.number)
     }
 
     fn note_key(&mut self, bit: u64, in_time: bool) {
@@ -143,10 +175,14 @@ impl Standings {
 
     /// A round of asking them begins. Returns its number.
     pub fn begin_round(&mut self) -> u32 {
-        self.last_round = self.last_round.wrapping_add(1);
-        let round = Round { number: self.last_round, candidates: self.candidates };
-        self.rounds.push(round);
-        self.last_round
+        let number = self.next_number();
+        self.rounds.push(Round { number, candidates: self.candidates });
+        number
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.last_number = self.last_number.wrapping_add(1);
+        self.last_number
     }
 
     /// That round failed.
@@ -171,15 +207,20 @@ impl Standings {
     }
 
     /// The servers that are to be given the key again, after a round that succeeded: they have to be sent
-    /// a repair now, which [`Self::withdraw_repairs`] takes back. None while another round is under way.
-    pub fn begin_repairs(&mut self) -> u64 {
-        if !self.rounds.is_empty() {
-            return 0;
-        }
+    /// a repair of this number now, which [`Self::withdraw_repairs`] takes back. None while another round is
+    /// under way.
+    pub fn begin_repairs(&mut self) -> (u32, u64) {
         let servers = self.absent & !self.unheard;
+        if servers == 0 || !self.rounds.is_empty() {
+            return (0, 0);
+        }
         self.absent &= !servers;
         self.unheard |= servers;
-        servers
+        let number = self.next_number();
+        self.repairs.retain(|it| servers & (1 << it.server) == 0);
+        let repaired = (0..64).filter(|server| servers & (1 << server) != 0);
+        self.repairs.extend(repaired.map(|server| Repair { server, number }));
+        (number, servers)
     }
 
     /// To these servers the repair was not sent.
@@ -190,109 +231,4 @@ impl Standings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A lock that the first two of three servers granted, and nothing was heard of the third.
-    fn taken() -> Standings {
-        let mut standings = Standings::new(3);
-        standings.take(0b011, 0b111);
-        standings
-    }
-
-    fn sound(standings: &Standings) -> Vec<usize> {
-        (0..3).filter(|&server| standings.is_sound(server)).collect()
-    }
-
-    fn pass(standings: &mut Standings, voters: u64) -> bool {
-        let round = standings.begin_round();
-        standings.pass_round(round, voters, 2)
-    }
-
-    #[test]
-    fn those_that_granted_are_sound_and_so_is_one_that_is_known_to_have_granted_in_time() {
-        let mut standings = taken();
-        assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
-        for word in [Word::Granted { in_time: true }, Word::Has { in_time: true }] {
-            let mut standings = standings.clone();
-            standings.hear(2, word);
-            assert_eq!(sound(&standings), [0, 1, 2]);
-        }
-        standings.hear(2, Word::Granted { in_time: false });
-        assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
-        // How long it has the key still tells when it granted it.
-        standings.hear(2, Word::Has { in_time: true });
-        assert_eq!(sound(&standings), [0, 1, 2]);
-    }
-
-    #[test]
-    fn a_server_that_was_not_asked_or_refused_cannot_vouch() {
-        let mut standings = Standings::new(3);
-        standings.hear(1, Word::NotSet);
-        standings.take(0b001, 0b011);
-        assert_eq!((sound(&standings), standings.voters()), (vec![0], 1));
-    }
-
-    #[test]
-    fn a_late_grant_counts_after_a_round_that_began_when_it_was_heard() {
-        let mut standings = taken();
-        let round = standings.begin_round();
-        standings.hear(2, Word::Granted { in_time: false });
-        assert!(standings.pass_round(round, 0b011, 2));
-        assert_eq!(sound(&standings), [0, 1]);
-        assert!(pass(&mut standings, 0b011));
-        assert_eq!(sound(&standings), [0, 1, 2]);
-    }
-
-    #[test]
-    fn who_lost_the_key_is_repaired_and_counts_after_the_next_round() {
-        let mut standings = taken();
-        let round = standings.begin_round();
-        standings.hear(2, Word::Has { in_time: true });
-        standings.hear(0, Word::Absent);
-        assert_eq!(standings.begin_repairs(), 0, "a round is under way");
-        assert!(standings.pass_round(round, 0b110, 2));
-        assert_eq!(standings.begin_repairs(), 0b001);
-        assert_eq!(standings.begin_repairs(), 0, "one at a time");
-        standings.hear(0, Word::Absent);
-        assert_eq!(standings.begin_repairs(), 0, "the first may be carried out still");
-        standings.hear(0, Word::Repaired);
-        assert_eq!(sound(&standings), [1, 2]);
-        assert!(pass(&mut standings, 0b110));
-        assert_eq!(sound(&standings), [0, 1, 2]);
-    }
-
-    #[test]
-    fn a_repair_that_was_not_sent_is_due_again() {
-        let mut standings = taken();
-        standings.hear(0, Word::Absent);
-        assert_eq!(standings.begin_repairs(), 0b001);
-        standings.withdraw_repairs(0b001);
-        assert_eq!(standings.begin_repairs(), 0b001);
-        standings.hear(0, Word::NotSet);
-        assert_eq!(standings.begin_repairs(), 0, "somebody else's");
-    }
-
-    #[test]
-    fn a_vote_is_none_once_its_server_is_heard_to_have_lost_the_key() {
-        let mut standings = taken();
-        let round = standings.begin_round();
-        standings.hear(1, Word::Absent);
-        assert!(!standings.pass_round(round, 0b011, 2));
-        let round = standings.begin_round();
-        standings.fail_round(round);
-        assert!(!standings.pass_round(round, 0b011, 2));
-    }
-
-    #[test]
-    fn a_candidate_that_loses_the_key_again_is_none() {
-        let mut standings = taken();
-        standings.hear(2, Word::Granted { in_time: false });
-        let round = standings.begin_round();
-        standings.hear(2, Word::Absent);
-        // It has it again; but that was heard after the round had begun.
-        standings.hear(2, Word::Has { in_time: true });
-        assert!(standings.pass_round(round, 0b011, 2));
-        assert_eq!(sound(&standings), [0, 1]);
-    }
-}
+mod tests;

@@ -86,7 +86,7 @@ fn a_lock_of_which_too_few_servers_say_anything_is_kept() {
 #[test]
 fn a_server_that_was_given_it_again_has_no_vote() {
     let (mut play, view) = Play::holding();
-    view.witness().hear(2, Verb::Extend, &Answer::Absent, at(500));
+    view.witness().hear(2, (Verb::Extend, 0), &Answer::Absent, at(500));
     confirm(&mut play, &view);
     let found = |server| found(server, view.hold(), 9_000);
     let words = "Unreachable: 1 of 3 servers confirmed for 5000 ms, 2 needed: a:1 OOM: out of memory, \

@@ -258,7 +258,7 @@ fn what_others_hear_meanwhile_counts() {
         extend(&mut play, &view);
         assert!(play.say(1, &[extended(0), extended(1)]));
         for server in 0..lost {
-            view.witness().hear(server, Verb::Inspect, &Answer::Absent, at(0));
+            view.witness().hear(server, (Verb::Inspect, 0), &Answer::Absent, at(0));
         }
         let acts = play.close(1);
         let but = match status {

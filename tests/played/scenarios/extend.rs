@@ -161,6 +161,37 @@ fn a_key_given_again_is_no_vote_until_then() {
     assert_eq!(cluster.having_any("r"), 0);
 }
 
+/// What the third says of its grant to the manager that took the lock is on its way for long. Meanwhile another
+/// manager hears that it has lost the key, and sends it again. The old word is no answer to that: when the key
+/// is set, somebody else has had the lock.
+#[test]
+fn a_grant_that_is_heard_late_is_not_taken_for_the_answer_to_a_repair() {
+    let cluster = Cluster::new(3);
+    let (client, other) = (cluster.client().connected(), cluster.client().connected());
+    let rival = cluster.client().connected();
+    cluster.script(client.way(2), [Trip::ms(1, 300)]);
+    let mut lease = client.take("r", LONG);
+    assert_eq!(other.extend(&mut lease, LONG), Ok(()));
+    cluster.lose([2], "r");
+    cluster.script(other.way(2), [Trip::ms(1, 1), Trip::ms(2_000, 1)]);
+    cluster.script(other.way(1), [Trip::ms(10, 1)]);
+    assert_eq!(other.extend(&mut lease, LONG), Ok(()));
+    cluster.run_ms(400);
+    // It reads what has come.
+    assert_eq!(client.is_locked("another"), Ok(false));
+    let has_repaired = || cluster.having("r", &token(&lease)) == 3;
+    assert!(!has_repaired(), "the key was sent too soon, so this shows nothing");
+    cluster.script(client.way(2), [Trip::ms(5_000, 1)]);
+    assert_eq!(client.confirm(&mut lease.clone(), 0), Ok(()));
+    cluster.lose([1], "r");
+    let theirs = rival.take("r", TTL);
+    assert_eq!(cluster.having("r", &token(&theirs)), 2);
+    assert_eq!(rival.unlock(&mut theirs.clone()), Ok(()));
+    cluster.run_ms(2_000);
+    assert_eq!(cluster.having("r", &token(&lease)), 2, "the key is not set, so this shows nothing");
+    assert_eq!(other.extend(&mut lease, LONG), Err(Status::Lost));
+}
+
 /// Its connection goes between its word and the end of the extension: the repair finds none.
 #[test]
 fn a_repair_that_could_not_be_sent_is_sent_with_a_later_extension() {

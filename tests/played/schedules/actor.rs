@@ -36,8 +36,8 @@ pub(crate) struct Actor {
     leaked: RefCell<Vec<Keeper>>,
 }
 
-/// A submitted call that has ended: its lease, and what has come of it.
-type Ended = (Lease, Result<(), Error>);
+/// A submitted call that has ended: its lease, what has come of it, and when somebody took its event.
+type Ended = (Lease, Result<(), Error>, i64);
 
 impl Actor {
     pub(crate) fn new(client: usize, tries: i32, managers: Vec<RedLock>) -> Self {
@@ -116,10 +116,10 @@ impl Actor {
         };
         attends(true);
         let manager = &self.managers[step.manager];
-        let mut found = None;
+        let (mut found, mut told_at) = (None, None);
         let resource = RESOURCES[step.resource].as_bytes();
         let said = match step.call {
-            _ if is_submitted => self.submit(&step, keep(), lease),
+            _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
             Call::Lock { ttl_ms } if step.keeps => {
                 manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
@@ -147,6 +147,7 @@ impl Actor {
         }
         let told = Told {
             said,
+            at: told_at.unwrap_or_else(|| world::with(|world| world.now)),
             absent: lease.absent().to_owned(),
             found,
             tag: tag_of(lease),
@@ -180,7 +181,13 @@ impl Actor {
 
     /// Makes a call that nobody waits for, and asks for events until its own has come: by waiting for them, or by
     /// looking again and again.
-    fn submit(&self, step: &Step, keep: Option<Tag>, lease: &mut Lease) -> Result<(), Error> {
+    fn submit(
+        &self,
+        step: &Step,
+        keep: Option<Tag>,
+        lease: &mut Lease,
+        told_at: &mut Option<i64>,
+    ) -> Result<(), Error> {
         let manager = &self.managers[step.manager];
         let number = self.submitted.get();
         self.submitted.set(number + 1);
@@ -211,8 +218,8 @@ impl Actor {
                 cancelled_at = None;
                 manager.cancel(&canceller);
             }
-            if let Some((own, outcome)) = self.ends.borrow_mut().remove(&number) {
-                *lease = own;
+            if let Some((own, outcome, at)) = self.ends.borrow_mut().remove(&number) {
+                (*lease, *told_at) = (own, Some(at));
                 return outcome;
             }
             self.ask_for_event(step.manager, number.is_multiple_of(2), (cancelled_at, 10))?;
@@ -256,7 +263,8 @@ impl Actor {
                         violate(Promise::OneEvent, words.to_owned());
                     }
                 }
-                self.ends.borrow_mut().insert(number, (lease, outcome));
+                let now = world::with(|world| world.now);
+                self.ends.borrow_mut().insert(number, (lease, outcome, now));
             }
             Some(Submitted::Lost { .. }) if is_broken(Plant::HidesLost) => {}
             Some(Submitted::Lost { tag, error, remaining_ms }) => {

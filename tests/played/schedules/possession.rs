@@ -68,6 +68,12 @@ impl Token {
         self.spans.iter().filter(all_the_time).count() >= quorum
     }
 
+    /// Until when this server has it, or had it.
+    fn end_on(&self, server: usize) -> i64 {
+        let own = self.spans.iter().filter(|it| it.server == server);
+        own.map(|it| it.until).max().unwrap_or(i64::MIN)
+    }
+
     /// One bit for each of them that has had it since it was taken: one that was given it again may not vouch for it
     /// at once.
     pub(crate) fn servers_that_had_it(&self, at: i64) -> u64 {
@@ -115,6 +121,15 @@ impl World {
                 false => token.set_end(server, until),
             }
         }
+    }
+
+    /// Until when a quorum of a client's servers has a token, or had it.
+    pub(crate) fn had_until(&mut self, client: usize, tag: u64) -> i64 {
+        let (list, quorum) = (&self.clients[client].list, self.clients[client].quorum());
+        let Some(token) = self.records.find(tag) else { return i64::MIN };
+        let mut ends: Vec<i64> = list.iter().map(|&server| token.end_on(server)).collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        ends[quorum - 1]
     }
 
     /// Something has happened to a server's keys, or to its clock: of those that it had, some are gone

@@ -51,11 +51,11 @@ pub(crate) struct Token {
     missed: u64,
     /// By server: whether it ever said so.
     pub(crate) lost: u64,
-    /// By server: when it was sent to it first, when the answer to that arrived, when it last extended
-    /// it, and when it last told of it.
+    /// Which servers have extended it, and when.
+    extended: Vec<(usize, i64)>,
+    /// By server: when it was sent to it first, when the answer to that arrived, and when it last told of it.
     asked_at: [i64; SERVERS_MAX],
     pub(crate) heard_at: [i64; SERVERS_MAX],
-    extended_at: [i64; SERVERS_MAX],
     seen_at: [i64; SERVERS_MAX],
     /// By server: when it last told of it, or for how long it has it.
     noticed_at: [i64; SERVERS_MAX],
@@ -135,7 +135,7 @@ impl Token {
             lost: 0,
             asked_at: never,
             heard_at: never,
-            extended_at: never,
+            extended: Vec::new(),
             seen_at: never,
             noticed_at: never,
             overtaken: None,
@@ -190,10 +190,10 @@ impl Records {
             Deed::Extend { key, value, done, absent, .. } => {
                 let token = self.token(value, sender, key);
                 if done {
-                    token.extended_at[server] = now;
+                    token.extended.push((server, now));
                 }
-                // Another's key is there in its place, or none.
-                if absent || !done {
+                // Another's key is there in its place, or none; unless it was not sent to it yet.
+                if (absent || !done) && token.asked & (1 << server) != 0 {
                     token.miss(server);
                 }
             }
@@ -294,8 +294,9 @@ impl Records {
 
     /// How many servers have extended it since then, and before its end.
     pub(crate) fn extended(&mut self, tag: u64, since: i64, end: i64) -> usize {
-        let is_counted = |at: &&i64| (since..end).contains(*at);
-        self.find(tag).map_or(0, |it| it.extended_at.iter().filter(is_counted).count())
+        let Some(token) = self.find(tag) else { return 0 };
+        let counted = token.extended.iter().filter(|it| (since..end).contains(&it.1));
+        counted.fold(0_u64, |servers, it| servers | 1 << it.0).count_ones() as usize
     }
 
     /// How many servers have told of it since then.

@@ -34,6 +34,8 @@ pub(crate) struct Asked {
 /// What it has come to.
 pub(crate) struct Told {
     pub(crate) said: Result<(), Error>,
+    /// When: of a submitted call, when one of the client's callers took its event.
+    pub(crate) at: i64,
     pub(crate) found: Option<bool>,
     /// Of the lock that the lease has now.
     pub(crate) tag: Option<u64>,
@@ -120,7 +122,7 @@ impl World {
                 None => self.judge_taken(asked, told),
             },
             Call::Extend { .. } => self.judge_extended(asked, told, true),
-            Call::Confirm { least_ms } => self.judge_confirmed(asked, least_ms),
+            Call::Confirm { least_ms } => self.judge_confirmed(asked, told, least_ms),
             Call::Unlock => self.judge_released(asked),
             Call::IsLocked => self.judge_found(asked, told.found),
             Call::KeepAlive if !asked.is_held => {
@@ -158,7 +160,14 @@ impl World {
         let plan = &self.schedule.clients[asked.client];
         // Of a client's callers one may do what another waits for.
         let company = i64::try_from(client.callers).unwrap_or(1);
-        let longest_ms = longest_ms(plan, asked) * company;
+        // A lock that was extended while servers were asked for it is asked for once more.
+        let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
+        let was_extended = hold.is_some_and(|it| it.is_kept || it.extensions > asked.extensions);
+        let rounds = match asked.call {
+            Call::Confirm { .. } if was_extended => 2,
+            _ => 1,
+        };
+        let longest_ms = longest_ms(plan, asked) * company * rounds;
         if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
             let words = format!("took {} ms, not at most {longest_ms}", took / MS);
             let words = format!("a call outlived its time: {words}");
@@ -255,7 +264,7 @@ impl World {
         }
     }
 
-    fn judge_confirmed(&mut self, asked: &Asked, least_ms: i64) {
+    fn judge_confirmed(&mut self, asked: &Asked, told: &Told, least_ms: i64) {
         let Some(tag) = asked.tag else {
             return self.records.violate(Promise::TrueConfirm, "nothing was confirmed");
         };
@@ -265,8 +274,10 @@ impl World {
         }
         self.judge_vouched(asked.client, asked.at, tag);
         let releases = self.records.hold(tag).map_or(0, |it| it.releases);
-        let until = self.now + least_ms * MS;
-        let is_kept = self.kept_until(asked.client, tag) >= until;
+        let until = told.at + least_ms * MS;
+        // Who was told a while ago may look for it when it is over.
+        let is_kept = self.kept_until(asked.client, tag) >= until
+            || self.had_until(asked.client, tag) >= until;
         // One that is stopped after its last look hears of it later.
         let was_stopped = self.clients[asked.client].stopped > asked.stopped;
         if self.schedule.sins.is_empty() && releases == 0 && !is_kept && !was_stopped {

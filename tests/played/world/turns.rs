@@ -265,6 +265,11 @@ impl World {
         if self.clients[client].is_gone {
             let next = self.clients[client].read(self.now) + MS;
             self.clients[client].skip_to(until.max(next));
+            if self.clients[client].callers > 1 && !self.note_ready(watched) {
+                // Another of its callers may have to do something first.
+                self.rest(State::Resting, Some(self.now + MS));
+                return false;
+            }
         }
         if self.note_ready(watched) {
             return true;

@@ -8,10 +8,15 @@ const QUORUM: u32 = 2;
 /// How many requests, and how many replies, are on their way at most.
 const ROOM: usize = 2;
 
+/// The holder uses the lock through so many managers.
+const MANAGERS: u8 = 2;
+
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) rounds: u8,
     pub(crate) losses: u8,
+    /// Through how many managers the holder asks from now on.
+    pub(crate) managers: u8,
     pub(crate) third: Third,
 }
 
@@ -24,6 +29,9 @@ pub(crate) enum Third {
     IsAsked,
     /// It has lost it, and the key is on its way to it again, after a round of the others.
     IsRepaired,
+    /// The same; and over the other manager's connection, which nobody has read, lie its answers to the
+    /// acquire and to a round before it lost the key.
+    IsRepairedAndHeardLate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +41,7 @@ pub(crate) struct World {
     round: Option<Round>,
     rounds_left: u8,
     losses_left: u8,
+    managers: u8,
     rival: Rival,
     was_admitted: bool,
     pub(crate) is_wrong: bool,
@@ -41,6 +50,8 @@ pub(crate) struct World {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Server {
     key: Key,
+    /// The holder has two managers, each with a connection of its own: what comes over one may pass what comes
+    /// over the other.
     requests: Vec<Request>,
     replies: Vec<Reply>,
     /// Of connections that are lost: they may be carried out still, and nobody hears of it.
@@ -56,7 +67,15 @@ enum Key {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Request {
+struct Request {
+    what: What,
+    number: u32,
+    /// Over which of the two connections it goes.
+    manager: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum What {
     Acquire,
     Repair,
     /// Of the round that is under way, or of one before.
@@ -69,6 +88,8 @@ enum Request {
 struct Reply {
     word: Word,
     is_vote: bool,
+    number: u32,
+    manager: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,19 +118,34 @@ impl World {
         servers[0].key = Key::Ours;
         servers[1].key = Key::Ours;
         if start.third == Third::IsAsked {
-            servers[THIRD].requests.push(Request::Acquire);
+            servers[THIRD].requests.push(Request { what: What::Acquire, number: 0, manager: 0 });
             standings.take(FIRST_TWO, ALL);
         } else {
             servers[THIRD].key = Key::Ours;
             standings.take(ALL, ALL);
         }
-        if start.third == Third::IsRepaired {
-            servers[THIRD].key = Key::None;
-            servers[THIRD].requests.push(Request::Repair);
+        if matches!(start.third, Third::IsRepaired | Third::IsRepairedAndHeardLate) {
+            let third = &mut servers[THIRD];
+            third.key = Key::None;
+            if start.third == Third::IsRepairedAndHeardLate {
+                standings = Standings::new(SERVERS);
+                standings.take(FIRST_TWO, ALL);
+                let round = standings.begin_round();
+                // Said to both managers; one has heard it.
+                let (has, granted) =
+                    (Word::Has { in_time: false }, Word::Granted { in_time: false });
+                standings.hear(THIRD, round, has);
+                standings.fail_round(round);
+                for (number, word) in [(0, granted), (round, has)] {
+                    third.replies.push(Reply { word, is_vote: false, number, manager: 1 });
+                }
+            }
             let round = standings.begin_round();
-            standings.hear(THIRD, Word::Absent);
+            standings.hear(THIRD, round, Word::Absent);
             assert!(standings.pass_round(round, FIRST_TWO, QUORUM));
-            assert_eq!(standings.begin_repairs(), 1 << THIRD);
+            let (number, repaired) = standings.begin_repairs();
+            assert_eq!(repaired, 1 << THIRD);
+            third.requests.push(Request { what: What::Repair, number, manager: 0 });
         }
         Self {
             servers,
@@ -117,6 +153,7 @@ impl World {
             round: None,
             rounds_left: start.rounds,
             losses_left: start.losses,
+            managers: start.managers,
             rival: Rival::Waits,
             was_admitted: false,
             is_wrong: false,
@@ -160,12 +197,14 @@ impl World {
             next.end_round();
             tell(next);
         } else {
-            if self.rounds_left > 0 {
-                tell(self.with_round());
-            }
-            let mut next = self.clone();
-            if next.repair() {
-                tell(next);
+            for manager in 0..self.managers {
+                if self.rounds_left > 0 {
+                    tell(self.with_round(manager));
+                }
+                let mut next = self.clone();
+                if next.repair(manager) {
+                    tell(next);
+                }
             }
         }
     }
@@ -179,25 +218,30 @@ impl World {
             next.servers[place] = server;
             tell(next);
         };
-        if !server.requests.is_empty() && server.replies.len() < ROOM {
-            change(&|_, server| {
-                let request = server.requests.remove(0);
-                let reply = server.carry_out(request);
-                server.replies.push(reply);
-            });
+        for manager in 0..MANAGERS {
+            let request = server.requests.iter().position(|it| it.manager == manager);
+            if let Some(at) = request.filter(|_| server.replies.len() < ROOM) {
+                change(&|_, server| {
+                    let request = server.requests.remove(at);
+                    let reply = server.carry_out(request);
+                    server.replies.push(reply);
+                });
+            }
+            let is_used = |of: u8| of == manager;
+            if request.is_some() || server.replies.iter().any(|it| is_used(it.manager)) {
+                change(&|_, server| {
+                    let lost = server.requests.extract_if(.., |it| is_used(it.manager));
+                    let lost: Vec<_> = lost.filter(|it| it.sets_the_key()).collect();
+                    server.ghosts.extend(lost);
+                    server.ghosts.sort_by_key(|it| it.number);
+                    server.replies.retain(|it| !is_used(it.manager));
+                });
+            }
         }
         for ghost in 0..server.ghosts.len() {
             change(&|_, server| {
                 let request = server.ghosts.remove(ghost);
                 server.carry_out(request);
-            });
-        }
-        if !server.requests.is_empty() || !server.replies.is_empty() {
-            change(&|_, server| {
-                let lost = server.requests.drain(..).filter(|it| it.sets_the_key());
-                server.ghosts.extend(lost);
-                server.ghosts.sort_by_key(|it| *it == Request::Repair);
-                server.replies.clear();
             });
         }
         if server.key == Key::Ours && self.losses_left > 0 {
@@ -209,17 +253,20 @@ impl World {
         if server.key == Key::None && self.rival == Rival::Waits {
             change(&|_, server| server.key = Key::Theirs);
         }
-        if let Some(&reply) = server.replies.first() {
-            let mut next = self.clone();
-            next.servers[place].replies.remove(0);
-            next.hear(place, reply);
-            tell(next);
+        for manager in 0..MANAGERS {
+            let first = server.replies.iter().position(|it| it.manager == manager);
+            if let Some(first) = first {
+                let mut next = self.clone();
+                let reply = next.servers[place].replies.remove(first);
+                next.hear(place, reply);
+                tell(next);
+            }
         }
     }
 
     fn hear(&mut self, place: usize, reply: Reply) {
         let bit = 1 << place;
-        self.standings.hear(place, reply.word);
+        self.standings.hear(place, reply.number, reply.word);
         let Some(round) = &mut self.round else { return };
         if reply.is_vote && self.standings.is_sound(place) {
             round.voters |= bit;
@@ -237,7 +284,7 @@ impl World {
         self.end_round();
     }
 
-    fn with_round(&self) -> Self {
+    fn with_round(&self, manager: u8) -> Self {
         let mut next = self.clone();
         next.rounds_left -= 1;
         let number = next.standings.begin_round();
@@ -245,7 +292,11 @@ impl World {
         next.round = Some(Round { number, voters: 0, is_too_late });
         for server in &mut next.servers {
             if server.requests.len() < ROOM {
-                server.requests.push(Request::Extend { is_current: true });
+                server.requests.push(Request {
+                    what: What::Extend { is_current: true },
+                    number,
+                    manager,
+                });
             }
         }
         next
@@ -255,7 +306,7 @@ impl World {
         self.round = None;
         for server in &mut self.servers {
             for request in &mut server.requests {
-                if let Request::Extend { is_current } = request {
+                if let What::Extend { is_current } = &mut request.what {
                     *is_current = false;
                 }
             }
@@ -265,14 +316,14 @@ impl World {
         }
     }
 
-    fn repair(&mut self) -> bool {
-        let servers = self.standings.begin_repairs();
+    fn repair(&mut self, manager: u8) -> bool {
+        let (number, servers) = self.standings.begin_repairs();
         for (place, server) in self.servers.iter_mut().enumerate() {
             if servers & (1 << place) == 0 {
                 continue;
             }
             if server.requests.len() < ROOM {
-                server.requests.push(Request::Repair);
+                server.requests.push(Request { what: What::Repair, number, manager });
             } else {
                 self.standings.withdraw_repairs(1 << place);
             }
@@ -283,28 +334,29 @@ impl World {
 
 impl Server {
     fn carry_out(&mut self, request: Request) -> Reply {
-        let said = |word| Reply { word, is_vote: false };
-        match (request, self.key) {
-            (Request::Acquire, Key::None) => {
+        let Request { number, manager, .. } = request;
+        let said = |word| Reply { word, is_vote: false, number, manager };
+        match (request.what, self.key) {
+            (What::Acquire, Key::None) => {
                 self.key = Key::Ours;
                 said(Word::Granted { in_time: false })
             }
-            (Request::Repair, Key::None) => {
+            (What::Repair, Key::None) => {
                 self.key = Key::Ours;
                 said(Word::Repaired)
             }
-            (Request::Acquire | Request::Repair, _) => said(Word::NotSet),
-            (Request::Extend { is_current }, Key::Ours) => {
-                Reply { word: Word::Has { in_time: false }, is_vote: is_current }
+            (What::Acquire | What::Repair, _) => said(Word::NotSet),
+            (What::Extend { is_current }, Key::Ours) => {
+                Reply { is_vote: is_current, ..said(Word::Has { in_time: false }) }
             }
-            (Request::Extend { .. }, Key::None) => said(Word::Absent),
-            (Request::Extend { .. }, Key::Theirs) => said(Word::Foreign),
+            (What::Extend { .. }, Key::None) => said(Word::Absent),
+            (What::Extend { .. }, Key::Theirs) => said(Word::Foreign),
         }
     }
 }
 
 impl Request {
     fn sets_the_key(self) -> bool {
-        matches!(self, Self::Acquire | Self::Repair)
+        matches!(self.what, What::Acquire | What::Repair)
     }
 }

@@ -1,0 +1,184 @@
+//! What servers say, in whatever order, and who may vouch for a lock then.
+
+use super::*;
+
+/// A lock that the first two of three servers granted, and nothing was heard of the third.
+fn taken() -> Standings {
+    let mut standings = Standings::new(3);
+    standings.take(0b011, 0b111);
+    standings
+}
+
+fn sound(standings: &Standings) -> Vec<usize> {
+    (0..3).filter(|&server| standings.is_sound(server)).collect()
+}
+
+/// It answers what it was asked last.
+fn hear(standings: &mut Standings, server: usize, word: Word) {
+    let number = match word {
+        Word::Has { .. } | Word::Absent | Word::Foreign => standings.last_number,
+        Word::Granted { .. } | Word::Repaired | Word::NotSet => standings.last_setter(server),
+    };
+    standings.hear(server, number, word);
+}
+
+fn pass(standings: &mut Standings, voters: u64) -> bool {
+    let round = standings.begin_round();
+    standings.pass_round(round, voters, 2)
+}
+
+#[test]
+fn those_that_granted_are_sound_and_so_is_one_that_is_known_to_have_granted_in_time() {
+    let mut standings = taken();
+    assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
+    for word in [Word::Granted { in_time: true }, Word::Has { in_time: true }] {
+        let mut standings = standings.clone();
+        hear(&mut standings, 2, word);
+        assert_eq!(sound(&standings), [0, 1, 2]);
+    }
+    hear(&mut standings, 2, Word::Granted { in_time: false });
+    assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
+    // How long it has the key still tells when it granted it.
+    hear(&mut standings, 2, Word::Has { in_time: true });
+    assert_eq!(sound(&standings), [0, 1, 2]);
+}
+
+#[test]
+fn a_server_that_was_not_asked_or_refused_cannot_vouch() {
+    let mut standings = Standings::new(3);
+    hear(&mut standings, 1, Word::NotSet);
+    standings.take(0b001, 0b011);
+    assert_eq!((sound(&standings), standings.voters()), (vec![0], 1));
+}
+
+#[test]
+fn a_late_grant_counts_after_a_round_that_began_when_it_was_heard() {
+    let mut standings = taken();
+    let round = standings.begin_round();
+    hear(&mut standings, 2, Word::Granted { in_time: false });
+    assert!(standings.pass_round(round, 0b011, 2));
+    assert_eq!(sound(&standings), [0, 1]);
+    assert!(pass(&mut standings, 0b011));
+    assert_eq!(sound(&standings), [0, 1, 2]);
+}
+
+#[test]
+fn who_lost_the_key_is_repaired_and_counts_after_the_next_round() {
+    let mut standings = taken();
+    let round = standings.begin_round();
+    hear(&mut standings, 2, Word::Has { in_time: true });
+    hear(&mut standings, 0, Word::Absent);
+    assert_eq!(standings.begin_repairs().1, 0, "a round is under way");
+    assert!(standings.pass_round(round, 0b110, 2));
+    assert_eq!(standings.begin_repairs().1, 0b001);
+    assert_eq!(standings.begin_repairs().1, 0, "one at a time");
+    hear(&mut standings, 0, Word::Absent);
+    assert_eq!(standings.begin_repairs().1, 0, "the first may be carried out still");
+    hear(&mut standings, 0, Word::Repaired);
+    assert_eq!(sound(&standings), [1, 2]);
+    assert!(pass(&mut standings, 0b110));
+    assert_eq!(sound(&standings), [0, 1, 2]);
+}
+
+#[test]
+fn a_repair_that_was_not_sent_is_due_again() {
+    let mut standings = taken();
+    hear(&mut standings, 0, Word::Absent);
+    assert_eq!(standings.begin_repairs().1, 0b001);
+    standings.withdraw_repairs(0b001);
+    assert_eq!(standings.begin_repairs().1, 0b001);
+    hear(&mut standings, 0, Word::NotSet);
+    assert_eq!(standings.begin_repairs().1, 0, "somebody else's");
+}
+
+#[test]
+fn a_vote_is_none_once_its_server_is_heard_to_have_lost_the_key() {
+    let mut standings = taken();
+    let round = standings.begin_round();
+    hear(&mut standings, 1, Word::Absent);
+    assert!(!standings.pass_round(round, 0b011, 2));
+    let round = standings.begin_round();
+    standings.fail_round(round);
+    assert!(!standings.pass_round(round, 0b011, 2));
+}
+
+#[test]
+fn a_candidate_that_loses_the_key_again_is_none() {
+    let mut standings = taken();
+    hear(&mut standings, 2, Word::Granted { in_time: false });
+    let round = standings.begin_round();
+    hear(&mut standings, 2, Word::Absent);
+    // It has it again; but that was heard after the round had begun.
+    hear(&mut standings, 2, Word::Has { in_time: true });
+    assert!(standings.pass_round(round, 0b011, 2));
+    assert_eq!(sound(&standings), [0, 1]);
+}
+
+/// The grant is an answer over one manager's connection, which nobody reads until much later.
+#[test]
+fn a_grant_that_is_heard_late_is_not_the_answer_to_a_repair() {
+    let mut standings = taken();
+    let round = standings.begin_round();
+    standings.hear(2, round, Word::Has { in_time: true });
+    standings.fail_round(round);
+    let round = standings.begin_round();
+    standings.hear(2, round, Word::Absent);
+    assert!(standings.pass_round(round, 0b011, 2));
+    let (repair, servers) = standings.begin_repairs();
+    assert_eq!(servers, 0b100);
+    standings.hear(2, 0, Word::Granted { in_time: true });
+    assert!(pass(&mut standings, 0b011));
+    assert_eq!(sound(&standings), [0, 1], "it may not have the key yet");
+    standings.hear(2, repair, Word::Repaired);
+    assert!(pass(&mut standings, 0b011));
+    assert_eq!(sound(&standings), [0, 1, 2]);
+}
+
+#[test]
+fn what_was_asked_before_a_repair_says_nothing_of_the_key_after_it() {
+    let mut standings = taken();
+    let before = standings.begin_round();
+    standings.fail_round(before);
+    let round = standings.begin_round();
+    standings.hear(0, round, Word::Absent);
+    standings.hear(2, round, Word::Has { in_time: true });
+    assert!(standings.pass_round(round, 0b110, 2));
+    let (repair, _) = standings.begin_repairs();
+    standings.hear(0, before, Word::Has { in_time: true });
+    assert!(pass(&mut standings, 0b110));
+    assert_eq!(sound(&standings), [1, 2], "the repair was not heard of");
+    standings.hear(0, repair, Word::Repaired);
+    assert!(pass(&mut standings, 0b110));
+    for word in [Word::Absent, Word::Foreign] {
+        standings.hear(0, before, word);
+        assert_eq!(sound(&standings), [0, 1, 2]);
+    }
+}
+
+#[test]
+fn of_two_repairs_each_has_its_own_answer() {
+    let mut standings = taken();
+    let lose = |standings: &mut Standings| {
+        let round = standings.begin_round();
+        standings.hear(2, round, Word::Has { in_time: true });
+        standings.hear(0, round, Word::Absent);
+        assert!(standings.pass_round(round, 0b110, 2));
+        standings.begin_repairs().0
+    };
+    let first = lose(&mut standings);
+    let round = standings.begin_round();
+    standings.hear(0, round, Word::Has { in_time: false });
+    standings.fail_round(round);
+    let second = lose(&mut standings);
+    for word in [Word::Repaired, Word::NotSet] {
+        let mut standings = standings.clone();
+        standings.hear(0, first, word);
+        assert!(pass(&mut standings, 0b110));
+        assert_eq!(sound(&standings), [1, 2], "the second is under way still");
+    }
+    assert!(pass(&mut standings, 0b110));
+    assert_eq!(sound(&standings), [1, 2]);
+    standings.hear(0, second, Word::Repaired);
+    assert!(pass(&mut standings, 0b110));
+    assert_eq!(sound(&standings), [0, 1, 2]);
+}
