@@ -142,14 +142,21 @@ impl Runtime {
         self.engine.visit(Engine::abandon);
     }
 
-    /// Begins an operation, whose end is a notice with this payload. Nobody waits for it.
+    /// Begins an operation, whose end is a notice with this payload. Nobody waits for it. What it asks is
+    /// sent at once if nothing else is open: otherwise whoever drives next sends it along with the rest, in
+    /// one write.
     pub(crate) fn submit(
         &self,
         operation: Box<dyn Operation>,
         payload: Payload,
         call: Option<&Arc<Call>>,
     ) {
-        self.engine.visit(|engine| engine.submit(operation, payload, call));
+        self.engine.visit(|engine| {
+            engine.submit(operation, payload, call);
+            if engine.has_one_question() {
+                engine.advance();
+            }
+        });
     }
 
     /// The same for one that nobody waits for at all: what it sends is sent now, for nobody may come to drive.

@@ -161,6 +161,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is one question and nothing to be told: whoever is told something may ask more.
+    pub(crate) fn has_one_question(&self) -> bool {
+        self.state.open == 1 && self.notices.is_empty()
+    }
+
     pub(crate) fn is_abandoned(&self) -> bool {
         self.is_abandoned
     }

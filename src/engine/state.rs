@@ -39,7 +39,7 @@ pub(super) struct State {
     /// Whether something was begun, or asked, that nobody has sent yet: whoever leaves now, somebody has to come.
     pub(super) is_unsent: bool,
     /// How many questions are open, and what waits until fewer are.
-    open: usize,
+    pub(super) open: usize,
     /// Those of them that no thread waits for.
     unattended: usize,
     put_off: VecDeque<(Ticket, Event)>,

@@ -70,6 +70,15 @@ impl Entries {
         self.list.iter_mut()
     }
 
+    /// Looks from both ends at a time: behind a server that answers, what is looked for is among the oldest; of
+    /// one that does not, it is among the latest, behind much that nobody waits for any more.
+    pub(super) fn find_mut(&mut self, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
+        let length = self.list.len();
+        let places = (0..length.div_ceil(2)).flat_map(|front| [front, length - 1 - front]);
+        let found = places.into_iter().find(|&place| is_it(&self.list[place]))?;
+        self.list.get_mut(found)
+    }
+
     pub(super) fn push_back(&mut self, entry: Entry) {
         self.bytes += entry.request.size();
         self.list.push_back(entry);

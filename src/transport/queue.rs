@@ -105,7 +105,7 @@ impl Queue {
             }
             !is_it || entry.keep_until.is_some()
         });
-        let entry = self.awaiting.iter_mut().rev().find(|entry| entry.ticket == Some(ticket))?;
+        let entry = self.awaiting.find_mut(|entry| entry.ticket == Some(ticket))?;
         entry.ticket = None;
         Some(entry.since)
     }
