@@ -66,7 +66,7 @@ impl Renew {
         }
         if now < renew_at {
             self.stage = Stage::Waiting;
-            return actions.wait_until(renew_at.min(given_up_at));
+            return actions.wait_until(renew_at.min(given_up_at).min(self.look_at(now)));
         }
         let mut extension = Extension::new(self.view.clone(), hold.ttl_ms(), given_up_at);
         let attempt = extension.begin(actions);
@@ -118,6 +118,13 @@ impl Renew {
         let renew_at = granted_at.plus_ms(ttl_ms / RENEWED_PARTS).as_nanos();
         let grid = (ttl_ms / GRID_PARTS).clamp(1, GRID_MAX_MS) * 1_000_000;
         Moment::from_nanos(renew_at - renew_at.rem_euclid(grid)).max(self.again_at)
+    }
+
+    /// When to look again at the latest. Through another manager, which wakes nobody here, the lock may be given a
+    /// longer TTL than it has, and is to be renewed earlier then. Half of the time that is left is soon enough: no
+    /// extension ends earlier than the lock does.
+    fn look_at(&self, now: Moment) -> Moment {
+        now.plus_ms((self.view.hold().valid_until().ms_since(now) / 2).max(1))
     }
 
     /// When it is said that it cannot be kept, unless it is extended before.

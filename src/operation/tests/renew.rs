@@ -154,8 +154,14 @@ fn a_lock_with_a_short_ttl_is_extended_before_it_is_given_up() {
     let (mut play, view) = Play::holding();
     view.hold().extend_to(at(VALID_MS), 20);
     let keeper = Keeper::new();
-    let next = waited_for(&play.submit(Renew::new(view, keeper.kept()))[1..]);
-    let acts = play.at(next).time_out(1);
+    let mut next = waited_for(&play.submit(Renew::new(view, keeper.kept()))[1..]);
+    let acts = loop {
+        let acts = play.at(next).time_out(1);
+        match acts[..] {
+            [WaitUntil(later)] => next = later,
+            _ => break acts,
+        }
+    };
     assert!(matches!(acts[..], [Ask(Extending, _)]), "{acts:?}");
 }
 
@@ -181,4 +187,17 @@ fn nobody_is_asked_once_the_lease_is_gone_for_which_it_connects() {
     assert_eq!(acts, [Prepare(2), WaitUntil(GIVEN_UP_AT)]);
     drop(keeper);
     assert_eq!(play.prepared(1), [ended("stopped")]);
+}
+
+/// Through another manager: nobody here is woken.
+#[test]
+fn it_is_kept_when_another_manager_gives_it_a_longer_ttl() {
+    let (mut play, view) = Play::holding();
+    view.hold().extend_to(at(VALID_MS), 20);
+    let keeper = Keeper::new();
+    let first = waited_for(&play.submit(Renew::new(view.clone(), keeper.kept()))[1..]);
+    view.hold().extend_to(at(500 + TTL), TTL);
+    assert!(first < 500 + TTL / 2, "{first}");
+    let acts = play.at(first).time_out(1);
+    assert!(matches!(acts[..], [Ask(Extending, _)]), "{acts:?}");
 }

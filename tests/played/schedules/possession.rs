@@ -18,6 +18,9 @@ pub(crate) struct Span {
     until: i64,
     /// It was set by the attempt that took the lock, not set again after the server had lost it.
     is_grant: bool,
+    /// From when on it seems to have it, by how long it has it still: a clock that was set forward makes it look
+    /// earlier.
+    seems_from: i64,
 }
 
 impl Span {
@@ -31,7 +34,7 @@ impl Token {
     fn begin(&mut self, server: usize, now: i64, until: i64) {
         let is_again = self.spans.iter().any(|it| it.server == server);
         let is_grant = !is_again && self.lost & (1 << server) == 0;
-        self.spans.push(Span { server, from: now, until, is_grant });
+        self.spans.push(Span { server, from: now, until, is_grant, seems_from: now });
     }
 
     fn set_end(&mut self, server: usize, until: i64) {
@@ -40,12 +43,20 @@ impl Token {
         }
     }
 
+    /// Its clock was set by so much: what it had it has for less time, or for more.
+    fn note_clock(&mut self, server: usize, forward: i64) {
+        if let Some(span) = self.spans.iter_mut().rfind(|it| it.server == server) {
+            span.seems_from -= forward.max(0);
+        }
+    }
+
     /// When fewer than a quorum had it first, since it was had and before `end`. To be forgiving is to
     /// count a grant that was still on its way as if it had been there from the start.
     pub(crate) fn lost_at(&self, quorum: usize, end: i64, is_forgiving: bool) -> Option<i64> {
         let from = |span: &Span| {
-            let counts_before =
-                is_forgiving && span.is_grant && span.from <= self.window_end.max(self.had_at);
+            let counts_before = is_forgiving
+                && span.is_grant
+                && span.seems_from <= self.window_end.max(self.had_at);
             if counts_before { span.from.min(self.had_at) } else { span.from }
         };
         let has_too_few =
@@ -130,6 +141,11 @@ impl World {
         let mut ends: Vec<i64> = list.iter().map(|&server| token.end_on(server)).collect();
         ends.sort_unstable_by(|a, b| b.cmp(a));
         ends[quorum - 1]
+    }
+
+    /// A server's clock was set forward by so much, or back.
+    pub(crate) fn note_clock(&mut self, server: usize, forward: i64) {
+        self.records.tokens.iter_mut().for_each(|token| token.note_clock(server, forward));
     }
 
     /// Something has happened to a server's keys, or to its clock: of those that it had, some are gone

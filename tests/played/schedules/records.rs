@@ -14,6 +14,8 @@ pub(crate) const SERVERS_MAX: usize = 8;
 #[derive(Default)]
 pub(crate) struct Records {
     pub(crate) tokens: Vec<Token>,
+    /// Tokens that no server was sent yet, and when they were drawn.
+    pub(crate) drawn: Vec<(u64, i64)>,
     pub(crate) holds: Vec<HeldLock>,
     pub(crate) keepings: Vec<Keeping>,
     /// What was found wrong first.
@@ -55,6 +57,8 @@ pub(crate) struct Token {
     extended: Vec<(usize, i64)>,
     /// By server: when it was sent to it first, when the answer to that arrived, and when it last told of it.
     asked_at: [i64; SERVERS_MAX],
+    /// When it was drawn: before all of that.
+    pub(crate) drawn_at: i64,
     pub(crate) heard_at: [i64; SERVERS_MAX],
     seen_at: [i64; SERVERS_MAX],
     /// By server: when it last told of it, or for how long it has it.
@@ -134,6 +138,7 @@ impl Token {
             missed: 0,
             lost: 0,
             asked_at: never,
+            drawn_at: i64::MIN,
             heard_at: never,
             extended: Vec::new(),
             seen_at: never,
@@ -146,16 +151,10 @@ impl Token {
         }
     }
 
-    /// A server says that it has it not.
+    /// A server says that it has it not. One that was not sent it yet has not lost it.
     fn miss(&mut self, server: usize) {
         self.missed |= 1 << server;
-        self.lost |= 1 << server;
-    }
-
-    /// When a server was sent it first.
-    pub(crate) fn first_asked(&self) -> i64 {
-        let times = self.asked_at.iter().filter(|it| **it > i64::MIN);
-        times.copied().min().unwrap_or(i64::MAX)
+        self.lost |= self.asked & (1 << server);
     }
 
     /// Whether some server was sent it after that.
@@ -176,11 +175,7 @@ impl Records {
             Deed::Nothing | Deed::Notice { tag: None, .. } => {}
             Deed::Inspect { key, tag: None } => {
                 let resource = resource_of(key);
-                // One that was not sent to it yet is not lost.
-                let is_it = |it: &&mut Token| {
-                    (it.client, it.resource) == (sender.client, resource)
-                        && it.asked & (1 << server) != 0
-                };
+                let is_it = |it: &&mut Token| (it.client, it.resource) == (sender.client, resource);
                 self.tokens.iter_mut().filter(is_it).for_each(|it| it.miss(server));
             }
             Deed::Acquire { key, value, ttl_ms, done } => {
@@ -192,8 +187,8 @@ impl Records {
                 if done {
                     token.extended.push((server, now));
                 }
-                // Another's key is there in its place, or none; unless it was not sent to it yet.
-                if (absent || !done) && token.asked & (1 << server) != 0 {
+                // Another's key is there in its place, or none.
+                if absent || !done {
                     token.miss(server);
                 }
             }
@@ -268,7 +263,9 @@ impl Records {
     fn token(&mut self, value: &[u8], sender: Sender, key: &[u8]) -> &mut Token {
         let tag = tag(value);
         let place = self.tokens.iter().rposition(|it| it.tag == tag).unwrap_or_else(|| {
-            self.tokens.push(Token::new(tag, sender, key));
+            let drawn = self.drawn.iter().rposition(|it| it.0 == tag);
+            let drawn_at = drawn.map_or(i64::MIN, |place| self.drawn.swap_remove(place).1);
+            self.tokens.push(Token { drawn_at, ..Token::new(tag, sender, key) });
             self.tokens.len() - 1
         });
         if self.tokens[place].client != sender.client {
@@ -348,7 +345,9 @@ impl Records {
 
     /// Whether a server that has set it was never told to delete it.
     pub(crate) fn is_forgotten(&self, tag: u64) -> bool {
-        self.tokens.iter().any(|it| it.tag == tag && it.granted & !it.released != 0)
+        self.tokens
+            .iter()
+            .any(|it| it.tag == tag && it.granted & !it.released != 0 && !it.is_shared())
     }
 
     pub(crate) fn hold(&mut self, tag: u64) -> Option<&mut HeldLock> {

@@ -126,14 +126,23 @@ impl World {
         };
         let took = self.now - asked.at;
         let until = self.now + took + (least_ms + least_ms / 20 + GRAIN_MS) * MS;
-        let client = &self.clients[asked.client];
-        let is_kept = |tag| client.list.iter().all(|&it| self.servers[it].kept_until(tag) >= until);
         let is_plain = self.schedule.faults.is_empty() && self.schedule.sins.is_empty();
         // Of one that is kept, the renewal may have told more since the servers answered.
         let is_kept_besides = asked.tag.is_some_and(|tag| self.records.is_kept(tag));
         if is_kept_besides {
             return;
         }
+        // Through another lease it may have been released or extended, after that was said and before somebody
+        // heard it.
+        let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
+        let was_released = hold.is_some_and(|it| it.releases > asked.releases);
+        let now = self.now;
+        let extended = asked.tag.map_or(0, |tag| self.records.extended(tag, asked.at, now));
+        if was_released || extended > 0 {
+            return;
+        }
+        let client = &self.clients[asked.client];
+        let is_kept = |tag| client.list.iter().all(|&it| self.servers[it].kept_until(tag) >= until);
         if told.has_ended || is_plain && asked.tag.is_some_and(is_kept) {
             let words = "a lock was there for as long as was asked, or not there at all";
             self.records.violate(Promise::TrueTooShort, words);
@@ -175,7 +184,7 @@ impl World {
         };
         // If there are two, one is of an earlier call.
         let mut tokens = self.records.tokens.iter().filter(is_of_it);
-        let only = tokens.next().filter(|it| it.first_asked() >= asked.at);
+        let only = tokens.next().filter(|it| it.drawn_at >= asked.at);
         let only = only.filter(|_| tokens.next().is_none());
         let heard =
             only.map_or(0, |it| it.heard_at.iter().filter(|at| in_time.contains(at)).count());

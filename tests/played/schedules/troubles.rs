@@ -27,6 +27,7 @@ impl World {
             What::StepClock { server, by } => {
                 let (now, tags) = (self.now, self.tags_on(server));
                 self.servers[server].clock.step(now, by);
+                self.note_clock(server, by);
                 self.note_ends(server, &tags);
             }
             What::Pause { client } => self.stop(client, lasts),

@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::schedules::plants::Plant;
-use crate::token::Entropy;
+use crate::token::{Entropy, Token};
 use crate::world;
+use crate::world::store::tag;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SystemEntropy;
@@ -28,6 +29,10 @@ impl Entropy for SystemEntropy {
             let dice = world.dice_of_current();
             for chunk in bytes.chunks_mut(8) {
                 chunk.copy_from_slice(&dice.roll().to_ne_bytes()[..chunk.len()]);
+            }
+            if let Ok(bytes) = <[u8; 20]>::try_from(&*bytes) {
+                let token = Token::from_random(bytes);
+                world.records.drawn.push((tag(token.as_bytes()), world.now));
             }
         });
         Ok(())
