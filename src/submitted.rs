@@ -98,10 +98,10 @@ impl Runtime {
     /// Has a lock that is held extended in time, again and again.
     pub(crate) fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
         let hold = required_hold_of(lease)?;
+        let view = self.view(hold)?;
         if !hold.is_held(self.now()) {
             return Err(Error::new(Status::Lost, "the lock is held no longer"));
         }
-        let view = self.view(hold)?;
         let Keeping { keeper, kept, payload } = keeping(tag);
         self.submit(Box::new(Renew::new(view, kept)), payload, None);
         // One that there was ends with this.

@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) since: Moment,
     /// Whether it was sent in a form that only some servers know, and could be sent in another.
     pub(super) is_special: bool,
+    /// Whether it was, or is, sent over another connection, too: then it may have been carried out there first.
+    pub(super) is_repeated: bool,
     /// A request that must reach the server is worth sending until then, over another connection if need
     /// be: after that, what it undoes has ended. Nothing else is ever sent twice.
     pub(super) keep_until: Option<Moment>,
@@ -33,7 +35,8 @@ impl Entry {
 
     /// The same once more, for another connection, with whoever waits for the answer.
     pub(super) fn hand_over(&mut self) -> Self {
-        Self { request: Arc::clone(&self.request), ticket: self.ticket.take(), ..*self }
+        let ticket = self.ticket.take();
+        Self { request: Arc::clone(&self.request), ticket, is_repeated: true, ..*self }
     }
 }
 

@@ -90,8 +90,17 @@ impl Queue {
         if !self.is_full() || (is_required && !self.is_crammed()) {
             let keep_until = is_required.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
-            let entry = Entry { request, ticket, since: now, is_special: false, keep_until };
+            let (is_special, is_repeated) = (false, false);
+            let entry = Entry { request, ticket, since: now, is_special, is_repeated, keep_until };
             self.unsent.push_back(entry);
+        }
+    }
+
+    /// The request that was put in last goes over another connection, too.
+    pub(super) fn note_repeated(&mut self, request: &Arc<Request>) {
+        let last = self.unsent.iter_mut().next_back();
+        if let Some(entry) = last.filter(|entry| Arc::ptr_eq(&entry.request, request)) {
+            entry.is_repeated = true;
         }
     }
 
@@ -199,7 +208,13 @@ impl Queue {
         }
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         if entry.request.effect() == KeyEffect::Undoes {
+            let answer = match answer {
+                // What it was to undo may have been undone over the other connection.
+                Answer::Absent if entry.is_repeated => Answer::Done,
+                answer => answer,
+            };
             self.retry(entry, &answer, now);
+            return Ok(Some(Settled { kind, ticket, answer }));
         }
         Ok(Some(Settled { kind, ticket, answer }))
     }

@@ -14,8 +14,9 @@ pub(crate) const SERVERS_MAX: usize = 8;
 #[derive(Default)]
 pub(crate) struct Records {
     pub(crate) tokens: Vec<Token>,
-    /// Tokens that no server was sent yet, and when they were drawn.
-    pub(crate) drawn: Vec<(u64, i64)>,
+    /// How many tokens were drawn; and those that no server has seen yet, with their numbers.
+    pub(crate) drawn: u64,
+    unseen: Vec<(u64, u64)>,
     pub(crate) holds: Vec<HeldLock>,
     pub(crate) keepings: Vec<Keeping>,
     /// What was found wrong first.
@@ -37,6 +38,8 @@ pub(crate) struct Sender {
 /// A token, and what the servers did with it.
 pub(crate) struct Token {
     pub(crate) tag: u64,
+    /// The number in the order in which tokens were drawn.
+    pub(crate) number: u64,
     pub(crate) client: usize,
     /// Which of the client's managers asked for it, and which was the last to do something about it.
     taken_by: usize,
@@ -57,8 +60,6 @@ pub(crate) struct Token {
     extended: Vec<(usize, i64)>,
     /// By server: when it was sent to it first, when the answer to that arrived, and when it last told of it.
     asked_at: [i64; SERVERS_MAX],
-    /// When it was drawn: before all of that.
-    pub(crate) drawn_at: i64,
     pub(crate) heard_at: [i64; SERVERS_MAX],
     seen_at: [i64; SERVERS_MAX],
     /// By server: when it last told of it, or for how long it has it.
@@ -93,6 +94,9 @@ pub(crate) struct HeldLock {
     pub(crate) extensions: usize,
     /// Whether it is, or was, kept.
     pub(crate) is_kept: bool,
+    /// Whether an extension may have been cancelled. Its answers may be heard when they no longer prove when the
+    /// lock was granted.
+    pub(crate) was_cancelled: bool,
 }
 
 impl HeldLock {
@@ -138,7 +142,7 @@ impl Token {
             missed: 0,
             lost: 0,
             asked_at: never,
-            drawn_at: i64::MIN,
+            number: 0,
             heard_at: never,
             extended: Vec::new(),
             seen_at: never,
@@ -260,12 +264,18 @@ impl Records {
     }
 
     /// The token with this value, which this client uses.
+    /// Somebody has drawn a token.
+    pub(crate) fn note_drawn(&mut self, tag: u64) {
+        self.drawn += 1;
+        self.unseen.push((tag, self.drawn));
+    }
+
     fn token(&mut self, value: &[u8], sender: Sender, key: &[u8]) -> &mut Token {
         let tag = tag(value);
         let place = self.tokens.iter().rposition(|it| it.tag == tag).unwrap_or_else(|| {
-            let drawn = self.drawn.iter().rposition(|it| it.0 == tag);
-            let drawn_at = drawn.map_or(i64::MIN, |place| self.drawn.swap_remove(place).1);
-            self.tokens.push(Token { drawn_at, ..Token::new(tag, sender, key) });
+            let unseen = self.unseen.iter().rposition(|it| it.0 == tag);
+            let number = unseen.map_or(0, |place| self.unseen.swap_remove(place).1);
+            self.tokens.push(Token { number, ..Token::new(tag, sender, key) });
             self.tokens.len() - 1
         });
         if self.tokens[place].client != sender.client {

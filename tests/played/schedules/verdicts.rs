@@ -26,6 +26,8 @@ pub(crate) struct Asked {
     pub(crate) stopped: i64,
     /// Whether the caller cancels it.
     pub(crate) may_be_cancelled: bool,
+    /// How many tokens had been drawn.
+    pub(crate) drawn: u64,
     /// How often the lock had been extended and released, this time included.
     pub(crate) extensions: usize,
     pub(crate) releases: usize,
@@ -75,7 +77,10 @@ impl World {
                 hold.is_forgotten |= hold.ended.is_none();
                 hold.ended.get_or_insert(now);
             }
-            Call::Extend { .. } | Call::Continue { .. } => hold.extensions += 1,
+            Call::Extend { .. } | Call::Continue { .. } => {
+                hold.extensions += 1;
+                hold.was_cancelled |= asked.may_be_cancelled;
+            }
             _ => {}
         }
         if !matches!(asked.call, Call::IsLocked | Call::Forget)
@@ -203,6 +208,7 @@ impl World {
             ended: None,
             is_forgotten: false,
             is_kept: false,
+            was_cancelled: false,
             releases: 0,
             extensions: 0,
         });

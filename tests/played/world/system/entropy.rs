@@ -32,7 +32,7 @@ impl Entropy for SystemEntropy {
             }
             if let Ok(bytes) = <[u8; 20]>::try_from(&*bytes) {
                 let token = Token::from_random(bytes);
-                world.records.drawn.push((tag(token.as_bytes()), world.now));
+                world.records.note_drawn(tag(token.as_bytes()));
             }
         });
         Ok(())
