@@ -76,10 +76,16 @@ impl Entries {
     /// Looks from both ends at a time: behind a server that answers, what is looked for is among the oldest; of
     /// one that does not, it is among the latest, behind much that nobody waits for any more.
     pub(super) fn find_mut(&mut self, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
-        let length = self.list.len();
-        let places = (0..length.div_ceil(2)).flat_map(|front| [front, length - 1 - front]);
-        let found = places.into_iter().find(|&place| is_it(&self.list[place]))?;
-        self.list.get_mut(found)
+        let (mut front, mut back) = (0, self.list.len());
+        while front < back {
+            back -= 1;
+            let found = [front, back].into_iter().find(|&place| is_it(&self.list[place]));
+            if let Some(place) = found {
+                return self.list.get_mut(place);
+            }
+            front += 1;
+        }
+        None
     }
 
     pub(super) fn push_back(&mut self, entry: Entry) {

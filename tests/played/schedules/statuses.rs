@@ -4,7 +4,7 @@ use crate::error::Status;
 use crate::quorum::validity::Drift;
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
-use crate::schedules::records::Token;
+use crate::schedules::records::{HeldLock, Token};
 use crate::schedules::schedule::{Call, Weather, What};
 use crate::schedules::verdicts::{Asked, Told, reply_ms};
 use crate::world::clocks::MS;
@@ -203,8 +203,9 @@ impl World {
         // How long ago it was had tells no more whether a server granted it in time that is heard only now.
         let since = hold.map_or(asked.at, |it| it.from);
         let unsure_ms = plan.drift.max(0.01) * ((self.now - since) / MS) as f64;
-        let is_proven =
-            !hold.is_some_and(|it| it.was_cancelled) && unsure_ms < reply_ms as f64 / 2.0;
+        // Nor does it after an extension, which nobody may have heard of either.
+        let may_hide = |it: &HeldLock| it.was_cancelled || it.is_kept || it.extensions > 1;
+        let is_proven = !hold.is_some_and(may_hide) && unsure_ms < reply_ms as f64 / 2.0;
         let is_quick = is_quick && (takes || is_proven);
         if is_quick && !plan.is_stopped() && self.ailing(asked) < client.list.len() - quorum + 1 {
             let words = "a minority of the servers kept a call from what it was to do";
