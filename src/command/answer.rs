@@ -13,6 +13,9 @@ pub enum Answer {
     Extended { left_ms: i64 },
     /// The key was not there, or (to a release) not ours.
     Absent,
+    /// The key was not there, or not ours; but the same release went over another connection, too, and may
+    /// have deleted it there.
+    AbsentOrReleased,
     /// The key has another value, and so long to live if that is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
     /// The key has this value, and so long to live. Of a long one, the beginning.

@@ -32,16 +32,27 @@ pub(crate) struct Question {
 }
 
 enum Count {
-    /// To take, extend or release a lock, or to have connections.
+    /// To take or extend a lock, or to have connections.
     Round(Round),
-    /// To release a lock for which that was tried before: where it is gone, we did it.
-    ReleaseAgain(Round),
+    /// To release a lock.
+    Release(Round, Absence),
     /// To confirm a lock.
     Confirm(Round, Confirmation),
     /// To find out whether there is a lock.
     Holders(Holders),
     /// To hear of every server once.
     AllServers(Ballot),
+}
+
+/// What it means that a server has nothing to delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// The lock was lost there.
+    Lost,
+    /// So it was, unless the release went there twice: when it was sent, the lock was held.
+    LostUnlessRepeated,
+    /// We have released it: that was tried before.
+    Released,
 }
 
 /// What a confirmation asks for.
@@ -75,9 +86,8 @@ impl Question {
         Self { view: Some(view), ..Self::round(Goal::Extend { valid_until }, servers) }
     }
 
-    pub(crate) fn release(again: bool, servers: usize) -> Self {
-        let round = Round::new(Goal::Release, servers);
-        Self::new(if again { Count::ReleaseAgain(round) } else { Count::Round(round) })
+    pub(crate) fn release(absence: Absence, servers: usize) -> Self {
+        Self::new(Count::Release(Round::new(Goal::Release, servers), absence))
     }
 
     /// A question whether a lock is there. It may be extended meanwhile by another call, so it has no end of
@@ -102,7 +112,7 @@ impl Question {
 
     fn is_decided(&self) -> bool {
         match &self.count {
-            Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
+            Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
             }
             Count::Holders(holders) => holders.finding().is_some(),
@@ -113,7 +123,7 @@ impl Question {
     /// How it ended. One that never did found too few servers.
     pub(crate) fn outcome(&self) -> Outcome {
         let outcome = match &self.count {
-            Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
+            Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome()
             }
             Count::Holders(holders) => holders.finding().map(|finding| match finding {
@@ -200,7 +210,7 @@ impl Question {
 
     fn ballot(&self) -> &Ballot {
         match &self.count {
-            Count::Round(round) | Count::ReleaseAgain(round) | Count::Confirm(round, _) => {
+            Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.ballot()
             }
             Count::Holders(holders) => holders.ballot(),
@@ -225,8 +235,8 @@ impl Question {
         };
         let (vote, is_decided) = match &mut self.count {
             Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
-            Count::ReleaseAgain(round) => {
-                let vote = if answer == Answer::Absent { Vote::Yes } else { plain };
+            Count::Release(round, absence) => {
+                let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
                 (vote, round.handle_vote(server, vote, now))
             }
             Count::Confirm(round, confirm) => {
@@ -269,6 +279,17 @@ impl Question {
     /// How things stand with a server of which it wants to know.
     pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
         self.unheard.push((server, condition));
+    }
+}
+
+impl Absence {
+    /// Whether this answer says that we have released it.
+    fn is_release(self, answer: &Answer) -> bool {
+        match answer {
+            Answer::Absent => self == Self::Released,
+            Answer::AbsentOrReleased => self != Self::Lost,
+            _ => false,
+        }
     }
 }
 

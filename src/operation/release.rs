@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::connect::{ConnectQuorum, Progress};
-use super::question::Question;
+use super::question::{Absence, Question};
 use super::{Actions, Ended, Event, Limits, Operation, cancelled, release_of, reply_ms};
 use crate::error::{Error, Status};
 use crate::held_lock::{Phase, View};
@@ -17,6 +17,8 @@ pub(crate) struct Release {
     view: View,
     /// Whether nothing was left of the lock when the call was made.
     was_over: bool,
+    /// Whether it was held, by our clock, when the release began.
+    was_held: bool,
     /// Whether a release of it may have been sent before: then a server that has nothing to delete was told
     /// by that one.
     is_again: bool,
@@ -32,7 +34,7 @@ enum Stage {
 impl Release {
     pub(crate) fn new(view: View) -> Self {
         let was_over = view.hold().is_over();
-        Self { view, was_over, is_again: false, stage: Stage::Submitted }
+        Self { view, was_over, was_held: false, is_again: false, stage: Stage::Submitted }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -41,6 +43,7 @@ impl Release {
             return actions.end(Err(error.into()));
         }
         let hold = self.view.hold();
+        self.was_held = hold.is_held(actions.now());
         // An extension that has found out meanwhile that it is over has sent a release of its own.
         self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.begin_release());
         actions.wake_keepers(*hold.token());
@@ -54,7 +57,12 @@ impl Release {
     fn ask(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
         self.is_again |= hold.was_release_sent();
-        let question = Question::release(self.is_again, actions.roster().len());
+        let absence = match (self.is_again, self.was_held) {
+            (true, _) => Absence::Released,
+            (false, true) => Absence::LostUnlessRepeated,
+            (false, false) => Absence::Lost,
+        };
+        let question = Question::release(absence, actions.roster().len());
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
         actions.ask(release_of(&self.view), Limits { since, until: Moment::NEVER, reply_ms });

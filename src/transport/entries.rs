@@ -129,3 +129,33 @@ impl IntoIterator for Entries {
         self.list.into_iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Verb;
+    use crate::transport::queue::samples::{NOW, request};
+
+    #[test]
+    fn an_entry_is_found_wherever_it_stands() {
+        for length in 1..=5 {
+            let mut entries = Entries::default();
+            for place in 0..length {
+                entries.push_back(Entry {
+                    request: request(Verb::Acquire),
+                    ticket: None,
+                    since: NOW.plus_ms(place),
+                    is_special: false,
+                    is_repeated: false,
+                    keep_until: None,
+                });
+            }
+            for place in 0..length {
+                let since = NOW.plus_ms(place);
+                let found = entries.find_mut(|entry| entry.since == since);
+                assert!(found.is_some_and(|entry| entry.since == since), "{place} of {length}");
+            }
+            assert!(entries.find_mut(|_| false).is_none());
+        }
+    }
+}

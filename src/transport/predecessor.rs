@@ -85,12 +85,11 @@ impl Predecessor {
     }
 
     /// Sends a request behind what it undoes, if that is under way here: elsewhere it might be carried out
-    /// first. Nobody waits for its answer. One is enough. Returns whether one is under way here, this or another.
-    pub(super) fn guard(&mut self, undoing: &Arc<Request>, now: Moment) -> bool {
+    /// first. Nobody waits for its answer. One is enough.
+    pub(super) fn guard(&mut self, undoing: &Arc<Request>, now: Moment) {
         if self.queue.wants(undoing) {
             self.queue.push(undoing, None, now);
         }
-        self.queue.undoes(undoing)
     }
 
     pub(super) fn heard_at(&self) -> Moment {

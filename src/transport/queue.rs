@@ -7,7 +7,7 @@
 mod bounds;
 mod retries;
 #[cfg(test)]
-mod samples;
+pub(super) mod samples;
 mod silence;
 mod succession;
 
@@ -93,14 +93,6 @@ impl Queue {
             let (is_special, is_repeated) = (false, false);
             let entry = Entry { request, ticket, since: now, is_special, is_repeated, keep_until };
             self.unsent.push_back(entry);
-        }
-    }
-
-    /// The request that was put in last goes over another connection, too.
-    pub(super) fn note_repeated(&mut self, request: &Arc<Request>) {
-        let last = self.unsent.iter_mut().next_back();
-        if let Some(entry) = last.filter(|entry| Arc::ptr_eq(&entry.request, request)) {
-            entry.is_repeated = true;
         }
     }
 
@@ -209,8 +201,7 @@ impl Queue {
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         if entry.request.effect() == KeyEffect::Undoes {
             let answer = match answer {
-                // What it was to undo may have been undone over the other connection.
-                Answer::Absent if entry.is_repeated => Answer::Done,
+                Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
                 answer => answer,
             };
             self.retry(entry, &answer, now);

@@ -70,7 +70,7 @@ impl Question {
     /// What those did that voted yes.
     fn past_tense(&self) -> String {
         match &self.count {
-            Count::Round(round) | Count::ReleaseAgain(round) => match round.goal() {
+            Count::Round(round) | Count::Release(round, _) => match round.goal() {
                 Goal::Acquire { .. } => "granted".to_owned(),
                 Goal::Extend { .. } => "extended".to_owned(),
                 Goal::Release => "released".to_owned(),
@@ -96,7 +96,7 @@ impl Question {
                 format!("has it for {left_ms} ms only")
             }
             (Answer::Failed(failure), _) => failure.to_string(),
-            (Answer::Absent, _) => "has it no more".to_owned(),
+            (Answer::Absent | Answer::AbsentOrReleased, _) => "has it no more".to_owned(),
             (&Answer::Found { left_ms, .. } | &Answer::Foreign { left_ms: Some(left_ms) }, _) => {
                 match left_ms {
                     0.. => format!("held by another ({left_ms} ms left)"),

@@ -71,6 +71,20 @@ fn a_lock_that_others_want_is_not_taken_again_at_once() {
 }
 
 #[test]
+fn what_a_release_over_two_connections_does_not_find_counts_if_the_lock_was_held() {
+    let repeated = |server| (server, Answer::AbsentOrReleased);
+    let (mut play, view) = Play::holding();
+    release(play.at(500), &view);
+    assert_eq!(play.hear(1, &[gone(0), repeated(1), repeated(2)]), [ended("released")]);
+
+    let (mut play, view) = Play::holding();
+    release(play.at(TTL), &view);
+    let words = "Lost: 0 of 3 servers released, 2 needed: a:1 has it no more, b:1 has it no more, \
+                 c:1 was not heard";
+    assert_eq!(play.hear(1, &[repeated(0), repeated(1)]), [ended(words)]);
+}
+
+#[test]
 fn a_server_that_has_nothing_to_delete_does_not_count_for_the_first_release() {
     let (mut play, view) = Play::holding();
     release(&mut play, &view);

@@ -12,13 +12,13 @@ use crate::token::Token;
 use crate::transport::reply::Nonsense;
 use crate::transport::ticket::Ticket;
 
-pub(super) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 pub(super) const TICKET: Ticket = Ticket::new(0, 1);
 pub(super) const OTHER: Ticket = Ticket::new(1, 2);
 
 pub(super) const SERVER: usize = 3;
 
-pub(super) fn request(verb: Verb) -> Arc<Request> {
+pub(in crate::transport) fn request(verb: Verb) -> Arc<Request> {
     long(verb, 1, 7)
 }
 

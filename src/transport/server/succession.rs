@@ -40,15 +40,12 @@ impl Server {
     /// Puts a request in the queue. One that undoes what may be under way over the connection before this
     /// one goes over that, too.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
-        let is_repeated = match &mut self.predecessor {
+        match &mut self.predecessor {
             Some(it) if !it.is_replaced => return it.queue.push(request, ticket, now),
             Some(it) if request.must_reach(self.index) => it.guard(request, now),
-            _ => false,
-        };
-        self.queue.push(request, ticket, now);
-        if is_repeated {
-            self.queue.note_repeated(request);
+            _ => {}
         }
+        self.queue.push(request, ticket, now);
     }
 
     /// Whether something waits to be sent.
