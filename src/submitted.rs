@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::check;
 use crate::engine::Notice;
 use crate::error::{Error, Status};
-use crate::held_lock::HeldLock;
+use crate::held_lock::{HeldLock, Phase};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, Then, required_hold_of};
@@ -190,6 +190,10 @@ impl Runtime {
         self.finish(then, end, lease)?;
         match late {
             Some(status) if !lease.is_held() => {
+                // It is not its holder who releases it: whoever keeps it is to tell that it is lost.
+                if let Some(hold) = lease.hold.as_ref().filter(|_| status == Status::Lost) {
+                    hold.pass_to(Phase::Lost);
+                }
                 self.discard(lease);
                 lease.clear();
                 Err(Error::new(status, "the lock expired before its event was taken"))

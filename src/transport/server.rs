@@ -117,7 +117,7 @@ impl Server {
         let is_behind = self.is_behind(reply_ms, now);
         if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
             self.looked_at = now;
-            self.receive_all(now, effects);
+            self.look(now, effects);
         }
         self.link.is_up() && !self.is_behind(reply_ms, now)
     }
@@ -202,7 +202,7 @@ impl Server {
         now: Moment,
         effects: &mut Effects,
     ) -> Condition {
-        self.receive_all(now, effects);
+        self.look(now, effects);
         if self.is_stuck() && asked_at.is_none() {
             let ms = now.ms_since(self.owes_since().unwrap_or(now));
             return Condition::behind(&Failure::Behind { ms });

@@ -19,6 +19,7 @@ pub(crate) mod resp;
 pub(crate) mod secure;
 pub(crate) mod servers;
 pub(crate) mod shim;
+pub(crate) mod sockets;
 pub(crate) mod tls;
 pub(crate) mod usage;
 pub(crate) mod wait;

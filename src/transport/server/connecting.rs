@@ -19,7 +19,7 @@ impl Server {
             if self.link.is_up() {
                 // A connection that was closed is none, however lately it was used.
                 self.looked_at = now;
-                self.receive(now, effects);
+                self.look(now, effects);
             }
             self.link.hurry(now);
         }

@@ -23,12 +23,25 @@ impl Server {
         self.receive(now, effects);
     }
 
-    pub(super) fn receive(&mut self, now: Moment, effects: &mut Effects) {
+    /// The same, until there is nothing more: the stream may have ended behind what was received, and who stops
+    /// there takes a closed connection for one that is up.
+    pub(super) fn look(&mut self, now: Moment, effects: &mut Effects) {
+        if self.is_stuck() {
+            self.receive_from_predecessor(now, effects);
+        }
+        while self.receive(now, effects) {}
+    }
+
+    /// Returns whether something was received last, so that more may be there.
+    pub(super) fn receive(&mut self, now: Moment, effects: &mut Effects) -> bool {
         loop {
             let received = match self.link.receive(now) {
-                Ok(Received::Nothing) => return,
+                Ok(Received::Nothing) => return false,
                 Ok(received) => received,
-                Err(change) => return self.handle_change(change, effects),
+                Err(change) => {
+                    self.handle_change(change, effects);
+                    return false;
+                }
             };
             self.queue.hear(now);
             let change = self.link.read_handshake(now);
@@ -38,10 +51,11 @@ impl Server {
             }
             if let Err(nonsense) = self.read_answers(now, effects) {
                 let change = self.link.break_off(nonsense.to_string(), now);
-                return self.handle_change(change, effects);
+                self.handle_change(change, effects);
+                return false;
             }
             if received == Received::All {
-                return;
+                return true;
             }
         }
     }

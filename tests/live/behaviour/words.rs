@@ -1,10 +1,9 @@
 //! What is said of each server when a call fails: what is known of it, also of those that were not heard
 //! because it was decided without them.
 
-use std::fs;
-
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
+use crate::support::sockets::is_connected_to;
 use crate::support::usage::{addresses, blames};
 use crate::support::{Cluster, Fake, Lease, Manager, Server, wait_until, wait_until_ok};
 use crate::{PATIENT_MS, TTL, patient};
@@ -16,16 +15,6 @@ const VAGUE: &str = "had not answered yet";
 fn says(message: &str, server: &str, reasons: &[&str]) {
     assert_eq!(blames(message, &[server.to_owned()], reasons), Ok(()), "{server}: {reasons:?}");
     assert!(!message.contains(VAGUE), "{message}");
-}
-
-/// Whether there is a connection that no end has closed, as far as the system knows.
-fn is_connected_to(port: u16) -> bool {
-    let sockets = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
-    let (there, established) = (format!(":{port:04X}"), "01");
-    sockets.lines().any(|line| {
-        let mut words = line.split_whitespace().skip(2);
-        words.next().is_some_and(|it| it.ends_with(&there)) && words.next() == Some(established)
-    })
 }
 
 /// At the moment when servers were stopped, the connections to them look as they did before.

@@ -92,6 +92,23 @@ fn a_lock_that_a_majority_has_lost_is_told_and_never_revived() {
     assert_eq!(cluster.having("r"), 0, "it was taken again");
 }
 
+/// Of both is told: of the call that was to extend the lock, and of the lock that was to be kept.
+#[test]
+fn a_lock_that_is_over_when_its_extension_is_told_is_told_to_be_lost() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    let ttl_ms = 3_000;
+    assert_eq!(manager.acquire(&kept("r", ttl_ms), &lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(manager.submit_extend(&lease, ttl_ms, 9), REDLOCK_OK);
+    // A quorum that has granted this has answered the extension.
+    manager.take("other", TTL);
+    cluster.wait_until_gone("r");
+    let mut events = [manager.event(), manager.event()].map(|it| (it.is_lost, it.status));
+    events.sort_unstable_by_key(|it| it.0);
+    assert_eq!(events, [(false, REDLOCK_LOST), (true, REDLOCK_LOST)]);
+    assert_eq!(manager.next_event(100), None, "each is told once");
+}
+
 #[test]
 fn a_lock_that_cannot_be_kept_is_told_while_it_is_valid() {
     let cluster = Cluster::start(3);

@@ -78,6 +78,21 @@ fn what_is_out_of_reach_is_not_waited_for_and_a_tie_is_that() {
     }
 }
 
+/// The answers of a minority came when nobody waited for them any more, and the ends of their connections lie
+/// behind those.
+#[test]
+fn a_connection_that_ended_behind_an_answer_that_nobody_has_read_is_none() {
+    let cluster = Cluster::new(5);
+    let client = cluster.client().tries(1, 0).connected();
+    let mut lease = client.take("r", TTL);
+    (3..5).for_each(|it| cluster.script(client.way(it), [Trip::ms(1, 5)]));
+    assert_eq!(client.unlock(&mut lease), Ok(()));
+    cluster.run_ms(10);
+    (2..5).for_each(|it| cluster.cut(client.way(it), false));
+    cluster.run_ms(QUIET_MS);
+    client.take("r", TTL);
+}
+
 /// Those that are connected would be asked in vain.
 #[test]
 fn connections_that_a_quorum_lacks_are_made_before_it_is_asked() {

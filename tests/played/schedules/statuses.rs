@@ -192,9 +192,14 @@ impl World {
             let words = "a quorum had answered, and was said not to";
             return self.records.violate(Promise::TrueUnreachable, words);
         }
-        // Not if its lock is about to end, for then there is no time to wait.
+        // Not if its lock is about to end, or has little more left than is to be confirmed: then there is no time
+        // to wait.
         let way = self.weather.most + self.weather.wake;
-        let left = if takes { i64::MAX } else { asked.valid_until - asked.shown };
+        let least_ms = match asked.call {
+            Call::Confirm { least_ms } => least_ms,
+            _ => 0,
+        };
+        let left = if takes { i64::MAX } else { asked.valid_until - asked.shown - least_ms * MS };
         let is_quick = self.weather.slow_in == 0
             && self.weather.room >= Weather::CALM.room
             && way * WAYS < plan.connect_ms.min(reply_ms) * MS
