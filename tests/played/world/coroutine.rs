@@ -3,38 +3,30 @@
 //! thread, so a schedule with dozens of them is played in a fraction of a millisecond.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell, UnsafeCell};
-use std::mem::{self, MaybeUninit};
+use std::cell::{Cell, RefCell};
+use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use libc::ucontext_t;
+use corosensei::stack::DefaultStack;
+use corosensei::{CoroutineResult, Yielder};
 
 /// More than any call needs, also where nothing is optimized. What is not touched costs nothing.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// At the low end of each stack: to grow into it ends the process rather than something worse.
-const GUARD_BYTES: usize = 64 * 1024;
-
 type Body = Box<dyn FnOnce()>;
+type End = Result<(), Box<dyn Any + Send>>;
+type Inner = corosensei::Coroutine<(), (), End, DefaultStack>;
 
 pub(crate) struct Coroutine {
-    inner: Box<Inner>,
-}
-
-struct Inner {
-    context: UnsafeCell<MaybeUninit<ucontext_t>>,
-    stack: Option<Stack>,
-    body: Cell<Option<Body>>,
-    end: Cell<Option<Result<(), Box<dyn Any + Send>>>>,
+    /// Taken out when it is dropped.
+    inner: ManuallyDrop<Inner>,
 }
 
 thread_local! {
-    /// Where to go back to, and who runs.
-    static HOST: UnsafeCell<MaybeUninit<ucontext_t>> =
-        const { UnsafeCell::new(MaybeUninit::uninit()) };
-    static CURRENT: Cell<*const Inner> = const { Cell::new(ptr::null()) };
-    static SPARE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
+    /// By which the one that runs pauses.
+    static CURRENT: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
+    static SPARE: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Coroutine {
@@ -55,45 +47,39 @@ impl Coroutine {
     }
 
     fn of(body: Body) -> Self {
-        let stack = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(Stack::new);
-        let inner = Box::new(Inner {
-            context: UnsafeCell::new(MaybeUninit::zeroed()),
-            stack: Some(stack),
-            body: Cell::new(Some(body)),
-            end: Cell::new(None),
+        let spare = SPARE.with_borrow_mut(Vec::pop);
+        let new = || DefaultStack::new(STACK_BYTES).expect("memory for a stack");
+        let inner = Inner::with_stack(spare.unwrap_or_else(new), move |yielder, ()| {
+            CURRENT.set(yielder);
+            catch_unwind(AssertUnwindSafe(body))
         });
-        let context = inner.context.get().cast::<ucontext_t>();
-        let (base, bytes) = inner.stack.as_ref().map_or((ptr::null_mut(), 0), Stack::room);
-        // SAFETY: the context has room for one, and stays where it is as long as the box does. The
-        // stack is memory of our own, and lives as long as the context; `enter` takes no arguments
-        // and never returns.
-        unsafe {
-            libc::getcontext(context);
-            (*context).uc_stack.ss_sp = base;
-            (*context).uc_stack.ss_size = bytes;
-            (*context).uc_link = ptr::null_mut();
-            libc::makecontext(context, enter, 0);
-        }
-        Self { inner }
+        Self { inner: ManuallyDrop::new(inner) }
     }
 
     /// Goes on with it until it pauses or ends. Returns how it ended, if it has.
-    pub(crate) fn resume(&mut self) -> Option<Result<(), Box<dyn Any + Send>>> {
-        let host = HOST.with(UnsafeCell::get).cast::<ucontext_t>();
-        CURRENT.set(&raw const *self.inner);
-        // SAFETY: both are contexts of this thread: the one was made by `new` or saved by `pause`,
-        // and the other is saved now. Nothing else uses either meanwhile.
-        unsafe { libc::swapcontext(host, self.inner.context.get().cast()) };
+    pub(crate) fn resume(&mut self) -> Option<End> {
+        let result = self.inner.resume(());
         CURRENT.set(ptr::null());
-        self.inner.end.take()
+        match result {
+            CoroutineResult::Yield(()) => None,
+            CoroutineResult::Return(end) => Some(end),
+        }
     }
 }
 
-/// The stack of one that has ended, or that nobody will go on with, is used for another.
+/// The stack of one that has ended, or that nobody will go on with, is used for another. What stands on it is
+/// forgotten, as it is when a process is killed: nothing is dropped.
 impl Drop for Coroutine {
     fn drop(&mut self) {
-        let stack = self.inner.stack.take();
-        SPARE.with_borrow_mut(|spare| spare.extend(stack));
+        // SAFETY: nobody uses it after this.
+        let mut inner = unsafe { ManuallyDrop::take(&mut self.inner) };
+        if inner.started() && !inner.done() {
+            // SAFETY: nothing refers to what stands on the stack: what others share is on the heap.
+            unsafe { inner.force_reset() };
+        }
+        if inner.done() {
+            SPARE.with_borrow_mut(|spare| spare.push(inner.into_stack()));
+        }
     }
 }
 
@@ -101,49 +87,9 @@ impl Drop for Coroutine {
 pub(crate) fn pause() {
     let current = CURRENT.get();
     assert!(!current.is_null(), "only a coroutine can pause");
-    let host = HOST.with(UnsafeCell::get).cast::<ucontext_t>();
-    // SAFETY: it is the one that `resume` goes on with at this moment, on this thread, so it is
-    // alive, and `resume` has saved the context of the host.
-    unsafe { libc::swapcontext((*current).context.get().cast(), host) };
-}
-
-extern "C" fn enter() {
-    // SAFETY: `resume` has set it to the one that it begins, and keeps it alive.
-    let me = unsafe { &*CURRENT.get() };
-    if let Some(body) = me.body.take() {
-        me.end.set(Some(catch_unwind(AssertUnwindSafe(body))));
-    }
-    loop {
-        pause();
-    }
-}
-
-struct Stack(*mut libc::c_void);
-
-impl Stack {
-    fn new() -> Self {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
-        let flags = flags | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: new memory is asked for, at no address in particular.
-        let memory = unsafe { libc::mmap(ptr::null_mut(), STACK_BYTES, protection, flags, -1, 0) };
-        assert_ne!(memory, libc::MAP_FAILED, "there is no memory for a stack");
-        // SAFETY: it is the beginning of what was just mapped.
-        let guarded = unsafe { libc::mprotect(memory, GUARD_BYTES, libc::PROT_NONE) };
-        assert_eq!(guarded, 0, "the stack has no guard");
-        Self(memory)
-    }
-
-    fn room(&self) -> (*mut libc::c_void, usize) {
-        // SAFETY: the guard is a part of what was mapped.
-        (unsafe { self.0.byte_add(GUARD_BYTES) }, STACK_BYTES - GUARD_BYTES)
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: `new` has mapped it with this length, and nobody runs on it any more.
-        unsafe { libc::munmap(self.0, STACK_BYTES) };
-    }
+    // SAFETY: it is that of the one that runs at this moment, which `resume` keeps alive.
+    unsafe { &*current }.suspend(());
+    CURRENT.set(current);
 }
 
 #[cfg(test)]
