@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use crate::world::{Start, Third, World};
 
 /// How many states each start is good for in the tests. Every broken copy that the lists name for this is
-/// found within so many.
+/// found within so many. (That a server counts after a round which began before it was heard is found among the
+/// first three millions of the second start.)
 const STATES: usize = 60_000;
 
 /// What is gone through: how often the holder extends, and how many keys are lost.
