@@ -109,3 +109,19 @@ impl Inbox {
         &mut self.replies
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_connection_is_left_for_the_next() {
+        let mut inbox = Inbox::default();
+        inbox.bytes = b"+OK\r\n:1".to_vec();
+        inbox.end = inbox.bytes.len();
+        assert_eq!(inbox.has_replies(2), Ok(false));
+        assert_eq!((inbox.replies().len(), inbox.first()), (1, Some(b':')));
+        inbox.clear();
+        assert!(inbox.replies().is_empty() && inbox.is_empty());
+    }
+}

@@ -31,7 +31,8 @@ fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
 
 #[test]
 fn it_is_readable_as_long_as_there_is_an_event() {
-    let cluster = Cluster::start(3);
+    // One, so that no answer comes late.
+    let cluster = Cluster::start(1);
     let (manager, lease) = (cluster.manager(), Lease::new());
     let descriptor = manager.descriptor();
     assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, 1), REDLOCK_OK);
@@ -43,6 +44,27 @@ fn it_is_readable_as_long_as_there_is_an_event() {
     }
     assert_eq!(manager.next_event(0).map(|it| it.status), Some(REDLOCK_OK));
     assert_eq!(manager.next_event(0), None);
+}
+
+/// The first call is sent at once, and the second with whatever is sent next.
+#[test]
+fn it_is_readable_when_something_was_submitted_that_is_not_sent() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let descriptor = manager.descriptor();
+    while is_readable(descriptor, AT_ONCE) {
+        assert_eq!(manager.next_event(0), None);
+    }
+    cluster.iter().for_each(|server| server.freeze());
+    let leases = [Lease::new(), Lease::new()];
+    for (lease, resource) in leases.iter().zip(["r", "s"]) {
+        assert_eq!(manager.submit_acquire(&Wanted::new(resource, TTL), lease, 1), REDLOCK_OK);
+    }
+    assert!(is_readable(descriptor, AT_ONCE));
+    cluster.iter().for_each(|server| server.resume());
+    for _ in leases {
+        manager.event_by_descriptor();
+    }
 }
 
 #[test]
@@ -65,15 +87,27 @@ fn it_is_readable_when_a_timer_is_due() {
 #[test]
 fn it_goes_on_with_connections_that_are_made_anew() {
     let cluster = Cluster::start(3);
-    let (manager, lease) = (cluster.manager(), Lease::new());
+    // These are there at once, so that nothing but the number of the descriptor tells the new from the old.
+    let sockets: Vec<_> = cluster.iter().map(|it| format!("unix://{}", it.unix_socket())).collect();
+    for manager in [cluster.manager(), Manager::of_urls(&sockets)] {
+        goes_on_with_new_connections(&cluster, &manager);
+    }
+}
+
+#[track_caller]
+fn goes_on_with_new_connections(cluster: &Cluster, manager: &Manager) {
+    let lease = Lease::new();
+    // No time is up meanwhile, and so nothing but the sockets gives a reason to look.
+    assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
     // A connection that was closed a moment ago may be found out by asking.
-    let wanted = Wanted { wait_ms: 60_000, ..Wanted::new("r", TTL) };
+    let wanted = Wanted { wait_ms: 60_000, ..Wanted::new("r", 10 * AN_HOUR_MS) };
     for round in 0..5 {
         assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
         assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
         assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
         assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
-        cluster.iter().for_each(|server| server.hang_up());
+        // One is left, and a quorum is not.
+        cluster.iter().take(2).for_each(|server| server.hang_up());
     }
 }
 
@@ -90,6 +124,29 @@ fn a_loop_that_has_nothing_to_do_is_not_woken() {
         assert_eq!(manager.next_event(0), None);
         wakes += 1;
         assert!(wakes < 20, "it is readable again and again");
+    }
+}
+
+/// Nothing else happens for an hour then.
+#[test]
+fn what_is_asked_at_the_end_of_a_pause_is_sent_without_another_reason_to_look() {
+    let cluster = Cluster::start(3);
+    let (manager, lease, other) = (connected(&cluster), Lease::new(), cluster.manager());
+    assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
+    for round in 0..5 {
+        let held = other.take("r", TTL);
+        let wanted = Wanted { wait_ms: AN_HOUR_MS, ..Wanted::new("r", 10 * AN_HOUR_MS) };
+        let before = cluster[0].calls("set");
+        assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
+        while cluster[0].calls("set") < before + 2 {
+            assert!(is_readable(manager.descriptor(), Duration::from_secs(60)), "for a minute");
+            assert_eq!(manager.next_event(0), None);
+        }
+        assert_eq!(other.unlock(&held), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        cluster.wait_until_gone("r");
     }
 }
 

@@ -191,6 +191,7 @@ fn who_takes_his_event_too_late_has_no_lock() {
     let own = manager.take("s", TTL);
     cluster.wait_until_gone("r");
     assert_eq!(manager.event(), done(REDLOCK_TOO_SLOW, &lease, 1));
+    assert!(lease.message().contains("before its event was taken"), "{}", lease.message());
     assert!(!lease.is_held() && lease.token().is_empty());
     drop(own);
 }

@@ -22,10 +22,12 @@ fn who_waits_for_an_event_drives_until_there_is_one() {
 fn an_event_that_comes_while_another_drives_wakes_who_waits_for_it() {
     play(Some(3), || {
         let mut stage = Stage::new(World::slow());
-        stage.enter(|it| it.run(1, Needs::Answer));
         stage.enter(|it| assert_eq!(it.listen(FIRST_WAIT, Needs::Word), Some(2)));
+        stage.enter(|it| it.run(1, Needs::Answer));
         stage.me().submit(2, Needs::Answer);
         stage.me().answer(2);
+        // It has its event although the other goes on driving.
+        stage.await_first();
         stage.me().answer(1);
         stage.close_with(1);
     });
