@@ -57,7 +57,7 @@ help:
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
 	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
-	@echo '                  (ONLY=M05,M16: these; 8 minutes)'
+	@echo '                  (ONLY=M05,M16: these; 40 minutes)'
 	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
 	@echo 'make abi-record   record the interface that programs are built against in abi/'
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
