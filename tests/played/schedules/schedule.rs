@@ -362,9 +362,13 @@ impl Schedule {
             _ => None,
         });
         let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
-        // What a socket did not take waits for the next call.
+        // What a socket did not take waits for the next call, which may wait for the end of a lock.
         let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        let idle = if self.weather.room < ROOM_ENOUGH { steps.map(|it| it.pause).sum() } else { 0 };
+        let pause = |it: &Step| match it.before_end {
+            Some(_) => it.pause.max(self.longest_ttl_ms() * MS),
+            None => it.pause,
+        };
+        let idle = if self.weather.room < ROOM_ENOUGH { steps.map(pause).sum() } else { 0 };
         faults + hitches + stops.sum::<i64>() + slow + idle
     }
 
