@@ -101,9 +101,11 @@ fn waiters(table: &mut Table, it: &Waiters) {
 }
 
 fn in_flight(table: &mut Table, it: &InFlight) {
+    // The lease is there before the call, and after it.
+    let (call, alone) = (it.call - it.lease, it.alone - it.lease);
     for (what, bytes, goal) in [
-        ("a waiting call, 10,000 in flight: memory, with its lease", it.call, Goal::AtMost(1024.0)),
-        ("a waiting call, alone at its resource: memory, with its lease", it.alone, Goal::None),
+        ("a waiting call, 10,000 in flight: memory, beside its lease", call, Goal::AtMost(1024.0)),
+        ("a waiting call, alone at its resource: memory, beside its lease", alone, Goal::None),
         ("a lease without a call: memory", it.lease, Goal::None),
     ] {
         own(table, what, &format!("{} bytes", number(bytes)), bytes, goal);
