@@ -251,6 +251,27 @@ module Redlock
   end
   private_constant :C
 
+  # What has to come to its end, whatever comes from outside.
+  module Undisturbed # :nodoc:
+    MASKED = { Object => :never }.freeze
+    # As many signals, one after the other, do not keep it from its end.
+    TRIES = 20
+
+    # Runs the block, again where it was cut short. Thread#kill, Thread#raise and Timeout wait for its end. The
+    # exceptions of signal handlers do not; they are raised when it is done.
+    def self.run
+      interruptions = []
+      Thread.handle_interrupt(MASKED) do
+        yield
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        interruptions.push(e)
+        retry if interruptions.size < TRIES
+      end
+      raise interruptions.first unless interruptions.empty?
+    end
+  end
+  private_constant :Undisturbed
+
   # A submitted call: what it has come to, and what wakes its thread or fiber.
   class Call # :nodoc:
     # Nil until it is over.
@@ -286,7 +307,7 @@ module Redlock
     def initialize
       @mutex = Mutex.new
       @calls = {}.compare_by_identity
-      @reader, @writer = IO.pipe
+      @reader, @writer = pipe
     end
 
     # Yields whenever the call leads, until it is over or the block returns :enough. Who stands by leads only
@@ -301,11 +322,11 @@ module Redlock
         end
       end
     ensure
-      # What a signal handler raises may cut one short; and else all others would sleep for ever.
+      # A second signal may come before the first is dealt with; and else all others would sleep for ever.
       begin
-        leave(call)
+        Undisturbed.run { leave(call) }
       ensure
-        leave(call)
+        Undisturbed.run { leave(call) }
       end
     end
 
@@ -325,6 +346,13 @@ module Redlock
     end
 
     private
+
+    # An exception from outside that interrupts IO.pipe has Ruby 3.1 close the pipe's descriptors twice, and by
+    # the second time they may be others': of a file, or of a connection. A thread of its own is beyond the reach
+    # also of signal handlers, which run on the main thread and heed no mask.
+    def pipe
+      Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { IO.pipe } }.value
+    end
 
     def leader
       (@calls.first || [@standby]).first
@@ -346,7 +374,6 @@ module Redlock
 
   # The events of a C manager, and who waits for them.
   class Events # :nodoc:
-    MASKED = { Object => :never }.freeze
     # How many seconds a leader waits in one go. Only a child that a signal handler has forked in the midst of
     # a call needs it: what the parent waits for never comes there.
     PATIENCE = 1
@@ -376,10 +403,13 @@ module Redlock
       @calls.delete(call.object_id)
     end
 
-    # From now on the lease is told that its lock cannot be kept: it is kept with its object_id.
+    # From now on the lease is told that its lock cannot be kept: it is kept with its object_id. Returns whether
+    # it was not before.
     def keep(lease)
       enter_process
+      is_new = !@kept.key?(lease.object_id)
       @kept[lease.object_id] = lease
+      is_new
     end
 
     def keep_no_more(lease)
@@ -413,7 +443,7 @@ module Redlock
     # Does what is due and hands on the events that there are, also one that was left by a call of this that was
     # cut short.
     def take
-      Thread.handle_interrupt(MASKED) do
+      Thread.handle_interrupt(Undisturbed::MASKED) do
         @taking.synchronize do
           hand_on
           hand_on while (status = C.call(@look, @manager.to_i, 0, @event.to_i)).zero?
@@ -453,9 +483,12 @@ module Redlock
     # What is waited with belongs to a process. A child has a descriptor of its own, under another number
     # as long as it has the copy of its parent's.
     def enter_process
-      descriptor = self.descriptor
+      process = [descriptor, Process.pid]
+      return @process if @process == process
+
+      line = Line.new
       @mutex.synchronize do
-        begin_anew(descriptor) unless @process == [descriptor, Process.pid]
+        begin_anew(process, line) unless @process == process
         @process
       end
     end
@@ -464,13 +497,15 @@ module Redlock
       C.call("RedLock_Descriptor", @manager.to_i)
     end
 
-    def begin_anew(descriptor)
-      @process = [descriptor, Process.pid]
+    # What cuts it short leaves it to the next call.
+    def begin_anew(process, line)
+      descriptor, = process
       @io = descriptor.negative? ? nil : IO.for_fd(descriptor, autoclose: false)
       @calls = {}
       @kept = {}
-      @line = Line.new
+      @line = line
       @event.user_data = 0
+      @process = process
     end
 
     def pause(line, call, seconds)
@@ -567,10 +602,11 @@ module Redlock
       @watched.delete(call) if watched
     end
 
-    # Has the lease told if its lock cannot be kept.
+    # Has the lease told if its lock cannot be kept. Returns whether it was not before.
     def keep(lease)
-      @events.keep(lease)
+      is_new = @events.keep(lease)
       watch_over(lease)
+      is_new
     end
 
     def keep_no_more(lease)
@@ -689,7 +725,7 @@ module Redlock
     def tell
       return if Thread.current[:redlock_telling] # in the logger itself
 
-      Thread.handle_interrupt(Object => :never) do
+      Thread.handle_interrupt(Undisturbed::MASKED) do
         Thread.current[:redlock_telling] = true
         take_lines
         while (line = @lines.shift)
@@ -860,10 +896,6 @@ module Redlock
   # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
   # step that must not happen without it. Threads may share it.
   class Lease
-    # As many signals, one after the other, do not keep a lock from being released.
-    TRIES = 20
-    private_constant :TRIES
-
     # The name that is locked, as it was given.
     attr_reader :resource
 
@@ -898,7 +930,7 @@ module Redlock
       finish
       result
     ensure
-      # An exception from outside may come before #release has shut them out, and so may the next one.
+      # What signal handlers raise may come before #release has shut it out, and so may the next one.
       begin
         release
       ensure
@@ -937,8 +969,11 @@ module Redlock
         @calling.synchronize do
           settle(address)
           @servers.call("RedLock_SetBackgroundThread", 1)
-          @servers.keep(self)
+          is_new = @servers.keep(self)
           take_status(C.call("RedLock_KeepAlive", address, @handle.to_i, object_id))
+        rescue Error
+          @servers.keep_no_more(self) if is_new
+          raise
         end
       end
     end
@@ -1065,24 +1100,21 @@ module Redlock
       false # the block had the lock to its end
     end
 
-    # Thread#kill, Thread#raise and Timeout wait for the end of this. The exceptions of signal
-    # handlers do not; they are raised when it is done.
     def release
-      return if @handed_out || (@released && @holds.empty?)
-
-      interruptions = []
-      Thread.handle_interrupt(Object => :never) do
-        settle_what_is_left
-        unlock if !@released && held?
-        @released = true
-      rescue Error
-        @released = true # it ends by itself
-      rescue Exception => e # rubocop:disable Lint/RescueException
-        interruptions.push(e)
-        retry if interruptions.size < TRIES
+      Undisturbed.run do
+        unless @handed_out || (@released && @holds.empty?)
+          release_what_is_held unless @released
+          let_go
+        end
       end
-      let_go
-      raise interruptions.first unless interruptions.empty?
+    end
+
+    def release_what_is_held
+      settle_what_is_left
+      unlock if held?
+      @released = true
+    rescue Error
+      @released = true # it ends by itself
     end
 
     # Submits a call and waits for its end.

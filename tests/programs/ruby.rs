@@ -43,7 +43,8 @@ fn example() -> Command {
 }
 
 fn run_the_tests(ground: &Ground) {
-    ground.run(&mut ruby(&library::root().join("tests/programs/ruby/all.rb")));
+    // Names are told as tests begin: one that does not end is the last.
+    ground.run(ruby(&library::root().join("tests/programs/ruby/all.rb")).arg("-v"));
 }
 
 /// The ruby command with a script and the library.

@@ -1,6 +1,8 @@
 //! Locks that are kept: as long as somebody drives, until they are unlocked, and told in time when they cannot be.
 
-use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_LOST, REDLOCK_OK, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
+};
 
 use crate::TTL;
 use crate::support::events::Wanted;
@@ -107,6 +109,20 @@ fn a_lock_that_is_over_when_its_extension_is_told_is_told_to_be_lost() {
     events.sort_unstable_by_key(|it| it.0);
     assert_eq!(events, [(false, REDLOCK_LOST), (true, REDLOCK_LOST)]);
     assert_eq!(manager.next_event(100), None, "each is told once");
+}
+
+/// Of a lock that nobody was told to have, nobody is told that it is lost.
+#[test]
+fn a_lock_that_is_over_when_it_is_told_is_too_slow_and_no_more() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    assert_eq!(manager.submit_acquire(&kept("r", 3_000), &lease, 9), REDLOCK_OK);
+    // A quorum that has granted this has granted the other.
+    manager.take("other", TTL);
+    cluster.wait_until_gone("r");
+    let event = manager.event();
+    assert_eq!((event.is_lost, event.status), (false, REDLOCK_TOO_SLOW), "{}", lease.message());
+    assert_eq!(manager.next_event(100), None, "it was told twice");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use redlock::ffi::status::RedLockStatus::{self, REDLOCK_CANCELLED, REDLOCK_OK, R
 use crate::calls::{KEY, MANNERS, Manner, VERBS, Verb, is_cancelled};
 use crate::rig::Rig;
 use crate::support::proxy::BOTH;
-use crate::support::usage::TTL;
+use crate::support::usage::{TTL, connected};
 use crate::support::{Lease, Manager, Proxy, Way, wait_until};
 
 #[test]
@@ -282,7 +282,7 @@ fn cancelled_as_it_ends(verb: Verb, manner: Manner, rig: &Rig, manager: &Manager
 fn e03_an_acquire_that_is_being_refused_leaves_the_lock_to_its_holder() {
     for manner in MANNERS {
         let rig = Rig::start(3);
-        let other = rig.servers.manager();
+        let other = connected(&rig.servers);
         let held = other.take(KEY, TTL);
         rig.servers.wait_until_everywhere(KEY);
         let (manager, lease) = (rig.connected(), Lease::new());

@@ -151,7 +151,7 @@ fn e04_threads_that_wait_for_their_turn_are_called_back_and_the_others_have_thei
 fn e04_a_call_is_cancelled_in_its_pause() {
     for is_blocking in [false, true] {
         let rig = Rig::start(3);
-        let other = rig.servers.manager();
+        let other = connected(&rig.servers);
         let held = other.take(KEY, TTL);
         rig.servers.wait_until_everywhere(KEY);
         let manager = rig.connected();

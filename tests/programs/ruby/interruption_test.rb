@@ -69,6 +69,36 @@ class InterruptionTest < RedlockTest
     assert_free
   end
 
+  # Ruby 3.1 closes descriptors twice when it is interrupted in the midst of IO.pipe.
+  def test_a_thread_stopped_at_any_moment_closes_nothing_of_others
+    line = Redlock.const_get(:Line)
+    200.times do |i|
+      stop_a_thread(i.even?, rand(0.0..0.002)) { line.new }
+      GC.start if (i % 20).zero?
+      File.open(__FILE__, &:stat)
+    end
+  end
+
+  # The same of what a signal handler raises.
+  def test_signals_at_any_moment_close_nothing_of_others
+    line = Redlock.const_get(:Line)
+    old = trap("USR1") { raise Interrupt, "from a signal" }
+    200.times do |i|
+      may_begin = Queue.new
+      sender = Thread.new do
+        may_begin.pop
+        sleep rand(0.0..0.002)
+        Process.kill("USR1", Process.pid)
+      end
+      assert_raises(Interrupt) { may_begin.push(true); loop { line.new } }
+      sender.join
+      GC.start if (i % 20).zero?
+      File.open(__FILE__, &:stat)
+    end
+  ensure
+    trap("USR1", old || "DEFAULT")
+  end
+
   # The second one comes while the first is dealt with.
   def test_a_thread_stopped_twice_leaves_nothing_locked
     200.times do
@@ -79,6 +109,28 @@ class InterruptionTest < RedlockTest
       thread.kill
       assert stopped?(thread), "it went on"
     end
+    assert_free
+  end
+
+  # They come one right after the other when it leaves the line, where it has to wait for others that do so.
+  def test_a_thread_stopped_many_times_while_it_leaves_the_line_holds_up_nobody
+    held = manager.lock(@name, ttl: 600)
+    @locker.lock("#{@name}:other", ttl: 600) { true }
+    line = @locker.instance_variable_get(:@servers).events.instance_variable_get(:@line)
+    20.times do
+      thread = start_a_thread { @locker.lock(@name, ttl: 600, wait: nil) { flunk } }
+      eventually("it waits") { thread.status == "sleep" }
+      line.instance_variable_get(:@mutex).synchronize do
+        8.times do
+          thread.raise(IOError, "from outside")
+          sleep 0.001
+        end
+      end
+      assert stopped?(thread), "it went on"
+      other = Thread.new { @locker.lock("#{@name}:other", ttl: 600) { true } }
+      assert other.join(PATIENCE), "it waits for ever"
+    end
+    held.unlock
     assert_free
   end
 
@@ -123,19 +175,21 @@ class InterruptionTest < RedlockTest
     busy.kill
   end
 
-  def stop_a_thread(by_kill, after)
-    thread = start_a_thread
+  def stop_a_thread(by_kill, after, &work)
+    thread = start_a_thread(&work)
     sleep after
     by_kill ? thread.kill : thread.raise(IOError, "from outside")
     assert stopped?(thread), "it went on"
   end
 
-  def start_a_thread
+  # What it does again and again is the block, or else to lock.
+  def start_a_thread(&work)
+    work ||= -> { @locker.lock(@name, ttl: 600) { Thread.pass } }
     running = Queue.new
     thread = Thread.new do
       Thread.current.report_on_exception = false
       running.push(true)
-      loop { @locker.lock(@name, ttl: 600) { Thread.pass } }
+      loop(&work)
     end
     running.pop
     thread
@@ -155,10 +209,14 @@ class InterruptionTest < RedlockTest
     40.times do |i|
       count = 1 + i % 3
       @seen = 0
+      may_begin = Queue.new
+      sender = Thread.new { may_begin.pop; send_signals(count) }
       rescue_all(count) do
-        Thread.new { send_signals(count) }
+        may_begin.push(true)
         eventually("the signal ends this") { @locker.lock(@name, ttl: 600) { false } }
       end
+      # It counts with what the next round sets to 0.
+      sender.join
     end
     assert_free
   ensure

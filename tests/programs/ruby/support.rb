@@ -19,8 +19,16 @@ class RedlockTest < Minitest::Test
   BINDING = File.expand_path("../../../c-examples/ruby/redlock.rb", __dir__)
 
   def setup
+    # From Ruby 3.2 on, the first timeout starts a thread that stays.
+    Timeout.timeout(PATIENCE) { nil }
+    @others = Thread.list
     @locker = manager
     @name = "ruby:#{name}:#{SecureRandom.hex(8)}"
+  end
+
+  # One that goes on takes its turns from the tests that follow.
+  def teardown
+    eventually("its threads have ended") { (Thread.list - @others).empty? }
   end
 
   def manager(*servers, **options)
