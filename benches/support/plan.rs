@@ -132,7 +132,7 @@ impl Plan {
             plan(Who::Ours, load, 1);
         }
         for load in [Load::InFlight(8), Load::InFlight(64)] {
-            for who in [Who::Ours, Who::Floor, Who::Rslock] {
+            for who in [Who::Ours, Who::Floor, Who::SameRequests, Who::Rslock] {
                 plan(who, load, 1);
             }
             // Those that are too slow to be the best are looked at, so that this is known.
