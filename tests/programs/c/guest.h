@@ -45,7 +45,7 @@ static inline bool is_under_a_tool(void) { return IS_SANITIZED || getenv("REDLOC
 /* A program that hangs is ended: by default that is the end of the process. The seconds are those of an idle
  * machine; a busy one has many processes that take turns at each step from client to server and back. */
 static inline void no_longer_than(unsigned seconds) {
-    alarm(seconds * (is_under_a_tool() ? 10 : 4));
+    alarm(seconds * (is_under_a_tool() ? 10 : 8));
 }
 
 /* A manager of the servers that are named as URLs. It is patient: a machine that is busy is not

@@ -53,6 +53,9 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; i < 2; i++) {
         CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    /* Not before both are done: each uses the lease of the other. */
+    for (int i = 0; i < 2; i++) {
         EXPECT(REDLOCK_OK, RedLock_Unlock(managers[i], leases[i]), leases[i]);
         RedLockLease_Free(leases[i]);
         RedLock_Free(managers[i]);
