@@ -51,6 +51,10 @@
  * What a RedLockEvent begins with.
  */
 #define REDLOCK_EVENT_INIT {sizeof(RedLockEvent), 0, REDLOCK_OK, 0, 0, 0}
+/**
+ * What a RedLockServerInfo begins with.
+ */
+#define REDLOCK_SERVER_INFO_INIT {sizeof(RedLockServerInfo), 0, 0, 0, "", "", "", "", "", "", ""}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -274,6 +278,58 @@ typedef struct {
  * @param user_data what was given to RedLock_SetEventCallback.
  */
 typedef void (*RedLockEventCallback)(const RedLockEvent *event, void *user_data);
+
+/**
+ * What RedLock_Servers tells of one server. All words end with a NUL; longer ones are cut.
+ */
+typedef struct {
+  /**
+   * sizeof(RedLockServerInfo).
+   */
+  size_t size;
+  /**
+   * 1 if there is a connection that can be used, else 0.
+   */
+  int32_t connected;
+  /**
+   * 1 if what it grants counts, else 0.
+   */
+  int32_t votes;
+  /**
+   * How long its last answer took, from sending to reading, in microseconds; -1 if it has given none.
+   */
+  int64_t round_trip_us;
+  /**
+   * Where it is: host:port, or the path of its socket. Never a user or a password.
+   */
+  char name[256];
+  /**
+   * Why it is not connected, or does not vote. Empty if there is nothing to say.
+   */
+  char words[512];
+  /**
+   * What program it is: "7.0.15" for a Redis, "valkey 9.1.0". This and what follows is what it said when it
+   * was last connected; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
+   */
+  char version[32];
+  /**
+   * "primary", or "replica" or "sentinel", which cannot vote.
+   */
+  char role[16];
+  /**
+   * 40 hexadecimal digits that are others after each start of the server.
+   */
+  char run_id[48];
+  /**
+   * What of its data outlives its process: "log, synced always", "log, synced every second", "log, never
+   * synced", "log", "no log". A log is an append-only file.
+   */
+  char keeps[32];
+  /**
+   * Which keys it gives up when its memory is full: its maxmemory-policy.
+   */
+  char eviction[32];
+} RedLockServerInfo;
 
 /**
  * Gives the password to a server. See RedLock_SetPasswordCallback.
@@ -857,6 +913,22 @@ RedLockStatus RedLock_KeepLog(RedLock *rl,
  * @return the level of the line, as RedLockLogger is told it; 0 if there is none.
  */
 int32_t RedLock_TakeLogLine(RedLock *rl, char *line, size_t size);
+
+/**
+ * Tells what is known of each server, for a person or a monitor: nobody is asked, and nothing is waited for.
+ * Before the first call that asks servers none is connected; RedLock_Connect is one.
+ *
+ * @param rl    the manager.
+ * @param infos receives one struct for each server, in the order in which they were added, as far as there is
+ *              room. Begin the first one with REDLOCK_SERVER_INFO_INIT: its size holds for all. May be NULL if
+ *              *count is 0.
+ * @param count how many structs there is room for; receives how many servers there are, which may be more.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
+ *         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+ */
+RedLockStatus RedLock_Servers(RedLock *rl,
+                              RedLockServerInfo *infos,
+                              size_t *count);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or a

@@ -33,6 +33,7 @@
 #error "redlock.hpp needs exceptions; redlock.h does not"
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -49,6 +50,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #if __cplusplus >= 202002L
 #include <stop_token>
@@ -719,6 +721,20 @@ public:
         bool locked = false;
         settle(RedLock_IsLocked(native(), text, &locked));
         return locked;
+    }
+
+    /** What is known of each server, in the order in which they were added: whether it is connected and votes, and if not
+     * why not, and what it said of itself. Nobody is asked, and nothing is waited for. See RedLock_Servers. */
+    std::vector<RedLockServerInfo> servers() {
+        std::size_t count = 0;
+        settle(RedLock_Servers(native(), nullptr, &count));
+        const RedLockServerInfo first = REDLOCK_SERVER_INFO_INIT;
+        std::vector<RedLockServerInfo> infos(count + 1, first);
+        std::size_t room = infos.size();
+        settle(RedLock_Servers(native(), infos.data(), &room));
+        // Another thread may add some meanwhile.
+        infos.resize((std::min)(room, infos.size()));
+        return infos;
     }
 
     /** The words for the last call on this Manager that returned no lease; empty if there is

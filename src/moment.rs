@@ -31,6 +31,11 @@ impl Moment {
         Self(self.0.saturating_add(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX)))
     }
 
+    /// Whole microseconds from `earlier` to this moment, rounded down; 0 if it is not earlier.
+    pub fn us_since(self, earlier: Self) -> i64 {
+        (self - earlier).max(0) / 1_000
+    }
+
     /// Whole milliseconds from `earlier` to this moment, rounded down; 0 if it is not earlier.
     pub fn ms_since(self, earlier: Self) -> i64 {
         (self - earlier).max(0) / 1_000_000

@@ -23,6 +23,7 @@ use crate::system::process::{this_process, this_thread};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
+use crate::transport::server::portrait::Portrait;
 
 /// A lock manager. Any number of threads may lock through one, and they share its connections.
 ///
@@ -256,6 +257,14 @@ impl RedLock {
     /// Asks the servers whether a lock is still there for so long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
         self.ask(|own| own.confirm(lease, least_ms))
+    }
+
+    /// What is known of each server, in the order in which they were added. Nobody is asked.
+    pub fn servers(&self) -> Vec<Portrait> {
+        match self.states.known() {
+            Some(own) => own.portraits(),
+            None => self.servers.iter().map(Portrait::of_unknown).collect(),
+        }
     }
 
     /// Asks the servers whether anybody holds a resource.

@@ -23,6 +23,7 @@ use crate::transport::endpoint::Endpoint;
 use crate::transport::place;
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
+use crate::transport::server::portrait::Portrait;
 
 /// Those that were given so far. A call that is on none has 0.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -74,8 +75,10 @@ impl Runtime {
             access.tls().prepare();
         }
         let waker = Waker::new().map_err(|error| no_descriptors(&error))?;
+        let lineup = Arc::default();
         let servers = roster.iter().enumerate().map(|(index, endpoint)| {
-            Server::new(index, endpoint.clone(), Arc::clone(timeouts), Arc::clone(access))
+            let (timeouts, access) = (Arc::clone(timeouts), Arc::clone(access));
+            Server::new(index, endpoint.clone(), timeouts, access, Arc::clone(&lineup))
         });
         let servers: Vec<Server> = servers.collect();
         let mut inherited: Vec<InheritedDescriptor> =
@@ -209,6 +212,13 @@ impl Runtime {
     /// Tells what log lines there are.
     pub(crate) fn tell(&self) {
         self.log.tell();
+    }
+
+    /// What is known of each server.
+    pub(crate) fn portraits(&self) -> Vec<Portrait> {
+        let portraits =
+            |engine: &mut Engine| engine.servers().iter().map(|it| it.portrait()).collect();
+        self.engine.visit(portraits)
     }
 
     /// A descriptor that is readable whenever [`Self::next_notice`] has something to do or to tell.

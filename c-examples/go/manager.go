@@ -150,6 +150,59 @@ func (m *Manager) Connect(ctx context.Context) (string, error) {
 	return <-words, nil
 }
 
+// Server is what is known of a server, as Manager.Servers tells it.
+type Server struct {
+	Name      string // host:port, or the path of its socket
+	Connected bool
+	Votes     bool          // whether what it grants counts
+	Words     string        // why it is not connected, or does not vote
+	RoundTrip time.Duration // how long its last answer took; negative if it has given none
+
+	// What it said of itself when it was last connected; empty where it did not, or the user may not ask.
+	Version  string
+	Role     string // "primary", or "replica" or "sentinel", which cannot vote
+	RunID    string // another after each start
+	Keeps    string // what outlives its process: "log, synced always", ..., "no log"
+	Eviction string // its maxmemory-policy
+}
+
+// Servers tells what is known of each server, in the order in which they were given. Nobody is asked, and
+// nothing is waited for.
+func (m *Manager) Servers() ([]Server, error) {
+	defer runtime.KeepAlive(m)
+	s := m.shared
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	var count C.size_t
+	if err := s.check(C.RedLock_Servers(s.handle, nil, &count)); err != nil {
+		return nil, err
+	}
+	infos := make([]C.RedLockServerInfo, count)
+	infos[0].size = C.sizeof_RedLockServerInfo
+	if err := s.check(C.RedLock_Servers(s.handle, &infos[0], &count)); err != nil {
+		return nil, err
+	}
+	servers := make([]Server, len(infos))
+	for i := range infos {
+		info := &infos[i]
+		servers[i] = Server{
+			Name:      C.GoString(&info.name[0]),
+			Connected: info.connected != 0,
+			Votes:     info.votes != 0,
+			Words:     C.GoString(&info.words[0]),
+			RoundTrip: time.Duration(info.round_trip_us) * time.Microsecond,
+			Version:   C.GoString(&info.version[0]),
+			Role:      C.GoString(&info.role[0]),
+			RunID:     C.GoString(&info.run_id[0]),
+			Keeps:     C.GoString(&info.keeps[0]),
+			Eviction:  C.GoString(&info.eviction[0]),
+		}
+	}
+	return servers, nil
+}
+
 // IsLocked asks the servers whether anybody holds the resource. To take a lock, take it: the
 // answer may be out of date when it arrives.
 func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {

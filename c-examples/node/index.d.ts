@@ -97,6 +97,29 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** What is known of a server. */
+export interface Server {
+  /** host:port, or the path of its socket. */
+  name: string;
+  isConnected: boolean;
+  /** Whether what it grants counts. */
+  votes: boolean;
+  /** Why it is not connected, or does not vote. */
+  words: string;
+  /** How many milliseconds its last answer took. */
+  roundTrip?: number;
+  /** What program it is. This and what follows is what it said of itself when it was last connected; empty where it did not, or the user may not ask. */
+  version: string;
+  /** "primary", or "replica" or "sentinel", which cannot vote. */
+  role: string;
+  /** Another after each start. */
+  runId: string;
+  /** What outlives its process: "log, synced always", ..., "no log". */
+  keeps: string;
+  /** Its maxmemory-policy. */
+  eviction: string;
+}
+
 /** Takes locks on one set of servers. */
 export class Manager {
   /**
@@ -135,6 +158,9 @@ export class Manager {
    * @param timeout 0, the default: as long as connecting may take.
    */
   connect(timeout?: number, options?: CallOptions): Promise<string>;
+
+  /** What is known of each server, in the order in which they were given. Nobody is asked, and nothing is waited for. */
+  servers(): Server[];
 
   /** Sets the log-in for connections that are made from now on. Neither: none. */
   setCredentials(username?: string | null, password?: ManagerOptions['password'] | null): void;

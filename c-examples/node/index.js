@@ -341,6 +341,11 @@ class Core {
     check(addon[name](this.#handle, ...values), () => addon.managerMessage(this.#handle));
   }
 
+  // What is known of each server.
+  servers() {
+    return addon.servers(this.#handle);
+  }
+
   newLease() {
     return addon.newLease(this.#handle);
   }
@@ -582,6 +587,12 @@ class Manager {
   async connect(timeout = 0, given = {}) {
     const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout), signalOf(given));
     return words;
+  }
+
+  servers() {
+    this.#core.checkOpen();
+    const told = ({ roundTripUs, ...server }) => ({ ...server, roundTrip: roundTripUs < 0 ? undefined : roundTripUs / 1000 });
+    return this.#core.servers().map(told);
   }
 
   async close() {

@@ -502,6 +502,53 @@ static napi_value ManagerMessage(napi_env env, napi_callback_info info) {
     return string(env, message);
 }
 
+static napi_value server(napi_env env, const RedLockServerInfo *info) {
+    const struct {
+        const char *name;
+        napi_value value;
+    } fields[] = {
+        {"name", string(env, info->name)},
+        {"isConnected", truth(env, info->connected != 0)},
+        {"votes", truth(env, info->votes != 0)},
+        {"words", string(env, info->words)},
+        {"roundTripUs", number(env, info->round_trip_us)},
+        {"version", string(env, info->version)},
+        {"role", string(env, info->role)},
+        {"runId", string(env, info->run_id)},
+        {"keeps", string(env, info->keeps)},
+        {"eviction", string(env, info->eviction)},
+    };
+    napi_value object = NULL;
+    napi_create_object(env, &object);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        napi_set_named_property(env, object, fields[i].name, fields[i].value);
+    }
+    return object;
+}
+
+/* servers(manager): an array, also where nothing is known. */
+static napi_value Servers(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    napi_value result = NULL;
+    size_t count = 0;
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    RedLock_Servers(manager->rl, NULL, &count);
+    RedLockServerInfo *infos = allocate((count + 1) * sizeof *infos);
+    infos[0].size = sizeof *infos;
+    if (RedLock_Servers(manager->rl, infos, &count) != REDLOCK_OK) {
+        count = 0;
+    }
+    napi_create_array_with_length(env, count, &result);
+    for (size_t i = 0; i < count; i++) {
+        napi_set_element(env, result, (uint32_t)i, server(env, &infos[i]));
+    }
+    free(infos);
+    return result;
+}
+
 /* setLogger(manager, id): lines are told with this number. */
 static napi_value SetLogger(napi_env env, napi_callback_info info) {
     struct call call;
@@ -837,6 +884,7 @@ static const struct {
     {"newManager", NewManager},
     {"closeManager", CloseManager},
     {"managerMessage", ManagerMessage},
+    {"servers", Servers},
     {"setLogger", SetLogger},
     {"addServer", AddServer},
     {"setRetry", SetRetry},

@@ -86,6 +86,7 @@ __all__ = [
     "Manager",
     "Nested",
     "NoServers",
+    "Server",
     "Taken",
     "TooShort",
     "TooSlow",
@@ -99,6 +100,32 @@ Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")
+
+
+class Server:
+    """What is known of a server, as Manager.servers tells it."""
+
+    name: str  # host:port, or the path of its socket
+    connected: bool
+    votes: bool  # whether what it grants counts
+    words: str  # why it is not connected, or does not vote
+    round_trip: float | None  # seconds that its last answer took
+    # What it said of itself when it was last connected; empty where it did not, or the user may not ask.
+    version: str
+    role: str  # "primary", or "replica" or "sentinel", which cannot vote
+    run_id: str  # another after each start
+    keeps: str  # what outlives its process: "log, synced always", ..., "no log"
+    eviction: str  # its maxmemory-policy
+
+    def __init__(self, info: Any) -> None:
+        for name in ("name", "words", "version", "role", "run_id", "keeps", "eviction"):
+            setattr(self, name, getattr(info, name).decode("utf-8", "replace"))
+        self.connected, self.votes = bool(info.connected), bool(info.votes)
+        self.round_trip = None if info.round_trip_us < 0 else info.round_trip_us / 1e6
+
+    def __repr__(self) -> str:
+        state = "a voter" if self.votes else self.words or "no voter"
+        return f"<redlock.Server {self.name}: {state}>"
 
 
 class Error(Exception):
@@ -228,6 +255,22 @@ class _CEvent(ctypes.Structure):
     ]
 
 
+class _CServerInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("connected", ctypes.c_int32),
+        ("votes", ctypes.c_int32),
+        ("round_trip_us", ctypes.c_int64),
+        ("name", ctypes.c_char * 256),
+        ("words", ctypes.c_char * 512),
+        ("version", ctypes.c_char * 32),
+        ("role", ctypes.c_char * 16),
+        ("run_id", ctypes.c_char * 48),
+        ("keeps", ctypes.c_char * 32),
+        ("eviction", ctypes.c_char * 32),
+    ]
+
+
 # Kinds of events. C writes the first two; the last one stands where there is none.
 _DONE, _LOST, _NONE = 0, 1, -1
 
@@ -266,6 +309,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
     "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
     "RedLock_Descriptor": (_INT, _HANDLE),
+    "RedLock_Servers": (_INT, _HANDLE, ctypes.POINTER(_CServerInfo), ctypes.POINTER(ctypes.c_size_t)),
     "RedLockLease_New": (_HANDLE,),
     "RedLockLease_Free": (None, _HANDLE),
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
@@ -642,6 +686,15 @@ class Manager:
         self._renew_log_in()
         self._call(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
         return answer.value
+
+    def servers(self) -> list[Server]:
+        """What is known of each server, in the order in which they were given; nobody is asked."""
+        count = ctypes.c_size_t()
+        self._set(_c.RedLock_Servers, None, ctypes.byref(count))
+        infos = (_CServerInfo * count.value)()
+        infos[0].size = ctypes.sizeof(_CServerInfo)
+        self._set(_c.RedLock_Servers, infos, ctypes.byref(count))
+        return [Server(info) for info in infos]
 
     def connect(self, timeout: Seconds = 0) -> str:
         """Connects now rather than at the first lock; returns when a quorum is up.

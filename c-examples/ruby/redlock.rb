@@ -63,6 +63,24 @@ module Redlock
     -1 => InvalidArgument, -2 => NoServers, -3 => Forked, -4 => Internal
   }.freeze
 
+  # What is known of a server, as Manager#servers tells it.
+  #
+  # name::       host:port, or the path of its socket
+  # connected::  whether there is a connection
+  # votes::      whether what it grants counts
+  # words::      why it is not connected, or does not vote
+  # round_trip:: how many seconds its last answer took; nil if it has given none
+  #
+  # What it said of itself when it was last connected; empty where it did not, or the user may not ask:
+  #
+  # version::  what program it is
+  # role::     "primary", or "replica" or "sentinel", which cannot vote
+  # run_id::   another after each start
+  # keeps::    what outlives its process: "log, synced always", ..., "no log"
+  # eviction:: its maxmemory-policy
+  Server = Struct.new(:name, :connected, :votes, :words, :round_trip, :version, :role, :run_id, :keeps,
+                      :eviction, keyword_init: true)
+
   # The C functions.
   module C
     # The interface that this file is written for. Below 1.0 it may change with the second number.
@@ -77,7 +95,7 @@ module Redlock
     INT = Fiddle::TYPE_INT
     BOOL = -Fiddle::TYPE_CHAR
 
-    # RedLockAcquireOptions and RedLockEvent.
+    # RedLockAcquireOptions, RedLockEvent and RedLockServerInfo.
     module Structs
       extend Fiddle::Importer
       Options = struct([
@@ -89,6 +107,12 @@ module Redlock
         "size_t size", "int kind", "int status", "uintptr_t lease", "uintptr_t user_data",
         "long long remaining_ms"
       ])
+      Server = struct([
+        "size_t size", "int connected", "int votes", "long long round_trip_us", "char name[256]",
+        "char words[512]", "char version[32]", "char role[16]", "char run_id[48]", "char keeps[32]",
+        "char eviction[32]"
+      ])
+      Count = struct(["size_t value"])
     end
 
     # What RedLock_NextEvent answers, and kinds of events.
@@ -121,6 +145,7 @@ module Redlock
       "RedLock_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLock_ErrorMessage" => [POINTER, ADDRESS],
       "RedLock_Descriptor" => [INT, ADDRESS],
+      "RedLock_Servers" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitExtend" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitConfirm" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
@@ -588,6 +613,20 @@ module Redlock
       end
     end
 
+    # What is known of each server.
+    def portraits
+      use do |address|
+        count = C::Structs::Count.malloc(Fiddle::RUBY_FREE)
+        count.value = 0
+        ask_for_portraits(address, 0, count)
+        size = C::Structs::Server.size
+        room = Fiddle::Pointer.malloc(count.value * size, Fiddle::RUBY_FREE)
+        C::Structs::Server.new(room).size = size
+        ask_for_portraits(address, room.to_i, count)
+        Array.new(count.value) { |i| portrait(C::Structs::Server.new(room + (i * size))) }
+      end
+    end
+
     # Waits for a call that was submitted; returns its status. Who takes a lock is +patient+: meanwhile
     # servers may want another password.
     def wait_for(call, patient: false)
@@ -711,6 +750,22 @@ module Redlock
         @watcher = @idle_since = nil if is_idle
         is_idle
       end
+    end
+
+    def ask_for_portraits(address, room, count)
+      status = C.call("RedLock_Servers", address, room, count.to_i)
+      C.check(status, C.words(C.call("RedLock_ErrorMessage", address)))
+    end
+
+    def portrait(info)
+      text = ->(letters) { letters.take_while(&:nonzero?).pack("c*").force_encoding(Encoding::UTF_8) }
+      us = info.round_trip_us
+      Server.new(
+        name: text[info.name], connected: !info.connected.zero?, votes: !info.votes.zero?,
+        words: text[info.words], round_trip: us.negative? ? nil : us / 1e6, version: text[info.version],
+        role: text[info.role], run_id: text[info.run_id], keeps: text[info.keeps],
+        eviction: text[info.eviction]
+      )
     end
 
     # When a password is to be asked for.
@@ -838,6 +893,12 @@ module Redlock
     def connect(timeout: 0)
       @servers.renew_log_in
       set("RedLock_Connect", C.ms(timeout, "timeout"))
+    end
+
+    # What is known of each server, in the order in which they were given: an array of Server. Nobody is asked,
+    # and nothing is waited for.
+    def servers
+      @servers.portraits
     end
 
     # Sets who is told of servers that are lost, refuse or come back; nil: nobody. It is a Logger, or

@@ -1,15 +1,16 @@
-//! The first commands on a new connection: who we are, which database, and what the server can do.
+//! The first commands on a new connection: who we are, which database, what the server can do, and who it is.
 //!
 //! They are steps that are sent in one go. Each judges its own reply, and knows nothing of the others; a
 //! further one has to be added to [`steps`] alone.
 
 use std::collections::VecDeque;
-use std::fmt;
+use std::{fmt, mem};
 
 use redis::{ServerError, Value};
 
 use super::answer::failure_of;
 use super::capabilities::{Capabilities, Delete};
+use super::identity::Identity;
 use crate::failure::Failure;
 
 /// A user, or the default one, and the password.
@@ -31,14 +32,21 @@ pub(crate) struct Handshake {
     /// Those that are not answered.
     steps: VecDeque<Step>,
     has_begun: bool,
-    capabilities: Capabilities,
+    learnt: Learnt,
+}
+
+/// What a server can do, and who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    pub(crate) capabilities: Capabilities,
+    pub(crate) identity: Identity,
 }
 
 /// What a reply leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
-    Done(Capabilities),
+    Done(Learnt),
     /// The server is of no use to us, for now.
     Refused {
         failure: Failure,
@@ -54,8 +62,8 @@ struct Step {
     is_login: bool,
 }
 
-/// Fails if the server is of no use to us. May learn what it can do.
-type Judge = fn(&Value, &mut Capabilities) -> Result<(), Failure>;
+/// Fails if the server is of no use to us. May learn what it can do, and who it is.
+type Judge = fn(&Value, &mut Learnt) -> Result<(), Failure>;
 
 /// All steps, in their order. What the server can do is asked by commands that lack their arguments and so
 /// change nothing.
@@ -71,7 +79,18 @@ fn steps(credentials: Option<&Credentials>, database: i64) -> VecDeque<Step> {
         Step::new(&redis::cmd("DELIFEQ"), learn_delifeq),
         Step::new(&redis::cmd("PING"), expect_pong),
     ];
-    log_in.into_iter().chain(select).chain(probes).collect()
+    // Several sections in one command are of Redis 7.0.
+    let info = |section: &str, judge| Step::new(redis::cmd("INFO").arg(section), judge);
+    let questions = [
+        info("server", |reply, learnt| learnt.identity.learn_program(reply)),
+        info("replication", |reply, learnt| learnt.identity.learn_role(reply)),
+        info("memory", |reply, learnt| learnt.identity.learn_memory(reply)),
+        info("persistence", |reply, learnt| learnt.identity.learn_persistence(reply)),
+        Step::new(redis::cmd("CONFIG").arg("GET").arg("appendfsync"), |reply, learnt| {
+            learnt.identity.learn_syncing(reply)
+        }),
+    ];
+    log_in.into_iter().chain(select).chain(probes).chain(questions).collect()
 }
 
 impl Step {
@@ -80,7 +99,7 @@ impl Step {
     }
 }
 
-fn expect_ok(reply: &Value, _: &mut Capabilities) -> Result<(), Failure> {
+fn expect_ok(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     match reply {
         Value::Okay => Ok(()),
         Value::ServerError(error) => Err(failure_of(error)),
@@ -88,16 +107,16 @@ fn expect_ok(reply: &Value, _: &mut Capabilities) -> Result<(), Failure> {
     }
 }
 
-fn learn_delex(reply: &Value, capabilities: &mut Capabilities) -> Result<(), Failure> {
+fn learn_delex(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     if knows(reply)? {
-        capabilities.delete = Delete::Delex;
+        learnt.capabilities.delete = Delete::Delex;
     }
     Ok(())
 }
 
-fn learn_delifeq(reply: &Value, capabilities: &mut Capabilities) -> Result<(), Failure> {
+fn learn_delifeq(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     if knows(reply)? {
-        capabilities.delete = Delete::Delifeq;
+        learnt.capabilities.delete = Delete::Delifeq;
     }
     Ok(())
 }
@@ -113,7 +132,7 @@ fn knows(reply: &Value) -> Result<bool, Failure> {
 
 /// Shows whether the server serves us at all: it looks at that only after the arguments. Whoever may not
 /// use PING may use what matters.
-fn expect_pong(reply: &Value, _: &mut Capabilities) -> Result<(), Failure> {
+fn expect_pong(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     match reply {
         Value::SimpleString(word) if word == "PONG" => Ok(()),
         Value::ServerError(error) if error.code() == "NOPERM" => Ok(()),
@@ -134,7 +153,7 @@ fn says(error: &ServerError, words: &str) -> bool {
 impl Handshake {
     pub(crate) fn new(credentials: Option<&Credentials>, database: i64) -> Self {
         let steps = steps(credentials, database);
-        Self { steps, has_begun: false, capabilities: Capabilities::default() }
+        Self { steps, has_begun: false, learnt: Learnt::default() }
     }
 
     /// Writes what is to be sent.
@@ -149,20 +168,24 @@ impl Handshake {
 
     /// Handles the reply to the next step.
     pub(crate) fn handle_reply(&mut self, reply: &Value) -> Progress {
-        let Some(step) = self.steps.pop_front() else { return Progress::Done(self.capabilities) };
+        let Some(step) = self.steps.pop_front() else { return self.done() };
         self.has_begun = true;
         let judged = match reply {
             Value::ServerError(error) if turns_us_away(error) => Err(failure_of(error)),
-            _ => (step.judge)(reply, &mut self.capabilities),
+            _ => (step.judge)(reply, &mut self.learnt),
         };
         match judged {
             Err(failure) => {
                 let is_of_credentials = step.is_login && failure.is_of_the_password();
                 Progress::Refused { failure, is_of_credentials }
             }
-            Ok(()) if self.steps.is_empty() => Progress::Done(self.capabilities),
+            Ok(()) if self.steps.is_empty() => self.done(),
             Ok(()) => Progress::More,
         }
+    }
+
+    fn done(&mut self) -> Progress {
+        Progress::Done(mem::take(&mut self.learnt))
     }
 }
 
@@ -176,6 +199,13 @@ mod tests {
     fn credentials() -> Credentials {
         Credentials { user: Some(b"u".to_vec()), password: b"p".to_vec() }
     }
+
+    /// A server that tells us nothing of itself.
+    const CLOSED: [&str; 5] = ["-NOPERM no\r\n"; 5];
+
+    /// What the questions are that end each handshake.
+    const QUESTIONS: &str = "INFO server INFO replication INFO memory INFO persistence \
+                             CONFIG GET appendfsync";
 
     /// What these replies lead to, each but the last to more.
     fn after(mut handshake: Handshake, replies: &[&str]) -> Progress {
@@ -205,11 +235,12 @@ mod tests {
             let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
             words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
         };
-        assert_eq!(sent(None, 0), "DELEX DELIFEQ PING");
-        assert_eq!(sent(None, 3), "SELECT 3 DELEX DELIFEQ PING");
-        assert_eq!(sent(Some(&credentials()), 3), "AUTH u p SELECT 3 DELEX DELIFEQ PING");
+        let all = |first: &str| format!("{first}DELEX DELIFEQ PING {QUESTIONS}");
+        assert_eq!(sent(None, 0), all(""));
+        assert_eq!(sent(None, 3), all("SELECT 3 "));
+        assert_eq!(sent(Some(&credentials()), 3), all("AUTH u p SELECT 3 "));
         let nameless = Credentials { user: None, ..credentials() };
-        assert_eq!(sent(Some(&nameless), 0), "AUTH p DELEX DELIFEQ PING");
+        assert_eq!(sent(Some(&nameless), 0), all("AUTH p "));
     }
 
     #[test]
@@ -219,16 +250,33 @@ mod tests {
             (LACKING, UNKNOWN, Delete::Delex),
             (UNKNOWN, LACKING, Delete::Delifeq),
         ] {
-            let done = Progress::Done(Capabilities { delete });
-            assert_eq!(after(plain(), &[delex, delifeq, "+PONG\r\n"]), done);
-            let handshake = Handshake::new(Some(&credentials()), 3);
-            assert_eq!(
-                after(handshake, &["+OK\r\n", "+OK\r\n", delex, delifeq, "+PONG\r\n"]),
-                done
-            );
+            let capabilities = Capabilities { delete };
+            let done = Progress::Done(Learnt { capabilities, ..Learnt::default() });
+            let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
+            assert_eq!(after(plain(), &replies), done);
+            let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
+            assert_eq!(after(Handshake::new(Some(&credentials()), 3), &replies), done);
         }
-        let unable = after(plain(), &[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"]);
-        assert_eq!(unable, Progress::Done(Capabilities::PLAIN));
+        let replies = [&[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"][..], &CLOSED].concat();
+        assert_eq!(after(plain(), &replies), Progress::Done(Learnt::default()));
+    }
+
+    #[test]
+    fn who_the_server_is_is_learnt() {
+        let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+        let program = bulk("redis_version:7.0.15\r\n");
+        let (role, memory) = (bulk("role:master\r\n"), bulk("maxmemory_policy:noeviction\r\n"));
+        let (log, syncing) = (bulk("aof_enabled:1\r\n"), "*2\r\n$1\r\na\r\n$2\r\nno\r\n");
+        let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n"];
+        let replies = [&probed[..], &[&program, &role, &memory, &log, syncing]].concat();
+        let Progress::Done(Learnt { identity, .. }) = after(plain(), &replies) else {
+            panic!("it is over");
+        };
+        assert_eq!((identity.version(), identity.role()), ("7.0.15", "primary"));
+        assert_eq!((identity.eviction(), identity.keeps()), ("noeviction", "log, never synced"));
+        let replica = bulk("role:slave\r\n");
+        let replies = [&probed[..], &[&program, &replica]].concat();
+        assert!(is_refused(&after(plain(), &replies), "replica"));
     }
 
     #[test]

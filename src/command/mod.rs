@@ -12,6 +12,7 @@ mod definition;
 mod encoder;
 mod extend;
 pub mod handshake;
+pub mod identity;
 mod inspect;
 mod pttl;
 mod release;

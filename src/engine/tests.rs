@@ -80,7 +80,10 @@ impl Operation for Waiter {
 
 fn engine_of_three() -> Engine {
     let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-    let server = |index| Server::new(index, endpoint.clone(), Arc::default(), Arc::default());
+    let server = |index| {
+        let endpoint = endpoint.clone();
+        Server::new(index, endpoint, Arc::default(), Arc::default(), Arc::default())
+    };
     let roster = Roster::new(vec![endpoint.clone(); 3]);
     Engine::new((0..3).map(server).collect(), roster, Arc::default(), -1)
 }

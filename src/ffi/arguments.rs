@@ -48,12 +48,8 @@ pub(super) unsafe trait Versioned: Copy {
     const INIT: &'static str;
 }
 
-/// The struct behind the pointer. What an older program does not have of it is as in `otherwise`.
-pub(super) fn versioned<T: Versioned>(
-    given: *const T,
-    otherwise: T,
-    name: &str,
-) -> Result<T, Error> {
+/// The size that the struct behind the pointer says it has.
+fn size_of_struct<T: Versioned>(given: *const T, name: &str) -> Result<usize, Error> {
     if given.is_null() {
         return Err(Error::invalid(format!("{name} is NULL")));
     }
@@ -63,6 +59,16 @@ pub(super) fn versioned<T: Versioned>(
         let words = format!("{name}->size is {size}: begin with {}", T::INIT);
         return Err(Error::invalid(words));
     }
+    Ok(size)
+}
+
+/// The struct behind the pointer. What an older program does not have of it is as in `otherwise`.
+pub(super) fn versioned<T: Versioned>(
+    given: *const T,
+    otherwise: T,
+    name: &str,
+) -> Result<T, Error> {
+    let size = size_of_struct(given, name)?;
     let known = size.min(size_of::<T>());
     // SAFETY: the header asks for a struct of the size that it says, which may be read.
     let later = unsafe { slice::from_raw_parts(given.cast::<u8>().add(known), size - known) };
@@ -86,6 +92,55 @@ pub(super) fn write_versioned<T: Versioned>(place: *mut T, value: &T, size: usiz
     // which may be written to.
     unsafe {
         ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), place.cast::<u8>(), known);
+    }
+}
+
+/// An array of such structs that the call fills: the first one says how large each is.
+pub(super) struct Array<T> {
+    start: *mut T,
+    size: usize,
+    room: usize,
+    /// How many there are, with those that there is no room for.
+    count: usize,
+    told: Argument<usize>,
+}
+
+impl<T: Versioned> Array<T> {
+    /// Checks the pointers. There may be no array if there is no room in it.
+    pub(super) fn new(
+        start: *mut T,
+        count: *mut usize,
+        (name, count_name): (&str, &str),
+    ) -> Result<Self, Error> {
+        if count.is_null() {
+            return Err(Error::invalid(format!("{count_name} is NULL")));
+        }
+        // SAFETY: the pointer is not NULL, and the header asks for one that may be read from.
+        let room = unsafe { count.read() };
+        let size = match room {
+            0 => T::LEAST,
+            _ => size_of_struct(start.cast_const(), name)?,
+        };
+        let told = Argument { place: count };
+        Ok(Self { start, size, room, count: 0, told })
+    }
+
+    /// The next struct, made for the size that it has in the program.
+    pub(super) fn push(&mut self, make: impl FnOnce(usize) -> T) {
+        if self.count < self.room {
+            // SAFETY: the header asks for so many structs of that size, one behind the other.
+            let place = unsafe { self.start.cast::<u8>().add(self.count * self.size) };
+            let known = self.size.min(size_of::<T>());
+            // SAFETY: as above: it may be written to. What this version does not know of becomes zero.
+            unsafe { place.add(known).write_bytes(0, self.size - known) };
+            write_versioned(place.cast::<T>(), &make(self.size), self.size);
+        }
+        self.count += 1;
+    }
+
+    /// Tells how many there are.
+    pub(super) fn finish(mut self) {
+        self.told.set(self.count);
     }
 }
 

@@ -16,6 +16,7 @@ mod lease_state;
 mod locking;
 mod message;
 mod redlock;
+pub mod servers;
 pub mod status;
 pub mod submit;
 pub mod version;

@@ -17,22 +17,28 @@ use super::addresses::Addresses;
 use super::endpoint::Endpoint;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
+use super::lineup::Lineup;
 use super::mixup;
 use super::timeouts::Timeouts;
 use super::wire::{KEPT_MAX, Wire};
-use crate::command::Capabilities;
-use crate::command::handshake::Handshake;
+use crate::command::handshake::{Handshake, Learnt};
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
 /// No two attempts to connect come closer than this, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
 
+/// Why there is no connection to a server that nobody has needed.
+pub(super) const NOT_TRIED: &str = "not tried yet";
+
 pub(super) struct Link {
     endpoint: Endpoint,
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
     account: Account,
+    lineup: Arc<Lineup>,
+    /// Its place in that.
+    place: usize,
     /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
     inherited: [InheritedDescriptor; 2],
     place_shown: usize,
@@ -69,7 +75,7 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Change {
     /// It is up; perhaps after a failure.
-    Up { capabilities: Capabilities, again: bool },
+    Up { learnt: Box<Learnt>, took_us: i64, again: bool },
     /// None is to be had for now; for the first time since there was one.
     Failed { why: String, first: bool },
     /// It was up, and is no more.
@@ -77,7 +83,12 @@ pub(super) enum Change {
 }
 
 impl Link {
-    pub(super) fn new(endpoint: Endpoint, timeouts: Arc<Timeouts>, access: Arc<Access>) -> Self {
+    pub(super) fn new(
+        (place, lineup): (usize, Arc<Lineup>),
+        endpoint: Endpoint,
+        timeouts: Arc<Timeouts>,
+        access: Arc<Access>,
+    ) -> Self {
         let addresses = Addresses::of(endpoint.place());
         let account = Account::new(&endpoint, Arc::clone(&access));
         let start = Moment::from_nanos(0);
@@ -86,6 +97,8 @@ impl Link {
             timeouts,
             access,
             account,
+            lineup,
+            place,
             inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
             place_shown: 0,
             state: State::Down,
@@ -93,7 +106,7 @@ impl Link {
             failures: 0,
             retry_at: start,
             tried_at: None,
-            why_down: "not tried yet".to_owned(),
+            why_down: NOT_TRIED.to_owned(),
             heard_at: start,
             inbox: Inbox::default(),
             outbox: Vec::new(),
@@ -225,6 +238,7 @@ impl Link {
             return self.connect_failed(how, now);
         }
         self.close();
+        self.lineup.leave(self.place);
         // It worked until now, so there is no reason to wait with a new one; but a server that keeps
         // closing must not keep us busy.
         self.failures = 1;
@@ -243,6 +257,7 @@ impl Link {
     }
 
     fn note_failure(&mut self, why: String) -> Change {
+        self.lineup.leave(self.place);
         self.failures = self.failures.saturating_add(1);
         self.why_down.clone_from(&why);
         Change::Failed { why, first: self.failures == 1 }
@@ -273,8 +288,13 @@ mod tests {
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
+    fn link_to(host: &str) -> Link {
+        let endpoint = Endpoint::parse(host, 1).unwrap();
+        Link::new((0, Arc::default()), endpoint, Arc::default(), Arc::default())
+    }
+
     fn link() -> Link {
-        Link::new(Endpoint::parse("127.0.0.1", 1).unwrap(), Arc::default(), Arc::default())
+        link_to("127.0.0.1")
     }
 
     fn fail(link: &mut Link) -> Option<Change> {
@@ -291,8 +311,7 @@ mod tests {
 
     #[test]
     fn the_addresses_of_a_name_share_the_time_for_connecting() {
-        let mut link =
-            Link::new(Endpoint::parse("name", 1).unwrap(), Arc::default(), Arc::default());
+        let mut link = link_to("name");
         let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         assert!(link.handle_addresses(Ok(addresses.to_vec()), NOW, NOW).is_none());
         assert_eq!(link.connect_share_ms(), link.timeouts.connect_ms() / 3);

@@ -11,6 +11,7 @@ mod entries;
 pub(crate) mod health;
 mod inbox;
 pub(crate) mod interest;
+pub(crate) mod lineup;
 mod link;
 pub mod login;
 mod mixup;

@@ -36,6 +36,8 @@ pub(super) struct Queue {
     silent_until: Option<Moment>,
     /// How much memory there is for what was sent and the socket has not taken yet.
     outbox_bytes: usize,
+    /// How long the last answer took.
+    round_trip_us: Option<i64>,
     /// How many of the requests were moved into the outbox since the socket was last written to.
     unwritten: usize,
 }
@@ -62,6 +64,7 @@ impl Queue {
             probe_at: Moment::NEVER,
             silent_until: None,
             outbox_bytes: 0,
+            round_trip_us: None,
             unwritten: 0,
         }
     }
@@ -141,6 +144,16 @@ impl Queue {
         }
     }
 
+    /// The server has answered something else, which took so long.
+    pub(super) fn note_round_trip(&mut self, us: i64) {
+        self.round_trip_us = Some(us);
+    }
+
+    /// How long the last answer took, from sending to reading, in microseconds.
+    pub(super) fn round_trip_us(&self) -> Option<i64> {
+        self.round_trip_us
+    }
+
     /// Whether nothing is to be sent, or sent again, nor waited for.
     pub(super) fn is_done(&self) -> bool {
         self.length() == 0
@@ -190,6 +203,7 @@ impl Queue {
             self.awaiting.push_front(entry);
             return Err(Nonsense::Unwanted);
         };
+        self.round_trip_us = Some(now.us_since(entry.since));
         entry.request.note(self.server, &answer, now);
         if self.awaiting.is_empty() {
             self.silent_until = None;

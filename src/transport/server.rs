@@ -1,6 +1,7 @@
 //! One server: what it is asked, over one connection and in one order, and who is told.
 
 mod connecting;
+pub(crate) mod portrait;
 mod receiving;
 mod succession;
 
@@ -12,12 +13,14 @@ use super::condition::Condition;
 use super::endpoint::Endpoint;
 use super::health::Health;
 use super::interest::Interest;
+use super::lineup::Lineup;
 use super::link::{Change, Link};
 use super::predecessor::Predecessor;
 use super::queue::Queue;
 use super::remarks::{Event, Remarks};
 use super::ticket::Ticket;
 use super::timeouts::Timeouts;
+use crate::command::identity::Identity;
 use crate::command::{Answer, Capabilities, Request};
 use crate::failure::Failure;
 use crate::log::{Level, Line};
@@ -39,6 +42,8 @@ pub(crate) struct Server {
     index: usize,
     link: Link,
     capabilities: Capabilities,
+    /// What it said of itself when it was last connected.
+    identity: Identity,
     queue: Queue,
     /// The connection before this one, if there is an answer on it that is overdue.
     predecessor: Option<Box<Predecessor>>,
@@ -75,13 +80,15 @@ impl Server {
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
+        lineup: Arc<Lineup>,
     ) -> Self {
-        let link = Link::new(endpoint, timeouts, access);
+        let link = Link::new((index, lineup), endpoint, timeouts, access);
         Self {
             index,
             remarks: Remarks::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
+            identity: Identity::default(),
             queue: Queue::new(index),
             predecessor: None,
             looked_at: Moment::from_nanos(0),
@@ -327,11 +334,12 @@ impl Server {
         };
         match change {
             None => {}
-            Some(Change::Up { capabilities, again }) => {
+            Some(Change::Up { learnt, took_us, again }) => {
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
-                self.capabilities = capabilities;
+                (self.capabilities, self.identity) = (learnt.capabilities, learnt.identity);
+                self.queue.note_round_trip(took_us);
                 for ticket in mem::take(&mut self.awaiting_connection) {
                     self.deliver(ticket, Answer::Done, effects);
                 }
@@ -376,7 +384,7 @@ mod tests {
     #[test]
     fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let mut server = Server::new(0, endpoint, Arc::default(), Arc::default());
+        let mut server = Server::new(0, endpoint, Arc::default(), Arc::default(), Arc::default());
         let mut effects = Effects::default();
         let words = "closed".to_owned();
         let lost = Change::Lost { how: words.clone() };

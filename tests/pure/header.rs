@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -15,6 +15,7 @@ const PARTS: [&str; 12] = [
     "submit.rs",
     "event.rs",
     "kept_log.rs",
+    "servers.rs",
     "access.rs",
     "lease.rs",
 ];

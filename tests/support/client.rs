@@ -1,14 +1,15 @@
 //! The C functions with owners: what a program in Rust would write around them.
 
 use std::ffi::{CStr, CString, c_char, c_void};
-use std::ptr;
 use std::sync::Mutex;
+use std::{mem, ptr};
 
 use redlock::ffi::lease::{
     RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
+use redlock::ffi::servers::{RedLock_Servers, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
@@ -177,6 +178,20 @@ impl Manager {
         }
     }
 
+    /// What is known of each server.
+    pub(crate) fn servers(&self) -> Vec<Known> {
+        let mut count = 0;
+        // SAFETY: the manager lives, and there is no room to write to.
+        let status = unsafe { RedLock_Servers(self.raw, ptr::null_mut(), &raw mut count) };
+        assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
+        let mut infos = vec![no_server_info(); count];
+        // SAFETY: the manager lives, and there is room for so many.
+        let status = unsafe { RedLock_Servers(self.raw, infos.as_mut_ptr(), &raw mut count) };
+        assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
+        assert_eq!(count, infos.len());
+        infos.iter().map(Known::of).collect()
+    }
+
     /// Takes a lock that can be had, in a lease of its own.
     #[track_caller]
     pub(crate) fn take(&self, resource: &str, ttl_ms: i64) -> Lease {
@@ -191,6 +206,51 @@ impl Drop for Manager {
     fn drop(&mut self) {
         // SAFETY: made by RedLock_New, freed once.
         unsafe { RedLock_Free(self.raw) }
+    }
+}
+
+/// A struct as a program begins it.
+pub(crate) fn no_server_info() -> RedLockServerInfo {
+    // SAFETY: it is made of numbers, for which 0 is a value.
+    let info = unsafe { mem::zeroed() };
+    RedLockServerInfo { size: size_of::<RedLockServerInfo>(), ..info }
+}
+
+/// What is told of a server.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) name: String,
+    pub(crate) connected: bool,
+    pub(crate) votes: bool,
+    pub(crate) words: String,
+    pub(crate) version: String,
+    pub(crate) role: String,
+    pub(crate) run_id: String,
+    pub(crate) keeps: String,
+    pub(crate) eviction: String,
+    pub(crate) round_trip_us: i64,
+}
+
+impl Known {
+    fn of(info: &RedLockServerInfo) -> Self {
+        let text = |room: &[c_char]| {
+            let bytes: Vec<u8> = room.iter().map(|it| it.to_ne_bytes()[0]).collect();
+            let words = CStr::from_bytes_until_nul(&bytes).expect("it ends with a NUL");
+            words.to_str().expect("it is UTF-8").to_owned()
+        };
+        assert_eq!(info.size, size_of::<RedLockServerInfo>());
+        Self {
+            name: text(&info.name),
+            connected: info.connected == 1,
+            votes: info.votes == 1,
+            words: text(&info.words),
+            version: text(&info.version),
+            role: text(&info.role),
+            run_id: text(&info.run_id),
+            keeps: text(&info.keeps),
+            eviction: text(&info.eviction),
+            round_trip_us: info.round_trip_us,
+        }
     }
 }
 

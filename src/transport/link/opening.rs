@@ -3,8 +3,7 @@
 use std::{io, mem};
 
 use super::{Change, Link, State, error_words};
-use crate::command::Capabilities;
-use crate::command::handshake::{Handshake, Progress};
+use crate::command::handshake::{Handshake, Learnt, Progress};
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::system::entropy::SystemEntropy;
@@ -41,7 +40,7 @@ impl Link {
             };
             match progress {
                 Progress::More => {}
-                Progress::Done(capabilities) => return self.come_up(capabilities),
+                Progress::Done(learnt) => return self.come_up(learnt, now),
                 Progress::Refused { failure, is_of_credentials } => {
                     if is_of_credentials {
                         self.account.handle_refusal();
@@ -111,12 +110,21 @@ impl Link {
         Ok(Wire::Tls(Box::new(session)))
     }
 
-    fn come_up(&mut self, capabilities: Capabilities) -> Option<Change> {
-        if let State::Handshake { wire, .. } = mem::replace(&mut self.state, State::Down) {
+    /// It is up, unless it is a server that stands in the list under another name as well.
+    fn come_up(&mut self, learnt: Learnt, now: Moment) -> Option<Change> {
+        if let Some(id) = learnt.identity.run_id()
+            && let Err(twin) = self.lineup.enter(self.place, id, &self.endpoint.to_string())
+        {
+            let why = format!("it is the same server as {twin}: each server has one vote");
+            return self.connect_failed(why, now);
+        }
+        let mut took_us = 0;
+        if let State::Handshake { wire, since, .. } = mem::replace(&mut self.state, State::Down) {
+            took_us = now.us_since(since);
             self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
-        Some(Change::Up { capabilities, again })
+        Some(Change::Up { learnt: Box::new(learnt), took_us, again })
     }
 
     /// One address did not do; perhaps the next does. If there is none, there is no connection to be

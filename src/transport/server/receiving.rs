@@ -12,28 +12,21 @@ impl Server {
     pub(super) fn read_on(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.link.handle_connected(now);
         self.handle_change(change, effects);
-        self.receive_all(now, effects);
-    }
-
-    /// Also over the connection before this one, if there is no other yet.
-    pub(super) fn receive_all(&mut self, now: Moment, effects: &mut Effects) {
-        if self.is_stuck() {
-            self.receive_from_predecessor(now, effects);
-        }
         self.receive(now, effects);
     }
 
-    /// The same, until there is nothing more: the stream may have ended behind what was received, and who stops
+    /// Reads until there is nothing more: the stream may have ended behind what was received, and who stops
     /// there takes a closed connection for one that is up.
     pub(super) fn look(&mut self, now: Moment, effects: &mut Effects) {
-        if self.is_stuck() {
-            self.receive_from_predecessor(now, effects);
-        }
         while self.receive(now, effects) {}
     }
 
-    /// Returns whether something was received last, so that more may be there.
-    pub(super) fn receive(&mut self, now: Moment, effects: &mut Effects) -> bool {
+    /// Also over the connection before this one, if there is no other yet. Returns whether something was
+    /// received last, so that more may be there.
+    fn receive(&mut self, now: Moment, effects: &mut Effects) -> bool {
+        if self.is_stuck() {
+            self.receive_from_predecessor(now, effects);
+        }
         loop {
             let received = match self.link.receive(now) {
                 Ok(Received::Nothing) => return false,

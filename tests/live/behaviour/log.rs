@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
+use crate::support::fake::GREETING;
 use crate::support::product::product;
 use crate::support::{Fake, Lease, Log, Manager, Server, wait_until};
 use crate::{PATIENT_MS, TTL};
@@ -93,7 +94,7 @@ fn a_server_that_alternates_two_errors_is_told_of_once_a_second() {
 fn a_connection_that_is_lost_with_each_request_is_told_of_once_a_second() {
     let fake = Fake::start(|guest| {
         guest.read()?;
-        guest.write(b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n")?;
+        guest.write(GREETING)?;
         guest.read().map(|_| ())
     });
     let manager = manager_at(fake.address());

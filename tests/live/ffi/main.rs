@@ -14,6 +14,7 @@ mod names;
 mod nulls;
 mod numbers;
 mod secrets;
+mod servers;
 mod statuses;
 
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};

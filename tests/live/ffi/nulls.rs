@@ -11,11 +11,13 @@ use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::event::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
+use redlock::ffi::servers::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
 use redlock::ffi::*;
 
 use crate::declarations::functions;
+use crate::support::client::no_server_info;
 use crate::support::events::{Wanted, no_event};
 use crate::support::{Lease, Manager};
 use crate::{Holder, TTL};
@@ -49,6 +51,8 @@ struct Arguments<'a> {
     locked: *mut bool,
     options: RedLockAcquireOptions,
     event: Cell<RedLockEvent>,
+    infos: Cell<RedLockServerInfo>,
+    count: Cell<usize>,
     room: [Cell<c_char>; ROOM],
     missing: &'a [&'a str],
 }
@@ -85,6 +89,14 @@ impl Arguments<'_> {
 
     fn event(&self) -> *mut RedLockEvent {
         self.or_null("event", self.event.as_ptr())
+    }
+
+    fn infos(&self) -> *mut RedLockServerInfo {
+        self.or_null("infos", self.infos.as_ptr())
+    }
+
+    fn count(&self) -> *mut usize {
+        self.or_null("count", self.count.as_ptr())
     }
 
     fn event_callback(&self) -> RedLockEventCallback {
@@ -143,10 +155,11 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 48] = calls! {
+    let calls: [(&str, Call); 49] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
+        Status RedLock_Servers(it.rl(), it.infos(), it.count()) of it;
         Status RedLock_SetRetry(it.rl(), 3, 200) of it;
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
@@ -299,7 +312,8 @@ fn arguments<'a>(
     let mut options = Wanted::new("", TTL).options();
     (options.resource, options.resource_size) = (c"other".as_ptr(), 0);
     let event = Cell::new(no_event());
-    Arguments { manager, lease, resource, locked, options, event, room, missing }
+    let (infos, count) = (Cell::new(no_server_info()), Cell::new(1));
+    Arguments { manager, lease, resource, locked, options, event, infos, count, room, missing }
 }
 
 #[track_caller]

@@ -37,6 +37,7 @@ mod signals;
 mod strangers;
 mod succession;
 mod threads;
+mod voters;
 mod wire;
 
 use std::fs;

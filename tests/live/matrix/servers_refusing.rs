@@ -73,9 +73,15 @@ fn the_holder_keeps_it(rivals: &Rivals) {
 #[test]
 fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
     let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    // Connections that were there before go on, and a new one is refused.
     replicate(&cluster[1], &cluster[2]);
-    let manager = patient(&cluster);
-    manager.connect_to_all();
+    let late = patient(&cluster);
+    wait_until_ok("the message tells what is wrong", || {
+        assert_eq!(late.connect(0), REDLOCK_OK, "{}", late.message());
+        blames(&late.message(), &addresses(&cluster[2..]), &["give its primary"])
+    });
+    assert_eq!(late.servers()[2].role, "replica");
     // It has the key, but from its primary.
     let lease = manager.take(RESOURCE, TTL);
     cluster.wait_until_everywhere(RESOURCE);
@@ -101,11 +107,14 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
 #[test]
 fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
     let (cluster, elsewhere) = (Cluster::start(3), Server::start());
+    // A new connection to a replica is refused.
+    let (holder, rival) = (connected(&cluster), connected(&cluster));
     for server in &cluster[..2] {
         server.must(&["CONFIG", "SET", "replica-read-only", "no"]);
         replicate(&elsewhere, server);
     }
-    let rivals = Rivals::of(&cluster);
+    let rivals = Rivals::among(holder, rival);
+    cluster.wait_until_everywhere(RESOURCE);
     rivals.one_holds();
     // Its history is another from now on: all of its keys come, and no other stays.
     elsewhere.must(&["DEBUG", "CHANGE-REPL-ID"]);

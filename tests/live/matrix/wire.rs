@@ -10,6 +10,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNR
 
 use crate::rig::Rig;
 use crate::strangers::are_strange;
+use crate::support::fake::GREETING;
 use crate::support::product::product;
 use crate::support::usage::{PATIENT_MS, TTL, everything_works, make_brief};
 use crate::support::{
@@ -111,8 +112,7 @@ fn turning_hostile(bytes: Vec<u8>) -> Fake {
     Fake::start(move |guest| {
         let mut greeted = false;
         while guest.read()?.is_some() {
-            let greeting = b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n";
-            guest.write(if greeted { &bytes } else { greeting })?;
+            guest.write(if greeted { &bytes } else { GREETING })?;
             greeted = true;
         }
         Ok(())
@@ -123,7 +123,7 @@ fn turning_hostile(bytes: Vec<u8>) -> Fake {
 fn never_ending(begin: &'static [u8]) -> Fake {
     Fake::start(move |guest| {
         guest.read()?;
-        guest.write(b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n")?;
+        guest.write(GREETING)?;
         guest.read()?;
         guest.write(begin)?;
         loop {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
+use crate::support::fake::GREETING;
 use crate::support::{Cluster, Fake, Fault, Lease, Manager, Proxy, Server, Way, wait_until};
 use crate::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
@@ -192,7 +193,7 @@ fn a_quorum_is_up_says_connect_and_names_the_others() {
 fn a_server_that_keeps_closing_is_not_connected_to_all_the_time() {
     let fake = Fake::start(|guest| {
         guest.read()?;
-        guest.write(b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n")
+        guest.write(GREETING)
     });
     let manager = Manager::at(&[fake.address()]);
     let began = Instant::now();

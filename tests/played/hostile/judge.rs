@@ -33,7 +33,7 @@ pub(crate) struct Judge {
     owed: Vec<Command>,
     replies: Vec<Reply>,
     pub(crate) end: Option<Lack>,
-    /// The last command of the greeting was answered.
+    /// The last question of the greeting was answered.
     pub(crate) is_up: bool,
     pub(crate) verdicts: Vec<Verdict>,
 }
@@ -41,7 +41,13 @@ pub(crate) struct Judge {
 #[derive(Clone, Debug)]
 enum Command {
     Oath,
-    Probe { is_last: bool },
+    Probe {
+        is_ping: bool,
+    },
+    /// Of which the last one ends the greeting.
+    Question {
+        is_last: bool,
+    },
     Ask(Asked),
 }
 
@@ -108,7 +114,11 @@ impl Judge {
     fn settle(&mut self, reply: Reply, has_more: bool) {
         let is_right = match self.owed[0].clone() {
             Command::Oath => is_ok(&reply),
-            Command::Probe { is_last } => self.settle_probe(is_last, &reply),
+            Command::Probe { is_ping } => settle_probe(is_ping, &reply),
+            Command::Question { is_last } => {
+                self.is_up |= is_last;
+                settle_question(is_last, &reply)
+            }
             Command::Ask(asked) => {
                 self.replies.push(reply);
                 if self.replies.len() < replies_of(asked.verb) {
@@ -127,21 +137,43 @@ impl Judge {
         }
         self.owed.remove(0);
     }
+}
 
-    fn settle_probe(&mut self, is_last: bool, reply: &Reply) -> bool {
-        match reply {
-            Reply::Error(code, words) => {
-                let refuses = words.contains("max number of clients") || code == "DENIED";
-                self.is_up |= is_last;
-                !refuses && (!is_last || code == "NOPERM")
-            }
-            Reply::Status(word) if is_last => {
-                self.is_up = true;
-                word == b"PONG"
-            }
-            _ => false,
-        }
+/// Whether it is an error that lets nobody in.
+fn turns_away(code: &str, words: &str) -> bool {
+    words.contains("max number of clients") || code == "DENIED"
+}
+
+fn settle_probe(is_ping: bool, reply: &Reply) -> bool {
+    match reply {
+        Reply::Error(code, words) => !turns_away(code, words) && (!is_ping || code == "NOPERM"),
+        Reply::Status(word) => is_ping && word == b"PONG",
+        _ => false,
     }
+}
+
+/// Whoever says nothing of itself will do, and whoever says that it is no voter will not.
+fn settle_question(is_last: bool, reply: &Reply) -> bool {
+    match reply {
+        Reply::Error(code, words) => !turns_away(code, words),
+        Reply::Array(_) => is_last,
+        Reply::Bulk(text) => !is_last && !str::from_utf8(text).is_ok_and(is_no_voter),
+        _ => false,
+    }
+}
+
+fn is_no_voter(text: &str) -> bool {
+    let has = |line: &str| text.lines().any(|it| it.trim_end() == line);
+    let value = |name: &str| {
+        let value = text.lines().find_map(|it| it.strip_prefix(name));
+        value.map(str::trim_end)
+    };
+    let is_limited = value("maxmemory:").is_some_and(|it| it != "0");
+    let evicts = value("maxmemory_policy:").is_some_and(|it| it != "noeviction");
+    ["role:slave", "role:replica", "redis_mode:sentinel", "server_mode:sentinel"]
+        .into_iter()
+        .any(has)
+        || (is_limited && evicts)
 }
 
 fn command(words: &[Vec<u8>]) -> Option<Command> {
@@ -152,8 +184,10 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     };
     match (&*words[0], words.len()) {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
-        (b"DELEX" | b"DELIFEQ", 1) => Some(Command::Probe { is_last: false }),
-        (b"PING", 1) => Some(Command::Probe { is_last: true }),
+        (b"DELEX" | b"DELIFEQ", 1) => Some(Command::Probe { is_ping: false }),
+        (b"PING", 1) => Some(Command::Probe { is_ping: true }),
+        (b"INFO", 2) => Some(Command::Question { is_last: false }),
+        (b"CONFIG", 3) => Some(Command::Question { is_last: true }),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),

@@ -60,6 +60,7 @@ impl<'a> Command<'a, '_> {
         let words = self.words.len();
         match name {
             b"PING" if words == 1 => self.say("+PONG\r\n"),
+            b"INFO" | b"CONFIG" if words > 1 => self.error("NOPERM this user may not"),
             b"AUTH" if words > 1 => self.log_in(),
             b"SELECT" if words == 2 => self.select(),
             b"SET" if words > 2 => self.set(),

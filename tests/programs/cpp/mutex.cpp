@@ -73,6 +73,24 @@ void lock_guard_holds_and_releases(const Servers &servers) {
     CHECK(!manager.is_locked(name));
 }
 
+void what_is_known_of_each_server_is_told(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    for (const RedLockServerInfo &it : manager.servers()) {
+        CHECK(!it.connected && !it.votes && std::string(it.words) == "not tried yet");
+    }
+    manager.connect();
+    int voters = 0;
+    for (const RedLockServerInfo &it : manager.servers()) {
+        CHECK(it.size == sizeof it && it.name[0] != 0 && it.connected == it.votes);
+        CHECK((it.words[0] == 0) == (it.votes != 0));
+        if (it.votes) {
+            voters++;
+            CHECK(std::string(it.role) == "primary" && std::string(it.run_id).size() == 40);
+        }
+    }
+    CHECK(voters >= servers.quorum());
+}
+
 void an_exception_through_a_guard_releases(const Servers &servers) {
     Manager manager = manager_of(servers);
     const std::string name = fresh_name("exception");
@@ -437,6 +455,7 @@ void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
 int main(int argc, char **argv) {
     const Servers servers(argc - 1, argv + 1);
     lock_guard_holds_and_releases(servers);
+    what_is_known_of_each_server_is_told(servers);
     an_exception_through_a_guard_releases(servers);
     unique_lock_in_all_its_forms(servers);
     two_mutexes_are_locked_together(servers);

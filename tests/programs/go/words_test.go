@@ -21,6 +21,25 @@ func twoOfThree(t *testing.T, options redlock.Options) *redlock.Manager {
 	return newManager(t, options, servers[0], servers[1], misspelt)
 }
 
+func TestServersTellsOfEach(t *testing.T) {
+	m := newManager(t, redlock.Options{}, servers[0], misspelt)
+	_, _ = m.Connect(context.Background())
+	told, err := m.Servers()
+	must(t, err)
+	if len(told) != 2 || told[0].Name != servers[0] || told[1].Name != misspelt {
+		t.Fatalf("%+v", told)
+	}
+	if it := told[0]; !it.Connected || !it.Votes || it.Words != "" || it.RoundTrip < 0 || it.Role != "primary" || len(it.RunID) != 40 || it.Version == "" {
+		t.Errorf("%+v", it)
+	}
+	if it := told[1]; it.Connected || it.Votes || it.Words == "" || it.RoundTrip >= 0 || it.Role != "" || it.RunID != "" {
+		t.Errorf("%+v", it)
+	}
+	m.Close()
+	_, err = m.Servers()
+	mustBe(t, err, redlock.ErrClosed)
+}
+
 func TestConnectNamesTheServersThatAreNotThere(t *testing.T) {
 	m := twoOfThree(t, redlock.Options{})
 	words, err := m.Connect(context.Background())

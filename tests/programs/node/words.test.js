@@ -19,6 +19,20 @@ test('a server that is not there is named', async (t) => {
   await lease.unlock();
 });
 
+test('what is known of each server is told', async (t) => {
+  const locker = manager(t, [SERVERS[0], MISSPELT]);
+  await assert.rejects(locker.connect());
+  const [there, absent] = locker.servers();
+  assert.deepEqual([there.name, there.isConnected, there.votes, there.words], [SERVERS[0], true, true, '']);
+  assert.deepEqual([there.role, there.runId.length], ['primary', 40]);
+  assert.ok(there.version && there.roundTrip >= 0);
+  assert.deepEqual([absent.name, absent.isConnected, absent.votes], [MISSPELT, false, false]);
+  assert.deepEqual([absent.role, absent.runId, absent.roundTrip], ['', '', undefined]);
+  assert.ok(absent.words);
+  await locker.close();
+  assert.throws(() => locker.servers());
+});
+
 test('nothing is said where all are there', async (t) => {
   const [locker, name] = [manager(t, [SERVERS[0]]), nameFor(t)];
   assert.equal(await locker.connect(), '');

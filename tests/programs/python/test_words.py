@@ -32,6 +32,23 @@ class Words(RedlockTest):
             lease.extend()
             self.assertIn(MISSPELT, lease.message)
 
+    def test_what_is_known_of_each_server(self) -> None:
+        locker = manager(SERVERS[0], MISSPELT)
+        with self.assertRaises(redlock.Unreachable):
+            locker.connect()
+        there, absent = locker.servers()
+        self.assertEqual((SERVERS[0], True, True, ""), (there.name, there.connected, there.votes, there.words))
+        self.assertEqual(("primary", 40), (there.role, len(there.run_id)))
+        self.assertTrue(there.version)
+        self.assertGreaterEqual(there.round_trip, 0)
+        self.assertEqual((MISSPELT, False, False), (absent.name, absent.connected, absent.votes))
+        self.assertEqual(("", "", None), (absent.role, absent.run_id, absent.round_trip))
+        self.assertTrue(absent.words)
+        self.assertIn(absent.words, repr(absent))
+        locker.close()
+        with self.assertRaises(redlock.Closed):
+            locker.servers()
+
     def test_nothing_is_said_where_all_are_there(self) -> None:
         locker = manager(SERVERS[0])
         self.assertEqual("", locker.connect())

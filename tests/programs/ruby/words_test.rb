@@ -31,6 +31,24 @@ class WordsTest < RedlockTest
     end
   end
 
+  def test_what_is_known_of_each_server
+    locker = manager(SERVERS[0], MISSPELT)
+    begin
+      locker.connect
+    rescue Redlock::Unreachable
+      nil
+    end
+    there, absent = locker.servers
+    assert_equal [SERVERS[0], true, true, "", "primary"], [there.name, there.connected, there.votes, there.words, there.role]
+    assert_equal [40, false], [there.run_id.size, there.version.empty?]
+    assert_operator there.round_trip, :>=, 0
+    assert_equal [MISSPELT, false, false, "", ""], [absent.name, absent.connected, absent.votes, absent.run_id, absent.role]
+    assert_nil absent.round_trip
+    refute_empty absent.words
+    locker.close
+    assert_raises(Redlock::Closed) { locker.servers }
+  end
+
   def test_nothing_is_said_where_all_are_there
     locker = manager(SERVERS[0])
     assert_equal "", locker.connect

@@ -1,0 +1,310 @@
+//! Who a server is, what it keeps, and whether it can be a voter at all: from what it says of itself when a
+//! connection begins (`INFO`, `CONFIG GET`).
+//!
+//! What the user may not ask is left out: then nothing is known of that, and nothing is held against the
+//! server. What a server says is never quoted unseen: numbers, known words, and the letters of a version.
+
+use redis::Value;
+
+use crate::failure::Failure;
+
+/// Who a server is. It is drawn anew by each start of a server process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunId([u8; RUN_ID_LENGTH]);
+
+const RUN_ID_LENGTH: usize = 40;
+
+/// The longest version that is told.
+const VERSION_MAX: usize = 31;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    run_id: Option<RunId>,
+    version: String,
+    role: Option<Role>,
+    keeps: Option<Keeps>,
+    eviction: Option<&'static str>,
+    is_limited: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Primary,
+    Replica,
+    Sentinel,
+}
+
+/// What of its data outlives a server process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// Nothing, or a snapshot from time to time.
+    NoLog,
+    /// A log of all changes, written to the disk at times that are not known.
+    Log,
+    /// The same, with the name of those times.
+    LogSynced(&'static str),
+}
+
+/// The values of `maxmemory-policy` in Redis 7 and Valkey 9, and of `appendfsync`.
+const POLICIES: [&str; 9] = [
+    NO_EVICTION,
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "allkeys-lrm",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+];
+const NO_EVICTION: &str = "noeviction";
+const LOGS: [(&str, &str); 3] = [
+    ("always", "log, synced always"),
+    ("everysec", "log, synced every second"),
+    ("no", "log, never synced"),
+];
+
+impl RunId {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let bytes: [u8; RUN_ID_LENGTH] = text.as_bytes().try_into().ok()?;
+        let is_one = bytes.iter().all(u8::is_ascii_hexdigit);
+        // Some proxies have the same digit everywhere, for every server.
+        (is_one && bytes.iter().any(|&byte| byte != bytes[0])).then_some(Self(bytes))
+    }
+
+    /// As the server writes it.
+    pub fn as_str(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl Identity {
+    /// Who it is, if it says so.
+    pub fn run_id(&self) -> Option<RunId> {
+        self.run_id
+    }
+
+    /// What program it is, as in "7.0.15" or "valkey 9.1.0"; empty if it does not say.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// "primary", "replica" or "sentinel"; empty if it does not say.
+    pub fn role(&self) -> &'static str {
+        match self.role {
+            None => "",
+            Some(Role::Primary) => "primary",
+            Some(Role::Replica) => "replica",
+            Some(Role::Sentinel) => "sentinel",
+        }
+    }
+
+    /// What of its data outlives its process, in words; empty if it does not say.
+    pub fn keeps(&self) -> &'static str {
+        match self.keeps {
+            None => "",
+            Some(Keeps::NoLog) => "no log",
+            Some(Keeps::Log) => "log",
+            Some(Keeps::LogSynced(words)) => words,
+        }
+    }
+
+    /// Which keys it gives up when its memory is full, as in its configuration; empty if it does not say.
+    pub fn eviction(&self) -> &'static str {
+        self.eviction.unwrap_or_default()
+    }
+
+    /// `INFO server`.
+    pub(super) fn learn_program(&mut self, reply: &Value) -> Result<(), Failure> {
+        let Some(text) = text(reply)? else { return Ok(()) };
+        self.run_id = field(text, "run_id").and_then(RunId::parse);
+        // Valkey says also which Redis it is like.
+        let valkey = field(text, "valkey_version").map(|version| format!("valkey {version}"));
+        let version = valkey.or_else(|| field(text, "redis_version").map(str::to_owned));
+        let is_of_one = |letter: char| letter.is_ascii_alphanumeric() || ".- ".contains(letter);
+        self.version = version
+            .unwrap_or_default()
+            .chars()
+            .take(VERSION_MAX)
+            .filter(|&it| is_of_one(it))
+            .collect();
+        if field(text, "redis_mode") == Some("sentinel")
+            || field(text, "server_mode") == Some("sentinel")
+        {
+            self.role = Some(Role::Sentinel);
+            let words = "it is a Sentinel, which holds no locks: give the servers that it watches";
+            return Err(Failure::Refused(words));
+        }
+        Ok(())
+    }
+
+    /// `INFO replication`.
+    pub(super) fn learn_role(&mut self, reply: &Value) -> Result<(), Failure> {
+        let Some(text) = text(reply)? else { return Ok(()) };
+        self.role = match field(text, "role") {
+            Some("master") => Some(Role::Primary),
+            Some("slave" | "replica") => Some(Role::Replica),
+            _ => None,
+        };
+        match self.role {
+            Some(Role::Replica) => Err(Failure::Refused(
+                "READONLY: it is a replica, which has no vote: give its primary",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// `INFO memory`.
+    pub(super) fn learn_memory(&mut self, reply: &Value) -> Result<(), Failure> {
+        let Some(text) = text(reply)? else { return Ok(()) };
+        let policy = field(text, "maxmemory_policy");
+        self.eviction = policy.and_then(|policy| known(&POLICIES, policy));
+        self.is_limited = field(text, "maxmemory").is_some_and(|limit| limit != "0");
+        if self.is_limited && policy.is_some_and(|policy| policy != NO_EVICTION) {
+            let words = "it may evict locks when its memory is full: set its maxmemory-policy to noeviction";
+            return Err(Failure::Refused(words));
+        }
+        Ok(())
+    }
+
+    /// `INFO persistence`.
+    pub(super) fn learn_persistence(&mut self, reply: &Value) -> Result<(), Failure> {
+        let Some(text) = text(reply)? else { return Ok(()) };
+        self.keeps = match field(text, "aof_enabled") {
+            Some("0") => Some(Keeps::NoLog),
+            Some("1") => Some(Keeps::Log),
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// `CONFIG GET appendfsync`.
+    pub(super) fn learn_syncing(&mut self, reply: &Value) -> Result<(), Failure> {
+        let values = match reply {
+            Value::ServerError(_) => return Ok(()),
+            Value::Array(values) => values,
+            _ => return Err(Failure::Nonsense),
+        };
+        let Some(Value::BulkString(value)) = values.get(1) else { return Ok(()) };
+        let words = LOGS.iter().find(|(name, _)| name.as_bytes() == value);
+        if let (Some(Keeps::Log), Some((_, words))) = (self.keeps, words) {
+            self.keeps = Some(Keeps::LogSynced(words));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a reply; none if it was refused, or is no text.
+fn text(reply: &Value) -> Result<Option<&str>, Failure> {
+    match reply {
+        Value::BulkString(bytes) => Ok(str::from_utf8(bytes).ok()),
+        Value::ServerError(_) => Ok(None),
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+/// The value of `name:value`, on a line of its own.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
+}
+
+fn known(words: &[&'static str], word: &str) -> Option<&'static str> {
+    words.iter().copied().find(|known| *known == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn error() -> Value {
+        redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()
+    }
+
+    #[test]
+    fn it_is_read_from_what_servers_say() {
+        let mut it = Identity::default();
+        let program =
+            format!("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:{ID}\r\n");
+        assert_eq!(it.learn_program(&bulk(&program)), Ok(()));
+        assert_eq!(it.learn_role(&bulk("role:master\r\nconnected_slaves:0\r\n")), Ok(()));
+        assert_eq!(
+            it.learn_memory(&bulk("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n")),
+            Ok(())
+        );
+        assert_eq!(it.learn_persistence(&bulk("loading:0\r\naof_enabled:1\r\n")), Ok(()));
+        assert_eq!(it.keeps(), "log");
+        let pair = Value::Array(vec![bulk("appendfsync"), bulk("always")]);
+        assert_eq!(it.learn_syncing(&pair), Ok(()));
+        assert_eq!((it.run_id().unwrap().as_str(), it.version()), (ID, "7.0.15"));
+        assert_eq!(
+            (it.role(), it.keeps(), it.eviction()),
+            ("primary", "log, synced always", "allkeys-lru")
+        );
+        let valkey = "redis_version:7.2.4\r\nvalkey_version:9.1.0\r\n";
+        assert_eq!(it.learn_program(&bulk(valkey)), Ok(()));
+        assert_eq!((it.version(), it.run_id()), ("valkey 9.1.0", None));
+    }
+
+    #[test]
+    fn who_can_be_no_voter_is_refused_and_told_why() {
+        let mut it = Identity::default();
+        let refused = |judged: Result<(), Failure>, words: &str| {
+            let told = judged.expect_err("it is refused").to_string();
+            assert!(told.contains(words), "{told}");
+        };
+        refused(it.learn_role(&bulk("role:slave\r\n")), "replica");
+        refused(it.learn_program(&bulk("redis_mode:sentinel\r\n")), "Sentinel");
+        let evicting = "maxmemory:1048576\r\nmaxmemory_policy:volatile-ttl\r\n";
+        refused(it.learn_memory(&bulk(evicting)), "noeviction");
+        // Also one of a later version.
+        refused(it.learn_memory(&bulk("maxmemory:1\r\nmaxmemory_policy:other\r\n")), "noeviction");
+        let kept = "maxmemory:1048576\r\nmaxmemory_policy:noeviction\r\n";
+        assert_eq!(it.learn_memory(&bulk(kept)), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_told_is_left_out() {
+        let mut it = Identity::default();
+        type Learn = fn(&mut Identity, &Value) -> Result<(), Failure>;
+        let all: [Learn; 5] = [
+            Identity::learn_program,
+            Identity::learn_role,
+            Identity::learn_memory,
+            Identity::learn_persistence,
+            Identity::learn_syncing,
+        ];
+        for learn in all {
+            assert_eq!(learn(&mut it, &error()), Ok(()));
+            assert_eq!(learn(&mut it, &Value::Okay), Err(Failure::Nonsense));
+        }
+        for learn in &all[..4] {
+            for text in ["", "run_id", "run_id:\r\nrole:\r\n", "maxmemory:5\r\naof_enabled:\r\n"] {
+                assert_eq!(learn(&mut it, &bulk(text)), Ok(()), "{text}");
+            }
+            assert_eq!(learn(&mut it, &Value::BulkString(vec![0xFF; 9])), Ok(()));
+        }
+        assert_eq!(Identity { is_limited: false, ..it }, Identity::default());
+    }
+
+    #[test]
+    fn what_a_server_says_is_not_quoted() {
+        let mut it = Identity::default();
+        let odd = "redis_version:7\u{1b}[31m<\u{fc}>0\r\nrun_id:zz\r\nmaxmemory_policy:secret\r\n";
+        assert_eq!(it.learn_program(&bulk(odd)), Ok(()));
+        assert_eq!((it.version(), it.run_id()), ("731m0", None));
+        assert_eq!(it.learn_memory(&bulk(odd)), Ok(()));
+        assert_eq!(it.eviction(), "");
+        let long = format!("redis_version:{}\r\n", "1".repeat(99));
+        assert_eq!(it.learn_program(&bulk(&long)), Ok(()));
+        assert_eq!(it.version().len(), VERSION_MAX);
+        assert_eq!(RunId::parse(&"0".repeat(40)), None);
+        assert_eq!(RunId::parse(&ID[1..]), None);
+    }
+}

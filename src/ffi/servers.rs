@@ -1,0 +1,112 @@
+//! The C function that tells what is known of each server.
+
+use std::ffi::c_char;
+
+use super::arguments::{Array, Versioned};
+use super::call::side_call;
+use super::handle::RedLock;
+use super::status::RedLockStatus;
+use crate::transport::server::portrait::Portrait;
+
+/// What RedLock_Servers tells of one server. All words end with a NUL; longer ones are cut.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RedLockServerInfo {
+    /// sizeof(RedLockServerInfo).
+    pub size: usize,
+    /// 1 if there is a connection that can be used, else 0.
+    pub connected: i32,
+    /// 1 if what it grants counts, else 0.
+    pub votes: i32,
+    /// How long its last answer took, from sending to reading, in microseconds; -1 if it has given none.
+    pub round_trip_us: i64,
+    /// Where it is: host:port, or the path of its socket. Never a user or a password.
+    pub name: [c_char; 256],
+    /// Why it is not connected, or does not vote. Empty if there is nothing to say.
+    pub words: [c_char; 512],
+    /// What program it is: "7.0.15" for a Redis, "valkey 9.1.0". This and what follows is what it said when it
+    /// was last connected; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
+    pub version: [c_char; 32],
+    /// "primary", or "replica" or "sentinel", which cannot vote.
+    pub role: [c_char; 16],
+    /// 40 hexadecimal digits that are others after each start of the server.
+    pub run_id: [c_char; 48],
+    /// What of its data outlives its process: "log, synced always", "log, synced every second", "log, never
+    /// synced", "log", "no log". A log is an append-only file.
+    pub keeps: [c_char; 32],
+    /// Which keys it gives up when its memory is full: its maxmemory-policy.
+    pub eviction: [c_char; 32],
+}
+
+// SAFETY: it is made of numbers, and begins with its size.
+unsafe impl Versioned for RedLockServerInfo {
+    const LEAST: usize = size_of::<Self>();
+    const INIT: &'static str = "REDLOCK_SERVER_INFO_INIT";
+}
+
+/// Tells what is known of each server, for a person or a monitor: nobody is asked, and nothing is waited for.
+/// Before the first call that asks servers none is connected; RedLock_Connect is one.
+///
+/// @param rl    the manager.
+/// @param infos receives one struct for each server, in the order in which they were added, as far as there is
+///              room. Begin the first one with REDLOCK_SERVER_INFO_INIT: its size holds for all. May be NULL if
+///              *count is 0.
+/// @param count how many structs there is room for; receives how many servers there are, which may be more.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
+///         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_Servers(
+    rl: *mut RedLock,
+    infos: *mut RedLockServerInfo,
+    count: *mut usize,
+) -> RedLockStatus {
+    side_call(rl, |handle| {
+        let mut array = Array::new(infos, count, ("infos", "count"))?;
+        let portraits = handle.manager.servers();
+        for portrait in &portraits {
+            array.push(|size| RedLockServerInfo { size, ..info(portrait) });
+        }
+        array.finish();
+        Ok(RedLockStatus::REDLOCK_OK)
+    })
+}
+
+fn info(portrait: &Portrait) -> RedLockServerInfo {
+    let Portrait { name, is_connected, words, identity, round_trip_us } = portrait;
+    RedLockServerInfo {
+        size: 0,
+        connected: i32::from(*is_connected),
+        votes: i32::from(*is_connected),
+        round_trip_us: round_trip_us.unwrap_or(-1),
+        name: text(name),
+        words: text(words),
+        version: text(identity.version()),
+        role: text(identity.role()),
+        run_id: text(identity.run_id().as_ref().map_or("", |id| id.as_str())),
+        keeps: text(identity.keeps()),
+        eviction: text(identity.eviction()),
+    }
+}
+
+/// As much of the words as there is room for, and a NUL.
+fn text<const ROOM: usize>(words: &str) -> [c_char; ROOM] {
+    let mut room = [0; ROOM];
+    let end = (0..ROOM).rev().find(|&end| words.is_char_boundary(end)).unwrap_or(0);
+    for (place, &byte) in room.iter_mut().zip(&words.as_bytes()[..end]) {
+        *place = c_char::from_ne_bytes([byte]);
+    }
+    room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_do_not_fit_are_cut_between_letters() {
+        let bytes = |room: [c_char; 6]| room.map(|it| it.to_ne_bytes()[0]);
+        assert_eq!(&bytes(text("ab")), b"ab\0\0\0\0");
+        assert_eq!(&bytes(text("abcdef")), b"abcde\0");
+        assert_eq!(&bytes(text("abcd\u{e9}")), b"abcd\0\0");
+    }
+}

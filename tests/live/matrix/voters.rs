@@ -1,0 +1,163 @@
+//! Who can be no voter, and who is one voter under two names: refused when the connection begins, by name, and
+//! with what to do about it. What a manager tells of its servers.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::support::usage::{
+    TTL, addresses, blames, connected, everything_works, make_brief, nothing_is_left, patient,
+};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until, wait_until_ok};
+
+const RESOURCE: &str = "r";
+
+/// One whose memory is limited and that gives up keys.
+fn evicting(policy: &str) -> Server {
+    Server::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", policy])
+}
+
+#[test]
+fn s13_a_server_that_may_evict_locks_is_no_vote_and_is_named() {
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        let cluster: Cluster =
+            [evicting(policy), Server::start(), Server::start()].into_iter().collect();
+        let manager = patient(&cluster);
+        everything_works(&manager, RESOURCE);
+        make_brief(&manager);
+        cluster[1].kill();
+        let refused = Lease::new();
+        wait_until_ok("the message tells what is wrong", || {
+            assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &refused), REDLOCK_UNREACHABLE);
+            blames(
+                &refused.message(),
+                &addresses(&cluster[..1]),
+                &["maxmemory-policy to noeviction"],
+            )
+        });
+        // What it says helps.
+        cluster[0].must(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        wait_until("it is a voter", || manager.try_lock(RESOURCE, TTL, 0, &refused) == REDLOCK_OK);
+        assert_eq!(manager.unlock(&refused), REDLOCK_OK, "{}", refused.message());
+        nothing_is_left(&manager, &cluster, RESOURCE);
+    }
+}
+
+/// Without a limit nothing is ever evicted.
+#[test]
+fn s13_a_policy_that_is_never_used_does_not_matter() {
+    let start = || Server::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let cluster = Cluster::start_each(3, start);
+    let manager = connected(&cluster);
+    everything_works(&manager, RESOURCE);
+    assert!(manager.servers().iter().all(|it| it.votes && it.eviction == "allkeys-lru"));
+}
+
+/// Whatever the names are: two of the three are one server, and so are all of its databases.
+#[test]
+fn s22_a_server_under_two_names_has_one_vote_and_is_named() {
+    let cluster = Cluster::start(2);
+    let [twin, other] = [&cluster[0], &cluster[1]];
+    let name = format!("redis://localhost:{}", twin.port());
+    let others = [name, format!("unix://{}", twin.unix_socket()), format!("{}/1", twin.url())];
+    for second in others {
+        let manager = Manager::of_urls(&[twin.url(), second.clone(), other.url()]);
+        wait_until("it is found out", || {
+            assert_eq!(manager.connect(0), REDLOCK_OK, "{}", manager.message());
+            manager.message().contains("it is the same server as ")
+        });
+        let votes = manager.servers().iter().filter(|it| it.votes).count();
+        assert_eq!(votes, 2, "{second}");
+        everything_works(&manager, RESOURCE);
+        make_brief(&manager);
+        other.kill();
+        let lease = Lease::new();
+        wait_until("one server is no majority", || {
+            let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{second}: {}", lease.message());
+            lease.message().contains("it is the same server as ")
+        });
+        other.restart();
+        twin.must(&["FLUSHALL"]);
+    }
+}
+
+/// It is the second name that has the vote once the first has no connection.
+#[test]
+fn s22_the_vote_goes_to_the_name_that_is_connected() {
+    let cluster = Cluster::start(2);
+    let proxy = crate::support::Proxy::to(&cluster[0]);
+    let urls = [proxy.url(), cluster[0].url(), cluster[1].url()];
+    let manager = Manager::of_urls(&urls);
+    let has_vote = |place: usize| manager.servers()[place].votes;
+    wait_until("one of them has it", || {
+        manager.connect(0) == REDLOCK_OK && has_vote(0) != has_vote(1)
+    });
+    if has_vote(0) {
+        proxy.reset();
+    }
+    wait_until("the other name has it", || {
+        // The first one that connects.
+        let _ = manager.connect(0);
+        proxy.reset();
+        has_vote(1)
+    });
+    everything_works(&manager, RESOURCE);
+}
+
+#[test]
+fn s23_what_is_known_of_each_server_is_told() {
+    let log = ["--appendonly", "yes", "--appendfsync", "always"];
+    let cluster: Cluster =
+        [Server::start_with(&log), Server::start(), Server::start()].into_iter().collect();
+    let manager = patient(&cluster);
+    // Nobody is asked before somebody is needed.
+    let told = manager.servers();
+    assert_eq!(told.iter().map(|it| it.name.clone()).collect::<Vec<_>>(), addresses(&cluster));
+    assert!(told.iter().all(|it| !it.connected && !it.votes && it.words == "not tried yet"));
+    assert!(told.iter().all(|it| it.round_trip_us == -1 && it.run_id.is_empty()));
+    manager.connect_to_all();
+    let told = manager.servers();
+    for (it, server) in told.iter().zip(cluster.iter()) {
+        let info = server.must(&["INFO", "server"]).text().expect("words");
+        assert!(info.contains(&format!("run_id:{}", it.run_id)) && it.run_id.len() == 40, "{it:?}");
+        let version = it.version.strip_prefix("valkey ").unwrap_or(&it.version);
+        assert!(!version.is_empty() && info.contains(&format!("_version:{version}")), "{it:?}");
+        assert!(it.connected && it.votes && it.words.is_empty() && it.round_trip_us >= 0, "{it:?}");
+        assert_eq!((&*it.role, &*it.eviction), ("primary", "noeviction"), "{it:?}");
+    }
+    let keeps: Vec<_> = told.iter().map(|it| &*it.keeps).collect();
+    assert_eq!(keeps, ["log, synced always", "no log", "no log"]);
+    // After a restart it is another.
+    cluster[1].kill();
+    wait_until("it is known to be gone", || {
+        let _ = manager.connect(0);
+        !manager.servers()[1].connected
+    });
+    let gone = &manager.servers()[1];
+    assert!(gone.words.contains("refused") && !gone.votes, "{gone:?}");
+    assert_eq!(gone.run_id, told[1].run_id, "what it was last");
+    cluster[1].restart();
+    manager.connect_to_all();
+    assert_ne!(manager.servers()[1].run_id, told[1].run_id);
+}
+
+/// Nothing is held against a server that tells nothing of itself.
+#[test]
+fn s23_what_the_user_may_not_ask_is_left_out() {
+    let cluster = Cluster::start(3);
+    for server in cluster.iter() {
+        let rules = ["on", ">sesame", "~*", "+@all", "-info", "-config"];
+        server.must(&[&["ACL", "SETUSER", "locker"][..], &rules].concat());
+    }
+    let url = |server: &Server| format!("redis://locker:sesame@{}", server.address());
+    let manager = Manager::of_urls(&cluster.iter().map(url).collect::<Vec<_>>());
+    manager.connect_to_all();
+    everything_works(&manager, RESOURCE);
+    for it in manager.servers() {
+        assert!(it.connected && it.votes && it.words.is_empty(), "{it:?}");
+        assert!(it.run_id.is_empty() && it.version.is_empty() && it.role.is_empty(), "{it:?}");
+        assert!(
+            it.keeps.is_empty() && it.eviction.is_empty() && !it.name.contains("sesame"),
+            "{it:?}"
+        );
+    }
+}
