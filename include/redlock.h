@@ -309,7 +309,7 @@ typedef struct {
   char words[512];
   /**
    * What program it is: "7.0.15" for a Redis, "valkey 9.1.0". This and what follows is what it said when it
-   * was last connected; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
+   * was last asked; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
    */
   char version[32];
   /**

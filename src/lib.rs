@@ -34,6 +34,7 @@ mod process_state;
 pub mod quorum;
 mod redlock;
 mod runtime;
+mod server_list;
 #[doc(hidden)]
 pub mod server_set;
 #[doc(hidden)]

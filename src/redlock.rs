@@ -1,10 +1,7 @@
 //! The manager: servers, settings, and the process that uses them.
 
-use std::iter;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-
-use once_cell::race::OnceBox;
 
 use crate::background::{Background, EventSink};
 use crate::call::Call;
@@ -15,8 +12,8 @@ use crate::log::{Log, Logger};
 use crate::moment::Moment;
 use crate::operation::acquire::Plan;
 use crate::process_state::ProcessStates;
-use crate::quorum::ballot::SERVERS_MAX;
 use crate::runtime::Runtime;
+use crate::server_list::ServerList;
 use crate::settings::Settings;
 use crate::submitted::{Event, Tag};
 use crate::system::process::{this_process, this_thread};
@@ -35,7 +32,7 @@ pub struct RedLock {
     log: Arc<Log>,
     /// Whether log lines are told by who calls [`Self::tell`], and not at the end of each call.
     is_told_by_caller: bool,
-    servers: Servers,
+    servers: ServerList,
     states: ProcessStates,
     background: Arc<Background>,
 }
@@ -73,47 +70,6 @@ impl<'a> AcquireOptions<'a> {
         };
         let Self { resource, ttl_ms, keep, .. } = self;
         (Demand { resource, ttl_ms, plan, slice_end: None, thread }, keep)
-    }
-}
-
-/// The servers in the order of their coming: a list that only grows, one at the end after another. No
-/// mutex guards it, for a child might find that locked by a thread of its parent's which made the
-/// first lock call at that moment.
-#[derive(Debug, Default)]
-struct Servers(OnceBox<Entry>);
-
-#[derive(Debug)]
-struct Entry {
-    endpoint: Endpoint,
-    next: Servers,
-}
-
-impl Servers {
-    fn iter(&self) -> impl Iterator<Item = &Endpoint> {
-        let entries = iter::successors(self.0.get(), |entry| entry.next.0.get());
-        entries.map(|entry| &entry.endpoint)
-    }
-
-    fn add(&self, endpoint: Endpoint) -> Result<(), Error> {
-        let mut entry = Box::new(Entry { endpoint, next: Self::default() });
-        let (mut place, mut count) = (self, 0);
-        loop {
-            if let Some(other) = place.0.get() {
-                if other.endpoint.is_same_server(&entry.endpoint) {
-                    let words = format!("the server was added before, as number {}", count + 1);
-                    return Err(Error::invalid(words));
-                }
-                (place, count) = (&other.next, count + 1);
-            } else if count == SERVERS_MAX {
-                let words = format!("the server would be one more than {SERVERS_MAX} servers");
-                return Err(Error::invalid(words));
-            } else if let Err(back) = place.0.set(entry) {
-                // Somebody else was faster, and is to be looked at.
-                entry = back;
-            } else {
-                return Ok(());
-            }
-        }
     }
 }
 

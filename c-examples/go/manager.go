@@ -158,7 +158,7 @@ type Server struct {
 	Words     string        // why it is not connected, or does not vote
 	RoundTrip time.Duration // how long its last answer took; negative if it has given none
 
-	// What it said of itself when it was last connected; empty where it did not, or the user may not ask.
+	// What it said of itself when it was last asked; empty where it did not, or the user may not ask.
 	Version  string
 	Role     string // "primary", or "replica" or "sentinel", which cannot vote
 	RunID    string // another after each start

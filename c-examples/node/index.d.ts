@@ -108,7 +108,7 @@ export interface Server {
   words: string;
   /** How many milliseconds its last answer took. */
   roundTrip?: number;
-  /** What program it is. This and what follows is what it said of itself when it was last connected; empty where it did not, or the user may not ask. */
+  /** What program it is. This and what follows is what it said of itself when it was last asked; empty where it did not, or the user may not ask. */
   version: string;
   /** "primary", or "replica" or "sentinel", which cannot vote. */
   role: string;

@@ -110,7 +110,7 @@ class Server:
     votes: bool  # whether what it grants counts
     words: str  # why it is not connected, or does not vote
     round_trip: float | None  # seconds that its last answer took
-    # What it said of itself when it was last connected; empty where it did not, or the user may not ask.
+    # What it said of itself when it was last asked; empty where it did not, or the user may not ask.
     version: str
     role: str  # "primary", or "replica" or "sentinel", which cannot vote
     run_id: str  # another after each start

@@ -71,7 +71,7 @@ module Redlock
   # words::      why it is not connected, or does not vote
   # round_trip:: how many seconds its last answer took; nil if it has given none
   #
-  # What it said of itself when it was last connected; empty where it did not, or the user may not ask:
+  # What it said of itself when it was last asked; empty where it did not, or the user may not ask:
   #
   # version::  what program it is
   # role::     "primary", or "replica" or "sentinel", which cannot vote

@@ -36,17 +36,17 @@ pub(crate) struct Handshake {
 }
 
 /// What a server can do, and who it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Learnt {
-    pub(crate) capabilities: Capabilities,
-    pub(crate) identity: Identity,
+#[derive(Default)]
+struct Learnt {
+    capabilities: Capabilities,
+    identity: Identity,
 }
 
 /// What a reply leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
-    Done(Learnt),
+    Done(Capabilities),
     /// The server is of no use to us, for now.
     Refused {
         failure: Failure,
@@ -168,7 +168,9 @@ impl Handshake {
 
     /// Handles the reply to the next step.
     pub(crate) fn handle_reply(&mut self, reply: &Value) -> Progress {
-        let Some(step) = self.steps.pop_front() else { return self.done() };
+        let Some(step) = self.steps.pop_front() else {
+            return Progress::Done(self.learnt.capabilities);
+        };
         self.has_begun = true;
         let judged = match reply {
             Value::ServerError(error) if turns_us_away(error) => Err(failure_of(error)),
@@ -179,13 +181,14 @@ impl Handshake {
                 let is_of_credentials = step.is_login && failure.is_of_the_password();
                 Progress::Refused { failure, is_of_credentials }
             }
-            Ok(()) if self.steps.is_empty() => self.done(),
+            Ok(()) if self.steps.is_empty() => Progress::Done(self.learnt.capabilities),
             Ok(()) => Progress::More,
         }
     }
 
-    fn done(&mut self) -> Progress {
-        Progress::Done(mem::take(&mut self.learnt))
+    /// What the server has said of itself until now.
+    pub(crate) fn take_identity(&mut self) -> Identity {
+        mem::take(&mut self.learnt.identity)
     }
 }
 
@@ -208,7 +211,7 @@ mod tests {
                              CONFIG GET appendfsync";
 
     /// What these replies lead to, each but the last to more.
-    fn after(mut handshake: Handshake, replies: &[&str]) -> Progress {
+    fn after(handshake: &mut Handshake, replies: &[&str]) -> Progress {
         let mut progress = Progress::More;
         for reply in replies {
             assert_eq!(progress, Progress::More, "before {reply}");
@@ -250,15 +253,14 @@ mod tests {
             (LACKING, UNKNOWN, Delete::Delex),
             (UNKNOWN, LACKING, Delete::Delifeq),
         ] {
-            let capabilities = Capabilities { delete };
-            let done = Progress::Done(Learnt { capabilities, ..Learnt::default() });
+            let done = Progress::Done(Capabilities { delete });
             let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
-            assert_eq!(after(plain(), &replies), done);
+            assert_eq!(after(&mut plain(), &replies), done);
             let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
-            assert_eq!(after(Handshake::new(Some(&credentials()), 3), &replies), done);
+            assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3), &replies), done);
         }
         let replies = [&[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"][..], &CLOSED].concat();
-        assert_eq!(after(plain(), &replies), Progress::Done(Learnt::default()));
+        assert_eq!(after(&mut plain(), &replies), Progress::Done(Capabilities::PLAIN));
     }
 
     #[test]
@@ -269,42 +271,47 @@ mod tests {
         let (log, syncing) = (bulk("aof_enabled:1\r\n"), "*2\r\n$1\r\na\r\n$2\r\nno\r\n");
         let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n"];
         let replies = [&probed[..], &[&program, &role, &memory, &log, syncing]].concat();
-        let Progress::Done(Learnt { identity, .. }) = after(plain(), &replies) else {
-            panic!("it is over");
-        };
+        let mut handshake = plain();
+        assert_eq!(after(&mut handshake, &replies), Progress::Done(Capabilities::PLAIN));
+        let identity = handshake.take_identity();
         assert_eq!((identity.version(), identity.role()), ("7.0.15", "primary"));
         assert_eq!((identity.eviction(), identity.keeps()), ("noeviction", "log, never synced"));
         let replica = bulk("role:slave\r\n");
         let replies = [&probed[..], &[&program, &replica]].concat();
-        assert!(is_refused(&after(plain(), &replies), "replica"));
+        let mut handshake = plain();
+        assert!(is_refused(&after(&mut handshake, &replies), "replica"));
+        assert_eq!(handshake.take_identity().role(), "replica");
     }
 
     #[test]
     fn each_reply_is_judged_by_its_step() {
-        let log_in = |reply| after(Handshake::new(Some(&credentials()), 0), &[reply]);
+        let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0), &[reply]);
         let wrong = log_in("-WRONGPASS no\r\n");
         assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
         let loading = log_in("-LOADING yes\r\n");
         assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
         assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
         // Without a log-in nothing is said of the password.
-        let unknown = after(plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
+        let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
         assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
         assert!(is_refused(&unknown, "NOAUTH"));
-        let database = after(Handshake::new(None, 99), &["-ERR DB index is out of range\r\n"]);
+        let database = after(&mut Handshake::new(None, 99), &["-ERR DB index is out of range\r\n"]);
         assert!(is_refused(&database, "database"));
-        assert!(is_refused(&after(plain(), &["+OK\r\n"]), "no server should"));
-        assert!(is_refused(&after(plain(), &[UNKNOWN, UNKNOWN, "+OK\r\n"]), "no server should"));
+        assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
+        assert!(is_refused(
+            &after(&mut plain(), &[UNKNOWN, UNKNOWN, "+OK\r\n"]),
+            "no server should"
+        ));
         // A probe may be refused for any other reason: then the server lacks the command, to us.
-        assert_eq!(after(plain(), &["-NOAUTH no\r\n"]), Progress::More);
+        assert_eq!(after(&mut plain(), &["-NOAUTH no\r\n"]), Progress::More);
     }
 
     #[test]
     fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
         let full = "-ERR max number of clients reached\r\n";
         for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
-            assert!(matches!(after(plain(), &[reply]), Progress::Refused { .. }));
-            let log_in = after(Handshake::new(Some(&credentials()), 0), &[reply]);
+            assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
+            let log_in = after(&mut Handshake::new(Some(&credentials()), 0), &[reply]);
             assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
         }
     }

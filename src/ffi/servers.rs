@@ -25,7 +25,7 @@ pub struct RedLockServerInfo {
     /// Why it is not connected, or does not vote. Empty if there is nothing to say.
     pub words: [c_char; 512],
     /// What program it is: "7.0.15" for a Redis, "valkey 9.1.0". This and what follows is what it said when it
-    /// was last connected; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
+    /// was last asked; empty if it has not said it, or the user may not ask (INFO, CONFIG GET).
     pub version: [c_char; 32],
     /// "primary", or "replica" or "sentinel", which cannot vote.
     pub role: [c_char; 16],

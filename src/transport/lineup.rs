@@ -4,13 +4,17 @@ use crate::command::identity::RunId;
 use crate::system::sync::{Mutex, PoisonError};
 
 /// The servers that are connected, by their places in the list.
-#[derive(Debug, Default)]
 pub(crate) struct Lineup(Mutex<Vec<Option<Known>>>);
 
-#[derive(Debug)]
 struct Known {
     id: RunId,
     name: String,
+}
+
+impl Default for Lineup {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
 }
 
 impl Lineup {

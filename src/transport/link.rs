@@ -21,7 +21,9 @@ use super::lineup::Lineup;
 use super::mixup;
 use super::timeouts::Timeouts;
 use super::wire::{KEPT_MAX, Wire};
-use crate::command::handshake::{Handshake, Learnt};
+use crate::command::Capabilities;
+use crate::command::handshake::Handshake;
+use crate::command::identity::Identity;
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
@@ -49,6 +51,8 @@ pub(super) struct Link {
     retry_at: Moment,
     tried_at: Option<Moment>,
     why_down: String,
+    /// What the server said of itself when it was last asked.
+    identity: Identity,
     heard_at: Moment,
     pub(super) inbox: Inbox,
     pub(super) outbox: Vec<u8>,
@@ -75,7 +79,7 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Change {
     /// It is up; perhaps after a failure.
-    Up { learnt: Box<Learnt>, took_us: i64, again: bool },
+    Up { capabilities: Capabilities, took_us: i64, again: bool },
     /// None is to be had for now; for the first time since there was one.
     Failed { why: String, first: bool },
     /// It was up, and is no more.
@@ -107,6 +111,7 @@ impl Link {
             retry_at: start,
             tried_at: None,
             why_down: NOT_TRIED.to_owned(),
+            identity: Identity::default(),
             heard_at: start,
             inbox: Inbox::default(),
             outbox: Vec::new(),
@@ -142,6 +147,11 @@ impl Link {
 
     pub(super) fn why_down(&self) -> &str {
         if self.failures == 0 && !self.is_down() { "no answer yet" } else { &self.why_down }
+    }
+
+    /// What the server said of itself when it was last asked.
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// What the server has not done yet, if it has accepted the connection.

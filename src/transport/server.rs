@@ -20,7 +20,6 @@ use super::queue::Queue;
 use super::remarks::{Event, Remarks};
 use super::ticket::Ticket;
 use super::timeouts::Timeouts;
-use crate::command::identity::Identity;
 use crate::command::{Answer, Capabilities, Request};
 use crate::failure::Failure;
 use crate::log::{Level, Line};
@@ -42,8 +41,6 @@ pub(crate) struct Server {
     index: usize,
     link: Link,
     capabilities: Capabilities,
-    /// What it said of itself when it was last connected.
-    identity: Identity,
     queue: Queue,
     /// The connection before this one, if there is an answer on it that is overdue.
     predecessor: Option<Box<Predecessor>>,
@@ -88,7 +85,6 @@ impl Server {
             remarks: Remarks::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
-            identity: Identity::default(),
             queue: Queue::new(index),
             predecessor: None,
             looked_at: Moment::from_nanos(0),
@@ -334,11 +330,11 @@ impl Server {
         };
         match change {
             None => {}
-            Some(Change::Up { learnt, took_us, again }) => {
+            Some(Change::Up { capabilities, took_us, again }) => {
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
-                (self.capabilities, self.identity) = (learnt.capabilities, learnt.identity);
+                self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
                 for ticket in mem::take(&mut self.awaiting_connection) {
                     self.deliver(ticket, Answer::Done, effects);

@@ -62,6 +62,8 @@ mod quorum;
 mod redlock;
 #[path = "../../src/runtime.rs"]
 mod runtime;
+#[path = "../../src/server_list.rs"]
+mod server_list;
 #[path = "../../src/server_set.rs"]
 mod server_set;
 #[path = "../../src/settings.rs"]

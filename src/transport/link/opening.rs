@@ -3,9 +3,11 @@
 use std::{io, mem};
 
 use super::{Change, Link, State, error_words};
-use crate::command::handshake::{Handshake, Learnt, Progress};
+use crate::command::Capabilities;
+use crate::command::handshake::{Handshake, Progress};
 use crate::moment::Moment;
 use crate::quorum::backoff;
+use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::Socket;
 use crate::token::random;
@@ -40,8 +42,12 @@ impl Link {
             };
             match progress {
                 Progress::More => {}
-                Progress::Done(learnt) => return self.come_up(learnt, now),
+                Progress::Done(capabilities) => {
+                    self.identity = handshake.take_identity();
+                    return self.come_up(capabilities, now);
+                }
                 Progress::Refused { failure, is_of_credentials } => {
+                    self.identity = handshake.take_identity();
                     if is_of_credentials {
                         self.account.handle_refusal();
                     }
@@ -111,8 +117,8 @@ impl Link {
     }
 
     /// It is up, unless it is a server that stands in the list under another name as well.
-    fn come_up(&mut self, learnt: Learnt, now: Moment) -> Option<Change> {
-        if let Some(id) = learnt.identity.run_id()
+    fn come_up(&mut self, capabilities: Capabilities, now: Moment) -> Option<Change> {
+        if let Some(id) = self.identity.run_id()
             && let Err(twin) = self.lineup.enter(self.place, id, &self.endpoint.to_string())
         {
             let why = format!("it is the same server as {twin}: each server has one vote");
@@ -120,11 +126,11 @@ impl Link {
         }
         let mut took_us = 0;
         if let State::Handshake { wire, since, .. } = mem::replace(&mut self.state, State::Down) {
-            took_us = now.us_since(since);
+            took_us = clock::now().us_since(since);
             self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
-        Some(Change::Up { learnt: Box::new(learnt), took_us, again })
+        Some(Change::Up { capabilities, took_us, again })
     }
 
     /// One address did not do; perhaps the next does. If there is none, there is no connection to be

@@ -13,7 +13,7 @@ pub struct Portrait {
     pub is_connected: bool,
     /// Why it is not connected, or owes an answer; empty if there is nothing to say.
     pub words: String,
-    /// What it said of itself when it was last connected.
+    /// What it said of itself when it was last asked.
     pub identity: Identity,
     /// How long its last answer took, from sending to reading, in microseconds.
     pub round_trip_us: Option<i64>,
@@ -40,7 +40,7 @@ impl Server {
             name: self.link.endpoint().to_string(),
             is_connected,
             words,
-            identity: self.identity.clone(),
+            identity: self.link.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),
         }
     }

@@ -70,7 +70,7 @@ fn what_this_version_does_not_know_of_becomes_zero() {
 #[test]
 fn a_size_that_cannot_be_is_refused() {
     let manager = manager();
-    for size in [0, 1, SIZE - 1, 64 * 1024 + 1, usize::MAX] {
+    for size in [0, 1, SIZE - 1, 64 * 1024 + 1] {
         let mut info = RedLockServerInfo { size, ..no_server_info() };
         let mut count = 1;
         // SAFETY: the manager lives, and the size is looked at before anything is written.

@@ -96,7 +96,7 @@ fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
 
 /// Whether it is the beginning of one, and not a part of the greeting.
 fn is_request(name: &[u8], words: usize) -> bool {
-    words > 1 && ![&b"PTTL"[..], b"AUTH", b"SELECT"].contains(&name)
+    words > 1 && ![&b"PTTL"[..], b"AUTH", b"SELECT", b"INFO", b"CONFIG"].contains(&name)
 }
 
 impl World {

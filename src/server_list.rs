@@ -1,0 +1,50 @@
+//! The servers of a manager, as they are added.
+
+use std::iter;
+
+use once_cell::race::OnceBox;
+
+use crate::error::Error;
+use crate::quorum::ballot::SERVERS_MAX;
+use crate::transport::endpoint::Endpoint;
+
+/// The servers in the order of their coming: a list that only grows, one at the end after another. No
+/// mutex guards it, for a child might find that locked by a thread of its parent's which made the
+/// first lock call at that moment.
+#[derive(Debug, Default)]
+pub(crate) struct ServerList(OnceBox<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    endpoint: Endpoint,
+    next: ServerList,
+}
+
+impl ServerList {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Endpoint> {
+        let entries = iter::successors(self.0.get(), |entry| entry.next.0.get());
+        entries.map(|entry| &entry.endpoint)
+    }
+
+    pub(crate) fn add(&self, endpoint: Endpoint) -> Result<(), Error> {
+        let mut entry = Box::new(Entry { endpoint, next: Self::default() });
+        let (mut place, mut count) = (self, 0);
+        loop {
+            if let Some(other) = place.0.get() {
+                if other.endpoint.is_same_server(&entry.endpoint) {
+                    let words = format!("the server was added before, as number {}", count + 1);
+                    return Err(Error::invalid(words));
+                }
+                (place, count) = (&other.next, count + 1);
+            } else if count == SERVERS_MAX {
+                let words = format!("the server would be one more than {SERVERS_MAX} servers");
+                return Err(Error::invalid(words));
+            } else if let Err(back) = place.0.set(entry) {
+                // Somebody else was faster, and is to be looked at.
+                entry = back;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+}
