@@ -79,7 +79,7 @@ void what_is_known_of_each_server_is_told(const Servers &servers) {
         CHECK(!it.connected && !it.votes && std::string(it.words) == "not tried yet");
     }
     manager.connect();
-    int voters = 0;
+    std::size_t voters = 0;
     for (const RedLockServerInfo &it : manager.servers()) {
         CHECK(it.size == sizeof it && it.name[0] != 0 && it.connected == it.votes);
         CHECK((it.words[0] == 0) == (it.votes != 0));

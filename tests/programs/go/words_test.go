@@ -22,17 +22,17 @@ func twoOfThree(t *testing.T, options redlock.Options) *redlock.Manager {
 }
 
 func TestServersTellsOfEach(t *testing.T) {
-	m := newManager(t, redlock.Options{}, servers[0], misspelt)
-	_, _ = m.Connect(context.Background())
+	m := twoOfThree(t, redlock.Options{})
+	mustConnect(t, m)
 	told, err := m.Servers()
 	must(t, err)
-	if len(told) != 2 || told[0].Name != servers[0] || told[1].Name != misspelt {
+	if len(told) != 3 || told[0].Name != servers[0] || told[2].Name != misspelt {
 		t.Fatalf("%+v", told)
 	}
 	if it := told[0]; !it.Connected || !it.Votes || it.Words != "" || it.RoundTrip < 0 || it.Role != "primary" || len(it.RunID) != 40 || it.Version == "" {
 		t.Errorf("%+v", it)
 	}
-	if it := told[1]; it.Connected || it.Votes || it.Words == "" || it.RoundTrip >= 0 || it.Role != "" || it.RunID != "" {
+	if it := told[2]; it.Connected || it.Votes || it.Words == "" || it.RoundTrip >= 0 || it.Role != "" || it.RunID != "" {
 		t.Errorf("%+v", it)
 	}
 	m.Close()

@@ -444,6 +444,7 @@ class Loops(AsyncTest):
         del tasks
 
     def test_a_loop_that_is_closed_before_its_lock_comes(self) -> None:
+        holder = manager().lock(self.name, ttl=600)
         events = self.manager._events
         loop = asyncio.new_event_loop()
 
@@ -455,6 +456,7 @@ class Loops(AsyncTest):
 
         task = loop.run_until_complete(begin())
         loop.close()
+        holder.unlock()
         event = redlock._CEvent(size=ctypes.sizeof(redlock._CEvent))
         take = functools.partial(redlock._c.RedLock_NextEvent, events.handle, 100, ctypes.byref(event))
         self.eventually("it has come", lambda: take() == 0)
