@@ -374,9 +374,12 @@ module Redlock
 
     # An exception from outside that interrupts IO.pipe has Ruby 3.1 close the pipe's descriptors twice, and by
     # the second time they may be others': of a file, or of a connection. A thread of its own is beyond the reach
-    # also of signal handlers, which run on the main thread and heed no mask.
+    # also of signal handlers, which run on the main thread and heed no mask. A handler that forks has a child
+    # where that thread is no more, and its value is nil.
     def pipe
-      Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { IO.pipe } }.value
+      ends = nil
+      ends = Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { IO.pipe } }.value until ends
+      ends
     end
 
     def leader
@@ -508,22 +511,18 @@ module Redlock
     # What is waited with belongs to a process. A child has a descriptor of its own, under another number
     # as long as it has the copy of its parent's.
     def enter_process
-      process = [descriptor, Process.pid]
       return @process if @process == process
 
       line = Line.new
       @mutex.synchronize do
-        begin_anew(process, line) unless @process == process
+        begin_anew(line) unless @process == process
         @process
       end
     end
 
-    def descriptor
-      C.call("RedLock_Descriptor", @manager.to_i)
-    end
-
     # What cuts it short leaves it to the next call.
-    def begin_anew(process, line)
+    def begin_anew(line)
+      process = self.process # a signal handler may have forked since it was looked at
       descriptor, = process
       @io = descriptor.negative? ? nil : IO.for_fd(descriptor, autoclose: false)
       @calls = {}
@@ -531,6 +530,10 @@ module Redlock
       @line = line
       @event.user_data = 0
       @process = process
+    end
+
+    def process
+      [C.call("RedLock_Descriptor", @manager.to_i), Process.pid]
     end
 
     def pause(line, call, seconds)

@@ -50,6 +50,8 @@ public:
         return having(key, value) >= quorum();
     }
 
+    bool most_lack(const std::string &key) const { return most_have(key, ""); }
+
     // A release goes to all servers, and returns when a majority has answered: the others follow in
     // a moment.
     bool all_come_to_lack(const std::string &key) const {

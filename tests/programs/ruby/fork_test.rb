@@ -87,6 +87,7 @@ class ForkTest < RedlockTest
 
   # The call that is interrupted goes on in the parent alone, for the lock is the parent's.
   def test_a_signal_handler_that_forks_in_the_midst_of_a_call
+    @locker.lock(@name, ttl: 600) { nil } # from now on it sleeps only where it waits for its call
     held = manager.lock(@name, ttl: 600)
     reader, writer = IO.pipe
     child = nil
@@ -94,25 +95,58 @@ class ForkTest < RedlockTest
     old = trap("USR1") { child = fork }
     parent = Process.pid
     main = Thread.current
-    Thread.new do
+    heard = nil
+    helper = Thread.new do
       Thread.pass until main.status == "sleep"
       Process.kill("USR1", parent)
-      held.unlock if reader.gets
+      heard = reader.gets
+      held.unlock
     end
     outcome = begin
       @locker.lock(@name, ttl: 600, wait: nil) { :got_it }
-    rescue Redlock::Forked
-      :forked
+    rescue Exception => e # rubocop:disable Lint/RescueException -- a child must not go on with the tests
+      e.class
     end
     if Process.pid != parent
-      writer.syswrite("#{outcome}\n") if outcome == :forked
+      writer.syswrite("#{outcome}\n")
       exit!(0)
     end
-    assert_equal :got_it, outcome
+    helper.join
+    assert_equal [:got_it, "Redlock::Forked\n"], [outcome, heard]
     Process.wait(child)
     assert_free
   ensure
     trap("USR1", old || "DEFAULT")
+  end
+
+  # The first call makes a pipe on a thread of its own, which a child that is forked meanwhile has not. Nothing
+  # was submitted before the fork, so the child has a call of its own.
+  def test_a_signal_handler_that_forks_while_a_pipe_is_made
+    out, = ruby_with_manager(<<~SCRIPT)
+      child = $forked = nil
+      trap("USR1") { child, $forked = fork, true }
+      IO.singleton_class.prepend(Module.new do
+        def pipe(...)
+          Process.kill("USR1", Process.pid) if $forked.nil?
+          Thread.pass until $forked
+          super
+        end
+      end)
+      outcome = begin
+        LOCKER.lock(NAME, ttl: 600) { :had_it }
+      rescue Exception => e
+        e.class
+      end
+      unless child
+        puts outcome
+        $stdout.flush
+        exit!(0)
+      end
+      Process.wait(child)
+      puts outcome
+    SCRIPT
+    assert_equal "had_it\n" * 2, out
+    assert_free
   end
 
   # As a server does that forks its workers: the application is there before, and locks in all of them.
