@@ -13,6 +13,7 @@ use rustls::{ConnectionTrafficSecrets, ContentType, ProtocolVersion, ServerConne
 
 use crate::front;
 use crate::rig::manager_of;
+use crate::support::fake::GREETING;
 use crate::support::usage::{PATIENT_MS, TTL, everything_works, in_time};
 use crate::support::{Authority, Fake, Lease, Server, wait_until_ok};
 
@@ -48,7 +49,7 @@ fn flooding(authority: &Authority, after: After) -> Fake {
         }
         if after == After::Greeting {
             hear(&mut tls, stream)?;
-            tls.writer().write_all(b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n")?;
+            tls.writer().write_all(GREETING)?;
             tls.complete_io(&mut stream)?;
             hear(&mut tls, stream)?;
         }
