@@ -3,7 +3,7 @@
 KIB_WITH_TLS=3072
 # Of which std's own parts, and the crates for RESP and URLs, are more than half. Submitted calls, events, locks
 # that are kept and the thread that may be asked for are 130.
-KIB_WITHOUT_TLS=1232
+KIB_WITHOUT_TLS=1248
 
 check_size() {
     target=${CARGO_TARGET_DIR:-target}
