@@ -86,6 +86,27 @@
 #define REDLOCK_EVENT_LOST 1
 
 /**
+ * For RedLock_SetRestartGuard: a server that lost its memory has no vote for as long as a lock may live that it
+ * has forgotten. Servers that are all new at once have one.
+ */
+#define REDLOCK_GUARD_ON 0
+
+/**
+ * For RedLock_SetRestartGuard: as REDLOCK_GUARD_ON, and servers that seem to be new have no vote at first either.
+ */
+#define REDLOCK_GUARD_STRICT 1
+
+/**
+ * For RedLock_SetRestartGuard: every server that can be reached has a vote.
+ */
+#define REDLOCK_GUARD_OFF 2
+
+/**
+ * For RedLock_SetRestartGuard: the same, because the program vouches that no server ever forgets what it granted.
+ */
+#define REDLOCK_GUARD_DURABLE 3
+
+/**
  * What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
  * fault of the call. Values are never reused; treat one you do not know like its sign says.
  */
@@ -929,6 +950,37 @@ int32_t RedLock_TakeLogLine(RedLock *rl, char *line, size_t size);
 RedLockStatus RedLock_Servers(RedLock *rl,
                               RedLockServerInfo *infos,
                               size_t *count);
+
+/**
+ * Sets what is done against servers that forget: after a restart without their data, FLUSHALL, a failover to a
+ * copy, or with an empty server at the same address. Such a server might grant a lock that another client still
+ * holds on it.
+ *
+ * Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the right to
+ * read and write this key, and to use INFO, TIME, GETRANGE and EVAL; without it, the server has a vote, and is
+ * not guarded: RedLock_Servers says so. The note is read when a connection begins, and again along with every
+ * acquire. If it is missing or another's, what the server grants is no vote until the longest TTL has passed that
+ * is asked for, noted on any server, or given here; at least 3 s, at most cap_ms. A server whose append-only file is
+ * synced always (appendfsync always) forgets nothing when it restarts, and has its vote at once. If all servers
+ * were asked and none has a note, they are taken for new, and have their votes at once: so if all lose
+ * everything in the same moment, nobody can tell.
+ *
+ * A server that may evict keys (maxmemory with another maxmemory-policy than noeviction) is refused, unless the
+ * mode is REDLOCK_GUARD_OFF.
+ *
+ * @param rl             the manager.
+ * @param mode           REDLOCK_GUARD_ON, the default, REDLOCK_GUARD_STRICT, REDLOCK_GUARD_OFF or
+ *                       REDLOCK_GUARD_DURABLE. It holds for connections that are made from now on.
+ * @param longest_ttl_ms the longest TTL that any client uses on these servers, at least 0. 0, the default: what is
+ *                       noted on the servers, which is enough unless several of them are lost at once.
+ * @param cap_ms         for how long a server is left without a vote at most, at least 0; less than 3000 is
+ *                       3000. 0, the default: 600000. Locks with a longer TTL are guarded for that long only.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
+                                      int32_t mode,
+                                      int64_t longest_ttl_ms,
+                                      int64_t cap_ms);
 
 /**
  * Sets the user and the password for servers whose URLs name none. A URL that names both, or a

@@ -15,14 +15,19 @@ use crate::operation::inspect::Inspect;
 use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
+use crate::transport::server::portrait::Portrait;
 
 impl Runtime {
-    /// Connects now. Returns the words about servers that are not up.
+    /// Connects now. Returns the words about servers that are not up, or have no vote.
     pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         if timeout_ms < 0 {
             return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
         }
-        words(self.run(Box::new(Connect::new(timeout_ms)), None))
+        let absent = words(self.run(Box::new(Connect::new(timeout_ms)), None))?;
+        let portraits = self.portraits();
+        let doubts = portraits.iter().filter_map(Portrait::doubt);
+        let said = Some(absent).filter(|it| !it.is_empty()).into_iter().chain(doubts);
+        Ok(said.collect::<Vec<_>>().join(", "))
     }
 
     pub(crate) fn lock(

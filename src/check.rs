@@ -1,5 +1,6 @@
 //! Arguments that every locking call takes.
 
+use crate::command::guard;
 use crate::error::Error;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 
@@ -7,6 +8,10 @@ use crate::quorum::validity::{Drift, TTL_MAX_MS};
 const RESOURCE_MAX: usize = 64 * 1024;
 
 pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
+    if resource == guard::KEY.as_bytes() {
+        let words = format!("resource is {}, where servers note what they remember", guard::KEY);
+        return Err(Error::invalid(words));
+    }
     match resource.len() {
         0 => Err(Error::invalid("resource is empty")),
         1..=RESOURCE_MAX => Ok(()),

@@ -20,6 +20,10 @@ pub enum Failure {
     Refused(&'static str),
     /// It said what no server should.
     Nonsense,
+    /// It lost its memory so many seconds ago, and what it grants counts again in so many.
+    Forgot { ago_s: i64, left_s: i64 },
+    /// It did not note that locks have so long a TTL.
+    Unnoted,
 }
 
 impl Failure {
@@ -33,6 +37,11 @@ impl Failure {
         const CODES: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
         let is_one = |words: &str| CODES.iter().any(|code| words.starts_with(code));
         matches!(self, Self::Refused(it) if is_one(it) || it.contains("password"))
+    }
+
+    /// Whether it has granted what was asked, but cannot vouch for it.
+    pub(crate) fn is_of_memory(&self) -> bool {
+        matches!(self, Self::Forgot { .. } | Self::Unnoted)
     }
 
     /// Whether it is the command that was wrong: this user may not use it, or there is none.
@@ -59,6 +68,12 @@ impl fmt::Display for Failure {
             Self::Full => write!(f, "not asked: too many requests wait for it"),
             Self::Refused(meaning) => f.write_str(meaning),
             Self::Nonsense => write!(f, "answered what no server should"),
+            Self::Forgot { ago_s, left_s } => {
+                write!(f, "lost its memory {ago_s} s ago: its vote counts again in {left_s} s")
+            }
+            Self::Unnoted => {
+                write!(f, "has not noted in redlock:guard that locks have so long a TTL")
+            }
         }
     }
 }

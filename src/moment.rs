@@ -36,6 +36,11 @@ impl Moment {
         (self - earlier).max(0) / 1_000
     }
 
+    /// Whole milliseconds from this moment to `later`, rounded up; 0 if it is not later.
+    pub fn ms_until(self, later: Self) -> i64 {
+        (later - self).max(0).saturating_add(999_999) / 1_000_000
+    }
+
     /// Whole milliseconds from `earlier` to this moment, rounded down; 0 if it is not earlier.
     pub fn ms_since(self, earlier: Self) -> i64 {
         (self - earlier).max(0) / 1_000_000
@@ -61,5 +66,8 @@ mod tests {
         assert_eq!(start.plus_ms(i64::MAX), Moment::NEVER);
         assert_eq!(start.plus_ms(2).ms_since(start), 2);
         assert_eq!(start.ms_since(start.plus_ms(2)), 0);
+        assert_eq!(start.ms_until(Moment::from_nanos(6)), 1);
+        assert_eq!((start.ms_until(start.plus_ms(2)), start.ms_until(start)), (2, 0));
+        assert!(start.ms_until(Moment::NEVER) > 0);
     }
 }

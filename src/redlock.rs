@@ -18,6 +18,7 @@ use crate::settings::Settings;
 use crate::submitted::{Event, Tag};
 use crate::system::process::{this_process, this_thread};
 use crate::transport::endpoint::Endpoint;
+use crate::transport::guard::Mode;
 use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
 use crate::transport::server::portrait::Portrait;
@@ -118,6 +119,11 @@ impl RedLock {
     /// Sets how much faster a server's clock may run than ours.
     pub fn set_clock_drift_factor(&self, factor: f64) -> Result<(), Error> {
         self.settings.set_drift(factor)
+    }
+
+    /// Sets what is done against servers that forget.
+    pub fn set_restart_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
+        self.settings.set_guard(mode, longest_ms, cap_ms)
     }
 
     /// Sets who is told of servers that are lost or come back, at the end of calls that ask servers.

@@ -20,6 +20,7 @@ use crate::system::process::{Generation, this_process};
 use crate::system::socket::{InheritedDescriptor, Waker};
 use crate::transport::account::PasswordRequest;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::lineup::Lineup;
 use crate::transport::place;
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
@@ -75,7 +76,7 @@ impl Runtime {
             access.tls().prepare();
         }
         let waker = Waker::new().map_err(|error| no_descriptors(&error))?;
-        let lineup = Arc::default();
+        let lineup = Arc::new(Lineup::new(roster.len(), Arc::clone(settings.guard())));
         let servers = roster.iter().enumerate().map(|(index, endpoint)| {
             let (timeouts, access) = (Arc::clone(timeouts), Arc::clone(access));
             Server::new(index, endpoint.clone(), timeouts, access, Arc::clone(&lineup))
@@ -216,8 +217,9 @@ impl Runtime {
 
     /// What is known of each server.
     pub(crate) fn portraits(&self) -> Vec<Portrait> {
-        let portraits =
-            |engine: &mut Engine| engine.servers().iter().map(|it| it.portrait()).collect();
+        let portraits = |engine: &mut Engine| {
+            engine.servers().iter().map(|it| it.portrait(clock::now())).collect()
+        };
         self.engine.visit(portraits)
     }
 

@@ -7,6 +7,7 @@ use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::Drift;
 use crate::transport::access::Access;
+use crate::transport::guard::{Mode, Rules};
 use crate::transport::login::{Login, PasswordSource};
 use crate::transport::timeouts::Timeouts;
 
@@ -22,6 +23,7 @@ pub struct Settings {
     drift: AtomicU64,
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
+    guard: Arc<Rules>,
 }
 
 impl Settings {
@@ -55,6 +57,17 @@ impl Settings {
             return Err(Error::invalid(words));
         };
         self.drift.store(drift.factor().to_bits(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Sets what is done against servers that forget.
+    pub fn set_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
+        for (name, value) in [("longest_ttl_ms", longest_ms), ("cap_ms", cap_ms)] {
+            if value < 0 {
+                return Err(Error::invalid(format!("{name} is {value}, less than 0")));
+            }
+        }
+        self.guard.set(mode, longest_ms, cap_ms);
         Ok(())
     }
 
@@ -105,6 +118,10 @@ impl Settings {
         &self.timeouts
     }
 
+    pub fn guard(&self) -> &Arc<Rules> {
+        &self.guard
+    }
+
     pub fn access(&self) -> &Arc<Access> {
         &self.access
     }
@@ -126,6 +143,7 @@ impl Default for Settings {
             drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
             timeouts: Arc::default(),
             access: Arc::default(),
+            guard: Arc::default(),
         }
     }
 }

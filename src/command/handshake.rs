@@ -4,13 +4,14 @@
 //! further one has to be added to [`steps`] alone.
 
 use std::collections::VecDeque;
-use std::{fmt, mem};
+use std::fmt;
 
 use redis::{ServerError, Value};
 
 use super::answer::failure_of;
 use super::capabilities::{Capabilities, Delete};
-use super::identity::Identity;
+use super::guard::{self, Borne, Mark, Reading};
+use super::identity::{Identity, RunId};
 use crate::failure::Failure;
 
 /// A user, or the default one, and the password.
@@ -40,6 +41,21 @@ pub(crate) struct Handshake {
 struct Learnt {
     capabilities: Capabilities,
     identity: Identity,
+    /// What its clock showed, in milliseconds.
+    clock_ms: Option<i64>,
+    memory: Memory,
+}
+
+/// What a server says of its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Memory {
+    #[default]
+    NotAsked,
+    /// This user may not ask.
+    Untold,
+    /// It is to be marked, and would not have it.
+    Unmarked,
+    Read(RunId, Reading),
 }
 
 /// What a reply leads to.
@@ -67,7 +83,7 @@ type Judge = fn(&Value, &mut Learnt) -> Result<(), Failure>;
 
 /// All steps, in their order. What the server can do is asked by commands that lack their arguments and so
 /// change nothing.
-fn steps(credentials: Option<&Credentials>, database: i64) -> VecDeque<Step> {
+fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> VecDeque<Step> {
     let log_in = credentials.map(|Credentials { user, password }| {
         let mut auth = redis::cmd("AUTH");
         auth.arg(user).arg(password);
@@ -84,13 +100,51 @@ fn steps(credentials: Option<&Credentials>, database: i64) -> VecDeque<Step> {
     let questions = [
         info("server", |reply, learnt| learnt.identity.learn_program(reply)),
         info("replication", |reply, learnt| learnt.identity.learn_role(reply)),
-        info("memory", |reply, learnt| learnt.identity.learn_memory(reply)),
+        match is_guarded {
+            true => info("memory", |reply, learnt| {
+                learnt.identity.learn_memory(reply)?;
+                learnt.identity.check_eviction()
+            }),
+            false => info("memory", |reply, learnt| learnt.identity.learn_memory(reply)),
+        },
         info("persistence", |reply, learnt| learnt.identity.learn_persistence(reply)),
         Step::new(redis::cmd("CONFIG").arg("GET").arg("appendfsync"), |reply, learnt| {
             learnt.identity.learn_syncing(reply)
         }),
     ];
-    log_in.into_iter().chain(select).chain(probes).chain(questions).collect()
+    let guards = [
+        Step::new(&redis::cmd("TIME"), |reply, learnt| {
+            learnt.clock_ms = guard::time_ms(reply)?;
+            Ok(())
+        }),
+        Step { bytes: guard::READ.to_vec(), judge: learn_memory, is_login: false },
+    ];
+    let guards = guards.into_iter().filter(|_| is_guarded);
+    log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards).collect()
+}
+
+fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
+    let borne = match reply {
+        Value::ServerError(_) => None,
+        _ => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
+    };
+    learnt.memory = match (learnt.identity.run_id(), learnt.clock_ms, borne) {
+        (Some(id), Some(now_ms), Some(note)) => Memory::Read(id, Reading { now_ms, note }),
+        _ => Memory::Untold,
+    };
+    Ok(())
+}
+
+/// The server was told to bear a note.
+fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
+    let Memory::Read(id, _) = learnt.memory else { return Err(Failure::Nonsense) };
+    learnt.memory = match Reading::of_mark(id, reply) {
+        Ok(reading) => Memory::Read(id, reading),
+        Err(Failure::Nonsense) => return Err(Failure::Nonsense),
+        Err(refused) if refused.is_of_the_kind() => Memory::Untold,
+        Err(_) => Memory::Unmarked,
+    };
+    Ok(())
 }
 
 impl Step {
@@ -151,14 +205,20 @@ fn says(error: &ServerError, words: &str) -> bool {
 }
 
 impl Handshake {
-    pub(crate) fn new(credentials: Option<&Credentials>, database: i64) -> Self {
-        let steps = steps(credentials, database);
+    /// With the questions about its memory, if grants are to be guarded.
+    pub(crate) fn new(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> Self {
+        let steps = steps(credentials, database, is_guarded);
         Self { steps, has_begun: false, learnt: Learnt::default() }
     }
 
     /// Writes what is to be sent.
     pub(crate) fn write_to(&self, outbox: &mut Vec<u8>) {
         self.steps.iter().for_each(|step| outbox.extend_from_slice(&step.bytes));
+    }
+
+    /// Whether there is a step that is not answered.
+    pub(crate) fn is_asking(&self) -> bool {
+        !self.steps.is_empty()
     }
 
     /// Whether the server has answered something.
@@ -169,7 +229,8 @@ impl Handshake {
     /// Handles the reply to the next step.
     pub(crate) fn handle_reply(&mut self, reply: &Value) -> Progress {
         let Some(step) = self.steps.pop_front() else {
-            return Progress::Done(self.learnt.capabilities);
+            let failure = Failure::Nonsense;
+            return Progress::Refused { failure, is_of_credentials: false };
         };
         self.has_begun = true;
         let judged = match reply {
@@ -187,8 +248,25 @@ impl Handshake {
     }
 
     /// What the server has said of itself until now.
-    pub(crate) fn take_identity(&mut self) -> Identity {
-        mem::take(&mut self.learnt.identity)
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.learnt.identity
+    }
+
+    /// What the server has said of its memory.
+    pub(crate) fn memory(&self) -> Memory {
+        self.learnt.memory
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.learnt.capabilities
+    }
+
+    /// Adds a step: that the server is to bear a note from now on.
+    pub(crate) fn mark(&mut self, longest_ms: i64, mark: Mark, outbox: &mut Vec<u8>) {
+        let Memory::Read(id, _) = self.learnt.memory else { return };
+        let step = Step::new(&guard::mark(id, longest_ms, mark), learn_mark);
+        outbox.extend_from_slice(&step.bytes);
+        self.steps.push_back(step);
     }
 }
 
@@ -222,7 +300,7 @@ mod tests {
     }
 
     fn plain() -> Handshake {
-        Handshake::new(None, 0)
+        Handshake::new(None, 0, false)
     }
 
     fn is_refused(progress: &Progress, words: &str) -> bool {
@@ -233,7 +311,7 @@ mod tests {
     fn every_step_is_sent_that_is_needed() {
         let sent = |credentials: Option<&Credentials>, database| {
             let mut outbox = Vec::new();
-            Handshake::new(credentials, database).write_to(&mut outbox);
+            Handshake::new(credentials, database, false).write_to(&mut outbox);
             let text = String::from_utf8(outbox).expect("a text");
             let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
             words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
@@ -257,7 +335,7 @@ mod tests {
             let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
             assert_eq!(after(&mut plain(), &replies), done);
             let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
-            assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3), &replies), done);
+            assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, false), &replies), done);
         }
         let replies = [&[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"][..], &CLOSED].concat();
         assert_eq!(after(&mut plain(), &replies), Progress::Done(Capabilities::PLAIN));
@@ -273,19 +351,19 @@ mod tests {
         let replies = [&probed[..], &[&program, &role, &memory, &log, syncing]].concat();
         let mut handshake = plain();
         assert_eq!(after(&mut handshake, &replies), Progress::Done(Capabilities::PLAIN));
-        let identity = handshake.take_identity();
+        let identity = handshake.identity();
         assert_eq!((identity.version(), identity.role()), ("7.0.15", "primary"));
         assert_eq!((identity.eviction(), identity.keeps()), ("noeviction", "log, never synced"));
         let replica = bulk("role:slave\r\n");
         let replies = [&probed[..], &[&program, &replica]].concat();
         let mut handshake = plain();
         assert!(is_refused(&after(&mut handshake, &replies), "replica"));
-        assert_eq!(handshake.take_identity().role(), "replica");
+        assert_eq!(handshake.identity().role(), "replica");
     }
 
     #[test]
     fn each_reply_is_judged_by_its_step() {
-        let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0), &[reply]);
+        let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
         let wrong = log_in("-WRONGPASS no\r\n");
         assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
         let loading = log_in("-LOADING yes\r\n");
@@ -295,7 +373,8 @@ mod tests {
         let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
         assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
         assert!(is_refused(&unknown, "NOAUTH"));
-        let database = after(&mut Handshake::new(None, 99), &["-ERR DB index is out of range\r\n"]);
+        let database =
+            after(&mut Handshake::new(None, 99, false), &["-ERR DB index is out of range\r\n"]);
         assert!(is_refused(&database, "database"));
         assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
         assert!(is_refused(
@@ -311,7 +390,7 @@ mod tests {
         let full = "-ERR max number of clients reached\r\n";
         for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
             assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
-            let log_in = after(&mut Handshake::new(Some(&credentials()), 0), &[reply]);
+            let log_in = after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
             assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
         }
     }

@@ -25,7 +25,9 @@ pub struct Identity {
     role: Option<Role>,
     keeps: Option<Keeps>,
     eviction: Option<&'static str>,
-    is_limited: bool,
+    may_evict: bool,
+    /// Whether it was a replica: what it has may lack what its primary said last.
+    was_promoted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +61,9 @@ const POLICIES: [&str; 9] = [
     "volatile-ttl",
 ];
 const NO_EVICTION: &str = "noeviction";
-const LOGS: [(&str, &str); 3] = [
-    ("always", "log, synced always"),
-    ("everysec", "log, synced every second"),
-    ("no", "log, never synced"),
-];
+const ALWAYS: &str = "log, synced always";
+const LOGS: [(&str, &str); 3] =
+    [("always", ALWAYS), ("everysec", "log, synced every second"), ("no", "log, never synced")];
 
 impl RunId {
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -110,6 +110,11 @@ impl Identity {
         }
     }
 
+    /// Whether all that it has granted outlives its process.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.keeps == Some(Keeps::LogSynced(ALWAYS)) && !self.was_promoted
+    }
+
     /// Which keys it gives up when its memory is full, as in its configuration; empty if it does not say.
     pub fn eviction(&self) -> &'static str {
         self.eviction.unwrap_or_default()
@@ -147,6 +152,8 @@ impl Identity {
             Some("slave" | "replica") => Some(Role::Replica),
             _ => None,
         };
+        let is_history = |id: &str| id.bytes().any(|byte| byte != b'0');
+        self.was_promoted = field(text, "master_replid2").is_some_and(is_history);
         match self.role {
             Some(Role::Replica) => Err(Failure::Refused(
                 "READONLY: it is a replica, which has no vote: give its primary",
@@ -160,12 +167,16 @@ impl Identity {
         let Some(text) = text(reply)? else { return Ok(()) };
         let policy = field(text, "maxmemory_policy");
         self.eviction = policy.and_then(|policy| known(&POLICIES, policy));
-        self.is_limited = field(text, "maxmemory").is_some_and(|limit| limit != "0");
-        if self.is_limited && policy.is_some_and(|policy| policy != NO_EVICTION) {
-            let words = "it may evict locks when its memory is full: set its maxmemory-policy to noeviction";
-            return Err(Failure::Refused(words));
-        }
+        let is_limited = field(text, "maxmemory").is_some_and(|limit| limit != "0");
+        self.may_evict = is_limited && policy.is_some_and(|policy| policy != NO_EVICTION);
         Ok(())
+    }
+
+    /// Fails if it gives keys up when its memory is full.
+    pub(super) fn check_eviction(&self) -> Result<(), Failure> {
+        let words =
+            "it may evict locks when its memory is full: set its maxmemory-policy to noeviction";
+        if self.may_evict { Err(Failure::Refused(words)) } else { Ok(()) }
     }
 
     /// `INFO persistence`.
@@ -262,11 +273,28 @@ mod tests {
         refused(it.learn_role(&bulk("role:slave\r\n")), "replica");
         refused(it.learn_program(&bulk("redis_mode:sentinel\r\n")), "Sentinel");
         let evicting = "maxmemory:1048576\r\nmaxmemory_policy:volatile-ttl\r\n";
-        refused(it.learn_memory(&bulk(evicting)), "noeviction");
+        assert_eq!(it.learn_memory(&bulk(evicting)), Ok(()));
+        refused(it.check_eviction(), "noeviction");
         // Also one of a later version.
-        refused(it.learn_memory(&bulk("maxmemory:1\r\nmaxmemory_policy:other\r\n")), "noeviction");
+        assert_eq!(it.learn_memory(&bulk("maxmemory:1\r\nmaxmemory_policy:other\r\n")), Ok(()));
+        refused(it.check_eviction(), "noeviction");
         let kept = "maxmemory:1048576\r\nmaxmemory_policy:noeviction\r\n";
         assert_eq!(it.learn_memory(&bulk(kept)), Ok(()));
+        assert_eq!(it.check_eviction(), Ok(()));
+    }
+
+    #[test]
+    fn a_log_that_is_always_synced_outlives_all_but_a_failover() {
+        let mut it = Identity::default();
+        let primary = |replid2: &str| bulk(&format!("role:master\r\nmaster_replid2:{replid2}\r\n"));
+        assert_eq!(it.learn_persistence(&bulk("aof_enabled:1\r\n")), Ok(()));
+        assert!(!it.is_durable());
+        let pair = Value::Array(vec![bulk("appendfsync"), bulk("always")]);
+        assert_eq!(it.learn_syncing(&pair), Ok(()));
+        assert_eq!(it.learn_role(&primary(&"0".repeat(40))), Ok(()));
+        assert!(it.is_durable());
+        assert_eq!(it.learn_role(&primary(ID)), Ok(()));
+        assert!(!it.is_durable());
     }
 
     #[test]
@@ -290,7 +318,7 @@ mod tests {
             }
             assert_eq!(learn(&mut it, &Value::BulkString(vec![0xFF; 9])), Ok(()));
         }
-        assert_eq!(Identity { is_limited: false, ..it }, Identity::default());
+        assert_eq!(it, Identity::default());
     }
 
     #[test]

@@ -6,11 +6,12 @@
 //! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
 
 mod acquire;
-mod answer;
+pub(crate) mod answer;
 mod capabilities;
 mod definition;
 mod encoder;
 mod extend;
+pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;

@@ -11,6 +11,7 @@ use crate::operation::question::Question;
 use crate::operation::{Actions, Ended};
 use crate::server_set::ServerSet;
 use crate::transport::endpoint::Endpoint;
+use crate::transport::lineup::Lineup;
 use crate::transport::server::Delivery;
 use crate::wait_queue::{Manners, Wait};
 
@@ -82,7 +83,8 @@ fn engine_of_three() -> Engine {
     let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
     let server = |index| {
         let endpoint = endpoint.clone();
-        Server::new(index, endpoint, Arc::default(), Arc::default(), Arc::default())
+        let lineup = Arc::new(Lineup::new(3, Arc::default()));
+        Server::new(index, endpoint, Arc::default(), Arc::default(), lineup)
     };
     let roster = Roster::new(vec![endpoint.clone(); 3]);
     Engine::new((0..3).map(server).collect(), roster, Arc::default(), -1)

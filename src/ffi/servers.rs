@@ -1,11 +1,13 @@
-//! The C function that tells what is known of each server.
+//! The C functions about servers as voters: what is known of each, and what is done against those that forget.
 
 use std::ffi::c_char;
 
 use super::arguments::{Array, Versioned};
-use super::call::side_call;
+use super::call::{manager_call, side_call};
 use super::handle::RedLock;
 use super::status::RedLockStatus;
+use crate::error::Error;
+use crate::transport::guard::Mode;
 use crate::transport::server::portrait::Portrait;
 
 /// What RedLock_Servers tells of one server. All words end with a NUL; longer ones are cut.
@@ -71,12 +73,68 @@ pub unsafe extern "C" fn RedLock_Servers(
     })
 }
 
+/// For RedLock_SetRestartGuard: a server that lost its memory has no vote for as long as a lock may live that it
+/// has forgotten. Servers that are all new at once have one.
+pub const REDLOCK_GUARD_ON: i32 = 0;
+
+/// For RedLock_SetRestartGuard: as REDLOCK_GUARD_ON, and servers that seem to be new have no vote at first either.
+pub const REDLOCK_GUARD_STRICT: i32 = 1;
+
+/// For RedLock_SetRestartGuard: every server that can be reached has a vote.
+pub const REDLOCK_GUARD_OFF: i32 = 2;
+
+/// For RedLock_SetRestartGuard: the same, because the program vouches that no server ever forgets what it granted.
+pub const REDLOCK_GUARD_DURABLE: i32 = 3;
+
+/// Sets what is done against servers that forget: after a restart without their data, FLUSHALL, a failover to a
+/// copy, or with an empty server at the same address. Such a server might grant a lock that another client still
+/// holds on it.
+///
+/// Each server bears a note of its memory in the key redlock:guard, which has no TTL. The user needs the right to
+/// read and write this key, and to use INFO, TIME, GETRANGE and EVAL; without it, the server has a vote, and is
+/// not guarded: RedLock_Servers says so. The note is read when a connection begins, and again along with every
+/// acquire. If it is missing or another's, what the server grants is no vote until the longest TTL has passed that
+/// is asked for, noted on any server, or given here; at least 3 s, at most cap_ms. A server whose append-only file is
+/// synced always (appendfsync always) forgets nothing when it restarts, and has its vote at once. If all servers
+/// were asked and none has a note, they are taken for new, and have their votes at once: so if all lose
+/// everything in the same moment, nobody can tell.
+///
+/// A server that may evict keys (maxmemory with another maxmemory-policy than noeviction) is refused, unless the
+/// mode is REDLOCK_GUARD_OFF.
+///
+/// @param rl             the manager.
+/// @param mode           REDLOCK_GUARD_ON, the default, REDLOCK_GUARD_STRICT, REDLOCK_GUARD_OFF or
+///                       REDLOCK_GUARD_DURABLE. It holds for connections that are made from now on.
+/// @param longest_ttl_ms the longest TTL that any client uses on these servers, at least 0. 0, the default: what is
+///                       noted on the servers, which is enough unless several of them are lost at once.
+/// @param cap_ms         for how long a server is left without a vote at most, at least 0; less than 3000 is
+///                       3000. 0, the default: 600000. Locks with a longer TTL are guarded for that long only.
+/// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SetRestartGuard(
+    rl: *mut RedLock,
+    mode: i32,
+    longest_ttl_ms: i64,
+    cap_ms: i64,
+) -> RedLockStatus {
+    manager_call(rl, |handle| {
+        let mode = match mode {
+            REDLOCK_GUARD_ON => Mode::On,
+            REDLOCK_GUARD_STRICT => Mode::Strict,
+            REDLOCK_GUARD_OFF => Mode::Off,
+            REDLOCK_GUARD_DURABLE => Mode::Durable,
+            _ => return Err(Error::invalid(format!("mode is {mode}, which means nothing"))),
+        };
+        handle.manager.set_restart_guard(mode, longest_ttl_ms, cap_ms)
+    })
+}
+
 fn info(portrait: &Portrait) -> RedLockServerInfo {
-    let Portrait { name, is_connected, words, identity, round_trip_us } = portrait;
+    let Portrait { name, is_connected, has_vote, words, identity, round_trip_us } = portrait;
     RedLockServerInfo {
         size: 0,
         connected: i32::from(*is_connected),
-        votes: i32::from(*is_connected),
+        votes: i32::from(*has_vote),
         round_trip_us: round_trip_us.unwrap_or(-1),
         name: text(name),
         words: text(words),

@@ -16,6 +16,9 @@ pub(super) struct Entry {
     pub(super) since: Moment,
     /// Whether it was sent in a form that only some servers know, and could be sent in another.
     pub(super) is_special: bool,
+    /// Whether a longer TTL was noted before it, and whether the server's note is read behind it.
+    pub(super) raises: bool,
+    pub(super) reads: bool,
     /// Whether it was, or is, sent over another connection, too: then it may have been carried out there first.
     pub(super) is_repeated: bool,
     /// A request that must reach the server is worth sending until then, over another connection if need
@@ -24,6 +27,17 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// A request that was queued at `now`.
+    pub(super) fn new(
+        request: Arc<Request>,
+        ticket: Option<Ticket>,
+        now: Moment,
+        keep_until: Option<Moment>,
+    ) -> Self {
+        let (is_special, raises, reads, is_repeated) = (false, false, false, false);
+        Self { request, ticket, since: now, is_special, raises, reads, is_repeated, keep_until }
+    }
+
     pub(super) fn token(&self) -> Token {
         *self.request.token()
     }
@@ -31,6 +45,11 @@ impl Entry {
     /// Whether it must reach the server still.
     pub(super) fn is_worth_sending(&self, now: Moment) -> bool {
         self.keep_until.is_some_and(|until| now < until)
+    }
+
+    /// How many replies it gets.
+    pub(super) fn replies(&self) -> usize {
+        self.request.replies() + usize::from(self.raises) + usize::from(self.reads)
     }
 
     /// The same once more, for another connection, with whoever waits for the answer.
@@ -141,14 +160,8 @@ mod tests {
         for length in 1..=5 {
             let mut entries = Entries::default();
             for place in 0..length {
-                entries.push_back(Entry {
-                    request: request(Verb::Acquire),
-                    ticket: None,
-                    since: NOW.plus_ms(place),
-                    is_special: false,
-                    is_repeated: false,
-                    keep_until: None,
-                });
+                let since = NOW.plus_ms(place);
+                entries.push_back(Entry::new(request(Verb::Acquire), None, since, None));
             }
             for place in 0..length {
                 let since = NOW.plus_ms(place);

@@ -1,45 +1,150 @@
-//! Which server of a manager is which server process: one that stands in the list under two names has one vote.
+//! What the servers of a manager know of each other: which of them are one and the same, and whether all of them
+//! are new.
 
+use std::sync::Arc;
+
+use super::guard::{Mode, Rules};
 use crate::command::identity::RunId;
+use crate::moment::Moment;
 use crate::system::sync::{Mutex, PoisonError};
 
-/// The servers that are connected, by their places in the list.
-pub(crate) struct Lineup(Mutex<Vec<Option<Known>>>);
+/// The servers, by their places in the list.
+pub(crate) struct Lineup {
+    rules: Arc<Rules>,
+    state: Mutex<State>,
+}
+
+struct State {
+    places: Vec<Place>,
+    /// Whether there was a server here that is not new. Then a server without a note has lost its memory.
+    is_old: bool,
+}
+
+#[derive(Default)]
+struct Place {
+    /// The server that is connected there.
+    known: Option<Known>,
+    memory: Seen,
+    verdict: Option<Verdict>,
+}
 
 struct Known {
     id: RunId,
     name: String,
 }
 
-impl Default for Lineup {
-    fn default() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
+/// What has been seen of a server's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Seen {
+    #[default]
+    Nothing,
+    /// There is no connection to be had.
+    Unreachable,
+    /// The server may not tell.
+    Untold,
+    /// It bears no note.
+    Missing,
+    /// It bears one that was just made, as one that was new: of a deployment that is being started, until then.
+    Young { until: Moment },
+    /// It bears a note.
+    Marked,
+}
+
+/// How a server is to be marked that bears no note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// As one that is new: so are all.
+    Fresh,
+    /// As one that has lost its memory.
+    Lost,
 }
 
 impl Lineup {
+    /// Of so many servers.
+    pub(crate) fn new(servers: usize, rules: Arc<Rules>) -> Self {
+        let places = (0..servers).map(|_| Place::default()).collect();
+        Self { rules, state: Mutex::new(State { places, is_old: false }) }
+    }
+
+    pub(super) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
     /// The server at this place is this one. Fails with the name of another place that is the same one.
     pub(super) fn enter(&self, place: usize, id: RunId, name: &str) -> Result<(), String> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_twin = |&(other, it): &(usize, &Option<Known>)| {
-            other != place && it.as_ref().is_some_and(|it| it.id == id)
-        };
-        if let Some((_, Some(twin))) = known.iter().enumerate().find(is_twin) {
-            return Err(twin.name.clone());
-        }
-        if known.len() <= place {
-            known.resize_with(place + 1, || None);
-        }
-        known[place] = Some(Known { id, name: name.to_owned() });
-        Ok(())
+        self.with(|state| {
+            let is_twin = |&(other, it): &(usize, &Place)| {
+                other != place && it.known.as_ref().is_some_and(|it| it.id == id)
+            };
+            let twin = state.places.iter().enumerate().find(is_twin);
+            if let Some(name) = twin.and_then(|(_, it)| Some(it.known.as_ref()?.name.clone())) {
+                return Err(name);
+            }
+            if let Some(it) = state.places.get_mut(place) {
+                it.known = Some(Known { id, name: name.to_owned() });
+            }
+            Ok(())
+        })
     }
 
     /// There is no connection to the server at this place any more.
     pub(super) fn leave(&self, place: usize) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(it) = known.get_mut(place) {
-            *it = None;
-        }
+        self.with(|state| {
+            let Some(it) = state.places.get_mut(place) else { return };
+            let was_young = matches!(it.memory, Seen::Young { .. });
+            *it = Place { memory: Seen::Unreachable, ..Place::default() };
+            state.is_old |= was_young;
+        });
+    }
+
+    /// This was seen of the memory of the server at this place.
+    pub(super) fn note(&self, place: usize, memory: Seen) {
+        self.with(|state| {
+            if let Some(it) = state.places.get_mut(place) {
+                it.memory = memory;
+            }
+            state.is_old |= memory == Seen::Marked;
+        });
+    }
+
+    /// The others are not waited for any longer.
+    pub(super) fn end_waiting(&self, place: usize) {
+        self.with(|state| {
+            if let Some(it) = state.places.get_mut(place) {
+                it.verdict.get_or_insert(Verdict::Lost);
+            }
+        });
+    }
+
+    /// How the server at this place is to be marked; none if that depends on others that were not seen yet.
+    pub(super) fn verdict(&self, place: usize, now: Moment) -> Option<Verdict> {
+        let is_strict = self.rules.mode() == Mode::Strict;
+        self.with(|state| {
+            let State { places, is_old } = state;
+            let verdict = places.get(place)?.verdict;
+            if verdict.is_some() {
+                return verdict;
+            }
+            let is_hopeless = |it: &Place| match it.memory {
+                Seen::Unreachable => true,
+                Seen::Young { until } => now >= until,
+                _ => false,
+            };
+            if is_strict || *is_old || places.iter().any(is_hopeless) {
+                return Some(Verdict::Lost);
+            }
+            if places.iter().any(|it| it.memory == Seen::Nothing) {
+                return None;
+            }
+            let missing = places.iter_mut().filter(|it| it.memory == Seen::Missing);
+            missing.for_each(|it| it.verdict = Some(Verdict::Fresh));
+            *is_old = true;
+            Some(Verdict::Fresh)
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -47,13 +152,22 @@ impl Lineup {
 mod tests {
     use super::*;
 
+    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
+    const SOON: Moment = NOW.plus_ms(1);
+
     fn id(letter: char) -> RunId {
         RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
     }
 
+    fn of(memories: &[Seen]) -> Lineup {
+        let lineup = Lineup::new(memories.len(), Arc::default());
+        memories.iter().enumerate().for_each(|(place, &memory)| lineup.note(place, memory));
+        lineup
+    }
+
     #[test]
     fn one_server_has_one_place() {
-        let lineup = Lineup::default();
+        let lineup = of(&[Seen::Nothing; 4]);
         assert_eq!(lineup.enter(1, id('a'), "localhost:1"), Ok(()));
         assert_eq!(lineup.enter(0, id('b'), "localhost:0"), Ok(()));
         assert_eq!(lineup.enter(2, id('a'), "127.0.0.1:1"), Err("localhost:1".to_owned()));
@@ -64,5 +178,50 @@ mod tests {
         lineup.leave(2);
         lineup.leave(7);
         assert_eq!(lineup.enter(3, id('a'), "::1:1"), Ok(()));
+    }
+
+    #[test]
+    fn servers_are_new_together_or_not_at_all() {
+        use Seen::{Marked, Missing, Nothing, Unreachable, Untold, Young};
+        let verdict = |memories: &[Seen]| of(memories).verdict(0, NOW);
+        assert_eq!(verdict(&[Missing]), Some(Verdict::Fresh));
+        assert_eq!(verdict(&[Missing, Untold, Missing]), Some(Verdict::Fresh));
+        assert_eq!(verdict(&[Missing, Young { until: SOON }]), Some(Verdict::Fresh));
+        assert_eq!(verdict(&[Missing, Young { until: NOW }]), Some(Verdict::Lost));
+        assert_eq!(verdict(&[Missing, Missing, Nothing]), None);
+        assert_eq!(verdict(&[Missing, Marked, Nothing]), Some(Verdict::Lost));
+        assert_eq!(verdict(&[Missing, Unreachable, Nothing]), Some(Verdict::Lost));
+    }
+
+    #[test]
+    fn a_deployment_is_new_once() {
+        let lineup = of(&[Seen::Missing; 2]);
+        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Fresh));
+        // The other as well, however late.
+        lineup.note(0, Seen::Marked);
+        assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Fresh));
+        lineup.leave(1);
+        lineup.note(1, Seen::Missing);
+        assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Lost));
+        // Nor is one new whose connection was lost.
+        let lineup = of(&[Seen::Young { until: SOON }, Seen::Young { until: SOON }]);
+        lineup.leave(0);
+        lineup.note(0, Seen::Missing);
+        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Lost));
+    }
+
+    #[test]
+    fn who_waits_no_longer_has_lost_its_memory() {
+        let lineup = of(&[Seen::Missing, Seen::Nothing]);
+        assert_eq!(lineup.verdict(0, NOW), None);
+        lineup.end_waiting(0);
+        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Lost));
+    }
+
+    #[test]
+    fn strictly_no_server_is_new() {
+        let lineup = of(&[Seen::Missing]);
+        lineup.rules().set(Mode::Strict, 0, 0);
+        assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Lost));
     }
 }

@@ -5,6 +5,7 @@
 
 mod opening;
 mod questions;
+mod remembering;
 mod setting_aside;
 
 use std::io;
@@ -15,6 +16,7 @@ use super::access::Access;
 use super::account::Account;
 use super::addresses::Addresses;
 use super::endpoint::Endpoint;
+use super::guard::Guard;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
 use super::lineup::Lineup;
@@ -68,7 +70,7 @@ enum State {
     Handshake {
         wire: Wire,
         since: Moment,
-        handshake: Handshake,
+        handshake: Box<Handshake>,
     },
     Up {
         wire: Wire,
@@ -79,7 +81,7 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Change {
     /// It is up; perhaps after a failure.
-    Up { capabilities: Capabilities, took_us: i64, again: bool },
+    Up { capabilities: Capabilities, guard: Guard, took_us: i64, again: bool },
     /// None is to be had for now; for the first time since there was one.
     Failed { why: String, first: bool },
     /// It was up, and is no more.
@@ -180,7 +182,9 @@ impl Link {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
             State::Down => self.retry_at,
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
-            State::Handshake { since, .. } => since.plus_ms(self.timeouts.connect_ms()),
+            State::Handshake { handshake, since, .. } => {
+                self.handshake_due(handshake.is_asking(), *since)
+            }
             State::Up { .. } => Moment::NEVER,
         }
     }
@@ -193,6 +197,7 @@ impl Link {
                 let why = format!("no answer in {} ms", now.ms_since(*since));
                 self.connect_failed(why, now)
             }
+            State::Handshake { handshake, .. } if !handshake.is_asking() => self.end_waiting(now),
             State::Handshake { wire, since, .. } => {
                 let why =
                     format!("no greeting in {} ms{}", now.ms_since(*since), mixup::lacking(wire));
@@ -300,7 +305,8 @@ mod tests {
 
     fn link_to(host: &str) -> Link {
         let endpoint = Endpoint::parse(host, 1).unwrap();
-        Link::new((0, Arc::default()), endpoint, Arc::default(), Arc::default())
+        let lineup = Arc::new(Lineup::new(1, Arc::default()));
+        Link::new((0, lineup), endpoint, Arc::default(), Arc::default())
     }
 
     fn link() -> Link {

@@ -1,5 +1,5 @@
 //! The connections to the servers: knows sockets, what is queued for each server and where replies end, and
-//! nothing of what is asked, of locks and votes.
+//! nothing of what is asked and of locks; of votes only which servers have none for now.
 
 pub mod access;
 pub(crate) mod account;
@@ -8,6 +8,7 @@ mod asking;
 pub mod condition;
 pub mod endpoint;
 mod entries;
+pub mod guard;
 pub(crate) mod health;
 mod inbox;
 pub(crate) mod interest;

@@ -81,7 +81,7 @@ impl Predecessor {
     pub(super) fn next_settled(&mut self, now: Moment) -> Result<Option<Settled>, String> {
         let Self { stream, queue, capabilities, .. } = self;
         let settled = queue.next_settled(&mut stream.inbox, capabilities, now);
-        settled.map_err(|nonsense| nonsense.to_string())
+        settled.map_err(|useless| useless.to_string())
     }
 
     /// Sends a request behind what it undoes, if that is under way here: elsewhere it might be carried out

@@ -5,6 +5,7 @@
 //! ever goes to the wrong request.
 
 mod bounds;
+mod guarding;
 mod retries;
 #[cfg(test)]
 pub(super) mod samples;
@@ -16,7 +17,9 @@ use std::sync::Arc;
 
 use redis::Value;
 
+pub(super) use self::guarding::Useless;
 use super::entries::{Entries, Entry};
+use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::reply::Nonsense;
 use super::ticket::Ticket;
@@ -25,6 +28,9 @@ use crate::moment::Moment;
 
 pub(super) struct Queue {
     server: usize,
+    rules: Arc<Rules>,
+    /// What is known of the memory of the server over whose connection this goes.
+    pub(super) guard: Guard,
     encoder: Encoder,
     unsent: Entries,
     awaiting: Entries,
@@ -53,10 +59,12 @@ pub(super) struct Settled {
 
 impl Queue {
     /// The queue of the server at this place in the list.
-    pub(super) fn new(server: usize) -> Self {
+    pub(super) fn new(server: usize, rules: &Arc<Rules>) -> Self {
         let (encoder, unsent, awaiting, refused) = Default::default();
         Self {
             server,
+            rules: Arc::clone(rules),
+            guard: Guard::default(),
             encoder,
             unsent,
             awaiting,
@@ -93,9 +101,7 @@ impl Queue {
         if !self.is_full() || (is_required && !self.is_crammed()) {
             let keep_until = is_required.then(|| now.plus_ms(request.ttl_ms()));
             let request = Arc::clone(request);
-            let (is_special, is_repeated) = (false, false);
-            let entry = Entry { request, ticket, since: now, is_special, is_repeated, keep_until };
-            self.unsent.push_back(entry);
+            self.unsent.push_back(Entry::new(request, ticket, now, keep_until));
         }
     }
 
@@ -136,7 +142,7 @@ impl Queue {
             if entry.ticket.is_none() && entry.keep_until.is_some_and(|until| now >= until) {
                 continue;
             }
-            outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
+            self.write(&mut entry, outbox, capabilities);
             entry.since = now;
             entry.is_special = entry.request.relies_on(capabilities);
             self.awaiting.push_back(entry);
@@ -161,7 +167,7 @@ impl Queue {
 
     /// How many replies the oldest request still has to get in all.
     fn replies_wanted(&self) -> Option<usize> {
-        self.awaiting.front().map(|entry| entry.request.replies())
+        self.awaiting.front().map(Entry::replies)
     }
 
     /// The next request whose replies are all there, if there is one.
@@ -170,18 +176,18 @@ impl Queue {
         inbox: &mut Inbox,
         capabilities: &mut Capabilities,
         now: Moment,
-    ) -> Result<Option<Settled>, Nonsense> {
+    ) -> Result<Option<Settled>, Useless> {
         loop {
             let Some(wanted) = self.replies_wanted() else {
                 // Nothing is owed, so nothing may be there.
-                return if inbox.is_empty() { Ok(None) } else { Err(Nonsense::Unwanted) };
+                return if inbox.is_empty() { Ok(None) } else { Err(Nonsense::Unwanted.into()) };
             };
             if !inbox.has_replies(wanted)? {
                 return Ok(None);
             }
             if self.awaiting.len() == 1 && !inbox.is_empty() {
                 // One too many is there: who knows which of them is the answer?
-                return Err(Nonsense::Unwanted);
+                return Err(Nonsense::Unwanted.into());
             }
             if let Some(settled) = self.settle(inbox.replies(), now)? {
                 return Ok(Some(settled));
@@ -197,11 +203,14 @@ impl Queue {
         &mut self,
         replies: &mut Vec<Value>,
         now: Moment,
-    ) -> Result<Option<Settled>, Nonsense> {
+    ) -> Result<Option<Settled>, Useless> {
         let mut entry = self.awaiting.pop_front().ok_or(Nonsense::Unwanted)?;
-        let Some(answer) = entry.request.answer(replies) else {
-            self.awaiting.push_front(entry);
-            return Err(Nonsense::Unwanted);
+        let answer = match self.answer(&entry, replies) {
+            Ok(answer) => answer,
+            Err(useless) => {
+                self.awaiting.push_front(entry);
+                return Err(useless);
+            }
         };
         self.round_trip_us = Some(now.us_since(entry.since));
         entry.request.note(self.server, &answer, now);
@@ -213,6 +222,7 @@ impl Queue {
             return Ok(None);
         }
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
+        let answer = self.vote(&entry, answer, now);
         if entry.request.effect() == KeyEffect::Undoes {
             let answer = match answer {
                 Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
@@ -227,13 +237,13 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::samples::{NOW, OTHER, SERVER, TICKET, request, send, settle};
+    use super::samples::{NOW, OTHER, TICKET, fresh, request, send, settle};
     use super::*;
     use crate::command::Verb;
 
     #[test]
     fn what_nobody_waits_for_is_not_sent_unless_it_is_a_release() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         assert_eq!(queue.abandon(TICKET), None);
         assert_eq!(send(&mut queue, NOW), 0);
@@ -244,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_reply_to_an_abandoned_request_goes_to_nobody_else() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         queue.push(&request(Verb::Acquire), Some(OTHER), NOW);
         send(&mut queue, NOW);
@@ -254,12 +264,12 @@ mod tests {
         let taken = settle(&mut queue, &[Value::Nil, Value::Int(5)]).unwrap();
         assert_eq!(taken.ticket, Some(OTHER));
         assert_eq!(taken.answer, Answer::Foreign { left_ms: Some(5) });
-        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(Nonsense::Unwanted));
+        assert_eq!(settle(&mut queue, &[Value::Okay]), Err(Nonsense::Unwanted.into()));
     }
 
     #[test]
     fn a_release_by_a_command_that_is_not_permitted_is_sent_once_more_as_a_script() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.push(&request(Verb::Release), Some(TICKET), NOW);
         let (mut command, mut script) = (Vec::new(), Vec::new());
         queue.send(&mut command, Capabilities::DELIFEQ, NOW);
@@ -277,12 +287,12 @@ mod tests {
 
     #[test]
     fn a_release_that_is_waited_for_is_sent_however_late() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.push(&request(Verb::Release), Some(TICKET), NOW);
         queue.push(&request(Verb::Release), None, NOW);
         send(&mut queue, NOW.plus_ms(10_000));
         let told = settle(&mut queue, &[Value::Int(0)]).unwrap();
         assert_eq!((told.ticket, told.answer), (Some(TICKET), Answer::Absent));
-        assert_eq!(settle(&mut queue, &[Value::Int(0)]), Err(Nonsense::Unwanted));
+        assert_eq!(settle(&mut queue, &[Value::Int(0)]), Err(Nonsense::Unwanted.into()));
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Event {
     Connected,
     NotConnected,
     Lost,
+    /// It lost its memory, and has no vote for now.
+    Forgot,
     /// It owes an answer for so long that a second connection is made.
     Overdue,
     /// The second connection is there.
@@ -64,6 +66,8 @@ impl Remarks {
         lines: &mut Vec<Line>,
     ) {
         match answer {
+            // Told when the connection begins.
+            Answer::Failed(failure) if failure.is_of_memory() => {}
             Answer::Failed(failure) if self.refused.get(&kind) == Some(failure) => {}
             Answer::Failed(failure) => {
                 let is_known = self.refused.values().any(|known| known == failure);

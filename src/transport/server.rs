@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::access::Access;
 use super::condition::Condition;
 use super::endpoint::Endpoint;
+use super::guard::Rules;
 use super::health::Health;
 use super::interest::Interest;
 use super::lineup::Lineup;
@@ -39,6 +40,8 @@ const BEHIND_MS: i64 = 1;
 
 pub(crate) struct Server {
     index: usize,
+    /// Of its votes.
+    rules: Arc<Rules>,
     link: Link,
     capabilities: Capabilities,
     queue: Queue,
@@ -79,13 +82,14 @@ impl Server {
         access: Arc<Access>,
         lineup: Arc<Lineup>,
     ) -> Self {
-        let link = Link::new((index, lineup), endpoint, timeouts, access);
+        let link = Link::new((index, Arc::clone(&lineup)), endpoint, timeouts, access);
         Self {
             index,
+            rules: Arc::clone(lineup.rules()),
             remarks: Remarks::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
-            queue: Queue::new(index),
+            queue: Queue::new(index, lineup.rules()),
             predecessor: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
@@ -330,10 +334,14 @@ impl Server {
         };
         match change {
             None => {}
-            Some(Change::Up { capabilities, took_us, again }) => {
+            Some(Change::Up { capabilities, guard, took_us, again }) => {
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
+                if let Some(doubt) = guard.doubt(clock::now(), &self.rules) {
+                    say(Event::Forgot, Level::Warning, doubt.to_string());
+                }
+                self.queue.guard = guard;
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
                 for ticket in mem::take(&mut self.awaiting_connection) {
@@ -380,7 +388,8 @@ mod tests {
     #[test]
     fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let mut server = Server::new(0, endpoint, Arc::default(), Arc::default(), Arc::default());
+        let lineup = Arc::new(Lineup::new(1, Arc::default()));
+        let mut server = Server::new(0, endpoint, Arc::default(), Arc::default(), lineup);
         let mut effects = Effects::default();
         let words = "closed".to_owned();
         let lost = Change::Lost { how: words.clone() };

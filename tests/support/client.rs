@@ -9,7 +9,7 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
-use redlock::ffi::servers::{RedLock_Servers, RedLockServerInfo};
+use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
@@ -98,6 +98,21 @@ impl Manager {
     pub(crate) fn set_timeouts(&self, connect_ms: i64, reply_ms: i64) -> RedLockStatus {
         // SAFETY: the manager lives.
         unsafe { RedLock_SetTimeouts(self.raw, connect_ms, reply_ms) }
+    }
+
+    /// With the default for both times: the longest TTL in use, and how long a server has no vote at most.
+    pub(crate) fn set_restart_guard(&self, mode: i32) -> RedLockStatus {
+        self.set_restart_guard_for(mode, 0, 0)
+    }
+
+    pub(crate) fn set_restart_guard_for(
+        &self,
+        mode: i32,
+        longest_ttl_ms: i64,
+        cap_ms: i64,
+    ) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetRestartGuard(self.raw, mode, longest_ttl_ms, cap_ms) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {

@@ -15,6 +15,9 @@ use super::tls::{Authority, Identity};
 use super::wait::wait_until;
 use super::{ports, program};
 
+/// The longest TTL that was in use on servers before: few tests have a longer one.
+const LONG_TTL_MS: i64 = 600_000;
+
 /// A server. It ends with its owner and leaves nothing behind. All of it may be used by any
 /// thread, so a test can break a server in the midst of other threads' calls on it.
 pub(crate) struct Server {
@@ -71,11 +74,32 @@ impl Server {
             if let Some(process) = launch(port, tls.as_ref(), &directory, &environment, &arguments)
             {
                 let (process, connection) = (Mutex::new(process), Mutex::new(None));
-                return Self { port, tls, environment, arguments, process, connection, directory };
+                let server =
+                    Self { port, tls, environment, arguments, process, connection, directory };
+                server.be_in_use(LONG_TTL_MS);
+                return server;
             }
         }
         let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
         panic!("{} does not start with {arguments:?}:\n{log}", product::program());
+    }
+
+    /// Has it bear a note of its memory, as one that was in use before, with locks of this TTL: then it has a vote at once, whichever
+    /// other servers can be asked. One that lets nobody in, or may not write, bears none.
+    pub(crate) fn be_in_use(&self, longest_ttl_ms: i64) {
+        let Ok(mut connection) = self.connect() else { return };
+        let Ok(Reply::Bulk(info)) = connection.command(&["INFO", "server"]) else { return };
+        let info = String::from_utf8_lossy(&info);
+        let run_id =
+            info.lines().find_map(|line| line.strip_prefix("run_id:")).expect("it has one");
+        let note = format!("{run_id} -1 {longest_ttl_ms}");
+        let _ = connection.command(&["SET", "redlock:guard", &note]);
+        let _ = connection.command(&["CONFIG", "RESETSTAT"]);
+    }
+
+    /// Has it bear no note of its memory, as one that was just set up.
+    pub(crate) fn be_new(&self) {
+        self.must(&["DEL", "redlock:guard"]);
     }
 
     /// The port for clients.
@@ -168,6 +192,12 @@ impl Server {
         let reply = self.command(words);
         assert!(!matches!(reply, Reply::Error(_)), "{words:?}: {reply:?}");
         reply
+    }
+
+    /// How many keys it has, without the note of its memory.
+    #[track_caller]
+    pub(crate) fn locks(&self) -> i64 {
+        self.must(&["DBSIZE"]).integer() - i64::from(self.exists("redlock:guard"))
     }
 
     /// The value of a key.

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use redlock::ffi::servers::REDLOCK_GUARD_OFF;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use super::{Cluster, Lease, Manager, Server, wait_until};
@@ -30,6 +31,19 @@ pub(crate) fn patient(cluster: &Cluster) -> Manager {
 /// something befalls later.
 pub(crate) fn connected(cluster: &Cluster) -> Manager {
     let manager = patient(cluster);
+    manager.connect_to_all();
+    manager
+}
+
+/// The manager lets servers vote that forget: those that it connects to from now on.
+pub(crate) fn unguarded(manager: Manager) -> Manager {
+    assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
+    manager
+}
+
+/// As [`connected`], without a guard against servers that forget.
+pub(crate) fn connected_unguarded(cluster: &Cluster) -> Manager {
+    let manager = unguarded(patient(cluster));
     manager.connect_to_all();
     manager
 }

@@ -11,6 +11,7 @@ use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::system::socket::Socket;
 use crate::token::random;
+use crate::transport::guard::Guard;
 use crate::transport::mixup;
 use crate::transport::place::Place;
 use crate::transport::wire::Wire;
@@ -42,12 +43,9 @@ impl Link {
             };
             match progress {
                 Progress::More => {}
-                Progress::Done(capabilities) => {
-                    self.identity = handshake.take_identity();
-                    return self.come_up(capabilities, now);
-                }
+                Progress::Done(_) => return self.admit(now),
                 Progress::Refused { failure, is_of_credentials } => {
-                    self.identity = handshake.take_identity();
+                    self.identity = handshake.identity().clone();
                     if is_of_credentials {
                         self.account.handle_refusal();
                     }
@@ -95,7 +93,9 @@ impl Link {
             return None;
         };
         let begun = self.account.credentials().and_then(|credentials| {
-            let handshake = Handshake::new(credentials.as_ref(), self.endpoint.database());
+            let is_guarded = self.lineup.rules().are_kept();
+            let database = self.endpoint.database();
+            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, is_guarded));
             Ok((self.wire(socket)?, handshake))
         });
         match begun {
@@ -116,21 +116,19 @@ impl Link {
         Ok(Wire::Tls(Box::new(session)))
     }
 
-    /// It is up, unless it is a server that stands in the list under another name as well.
-    fn come_up(&mut self, capabilities: Capabilities, now: Moment) -> Option<Change> {
-        if let Some(id) = self.identity.run_id()
-            && let Err(twin) = self.lineup.enter(self.place, id, &self.endpoint.to_string())
-        {
-            let why = format!("it is the same server as {twin}: each server has one vote");
-            return self.connect_failed(why, now);
-        }
+    pub(super) fn come_up(
+        &mut self,
+        capabilities: Capabilities,
+        guard: Guard,
+        now: Moment,
+    ) -> Option<Change> {
         let mut took_us = 0;
         if let State::Handshake { wire, since, .. } = mem::replace(&mut self.state, State::Down) {
-            took_us = clock::now().us_since(since);
+            took_us = clock::now().max(now).us_since(since);
             self.state = State::Up { wire };
         }
         let again = mem::take(&mut self.failures) > 0;
-        Some(Change::Up { capabilities, took_us, again })
+        Some(Change::Up { capabilities, guard, took_us, again })
     }
 
     /// One address did not do; perhaps the next does. If there is none, there is no connection to be

@@ -39,13 +39,13 @@ impl Queue {
 mod tests {
     use redis::Value;
 
-    use super::super::samples::{NOW, SERVER, TICKET, long, refused, request, send, settle};
+    use super::super::samples::{NOW, TICKET, fresh, long, refused, request, send, settle};
     use super::*;
     use crate::command::Verb;
 
     #[test]
     fn there_is_a_bound_with_room_for_the_releases() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         (0..2 * REQUESTS_MAX).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
         assert!(queue.is_full());
         assert_eq!(queue.length(), REQUESTS_MAX);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_and_is_not_answered_counts_as_what_waits_does() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         for _ in 0..2 {
             (0..REQUESTS_MAX / 2).for_each(|_| queue.push(&request(Verb::Acquire), None, NOW));
             send(&mut queue, NOW);
@@ -72,7 +72,7 @@ mod tests {
         const MOST: usize = REQUEST_BYTES_MAX / (2 * LENGTH);
         let acquire = long(Verb::Acquire, LENGTH, 1);
         for is_sent in [false, true] {
-            let mut queue = Queue::new(SERVER);
+            let mut queue = fresh();
             for _ in 0..2 * MOST {
                 queue.push(&acquire, None, NOW);
                 if is_sent {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_the_socket_does_not_take_counts_once_more() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.note_written(REQUEST_BYTES_MAX - 1, || NOW);
         assert!(!queue.is_full());
         queue.push(&request(Verb::Acquire), None, NOW);

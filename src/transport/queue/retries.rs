@@ -51,13 +51,13 @@ impl Queue {
 mod tests {
     use redis::Value;
 
-    use super::super::samples::{NOW, SERVER, request, send, settle};
+    use super::super::samples::{NOW, fresh, request, send, settle};
     use super::*;
     use crate::command::Verb;
 
     #[test]
     fn a_release_that_is_refused_is_tried_again_until_it_succeeds() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         for _ in 0..3 {
             queue.push(&request(Verb::Release), None, NOW);
         }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn releases_that_are_refused_until_the_key_has_expired_are_forgotten() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         (0..3).for_each(|_| queue.push(&request(Verb::Release), None, NOW));
         send(&mut queue, NOW);
         let error = redis::parse_redis_value(b"-READONLY no\r\n").unwrap();

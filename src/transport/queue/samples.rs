@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use super::{Queue, Settled};
+use super::{Queue, Settled, Useless};
 use crate::command::{Capabilities, Request, Verb};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
-use crate::transport::reply::Nonsense;
 use crate::transport::ticket::Ticket;
 
 pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
@@ -32,11 +31,16 @@ pub(super) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
     })
 }
 
+/// The queue of a connection that has just begun.
+pub(super) fn fresh() -> Queue {
+    Queue::new(SERVER, &Arc::default())
+}
+
 pub(super) fn refused() -> Value {
     redis::parse_redis_value(b"-READONLY no\r\n").unwrap()
 }
 
-pub(super) fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Nonsense> {
+pub(super) fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Useless> {
     queue.settle(&mut replies.to_vec(), NOW).map(|it| it.expect("it is not sent once more"))
 }
 

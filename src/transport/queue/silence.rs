@@ -52,13 +52,13 @@ impl Queue {
 mod tests {
     use redis::Value;
 
-    use super::super::samples::{NOW, SERVER, request, send, settle};
+    use super::super::samples::{NOW, fresh, request, send, settle};
     use super::*;
     use crate::command::Verb;
 
     #[test]
     fn silence_is_borne_for_the_longest_ttl_in_flight() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         assert_eq!(queue.give_up_at(), None);
         queue.push(&request(Verb::Acquire), None, NOW);
         send(&mut queue, NOW);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn an_answer_is_overdue_after_a_second_or_four_reply_timeouts() {
         let timeouts = Timeouts::default();
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);
         queue.push(&request(Verb::Acquire), None, NOW.plus_ms(-700));
         assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER, "it was not even sent");

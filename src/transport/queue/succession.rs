@@ -88,13 +88,13 @@ impl Queue {
 mod tests {
     use redis::Value;
 
-    use super::super::samples::{NOW, OTHER, SERVER, TICKET, long, refused, request, send, settle};
+    use super::super::samples::{NOW, OTHER, TICKET, fresh, long, refused, request, send, settle};
     use super::*;
     use crate::command::{Answer, Verb};
 
     #[test]
     fn releases_outlive_the_connection_but_not_the_key() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
         queue.push(&request(Verb::Release), None, NOW);
         send(&mut queue, NOW);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn releases_that_were_refused_outlive_the_connection() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         queue.push(&request(Verb::Release), None, NOW);
         send(&mut queue, NOW);
         settle(&mut queue, &[refused()]).unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_may_be_set_is_guarded_for_its_ttl_from_when_it_was_sent() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         for verb in [Verb::Release, Verb::Inspect] {
             queue.push(&request(verb), None, NOW);
         }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_release_is_wanted_behind_what_may_set_its_key_and_only_one() {
-        let mut queue = Queue::new(SERVER);
+        let mut queue = fresh();
         let (ours, other) = (long(Verb::Release, 1, 1), long(Verb::Release, 1, 2));
         assert!(!queue.wants(&ours));
         queue.push(&long(Verb::Acquire, 1, 1), None, NOW);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn releases_go_over_another_connection_too_with_who_waits_for_them() {
-        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        let (mut old, mut new) = (fresh(), fresh());
         old.push(&long(Verb::Release, 1, 1), None, NOW);
         send(&mut old, NOW);
         settle(&mut old, &[refused()]).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     /// Over the other connection it may have been carried out first.
     #[test]
     fn a_release_that_goes_over_two_connections_may_have_released_what_it_does_not_find() {
-        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        let (mut old, mut new) = (fresh(), fresh());
         old.push(&request(Verb::Release), Some(TICKET), NOW);
         send(&mut old, NOW);
         new.repeat_required(&mut old);
@@ -183,12 +183,12 @@ mod tests {
 
     #[test]
     fn releases_do_not_multiply_with_each_connection_that_is_given_up() {
-        let (mut old, mut new) = (Queue::new(SERVER), Queue::new(SERVER));
+        let (mut old, mut new) = (fresh(), fresh());
         new.push(&request(Verb::Release), None, NOW);
         for _ in 0..9 {
-            new.take_required(mem::replace(&mut old, Queue::new(SERVER)), |_, _| {});
+            new.take_required(mem::replace(&mut old, fresh()), |_, _| {});
             send(&mut new, NOW);
-            old = mem::replace(&mut new, Queue::new(SERVER));
+            old = mem::replace(&mut new, fresh());
             new.repeat_required(&mut old);
             send(&mut new, NOW);
         }

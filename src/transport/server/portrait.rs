@@ -2,6 +2,7 @@
 
 use super::Server;
 use crate::command::identity::Identity;
+use crate::moment::Moment;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::link::NOT_TRIED;
 
@@ -11,7 +12,9 @@ pub struct Portrait {
     /// Where it is, without the user and the password.
     pub name: String,
     pub is_connected: bool,
-    /// Why it is not connected, or owes an answer; empty if there is nothing to say.
+    /// Whether what it grants counts.
+    pub has_vote: bool,
+    /// Why it is not connected, or has no vote, or what is not known of it; empty if there is nothing to say.
     pub words: String,
     /// What it said of itself when it was last asked.
     pub identity: Identity,
@@ -20,11 +23,18 @@ pub struct Portrait {
 }
 
 impl Portrait {
+    /// Why it has no vote although it is connected, in words with its name.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let Self { name, words, .. } = self;
+        (self.is_connected && !self.has_vote).then(|| format!("{name} {words}"))
+    }
+
     /// Of one that nobody has needed yet.
     pub(crate) fn of_unknown(endpoint: &Endpoint) -> Self {
         Self {
             name: endpoint.to_string(),
             is_connected: false,
+            has_vote: false,
             words: NOT_TRIED.to_owned(),
             identity: Identity::default(),
             round_trip_us: None,
@@ -33,12 +43,22 @@ impl Portrait {
 }
 
 impl Server {
-    pub(crate) fn portrait(&self) -> Portrait {
+    pub(crate) fn portrait(&self, now: Moment) -> Portrait {
         let is_connected = self.link.is_up() || self.is_stuck();
-        let words = if is_connected { String::new() } else { self.link.why_down().to_owned() };
+        let guard = match &self.predecessor {
+            Some(it) if !it.is_replaced => &it.queue.guard,
+            _ => &self.queue.guard,
+        };
+        let doubt = guard.doubt(now, &self.rules);
+        let words = match &doubt {
+            _ if !is_connected => self.link.why_down().to_owned(),
+            Some(doubt) => doubt.to_string(),
+            None => guard.caveat().to_owned(),
+        };
         Portrait {
             name: self.link.endpoint().to_string(),
             is_connected,
+            has_vote: is_connected && doubt.is_none(),
             words,
             identity: self.link.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),

@@ -4,8 +4,7 @@ use super::{Delivery, Effects, Server};
 use crate::moment::Moment;
 use crate::system::clock;
 use crate::transport::inbox::Received;
-use crate::transport::queue::Settled;
-use crate::transport::reply::Nonsense;
+use crate::transport::queue::{Settled, Useless};
 
 impl Server {
     /// Goes on with connecting, or reads what there is.
@@ -42,8 +41,8 @@ impl Server {
             if self.link.is_up() && self.is_stuck() {
                 self.replace_predecessor(now, effects);
             }
-            if let Err(nonsense) = self.read_answers(now, effects) {
-                let change = self.link.break_off(nonsense.to_string(), now);
+            if let Err(useless) = self.read_answers(now, effects) {
+                let change = self.link.break_off(useless.to_string(), now);
                 self.handle_change(change, effects);
                 return false;
             }
@@ -53,7 +52,7 @@ impl Server {
         }
     }
 
-    fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), Nonsense> {
+    fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), Useless> {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {

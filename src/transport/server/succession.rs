@@ -97,7 +97,7 @@ impl Server {
         self.remarks.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
         effects.health.spoil();
         effects.changed = true;
-        let queue = mem::replace(&mut self.queue, Queue::new(self.index));
+        let queue = mem::replace(&mut self.queue, Queue::new(self.index, &self.rules));
         self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
     }
 

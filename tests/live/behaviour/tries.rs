@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use redlock::ffi::servers::REDLOCK_GUARD_OFF;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::support::{Lease, Manager, Server, wait_until};
@@ -183,6 +184,7 @@ fn a_server_that_is_behind_is_not_asked() {
 fn a_restart_in_a_quiet_time_costs_no_attempt() {
     let server = Server::start();
     let manager = Manager::at(&[server.address()]);
+    assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
     let lease = manager.take("r", TTL);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     server.kill();

@@ -1,6 +1,7 @@
 //! What is said of each server when a call fails: what is known of it, also of those that were not heard
 //! because it was decided without them.
 
+use redlock::ffi::servers::REDLOCK_GUARD_OFF;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::support::sockets::is_connected_to;
@@ -53,6 +54,7 @@ fn servers_that_were_just_stopped_are_not_said_to_be_connected() {
 fn servers_that_were_just_restarted_are_connected_to() {
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
+    assert_eq!(manager.set_restart_guard(REDLOCK_GUARD_OFF), REDLOCK_OK);
     let lease = manager.take("r", TTL);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     cluster.iter().for_each(Server::restart);

@@ -12,7 +12,7 @@ use redlock::ffi::status::RedLockStatus::{
 use crate::TTL;
 use crate::support::events::{Event, Wanted};
 use crate::support::usage::connected;
-use crate::support::{Cluster, Lease, Reply, wait_until};
+use crate::support::{Cluster, Lease, wait_until};
 
 /// What is told of a call on this lease.
 fn done(status: redlock::ffi::status::RedLockStatus, lease: &Lease, user_data: usize) -> Event {
@@ -130,9 +130,7 @@ fn ten_thousand_calls_may_be_under_way() {
         assert_eq!(manager.submit_unlock(lease, index), REDLOCK_OK);
     }
     assert!((0..CALLS).all(|_| manager.event().status == REDLOCK_OK));
-    wait_until("all is released", || {
-        cluster.iter().all(|it| it.must(&["DBSIZE"]) == Reply::Integer(0))
-    });
+    wait_until("all is released", || cluster.iter().all(|it| it.locks() == 0));
 }
 
 #[test]
@@ -177,9 +175,7 @@ fn blocking_calls_loops_and_threads_share_one_manager() {
         }
     });
     assert_eq!(taken.load(Ordering::Relaxed), 2 * EACH);
-    wait_until("all is released", || {
-        cluster.iter().all(|it| it.must(&["DBSIZE"]) == Reply::Integer(0))
-    });
+    wait_until("all is released", || cluster.iter().all(|it| it.locks() == 0));
 }
 
 #[test]
@@ -205,9 +201,9 @@ fn a_name_may_hold_nuls() {
         assert_eq!(manager.acquire(&Wanted::new(name, TTL), &lease), REDLOCK_OK);
         // SAFETY: the lease lives.
         assert_eq!(unsafe { RedLockLease_ResourceSize(lease.raw()) }, name.len());
-        let before = cluster[0].must(&["DBSIZE"]);
+        let before = cluster[0].locks();
         assert_eq!(manager.acquire(&Wanted::new(name, TTL), &other), REDLOCK_TAKEN);
-        assert_eq!(cluster[0].must(&["DBSIZE"]), before);
+        assert_eq!(cluster[0].locks(), before);
         assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     }
     let empty = Wanted::new(b"\0".as_slice(), TTL);

@@ -126,5 +126,5 @@ fn keys(server: &Server) -> BTreeSet<Vec<u8>> {
         Reply::Bulk(bytes) => bytes,
         other => panic!("not a key: {other:?}"),
     };
-    keys.into_iter().map(bytes).collect()
+    keys.into_iter().map(bytes).filter(|key| key != b"redlock:guard").collect()
 }

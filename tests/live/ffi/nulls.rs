@@ -155,7 +155,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 49] = calls! {
+    let calls: [(&str, Call); 50] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -163,6 +163,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetRetry(it.rl(), 3, 200) of it;
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
+        Status RedLock_SetRestartGuard(it.rl(), 1, 0, 0) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
         Status RedLock_SetLoggerWithDestroy(
             it.rl(), it.callback(), it.user_data(), it.destroy()

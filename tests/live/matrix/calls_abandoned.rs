@@ -11,7 +11,7 @@ use crate::calls::{KEY, VERBS, Verb};
 use crate::rig::Rig;
 use crate::support::events::{Event, Wanted};
 use crate::support::proxy::BOTH;
-use crate::support::usage::{TTL, connected};
+use crate::support::usage::{TTL, connected, unguarded};
 use crate::support::{Cluster, Lease, Manager, Program, Proxy, Server, Way, wait_until};
 
 const A_MINUTE: Duration = Duration::from_secs(60);
@@ -145,7 +145,7 @@ fn e10_calls_whose_servers_die_have_one_event_each() {
     const COUNT: usize = 600;
     for dying in [2, 3] {
         let cluster = Cluster::start(3);
-        let manager = connected(&cluster);
+        let manager = unguarded(connected(&cluster));
         let leases: Vec<_> = (0..COUNT).map(|_| Lease::new()).collect();
         for (nth, lease) in leases.iter().enumerate() {
             let wanted = Wanted::new(format!("{KEY}-{nth}"), TTL);

@@ -9,7 +9,7 @@ use crate::calls::KEY;
 use crate::rig::Rig;
 use crate::support::events::{Event, Wanted};
 use crate::support::proxy::BOTH;
-use crate::support::usage::{TTL, connected};
+use crate::support::usage::{TTL, connected, connected_unguarded, unguarded};
 use crate::support::{Cluster, Fault, Lease, Manager, Server, Way, wait_until};
 
 /// Long enough for a machine that is busy, on which nobody may drive for seconds.
@@ -158,7 +158,7 @@ fn a_majority_fails(fault: Fault) {
     let mut is_shown = false;
     while !is_shown {
         let cluster = Cluster::start(3);
-        let manager = connected(&cluster);
+        let manager = unguarded(connected(&cluster));
         let lease = keep(&manager, &cluster, KEPT_MS);
         renewals(&manager, &lease, 1);
         cluster[..2].iter().for_each(fault.strike);
@@ -215,7 +215,7 @@ fn e06_a_majority_that_forgets_is_told_and_the_lock_is_not_taken_again() {
         assert!(!lease.is_held());
         // What was left of it is released at once: the next has it, and keeps it.
         cluster.wait_until_gone(KEY);
-        let other = connected(&cluster);
+        let other = connected_unguarded(&cluster);
         let next = keep(&other, &cluster, KEPT_MS);
         let tokens = || cluster.iter().map(|it| it.get(KEY)).collect::<Vec<_>>();
         let before = tokens();

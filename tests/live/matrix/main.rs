@@ -33,6 +33,7 @@ mod servers_counted;
 mod servers_dying;
 mod servers_forgetting;
 mod servers_refusing;
+mod servers_remembering;
 mod signals;
 mod strangers;
 mod succession;

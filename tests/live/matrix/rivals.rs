@@ -4,7 +4,7 @@ use redlock::ffi::status::RedLockStatus::{
     self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
 };
 
-use crate::support::usage::{PATIENT_MS, TTL, connected};
+use crate::support::usage::{PATIENT_MS, TTL, connected, connected_unguarded};
 use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
 /// What they want.
@@ -22,6 +22,13 @@ impl Rivals {
     /// The holder has the lock, on every server.
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let rivals = Self::among(connected(cluster), connected(cluster));
+        cluster.wait_until_everywhere(RESOURCE);
+        rivals
+    }
+
+    /// The same where servers that forget have their votes at once: then a majority of them breaks the promise.
+    pub(crate) fn unguarded(cluster: &Cluster) -> Self {
+        let rivals = Self::among(connected_unguarded(cluster), connected_unguarded(cluster));
         cluster.wait_until_everywhere(RESOURCE);
         rivals
     }

@@ -2,7 +2,7 @@
 
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
-use crate::support::usage::{TTL, connected};
+use crate::support::usage::{TTL, connected_unguarded};
 use crate::support::{Cluster, Server, wait_until};
 
 #[test]
@@ -42,7 +42,7 @@ fn t01_of_9_servers_it_takes_5() {
 
 fn up_is_enough_and_one_less_is_not(servers: usize, quorum: usize) {
     let cluster = Cluster::start(servers);
-    let manager = connected(&cluster);
+    let manager = connected_unguarded(&cluster);
     manager.set_retry(1, 0);
     let held = manager.take("held", TTL);
     cluster.wait_until_everywhere("held");

@@ -97,7 +97,7 @@ fn s05_a_minority_that_comes_back_empty_lets_nobody_in_and_gets_the_key_again() 
 #[test]
 fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told() {
     let cluster = Cluster::start(3);
-    let rivals = Rivals::of(&cluster);
+    let rivals = Rivals::unguarded(&cluster);
     cluster[..2].iter().for_each(Server::restart);
     rivals.both_hold();
     rivals.nothing_is_left(&cluster);
@@ -108,7 +108,7 @@ fn s05_a_majority_that_comes_back_empty_lets_another_in_and_the_holder_is_told()
 #[test]
 fn s05_an_extension_does_not_bring_back_what_a_majority_has_lost() {
     let cluster = Cluster::start(3);
-    let rivals = Rivals::of(&cluster);
+    let rivals = Rivals::unguarded(&cluster);
     cluster[..2].iter().for_each(Server::restart);
     wait_until("the holder is connected anew", || {
         let _ = rivals.holder.is_locked("another");
@@ -145,7 +145,7 @@ fn s07_a_majority_that_lost_the_end_of_its_file_lets_another_in_and_the_holder_i
         let everysec = ["--appendonly", "yes", "--appendfsync", "everysec"];
         let cluster = Cluster::start_each(3, || Server::start_with(&everysec));
         let before: Vec<_> = cluster.iter().map(|it| length(&log_of_writes(it))).collect();
-        let rivals = Rivals::of(&cluster);
+        let rivals = Rivals::unguarded(&cluster);
         for (server, before) in cluster[..2].iter().zip(before) {
             let written = || length(&log_of_writes(server)) > before + kept_of_the_lock;
             wait_until("it is written", written);

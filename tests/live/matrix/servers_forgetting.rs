@@ -4,7 +4,7 @@ use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
 
 use crate::rivals::{RESOURCE, Rivals};
 use crate::servers_refusing::replicate;
-use crate::support::usage::{TTL, connected, patient};
+use crate::support::usage::{TTL, connected_unguarded, patient};
 use crate::support::{Cluster, Lease, Manager, Server, wait_until};
 
 #[test]
@@ -18,7 +18,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
         &["MOVE", RESOURCE, "1"],
     ];
     let cluster = Cluster::start(3);
-    let (holder, rival) = (connected(&cluster), connected(&cluster));
+    let (holder, rival) = (connected_unguarded(&cluster), connected_unguarded(&cluster));
     let mut rivals = Rivals::among(holder, rival);
     let told = [Rivals::the_holder_is_told, Rivals::the_holder_is_told_by_extending];
     for (way, is_told) in ways.iter().flat_map(|way| told.map(|it| (way, it))) {
@@ -43,7 +43,7 @@ fn s08_keys_that_vanish_from_a_majority_are_a_lost_lock() {
 fn s13_a_lock_that_a_majority_evicts_is_lost_and_that_is_told() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let cluster = Cluster::start(3);
-        let rivals = Rivals::of(&cluster);
+        let rivals = Rivals::unguarded(&cluster);
         evict(&cluster[0], policy);
         rivals.one_holds();
         // What was extended was also given again, where there was room.
@@ -78,7 +78,7 @@ fn evict(server: &Server, policy: &str) {
 #[test]
 fn s16_a_copy_behind_the_address_that_lacks_the_lock_breaks_the_promise_and_the_holder_is_told() {
     let (cluster, copies) = (Cluster::start(3), Cluster::start(2));
-    let rivals = Rivals::of(&cluster);
+    let rivals = Rivals::unguarded(&cluster);
     fail_over(&cluster[0], &copies[0]);
     rivals.one_holds();
     wait_until("the copy is given the lock", || {
@@ -96,7 +96,7 @@ fn s16_a_copy_behind_the_address_that_has_the_lock_does_not_show() {
     for (primary, copy) in cluster.iter().zip(copies.iter()) {
         replicate(primary, copy);
     }
-    let rivals = Rivals::of(&cluster);
+    let rivals = Rivals::unguarded(&cluster);
     copies.wait_until_everywhere(RESOURCE);
     for (primary, copy) in cluster.iter().zip(copies.iter()) {
         fail_over(primary, copy);

@@ -12,8 +12,8 @@ use crate::rivals::{RESOURCE, Rivals};
 use crate::servers::error_replies;
 use crate::support::product::product;
 use crate::support::usage::{
-    PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time, make_brief,
-    nothing_is_left, patient,
+    PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded, everything_works,
+    in_time, make_brief, nothing_is_left, patient,
 };
 use crate::support::{
     Cluster, Fault, Lease, Manager, Reply, Server, ports, wait_until, wait_until_ok,
@@ -108,7 +108,7 @@ fn s14_a_replica_in_the_list_is_no_vote_and_is_named() {
 fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
     let (cluster, elsewhere) = (Cluster::start(3), Server::start());
     // A new connection to a replica is refused.
-    let (holder, rival) = (connected(&cluster), connected(&cluster));
+    let (holder, rival) = (connected_unguarded(&cluster), connected_unguarded(&cluster));
     for server in &cluster[..2] {
         server.must(&["CONFIG", "SET", "replica-read-only", "no"]);
         replicate(&elsewhere, server);

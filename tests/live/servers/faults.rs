@@ -10,7 +10,7 @@ use crate::support::{
 };
 use crate::{
     DEADLINE, TOO_LONG, TTL, addresses, blames, connected, every_way_to_lock_is_unreachable,
-    everything_works, in_time, make_brief, names, nothing_is_left, patient,
+    everything_works, in_time, make_brief, names, nothing_is_left, patient, unguarded,
 };
 
 /// The same five tests for each fault of a real server.
@@ -60,7 +60,7 @@ faults! {
 
 fn minority_from_the_start(fault: Fault) {
     let cluster = Cluster::start(5);
-    let manager = patient(&cluster);
+    let manager = unguarded(patient(&cluster));
     cluster[..2].iter().for_each(fault.strike);
     in_time(TOO_LONG, || everything_works(&manager, "r"));
 
@@ -134,7 +134,7 @@ fn a_holder_is_told(manager: &Manager, faulty: &[String], fault: Fault) {
 
 fn minority_in_a_hold(fault: Fault) {
     let cluster = Cluster::start(5);
-    let manager = connected(&cluster);
+    let manager = unguarded(connected(&cluster));
     let lease = manager.take("r", TTL);
     cluster.wait_until_everywhere("r");
     cluster[..2].iter().for_each(fault.strike);
@@ -160,7 +160,7 @@ fn minority_in_a_hold(fault: Fault) {
 
 fn majority_from_the_start(fault: Fault) {
     let cluster = Cluster::start(5);
-    let manager = connected(&cluster);
+    let manager = unguarded(connected(&cluster));
     make_brief(&manager);
     cluster[..3].iter().for_each(fault.strike);
 
@@ -184,7 +184,7 @@ fn majority_from_the_start(fault: Fault) {
 
 fn majority_in_a_hold(fault: Fault) {
     let cluster = Cluster::start(5);
-    let manager = connected(&cluster);
+    let manager = unguarded(connected(&cluster));
     let lease = manager.take("r", TTL);
     cluster.wait_until_everywhere("r");
     let validity = lease.remaining_ms();

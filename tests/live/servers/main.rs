@@ -13,5 +13,5 @@ mod secrets;
 use support::usage::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected,
     every_way_to_lock_is_unreachable, everything_works, in_time, make_brief, names,
-    nothing_is_left, patient,
+    nothing_is_left, patient, unguarded,
 };

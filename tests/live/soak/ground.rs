@@ -81,7 +81,7 @@ impl Ground {
         let server = &self.servers[number];
         let Reply::Array(names) = server.must(&["KEYS", "*"]) else { panic!("a list of keys") };
         let mut keys = Vec::new();
-        for name in names.iter().filter_map(Reply::text) {
+        for name in names.iter().filter_map(Reply::text).filter(|it| it != "redlock:guard") {
             // It may be over by now.
             if let (Some(token), pttl_ms) = (server.get(&name), server.pttl(&name))
                 && pttl_ms != -2

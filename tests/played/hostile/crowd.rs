@@ -88,7 +88,7 @@ impl Crowd {
             (b"DELEX" | b"DELIFEQ", 1) => b"-ERR unknown command\r\n".to_vec(),
             (b"PING", _) => b"+PONG\r\n".to_vec(),
             (b"INFO", _) if server % 3 == 1 => bulk(b"role:master\r\nmaxmemory:0\r\n"),
-            (b"INFO" | b"CONFIG", _) => b"-NOPERM no\r\n".to_vec(),
+            (b"INFO" | b"CONFIG" | b"TIME", _) => b"-NOPERM no\r\n".to_vec(),
             (b"SET", _) => self.set((server, word(1)), word(2), &word(4), now),
             (b"PTTL", _) => match self.keys.get(&(server, word(1))) {
                 Some(key) => integer((key.expires_at - now) / 1_000_000),

@@ -21,8 +21,24 @@ pub(crate) struct Verdict {
     pub(crate) answer: Answer,
 }
 
+/// The key of the note that servers bear of their memory.
+const NOTE: &[u8] = b"redlock:guard";
+
 /// How much is kept of a name: a token is as long.
 const KEPT_MAX: usize = 40;
+
+/// What the client wants to know of the server itself, by what it is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// `INFO`: a text.
+    Info,
+    /// `CONFIG`: an array.
+    Setting,
+    /// `TIME`: two numbers.
+    Clock,
+    /// The note of its memory: any text.
+    Note,
+}
 
 /// One connection, as far as its bytes tell.
 #[derive(Default)]
@@ -45,9 +61,7 @@ enum Command {
         is_ping: bool,
     },
     /// Of which the last one ends the greeting.
-    Question {
-        is_last: bool,
-    },
+    Question(Question),
     Ask(Asked),
 }
 
@@ -115,9 +129,9 @@ impl Judge {
         let is_right = match self.owed[0].clone() {
             Command::Oath => is_ok(&reply),
             Command::Probe { is_ping } => settle_probe(is_ping, &reply),
-            Command::Question { is_last } => {
-                self.is_up |= is_last;
-                settle_question(is_last, &reply)
+            Command::Question(question) => {
+                self.is_up |= question == Question::Note;
+                settle_question(question, &reply)
             }
             Command::Ask(asked) => {
                 self.replies.push(reply);
@@ -153,13 +167,19 @@ fn settle_probe(is_ping: bool, reply: &Reply) -> bool {
 }
 
 /// Whoever says nothing of itself will do, and whoever says that it is no voter will not.
-fn settle_question(is_last: bool, reply: &Reply) -> bool {
-    match reply {
-        Reply::Error(code, words) => !turns_away(code, words),
-        Reply::Array(_) => is_last,
-        Reply::Bulk(text) => !is_last && !str::from_utf8(text).is_ok_and(is_no_voter),
+fn settle_question(question: Question, reply: &Reply) -> bool {
+    match (question, reply) {
+        (_, Reply::Error(code, words)) => !turns_away(code, words),
+        (Question::Setting, Reply::Array(_)) | (Question::Note, Reply::Bulk(_)) => true,
+        (Question::Info, Reply::Bulk(text)) => !str::from_utf8(text).is_ok_and(is_no_voter),
+        (Question::Clock, Reply::Array(parts)) => parts.len() == 2 && parts.iter().all(is_number),
         _ => false,
     }
+}
+
+fn is_number(reply: &Reply) -> bool {
+    let Reply::Bulk(text) = reply else { return false };
+    str::from_utf8(text).is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
 fn is_no_voter(text: &str) -> bool {
@@ -186,8 +206,10 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
         (b"DELEX" | b"DELIFEQ", 1) => Some(Command::Probe { is_ping: false }),
         (b"PING", 1) => Some(Command::Probe { is_ping: true }),
-        (b"INFO", 2) => Some(Command::Question { is_last: false }),
-        (b"CONFIG", 3) => Some(Command::Question { is_last: true }),
+        (b"INFO", 2) => Some(Command::Question(Question::Info)),
+        (b"CONFIG", 3) => Some(Command::Question(Question::Setting)),
+        (b"TIME", 1) => Some(Command::Question(Question::Clock)),
+        (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),

@@ -18,6 +18,9 @@ pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
     if t<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end \
     return {1,t}";
 
+/// The key of the note that servers bear of their memory.
+pub(crate) const NOTE: &[u8] = b"redlock:guard";
+
 /// The longest name of a command.
 const NAME_MAX: usize = 16;
 
@@ -61,6 +64,10 @@ impl<'a> Command<'a, '_> {
         match name {
             b"PING" if words == 1 => self.say("+PONG\r\n"),
             b"INFO" | b"CONFIG" if words > 1 => self.error("NOPERM this user may not"),
+            b"TIME" if words == 1 => self.error("NOPERM this user may not"),
+            b"GETRANGE" if words == 4 && self.words[1] == NOTE => {
+                self.error("NOPERM this user may not")
+            }
             b"AUTH" if words > 1 => self.log_in(),
             b"SELECT" if words == 2 => self.select(),
             b"SET" if words > 2 => self.set(),

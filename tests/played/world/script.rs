@@ -4,6 +4,7 @@
 
 use crate::schedules::schedule::{ClientPlan, Cut, Schedule, ServerPlan};
 use crate::world::clocks::MS;
+use crate::world::commands::NOTE;
 use crate::world::network::End;
 use crate::world::store::{Deed, Dialect, Key, Refusal, tag};
 use crate::world::{World, resp};
@@ -81,11 +82,12 @@ pub(crate) struct Script {
 fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
     let (mut ends, mut at, mut words) = (Vec::<(usize, bool)>::new(), 0, Vec::new());
     while let Ok(Some(length)) = resp::parse(&bytes[at..], &mut words) {
-        let name = &bytes[at..][words[0].clone()];
+        let word = |it: usize| words.get(it).map(|word| &bytes[at..][word.clone()]);
+        let (name, is_note) = (word(0).unwrap_or_default(), word(1) == Some(NOTE));
         at += length;
         match (name, ends.last_mut()) {
             (b"PTTL", Some(last)) => last.0 = at,
-            _ => ends.push((at, is_request(name, words.len()))),
+            _ => ends.push((at, !is_note && is_request(name, words.len()))),
         }
     }
     if at < bytes.len() {

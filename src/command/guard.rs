@@ -1,0 +1,192 @@
+//! The note that a server bears of its own memory, in a key without a TTL: `run_id since_ms longest_ms`. A server
+//! that was restarted without its data, flushed, or replaced by another bears none, or another's.
+//!
+//! `since_ms` is when somebody first saw that nothing from before was known, in milliseconds of the server's
+//! clock; below 0 if the server was new then, and nothing can have been lost. `longest_ms` is the longest TTL
+//! that locks have there.
+
+use redis::Value;
+
+use super::identity::RunId;
+use super::script::Script;
+use crate::failure::Failure;
+
+/// Its name. No lock may have it.
+pub const KEY: &str = "redlock:guard";
+
+/// For how long after it was marked as new a server may be one of a deployment that is being started.
+const YOUNG_MS: i64 = 2_000;
+
+/// Reads the note. Sent behind an acquire, it tells whose memory has granted it.
+pub(crate) const READ: &[u8] =
+    b"*4\r\n$8\r\nGETRANGE\r\n$13\r\nredlock:guard\r\n$1\r\n0\r\n$3\r\n127\r\n";
+
+/// What a server bears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub id: RunId,
+    pub since_ms: i64,
+    pub longest_ms: i64,
+}
+
+/// How a server is marked that bears no note of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing from before is known.
+    Lost,
+    /// There was nothing before. Not after this moment of the server's clock.
+    Fresh { until_ms: i64 },
+    /// Another process wrote what is there, and none of it is missing.
+    Kept,
+}
+
+/// What a server bears, as it was read with its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) now_ms: i64,
+    pub(crate) note: Borne,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Borne {
+    Nothing,
+    /// Something that nobody of us has written.
+    Gibberish,
+    Note(Note),
+}
+
+impl Note {
+    /// Whether the server was new when it was marked, so that nothing can have been lost.
+    pub(crate) fn is_of_new(&self) -> bool {
+        self.since_ms < 0
+    }
+
+    /// For how long it is still one of a deployment that is being started, when the server's clock shows this.
+    pub(crate) fn young_ms(&self, now_ms: i64) -> i64 {
+        let age_ms = now_ms.saturating_add(self.since_ms).max(0);
+        if self.is_of_new() { YOUNG_MS.saturating_sub(age_ms).max(0) } else { 0 }
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut words = str::from_utf8(text).ok()?.split(' ');
+        let id = RunId::parse(words.next()?)?;
+        let (since_ms, longest_ms) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        words.next().is_none().then_some(Self { id, since_ms, longest_ms })
+    }
+}
+
+impl Borne {
+    /// The reply to [`READ`]; none if there is no such reply, or the server refused to give it.
+    pub(crate) fn of(reply: &Value) -> Option<Self> {
+        match reply {
+            Value::BulkString(text) if text.is_empty() => Some(Self::Nothing),
+            Value::BulkString(text) => Some(Note::parse(text).map_or(Self::Gibberish, Self::Note)),
+            _ => None,
+        }
+    }
+}
+
+impl Reading {
+    /// What [`mark`] says to have written for this server.
+    pub(super) fn of_mark(id: RunId, reply: &Value) -> Result<Self, Failure> {
+        match reply {
+            Value::ServerError(error) => Err(super::answer::failure_of(error)),
+            Value::Array(said) => match said[..] {
+                [Value::Int(since_ms), Value::Int(longest_ms), Value::Int(now_ms)] => {
+                    Ok(Self { now_ms, note: Borne::Note(Note { id, since_ms, longest_ms }) })
+                }
+                _ => Err(Failure::Nonsense),
+            },
+            _ => Err(Failure::Nonsense),
+        }
+    }
+}
+
+/// The reply to `TIME`, in milliseconds; none if the server refused to tell.
+pub(super) fn time_ms(reply: &Value) -> Result<Option<i64>, Failure> {
+    let parts = match reply {
+        Value::ServerError(_) => return Ok(None),
+        Value::Array(parts) => parts,
+        _ => return Err(Failure::Nonsense),
+    };
+    let number = |part: &Value| match part {
+        Value::BulkString(digits) => str::from_utf8(digits).ok()?.parse::<i64>().ok(),
+        _ => None,
+    };
+    match &parts[..] {
+        [seconds, micros] => {
+            let (seconds, micros) = (number(seconds), number(micros));
+            let (seconds, micros) = seconds.zip(micros).ok_or(Failure::Nonsense)?;
+            Ok(Some(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)))
+        }
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+const MARK_FILE: &str = include_str!("mark.lua");
+const MARK_LINE: Script<{ MARK_FILE.len() }> = Script::of(MARK_FILE);
+static MARK: &str = MARK_LINE.text();
+
+const RAISE_FILE: &str = include_str!("raise.lua");
+const RAISE_LINE: Script<{ RAISE_FILE.len() }> = Script::of(RAISE_FILE);
+static RAISE: &str = RAISE_LINE.text();
+
+/// Has the server bear a note of its own.
+pub(super) fn mark(id: RunId, longest_ms: i64, mark: Mark) -> redis::Cmd {
+    let (how, until_ms) = match mark {
+        Mark::Lost => ("lost", 0),
+        Mark::Fresh { until_ms } => ("fresh", until_ms),
+        Mark::Kept => ("kept", 0),
+    };
+    let mut command = redis::cmd("EVAL");
+    command.arg(MARK).arg(1).arg(KEY).arg(id.as_str()).arg(longest_ms).arg(how).arg(until_ms);
+    command
+}
+
+/// Has the server note that so long a TTL is in use.
+pub(crate) fn raise(ttl_ms: i64) -> Vec<u8> {
+    let mut command = redis::cmd("EVAL");
+    command.arg(RAISE).arg(1).arg(KEY).arg(ttl_ms);
+    command.get_packed_command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn note(text: &str) -> Option<Borne> {
+        Borne::of(&Value::BulkString(text.as_bytes().to_vec()))
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_is_written() {
+        let id = RunId::parse(ID).unwrap();
+        let written = Note { id, since_ms: -7, longest_ms: 9 };
+        assert_eq!(note(&format!("{ID} -7 9")), Some(Borne::Note(written)));
+        assert!(written.is_of_new());
+        assert_eq!([7, 2_006, 2_007].map(|now| written.young_ms(now)), [2_000, 1, 0]);
+        assert_eq!(Note { since_ms: 7, ..written }.young_ms(7), 0);
+        assert_eq!(note(""), Some(Borne::Nothing));
+        for other in ["x", ID, &format!("{ID} 7"), &format!("{ID} 7 9 1"), &format!("{ID} 7 x")] {
+            assert_eq!(note(other), Some(Borne::Gibberish), "{other}");
+        }
+        assert_eq!(Borne::of(&Value::Okay), None);
+        let read = redis::cmd("GETRANGE").arg(KEY).arg(0).arg(127).get_packed_command();
+        assert_eq!(READ, read);
+    }
+
+    #[test]
+    fn a_clock_is_read() {
+        let parts = |parts: &[&str]| {
+            let part = |text: &&str| Value::BulkString(text.as_bytes().to_vec());
+            time_ms(&Value::Array(parts.iter().map(part).collect()))
+        };
+        assert_eq!(parts(&["12", "345678"]), Ok(Some(12_345)));
+        assert_eq!(parts(&["12"]), Err(Failure::Nonsense));
+        assert_eq!(parts(&["12", "x"]), Err(Failure::Nonsense));
+        assert_eq!(time_ms(&Value::Okay), Err(Failure::Nonsense));
+        assert_eq!(time_ms(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()), Ok(None));
+    }
+}

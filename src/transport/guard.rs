@@ -1,0 +1,226 @@
+//! Whether what a server grants is a vote: not until so long after it lost its memory that every lock it knew of
+//! has ended.
+//!
+//! A server that forgets a lock may grant it to another while the first holder still has it. So each server bears
+//! a note of its own memory (`command::guard`), which is read when a connection begins and again behind each
+//! acquire. A grant counts if the note is the one of this connection's beginning, and old enough.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+
+use crate::command::guard::{Borne, Note};
+use crate::command::identity::RunId;
+use crate::failure::Failure;
+use crate::moment::Moment;
+
+/// How much is done against servers that forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All that is said here.
+    On,
+    /// The same, and a deployment that seems new is taken for one that has forgotten everything.
+    Strict,
+    /// Nothing. Servers that evict are let in as well.
+    Off,
+    /// Nothing is asked: the user vouches that no server ever forgets.
+    Durable,
+}
+
+/// What holds for all servers of a manager. Changed while connections are in use: what is asked of a server, by
+/// those that are made afterwards.
+#[derive(Debug)]
+pub struct Rules {
+    mode: AtomicI32,
+    /// The longest TTL in use anywhere, as far as the user has said.
+    longest_ms: AtomicI64,
+    cap_ms: AtomicI64,
+    /// The longest that was noted on any server.
+    noted_ms: AtomicI64,
+}
+
+impl Rules {
+    /// No shorter TTL is assumed to be in use.
+    const LEAST_MS: i64 = 3_000;
+
+    /// The longest that a server is left without a vote, if nothing else is said: 10 minutes.
+    const CAP_MS: i64 = 600_000;
+
+    /// Sets all of it, in milliseconds. 0 for a time: the default.
+    pub fn set(&self, mode: Mode, longest_ms: i64, cap_ms: i64) {
+        let cap_ms = if cap_ms == 0 { Self::CAP_MS } else { cap_ms.max(Self::LEAST_MS) };
+        self.mode.store(mode as i32, Ordering::Relaxed);
+        self.longest_ms.store(longest_ms, Ordering::Relaxed);
+        self.cap_ms.store(cap_ms, Ordering::Relaxed);
+    }
+
+    pub fn mode(&self) -> Mode {
+        let mode = self.mode.load(Ordering::Relaxed);
+        let known = [Mode::On, Mode::Strict, Mode::Off, Mode::Durable];
+        known.into_iter().find(|&it| it as i32 == mode).unwrap_or(Mode::On)
+    }
+
+    /// Whether servers are asked for their notes.
+    pub(super) fn are_kept(&self) -> bool {
+        matches!(self.mode(), Mode::On | Mode::Strict)
+    }
+
+    /// The longest TTL in use, as far as that is known.
+    pub(super) fn longest_ms(&self) -> i64 {
+        let noted_ms = self.noted_ms.load(Ordering::Relaxed);
+        noted_ms.max(self.longest_ms.load(Ordering::Relaxed)).min(self.cap_ms())
+    }
+
+    /// For how long the grants of a server are no votes that has lost its memory, with a lock of this TTL.
+    fn wait_ms(&self, ttl_ms: i64) -> i64 {
+        ttl_ms.max(self.longest_ms()).max(Self::LEAST_MS).min(self.cap_ms())
+    }
+
+    fn cap_ms(&self) -> i64 {
+        self.cap_ms.load(Ordering::Relaxed)
+    }
+
+    fn learn(&self, note: &Note) {
+        self.noted_ms.fetch_max(note.longest_ms, Ordering::Relaxed);
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            mode: AtomicI32::new(Mode::On as i32),
+            longest_ms: AtomicI64::new(0),
+            cap_ms: AtomicI64::new(Self::CAP_MS),
+            noted_ms: AtomicI64::new(0),
+        }
+    }
+}
+
+/// What is known of the memory behind a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Guard {
+    /// What the note said when the connection began; none if the server bears none.
+    life: Option<Life>,
+    /// It lost its memory then, or before: its grants are no votes until so much later.
+    lost_at: Option<Moment>,
+    /// Whether this user may not ask, or tell, it all.
+    is_blind: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    id: RunId,
+    since_ms: i64,
+    /// The longest TTL that it has noted, or was told to note.
+    longest_ms: i64,
+    /// Whether this user may have it note one.
+    may_note: bool,
+}
+
+/// The memory is not that of the connection's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Forgotten;
+
+impl fmt::Display for Forgotten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it lost its memory")
+    }
+}
+
+impl Guard {
+    /// Of a server whose note cannot be read.
+    pub(super) fn blind() -> Self {
+        Self { is_blind: true, ..Self::default() }
+    }
+
+    /// Of a server that could not be marked: nothing is known from before now.
+    pub(super) fn unmarked(now: Moment) -> Self {
+        Self { lost_at: Some(now), ..Self::default() }
+    }
+
+    /// Of a server that bears this note, as was heard at `now`, and has this clock.
+    pub(super) fn of(note: &Note, clock_ms: i64, now: Moment, rules: &Rules) -> Self {
+        rules.learn(note);
+        let &Note { id, since_ms, longest_ms } = note;
+        let life = Life { id, since_ms, longest_ms, may_note: true };
+        // One less: both were cut to whole milliseconds.
+        let ago_ms = clock_ms.saturating_sub(since_ms).saturating_sub(1).max(0);
+        let lost_at = (!note.is_of_new()).then(|| now.plus_ms(-ago_ms));
+        Self { life: Some(life), lost_at, is_blind: false }
+    }
+
+    /// Whether the note is to be read behind an acquire.
+    pub(super) fn reads(&self) -> bool {
+        self.life.is_some()
+    }
+
+    /// The TTL that is to be noted before a request is carried out that leaves a key for so long.
+    pub(super) fn raises(&mut self, ttl_ms: i64, rules: &Rules) -> Option<i64> {
+        let life = self.life.as_mut()?;
+        let ttl_ms = ttl_ms.min(rules.cap_ms());
+        (life.may_note && ttl_ms > life.longest_ms).then(|| {
+            life.longest_ms = ttl_ms;
+            ttl_ms
+        })
+    }
+
+    /// This user may not have a longer TTL noted: then it is left out.
+    pub(super) fn leave_out_notes(&mut self) {
+        if let Some(life) = &mut self.life {
+            (life.may_note, self.is_blind) = (false, true);
+        }
+    }
+
+    /// This user may not read the note any more.
+    pub(super) fn go_blind(&mut self) {
+        (self.life, self.is_blind) = (None, true);
+    }
+
+    /// What was read behind an acquire that was granted. Fails if it is another memory that granted it.
+    pub(super) fn check(&mut self, borne: Option<Borne>, rules: &Rules) -> Result<(), Forgotten> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        match borne {
+            Some(Borne::Note(note)) if note.id == life.id && note.since_ms == life.since_ms => {
+                rules.learn(&note);
+                life.longest_ms = note.longest_ms;
+                Ok(())
+            }
+            _ => Err(Forgotten),
+        }
+    }
+
+    /// Why a grant for this TTL is no vote that was asked for at that moment.
+    pub(super) fn objection(
+        &self,
+        ttl_ms: i64,
+        asked_at: Moment,
+        now: Moment,
+        rules: &Rules,
+    ) -> Option<Failure> {
+        let is_noted =
+            |life: &Life| !life.may_note || life.longest_ms >= ttl_ms.min(rules.cap_ms());
+        if !self.life.as_ref().is_none_or(is_noted) {
+            return Some(Failure::Unnoted);
+        }
+        let (lost_at, wait_ms) = (self.lost_at?, rules.wait_ms(ttl_ms));
+        let counts_at = lost_at.plus_ms(wait_ms);
+        (asked_at < counts_at).then(|| Failure::Forgot {
+            ago_s: now.ms_since(lost_at) / 1_000,
+            left_s: (now.ms_until(counts_at) + 999) / 1_000,
+        })
+    }
+
+    /// Why what it grants now would be no vote, whatever the TTL.
+    pub(super) fn doubt(&self, now: Moment, rules: &Rules) -> Option<Failure> {
+        self.objection(0, now, now, rules)
+    }
+
+    /// What is to be said of it although its grants are votes.
+    pub(super) fn caveat(&self) -> &'static str {
+        match self.is_blind {
+            true => {
+                "not guarded when it restarts: this user may not use INFO, TIME or EVAL, or the key redlock:guard"
+            }
+            false => "",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What is known of a server's memory before its connection is up: it bears a note, or is given one.
+
+use super::{Change, Link, State};
+use crate::command::guard::{Borne, Mark, Note, Reading};
+use crate::command::handshake::Memory;
+use crate::moment::Moment;
+use crate::system::clock;
+use crate::transport::guard::Guard;
+use crate::transport::lineup::{Seen, Verdict};
+
+/// The part of the time for connecting, 1 / this, for which other servers are waited for: whether one without a
+/// note is new depends on them.
+const WAIT_PART: i64 = 2;
+
+impl Link {
+    /// All that was asked is answered: it is up, unless it has to be marked first, or is a server that stands
+    /// in the list under another name as well.
+    pub(super) fn admit(&mut self, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, .. } = &mut self.state else { return None };
+        let (memory, capabilities) = (handshake.memory(), handshake.capabilities());
+        self.identity = handshake.identity().clone();
+        if let Some(id) = self.identity.run_id()
+            && let Err(twin) = self.lineup.enter(self.place, id, &self.endpoint.to_string())
+        {
+            let why = format!("it is the same server as {twin}: each server has one vote");
+            return self.connect_failed(why, now);
+        }
+        let guard = match memory {
+            Memory::NotAsked => Guard::default(),
+            Memory::Untold => {
+                self.lineup.note(self.place, Seen::Untold);
+                Guard::blind()
+            }
+            Memory::Unmarked => {
+                self.lineup.note(self.place, Seen::Marked);
+                Guard::unmarked(now)
+            }
+            Memory::Read(id, Reading { now_ms, note }) => match note {
+                Borne::Note(note) if note.id == id => self.remember(&note, now_ms, now),
+                Borne::Note(_) if self.identity.is_durable() => {
+                    return self.mark(Mark::Kept, now);
+                }
+                Borne::Note(_) | Borne::Gibberish => return self.mark(Mark::Lost, now),
+                Borne::Nothing => {
+                    self.lineup.note(self.place, Seen::Missing);
+                    return self.end_waiting(now);
+                }
+            },
+        };
+        self.come_up(capabilities, guard, now)
+    }
+
+    /// The server bears a note of its own.
+    fn remember(&self, note: &Note, clock_ms: i64, now: Moment) -> Guard {
+        let seen = match note.young_ms(clock_ms) {
+            0 => Seen::Marked,
+            left_ms => Seen::Young { until: now.plus_ms(left_ms) },
+        };
+        self.lineup.note(self.place, seen);
+        Guard::of(note, clock_ms, now, self.lineup.rules())
+    }
+
+    /// When [`Self::handle_due`] is to be called for a handshake that began then.
+    pub(super) fn handshake_due(&self, is_asking: bool, since: Moment) -> Moment {
+        if is_asking {
+            since.plus_ms(self.timeouts.connect_ms())
+        } else if self.lineup.verdict(self.place, clock::now()).is_some() {
+            Moment::from_nanos(0)
+        } else {
+            since.plus_ms(self.timeouts.connect_ms() / WAIT_PART)
+        }
+    }
+
+    /// The server bears no note: if it is known by now whether it is new, or others are not waited for any
+    /// longer, it is given one.
+    pub(super) fn end_waiting(&mut self, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, since, .. } = &self.state else { return None };
+        let Memory::Read(_, Reading { now_ms, .. }) = handshake.memory() else { return None };
+        let connect_ms = self.timeouts.connect_ms();
+        if now >= since.plus_ms(connect_ms / WAIT_PART) {
+            self.lineup.end_waiting(self.place);
+        }
+        // Too late for a new one, and this connection was given up.
+        let until_ms = now_ms.saturating_add(connect_ms);
+        match self.lineup.verdict(self.place, now)? {
+            Verdict::Fresh => self.mark(Mark::Fresh { until_ms }, now),
+            Verdict::Lost => self.mark(Mark::Lost, now),
+        }
+    }
+
+    fn mark(&mut self, mark: Mark, now: Moment) -> Option<Change> {
+        let State::Handshake { handshake, .. } = &mut self.state else { return None };
+        handshake.mark(self.lineup.rules().longest_ms(), mark, &mut self.outbox);
+        self.send(now)
+    }
+}
