@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::command::handshake::Credentials;
 use crate::error::Error;
-use crate::quorum::validity::Drift;
+use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::transport::access::Access;
 use crate::transport::guard::{Mode, Rules};
 use crate::transport::login::{Login, PasswordSource};
@@ -57,14 +57,16 @@ impl Settings {
             return Err(Error::invalid(words));
         };
         self.drift.store(drift.factor().to_bits(), Ordering::Relaxed);
+        self.guard.set_drift(drift);
         Ok(())
     }
 
     /// Sets what is done against servers that forget.
     pub fn set_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
         for (name, value) in [("longest_ttl_ms", longest_ms), ("cap_ms", cap_ms)] {
-            if value < 0 {
-                return Err(Error::invalid(format!("{name} is {value}, less than 0")));
+            if !(0..=TTL_MAX_MS).contains(&value) {
+                let words = format!("{name} is {value}, not 0 to {TTL_MAX_MS}");
+                return Err(Error::invalid(words));
             }
         }
         self.guard.set(mode, longest_ms, cap_ms);

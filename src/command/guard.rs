@@ -125,11 +125,11 @@ pub(super) fn time_ms(reply: &Value) -> Result<Option<i64>, Failure> {
 
 const MARK_FILE: &str = include_str!("mark.lua");
 const MARK_LINE: Script<{ MARK_FILE.len() }> = Script::of(MARK_FILE);
-static MARK: &str = MARK_LINE.text();
+pub(crate) static MARK: &str = MARK_LINE.text();
 
 const RAISE_FILE: &str = include_str!("raise.lua");
 const RAISE_LINE: Script<{ RAISE_FILE.len() }> = Script::of(RAISE_FILE);
-static RAISE: &str = RAISE_LINE.text();
+pub(crate) static RAISE: &str = RAISE_LINE.text();
 
 /// Has the server bear a note of its own.
 pub(super) fn mark(id: RunId, longest_ms: i64, mark: Mark) -> redis::Cmd {

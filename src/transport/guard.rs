@@ -6,12 +6,13 @@
 //! acquire. A grant counts if the note is the one of this connection's beginning, and old enough.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 
 use crate::command::guard::{Borne, Note};
 use crate::command::identity::RunId;
 use crate::failure::Failure;
 use crate::moment::Moment;
+use crate::quorum::validity::Drift;
 
 /// How much is done against servers that forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub struct Rules {
     cap_ms: AtomicI64,
     /// The longest that was noted on any server.
     noted_ms: AtomicI64,
+    drift: AtomicU64,
 }
 
 impl Rules {
@@ -51,6 +53,11 @@ impl Rules {
         self.mode.store(mode as i32, Ordering::Relaxed);
         self.longest_ms.store(longest_ms, Ordering::Relaxed);
         self.cap_ms.store(cap_ms, Ordering::Relaxed);
+    }
+
+    /// Sets how much clocks may differ.
+    pub fn set_drift(&self, drift: Drift) {
+        self.drift.store(drift.factor().to_bits(), Ordering::Relaxed);
     }
 
     pub fn mode(&self) -> Mode {
@@ -72,7 +79,13 @@ impl Rules {
 
     /// For how long the grants of a server are no votes that has lost its memory, with a lock of this TTL.
     fn wait_ms(&self, ttl_ms: i64) -> i64 {
-        ttl_ms.max(self.longest_ms()).max(Self::LEAST_MS).min(self.cap_ms())
+        let wait_ms = ttl_ms.max(self.longest_ms()).max(Self::LEAST_MS).min(self.cap_ms());
+        // The server's clock and ours may be fast, each by as much; ours also if the user takes the servers'
+        // clocks for exact. Each shows whole milliseconds.
+        let factor =
+            f64::from_bits(self.drift.load(Ordering::Relaxed)).max(Drift::DEFAULT.factor());
+        let drift = Drift::new(factor).unwrap_or(Drift::DEFAULT);
+        wait_ms + 2 * drift.share_ms(wait_ms) + 2
     }
 
     fn cap_ms(&self) -> i64 {
@@ -91,6 +104,7 @@ impl Default for Rules {
             longest_ms: AtomicI64::new(0),
             cap_ms: AtomicI64::new(Self::CAP_MS),
             noted_ms: AtomicI64::new(0),
+            drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
         }
     }
 }

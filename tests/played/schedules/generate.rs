@@ -24,6 +24,8 @@ pub(crate) enum Wish {
     Any,
     Nothing,
     This(Sin),
+    /// Servers lose keys, one of them only, and what they grant is guarded against that.
+    Guarded,
 }
 
 struct Maker {
@@ -58,6 +60,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         Wish::Any if dice.once_in(4) => vec![dice.pick(&[&SINS[..], &[Sin::LostKeys; 3]].concat())],
         Wish::Any | Wish::Nothing => Vec::new(),
         Wish::This(sin) => vec![sin],
+        Wish::Guarded => vec![Sin::LostKeys],
     };
     let is_siege = sins.contains(&Sin::LostKeys) && !dice.once_in(3);
     let ttls_ms: &[i64] = match is_siege {
@@ -93,7 +96,38 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut clients: Vec<_> = (0..maker.clients).map(|it| maker.client(it)).collect();
     let faults = maker.faults();
     maker.hitches(&mut clients);
-    Schedule { seed, sins: maker.sins, weather, servers, clients, faults, plant: None }
+    let is_guarded = matches!(wish, Wish::Guarded);
+    let mut schedule = Schedule {
+        seed,
+        sins: maker.sins,
+        weather,
+        servers,
+        clients,
+        faults,
+        is_guarded,
+        plant: None,
+    };
+    if is_guarded {
+        spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));
+    }
+    schedule
+}
+
+/// Of all servers this one alone loses keys that may be of locks.
+fn spare_all_but_one(schedule: &mut Schedule, victim: usize) {
+    for fault in &mut schedule.faults {
+        match &mut fault.what {
+            What::Flush { server } => *server = victim,
+            What::Kill { server, keeps, .. } if *keeps != Keeps::All => *server = victim,
+            _ => {}
+        }
+    }
+    let callers = schedule.clients.iter_mut().flat_map(|it| &mut it.callers);
+    for step in callers.flatten() {
+        if let Some((_, Mishap::Lose { server, .. })) = &mut step.mishap {
+            *server = victim;
+        }
+    }
 }
 
 impl Maker {

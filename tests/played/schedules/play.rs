@@ -9,6 +9,7 @@ use crate::schedules::actor::{self, Actor};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{At, ClientPlan, Schedule, ServerPlan};
+use crate::transport::guard::Mode;
 use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
 use crate::world::network::FIRST_PORT;
@@ -107,6 +108,10 @@ fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool)
     let settled = plan.list_of(which).iter().try_for_each(add).and_then(|()| {
         manager.set_retry(plan.tries, plan.delay_ms)?;
         manager.set_timeouts(plan.connect_ms, plan.reply_ms)?;
+        if servers.len() == 1 {
+            // Whoever comes late cannot tell one that is new from one that has lost all.
+            manager.set_restart_guard(Mode::Strict, 0, 0)?;
+        }
         manager.set_clock_drift_factor(plan.drift)
     });
     settled.expect("a schedule has settings that make sense");

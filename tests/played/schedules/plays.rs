@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::num::NonZero;
+use std::ops::Range;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::schedules::generate::{Wish, schedule};
@@ -14,6 +16,9 @@ use crate::schedules::simulate::{self, simulate};
 
 /// How many are played by each run of the tests.
 const SEEDS: u64 = 1_500;
+
+/// The same of those in which one server forgets.
+const GUARDED_SEEDS: u64 = 500;
 
 /// How many are tried for one in which a broken assumption shows.
 const BITES_WITHIN: u64 = 300;
@@ -88,6 +93,73 @@ fn servers_whose_clocks_are_too_fast_are_found_out() {
 #[test]
 fn clients_whose_clocks_stop_are_found_out() {
     assert_bites(Sin::StoppedClocks);
+}
+
+/// A server is restarted without its data, or flushed, as often as you like.
+#[test]
+fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
+    let figures = forget(0..GUARDED_SEEDS, 1);
+    println!("{figures:?}");
+    assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
+    assert!(figures.overlapped_unguarded > 10, "nothing was broken, so this shows nothing");
+    assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
+}
+
+/// The same with the first seed and the number of them in the environment.
+#[test]
+#[ignore = "it takes as long as it is told to"]
+fn many_seeds_that_are_guarded() {
+    let first = number("REDLOCK_FIRST").unwrap_or(0);
+    let count = number("REDLOCK_SEEDS").unwrap_or(100_000);
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let figures = forget(first..first + count, threads);
+    println!("{figures:?}");
+    if let Some(&seed) = figures.overlapped.first() {
+        let smallest = shrink(schedule(seed, Wish::Guarded), &overlaps);
+        panic!("seed {seed}:\n{}", simulate::story_of(&Rc::new(smallest)));
+    }
+}
+
+/// What became of schedules in which one server forgets: in which two held one lock, and in how many of the same
+/// without the guard.
+#[derive(Debug, Default)]
+struct Forgetting {
+    seeds: u64,
+    granted: u64,
+    overlapped: Vec<u64>,
+    overlapped_unguarded: u64,
+}
+
+fn forget(seeds: Range<u64>, threads: usize) -> Forgetting {
+    let next = AtomicU64::new(seeds.start);
+    let work = || {
+        let mut figures = Forgetting::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return figures;
+            }
+            let mut schedule = schedule(seed, Wish::Guarded);
+            let guarded = play(&Rc::new(schedule.clone()), false);
+            schedule.is_guarded = false;
+            figures.seeds += 1;
+            figures.granted += guarded.granted as u64;
+            figures.overlapped.extend(guarded.overlapped.then_some(seed));
+            figures.overlapped_unguarded += u64::from(overlaps(&Rc::new(schedule)));
+        }
+    };
+    let mut all = Forgetting::default();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for it in workers.into_iter().map(|it| it.join().expect("it ends")) {
+            all.seeds += it.seeds;
+            all.granted += it.granted;
+            all.overlapped.extend(it.overlapped);
+            all.overlapped_unguarded += it.overlapped_unguarded;
+        }
+    });
+    all.overlapped.sort_unstable();
+    all
 }
 
 /// Two holds overlap in one of the schedules that break it, and in the smallest that is left of that.

@@ -33,6 +33,8 @@ pub(crate) struct Schedule {
     pub(crate) servers: Vec<ServerPlan>,
     pub(crate) clients: Vec<ClientPlan>,
     pub(crate) faults: Vec<Fault>,
+    /// Whether servers tell of their memory, so that what they grant is guarded.
+    pub(crate) is_guarded: bool,
     /// What is broken on purpose, to see a verdict see it.
     pub(crate) plant: Option<Plant>,
 }
@@ -283,7 +285,9 @@ impl Schedule {
     /// One in which nobody does anything.
     pub(crate) fn empty() -> Self {
         let (sins, servers, clients, faults) = Default::default();
-        Self { seed: 0, sins, weather: Weather::CALM, servers, clients, faults, plant: None }
+        let weather = Weather::CALM;
+        let is_guarded = false;
+        Self { seed: 0, sins, weather, servers, clients, faults, is_guarded, plant: None }
     }
 
     /// How many resources it is about.

@@ -46,6 +46,9 @@ impl World {
             What::Kill { server, keeps, .. } => {
                 self.servers[server].down -= 1;
                 self.forget_keys(server, keeps);
+                if let Some(memory) = &mut self.servers[server].store.memory {
+                    memory.starts += 1;
+                }
             }
             What::Refuse { server, how } => {
                 let refusals = &mut self.servers[server].refusals;

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::io;
 
+use crate::command::guard::{MARK, RAISE};
 use crate::schedules::plants::Plant;
 use crate::world::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
 
@@ -20,6 +21,8 @@ pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
 
 /// The key of the note that servers bear of their memory.
 pub(crate) const NOTE: &[u8] = b"redlock:guard";
+
+const FORBIDDEN: &str = "NOPERM this user may not";
 
 /// The longest name of a command.
 const NAME_MAX: usize = 16;
@@ -63,11 +66,10 @@ impl<'a> Command<'a, '_> {
         let words = self.words.len();
         match name {
             b"PING" if words == 1 => self.say("+PONG\r\n"),
-            b"INFO" | b"CONFIG" if words > 1 => self.error("NOPERM this user may not"),
-            b"TIME" if words == 1 => self.error("NOPERM this user may not"),
-            b"GETRANGE" if words == 4 && self.words[1] == NOTE => {
-                self.error("NOPERM this user may not")
-            }
+            b"INFO" if words == 2 && self.words[1] == b"server" => self.tell_run_id(),
+            b"INFO" | b"CONFIG" if words > 1 => self.error(FORBIDDEN),
+            b"TIME" if words == 1 => self.tell_time(),
+            b"GETRANGE" if words == 4 && self.words[1] == NOTE => self.tell_note(),
             b"AUTH" if words > 1 => self.log_in(),
             b"SELECT" if words == 2 => self.select(),
             b"SET" if words > 2 => self.set(),
@@ -307,6 +309,9 @@ impl<'a> Command<'a, '_> {
 
     fn eval(&mut self) -> Deed<'a> {
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
+        if *script == MARK.as_bytes() || *script == RAISE.as_bytes() {
+            return self.run_on_note(*script == MARK.as_bytes());
+        }
         if *script == RELEASE.as_bytes() {
             self.release(value)
         } else if *script == EXTEND.as_bytes() && self.words.len() == 6 {
@@ -388,6 +393,79 @@ impl<'a> Command<'a, '_> {
         } else {
             self.error(why)
         }
+    }
+}
+
+impl<'a> Command<'a, '_> {
+    fn tell_run_id(&mut self) -> Deed<'a> {
+        let Some(memory) = &self.store.memory else { return self.error(FORBIDDEN) };
+        let text = format!("run_id:{}\r\n", memory.run_id());
+        self.bulk(text.as_bytes());
+        Deed::Nothing
+    }
+
+    fn tell_time(&mut self) -> Deed<'a> {
+        if self.store.memory.is_none() {
+            return self.error(FORBIDDEN);
+        }
+        let (seconds, micros) =
+            (self.now_ms.div_euclid(1_000), self.now_ms.rem_euclid(1_000) * 1_000);
+        self.say("*2\r\n");
+        self.bulk(seconds.to_string().as_bytes());
+        self.bulk(micros.to_string().as_bytes());
+        Deed::Nothing
+    }
+
+    fn tell_note(&mut self) -> Deed<'a> {
+        let Some(memory) = &self.store.memory else { return self.error(FORBIDDEN) };
+        let note = memory.note.clone().unwrap_or_default();
+        self.bulk(&note);
+        Deed::Nothing
+    }
+
+    /// What the scripts do that mark a server, and that raise the longest TTL.
+    fn run_on_note(&mut self, marks: bool) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("set", true) {
+            return self.script_error(&why);
+        }
+        let now_ms = self.now_ms;
+        let Some(memory) = &mut self.store.memory else { return self.error(FORBIDDEN) };
+        let text = memory.note.as_ref().map(|note| String::from_utf8_lossy(note).into_owned());
+        let borne = text.as_deref().and_then(|text| {
+            let mut words = text.split(' ');
+            let id = words.next()?.to_owned();
+            let (since, longest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            Some((id, since, longest))
+        });
+        let borne: Option<(String, i64, i64)> = borne;
+        let argument = |it: usize| {
+            self.words.get(it).map_or("", |word| std::str::from_utf8(word).unwrap_or_default())
+        };
+        if !marks {
+            let ttl_ms = argument(4).parse().unwrap_or(0);
+            if let Some((id, since, _)) = borne.filter(|it| it.2 < ttl_ms) {
+                memory.note = Some(format!("{id} {since} {ttl_ms}").into_bytes().into());
+            }
+            self.integer(0);
+            return Deed::Nothing;
+        }
+        let (id, how) = (argument(4), argument(6));
+        let (least, until) = (argument(5).parse().unwrap_or(0), argument(7).parse().unwrap_or(0));
+        let since = match &borne {
+            Some(it) if it.0 == id || how == "kept" => it.1,
+            None if text.is_none() && how == "fresh" && now_ms <= until => -now_ms,
+            _ => now_ms,
+        };
+        let longest = borne.map_or(0, |it| it.2).max(least);
+        memory.note = Some(format!("{id} {since} {longest}").into_bytes().into());
+        let said = format!("*3\r\n:{since}\r\n:{longest}\r\n:{now_ms}\r\n");
+        self.say(&said)
+    }
+
+    fn bulk(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(format!("${}\r\n", text.len()).as_bytes());
+        self.out.extend_from_slice(text);
+        self.say("\r\n");
     }
 }
 

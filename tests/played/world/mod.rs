@@ -30,7 +30,7 @@ use crate::world::dice::Dice;
 use crate::world::network::{Bell, Connection, Way, Wire};
 use crate::world::script::Script;
 use crate::world::server::Server;
-use crate::world::store::Refusal;
+use crate::world::store::{Memory, Refusal};
 use crate::world::turns::Caller;
 
 /// No schedule has so many, or it goes on for ever.
@@ -132,7 +132,12 @@ pub(crate) fn take() -> Option<Box<World>> {
 impl World {
     pub(crate) fn new(schedule: Rc<Schedule>) -> Self {
         let seed = schedule.seed;
-        let servers: Vec<Server> = schedule.servers.iter().map(Server::new).collect();
+        let mut servers: Vec<Server> = schedule.servers.iter().map(Server::new).collect();
+        if schedule.is_guarded {
+            for (index, server) in servers.iter_mut().enumerate() {
+                server.store.memory = Some(Memory::of(index));
+            }
+        }
         let mut world = Self {
             now: START,
             clients: Vec::new(),

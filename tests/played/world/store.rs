@@ -97,8 +97,32 @@ pub(crate) struct Store {
     pub(crate) refusal: Option<Refusal>,
     /// It says that every lock is another's, for so long.
     pub(crate) lies_ms: Option<i64>,
+    /// What it tells of its memory; none if nobody may ask.
+    pub(crate) memory: Option<Memory>,
     /// How it is broken on purpose.
     pub(crate) plant: Option<Plant>,
+}
+
+/// Whose memory it is, and what it bears as a note of that.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    /// How often it was started.
+    pub(crate) starts: u64,
+    pub(crate) server: usize,
+    pub(crate) note: Option<Box<[u8]>>,
+}
+
+impl Memory {
+    /// Of a server that has been in use for long.
+    pub(crate) fn of(server: usize) -> Self {
+        let mut memory = Self { starts: 1, server, note: None };
+        memory.note = Some(format!("{} -1 0", memory.run_id()).into_bytes().into());
+        memory
+    }
+
+    pub(crate) fn run_id(&self) -> String {
+        format!("{:020x}{:020x}", self.server, self.starts)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -128,6 +152,7 @@ impl Store {
             early_ms,
             refusal: None,
             lies_ms: None,
+            memory: None,
             plant: None,
         }
     }
@@ -175,6 +200,9 @@ impl Store {
 
     /// It loses those keys, which are returned.
     pub(crate) fn lose(&mut self, mut is_lost: impl FnMut() -> bool) -> Vec<Key> {
+        if let Some(memory) = &mut self.memory {
+            memory.note.take_if(|_| is_lost());
+        }
         let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
         self.keys = kept;
         lost
