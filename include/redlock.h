@@ -971,10 +971,10 @@ RedLockStatus RedLock_Servers(RedLock *rl,
  * @param rl             the manager.
  * @param mode           REDLOCK_GUARD_ON, the default, REDLOCK_GUARD_STRICT, REDLOCK_GUARD_OFF or
  *                       REDLOCK_GUARD_DURABLE. It holds for connections that are made from now on.
- * @param longest_ttl_ms the longest TTL that any client uses on these servers, at least 0. 0, the default: what is
+ * @param longest_ttl_ms the longest TTL that any client uses on these servers, 0 to 315360000000 (ten years). 0, the default: what is
  *                       noted on the servers, which is enough unless several of them are lost at once.
- * @param cap_ms         for how long a server is left without a vote at most, at least 0; less than 3000 is
- *                       3000. 0, the default: 600000. Locks with a longer TTL are guarded for that long only.
+ * @param cap_ms         for how long a server is left without a vote at most, 0 to 315360000000; less than
+ *                       3000 is 3000. 0, the default: 600000. Locks with a longer TTL are guarded for that long only.
  * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
  */
 RedLockStatus RedLock_SetRestartGuard(RedLock *rl,

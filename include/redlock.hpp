@@ -88,6 +88,18 @@ inline const char *name(Status status) noexcept {
     return RedLockStatus_Name(static_cast<std::int32_t>(status));
 }
 
+/** What is done against servers that lose their memory, as in a restart without their data. */
+enum class RestartGuard : std::int32_t {
+    /** They have no vote until the locks that they may have forgotten have ended. The default. */
+    On = REDLOCK_GUARD_ON,
+    /** The same, and servers that seem to be new have no vote at first either. */
+    Strict = REDLOCK_GUARD_STRICT,
+    /** Every server that can be reached has a vote. */
+    Off = REDLOCK_GUARD_OFF,
+    /** The same, because the program vouches that no server ever forgets what it granted. */
+    Durable = REDLOCK_GUARD_DURABLE
+};
+
 /** Whether the same call may succeed a little later without anything being changed. */
 inline bool is_retriable(Status status) noexcept {
     return RedLockStatus_IsRetriable(static_cast<std::int32_t>(status));
@@ -560,6 +572,18 @@ public:
      * default 0.01. Throws Error if out of range. */
     Manager &set_clock_drift_factor(double factor) {
         return settle(RedLock_SetClockDriftFactor(native(), factor));
+    }
+
+    /** What is done against servers that lose their memory; redlock.h (RedLock_SetRestartGuard) says
+     * how. `longest_ttl` is the longest TTL that any client uses on these servers; zero, the default:
+     * what is noted on them. `cap` is for how long a server is left without a vote at most; zero, the
+     * default: ten minutes. It holds for connections made later. Throws Error if out of range. */
+    Manager &
+    set_restart_guard(RestartGuard mode,
+                      std::chrono::milliseconds longest_ttl = std::chrono::milliseconds::zero(),
+                      std::chrono::milliseconds cap = std::chrono::milliseconds::zero()) {
+        return settle(RedLock_SetRestartGuard(native(), static_cast<std::int32_t>(mode),
+                                              longest_ttl.count(), cap.count()));
     }
 
     /** A function to be told of servers that are lost, refuse or come back; an empty one for

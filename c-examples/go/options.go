@@ -29,6 +29,15 @@ type Options struct {
 	// ClockDriftFactor is how much faster a server's clock may run than ours. Default 0.01.
 	ClockDriftFactor float64
 
+	// RestartGuard is what is done against servers that lose their memory. Default GuardOn.
+	RestartGuard RestartGuard
+	// LongestTTL is the longest TTL that any client uses on these servers. Default: what is noted on them,
+	// which is enough unless several of them are lost at once.
+	LongestTTL time.Duration
+	// GuardCap is for how long a server is left without a vote at most; less than 3 s is 3 s. Locks with a
+	// longer TTL are guarded for that long only. Default 10 min.
+	GuardCap time.Duration
+
 	// Username and Password are for servers whose URL names neither. Without a Username it is the
 	// default user of the servers.
 	Username string
@@ -50,6 +59,18 @@ type Options struct {
 	// is taken in after it.
 	Logger func(level int, message string)
 }
+
+// RestartGuard is what is done against servers that lose their memory, as in a restart without their data.
+type RestartGuard int32
+
+// How much is done. It needs the right to read and write the key redlock:guard, and to use INFO, TIME,
+// GETRANGE and EVAL.
+const (
+	GuardOn      RestartGuard = C.REDLOCK_GUARD_ON      // no vote until the locks that it may have forgotten have ended
+	GuardStrict  RestartGuard = C.REDLOCK_GUARD_STRICT  // the same, and none at first for servers that seem to be new
+	GuardOff     RestartGuard = C.REDLOCK_GUARD_OFF     // every server that can be reached has a vote
+	GuardDurable RestartGuard = C.REDLOCK_GUARD_DURABLE // the same: the program vouches that no server ever forgets
+)
 
 // TLS are the settings of encrypted connections. The zero value trusts the system's roots.
 type TLS struct {
@@ -83,6 +104,8 @@ func (s *shared) configure(o Options) error {
 		return invalid("Tries is negative")
 	case o.Tries > math.MaxInt32:
 		return invalid("Tries is more than 2147483647")
+	case o.RestartGuard < GuardOn || o.RestartGuard > GuardDurable:
+		return invalid(fmt.Sprintf("RestartGuard is %d, which means nothing", o.RestartGuard))
 	case o.RetryDelay == 0:
 		o.RetryDelay = 200 * time.Millisecond
 	}
@@ -96,6 +119,10 @@ func (s *shared) configure(o Options) error {
 	}
 	if err == nil && o.ClockDriftFactor != 0 {
 		err = s.check(C.RedLock_SetClockDriftFactor(s.handle, C.double(o.ClockDriftFactor)))
+	}
+	if err == nil {
+		guard, longest, limit := C.int32_t(o.RestartGuard), ms(o.LongestTTL), ms(o.GuardCap)
+		err = s.check(C.RedLock_SetRestartGuard(s.handle, guard, longest, limit))
 	}
 	if err == nil {
 		err = s.setCredentials(o)

@@ -51,6 +51,17 @@ export interface ManagerOptions {
   /** How much faster a server's clock may run than ours. Default 0.01. */
   driftFactor?: number;
   /**
+   * What is done against servers that lose their memory, as in a restart without their data. With 'on', the default,
+   * they have no vote until the locks that they may have forgotten have ended; with 'strict', servers that seem to be
+   * new have none at first either. With 'off' every server that can be reached has a vote, and with 'durable' as well:
+   * then the program vouches that no server ever forgets.
+   */
+  restartGuard?: 'on' | 'strict' | 'off' | 'durable';
+  /** The longest ttl that any client uses on these servers. Default 0: what is noted on them. */
+  longestTtl?: number;
+  /** For how long a server is left without a vote at most. Default 0: 600,000. */
+  guardCap?: number;
+  /**
    * Is told of servers that are lost, refuse or come back: a function, or an object such as console. There is neither
    * a password nor a token in a line. What it throws is an uncaught exception.
    */

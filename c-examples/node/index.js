@@ -25,6 +25,9 @@ const DONE_EVENT = 0;
 const LOST_EVENT = 1;
 const LOG_EVENT = -1;
 
+// Each stands where its number in C says.
+const GUARDS = ['on', 'strict', 'off', 'durable'];
+
 const INT32_MAX = 2 ** 31 - 1;
 const UINT32_MAX = 2 ** 32 - 1;
 const WAIT_MS = 5000;
@@ -491,9 +494,10 @@ class Manager {
 
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
-    const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, logger } =
+    const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
+      longestTtl, guardCap, logger } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'logger']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'logger']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -503,6 +507,7 @@ class Manager {
       if (typeof driftFactor !== 'number') throw wrongType('driftFactor', 'a number', driftFactor);
       this.#core.set('setDriftFactor', driftFactor);
     }
+    this.#setRestartGuard(restartGuard, longestTtl, guardCap);
     this.#setCredentials(username, password, credentialsFromEnv);
     if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
     for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);
@@ -514,6 +519,15 @@ class Manager {
     // How often it is tried, each call says itself.
     this.#core.set('setRetry', 1, limited('retryDelay', retryDelay));
     this.#core.set('setTimeouts', milliseconds('connectTimeout', connectTimeout), milliseconds('replyTimeout', replyTimeout));
+  }
+
+  #setRestartGuard(mode = 'on', longestTtl = 0, guardCap = 0) {
+    const number = GUARDS.indexOf(text('restartGuard', mode));
+    if (number < 0) {
+      const words = `restartGuard has to be one of '${GUARDS.join("', '")}', not '${mode}'`;
+      throw Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+    }
+    this.#core.set('setRestartGuard', number, milliseconds('longestTtl', longestTtl), milliseconds('guardCap', guardCap));
   }
 
   #setCredentials(username, password, fromEnv) {

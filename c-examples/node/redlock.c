@@ -608,6 +608,16 @@ static napi_value SetDriftFactor(napi_env env, napi_callback_info info) {
     return number(env, RedLock_SetClockDriftFactor(manager->rl, factor));
 }
 
+static napi_value SetRestartGuard(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    int32_t mode = 0;
+    int64_t longest_ttl_ms = 0, cap_ms = 0;
+    bool is_read = read_manager(env, info, 4, &call, &manager) && read_int32(&call, 1, &mode) &&
+                   read_int64(&call, 2, &longest_ttl_ms) && read_int64(&call, 3, &cap_ms);
+    return is_read ? number(env, RedLock_SetRestartGuard(manager->rl, mode, longest_ttl_ms, cap_ms)) : NULL;
+}
+
 /* Four functions of the library that take two strings, or one. */
 static napi_value set_texts(napi_env env, napi_callback_info info,
                             RedLockStatus (*set)(RedLock *rl, const char *first, const char *second)) {
@@ -890,6 +900,7 @@ static const struct {
     {"setRetry", SetRetry},
     {"setTimeouts", SetTimeouts},
     {"setDriftFactor", SetDriftFactor},
+    {"setRestartGuard", SetRestartGuard},
     {"setCredentials", SetCredentials},
     {"setCredentialsFromEnv", SetCredentialsFromEnv},
     {"setTlsCa", SetTlsCa},

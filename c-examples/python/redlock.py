@@ -59,6 +59,7 @@ from typing import (
     Generator,
     Generic,
     Iterator,
+    Literal,
     Mapping,
     NamedTuple,
     NoReturn,
@@ -98,6 +99,7 @@ Name = Union[str, bytes]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
+RestartGuard = Literal["on", "strict", "off", "durable"]
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")
 
@@ -281,6 +283,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetRetry": (_HANDLE, _INT, _INT),
     "RedLock_SetTimeouts": (_HANDLE, _MS, _MS),
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
+    "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
@@ -422,6 +425,9 @@ def _check(status: int, words: str) -> str:
     return words
 
 
+# Each stands where its number in C says.
+_GUARDS = ("on", "strict", "off", "durable")
+
 # The numbers of logging.WARNING and logging.INFO.
 _WARNING, _INFO = 30, 20
 # So many lines wait to be told in the midst of a long call; of more, the last ones.
@@ -557,6 +563,13 @@ class Manager:
     connect_timeout: for connecting to a server.
     reply_timeout: for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5.
     drift_factor: how much faster a server's clock may run than ours.
+    restart_guard: what is done against servers that lose their memory, as in a restart without
+        their data. With "on" they have no vote until the locks that they may have forgotten have
+        ended; with "strict", servers that seem to be new have none at first either. With "off"
+        every server that can be reached has a vote, and with "durable" as well: then the program
+        vouches that no server ever forgets.
+    longest_ttl: the longest ttl that any client uses on these servers; None: what is noted on them.
+    guard_cap: for how long a server is left without a vote at most; None: 600.
     logger: as for set_logger.
     """
 
@@ -574,6 +587,9 @@ class Manager:
         connect_timeout: Seconds = 1.5,
         reply_timeout: Seconds = 0,
         drift_factor: float = 0.01,
+        restart_guard: RestartGuard = "on",
+        longest_ttl: Seconds | None = None,
+        guard_cap: Seconds | None = None,
         logger: Logger | None = None,
     ) -> None:
         if not servers:
@@ -593,6 +609,12 @@ class Manager:
         timeouts = (_ms(connect_timeout, "connect_timeout"), _ms(reply_timeout, "reply_timeout"))
         self._call(_c.RedLock_SetTimeouts, *timeouts)
         self._call(_c.RedLock_SetClockDriftFactor, drift_factor)
+        if restart_guard not in _GUARDS:
+            raise InvalidArgument(f"restart_guard is {restart_guard!r}, not one of {_GUARDS}", -1)
+        longest_ms = 0 if longest_ttl is None else _ms(longest_ttl, "longest_ttl")
+        cap_ms = 0 if guard_cap is None else _ms(guard_cap, "guard_cap")
+        mode = _GUARDS.index(restart_guard)
+        self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
         if tls:
             self._use_tls(tls)
         if user is not None or password is not None:

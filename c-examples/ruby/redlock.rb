@@ -127,6 +127,7 @@ module Redlock
       "RedLock_SetRetry" => [ADDRESS, INT, INT],
       "RedLock_SetTimeouts" => [ADDRESS, MS, MS],
       "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
+      "RedLock_SetRestartGuard" => [ADDRESS, INT, MS, MS],
       "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
@@ -820,6 +821,10 @@ module Redlock
 
   # Takes locks on one set of servers. Threads may share it, and processes forked later may use it.
   class Manager
+    # Each stands where its number in C says.
+    GUARDS = %i[on strict off durable].freeze
+    private_constant :GUARDS
+
     # Servers are host:port, or URLs such as redis://user:password@host:6379/0,
     # rediss://host:6379 or unix:///run/redis.sock. All programs that are to exclude each other
     # must name the same ones.
@@ -838,9 +843,17 @@ module Redlock
     # connect_timeout::  for connecting to a server
     # reply_timeout::    for a server's reply; 0 is a twentieth of the ttl, 0.025 to 0.5
     # drift_factor::     how much faster a server's clock may run than ours
+    # restart_guard::    what is done against servers that lose their memory, as in a restart without
+    #                    their data. With :on they have no vote until the locks that they may have
+    #                    forgotten have ended; with :strict, servers that seem to be new have none at
+    #                    first either. With :off every server that can be reached has a vote, and with
+    #                    :durable as well: then the program vouches that no server ever forgets.
+    # longest_ttl::      the longest ttl that any client uses on these servers; nil: what is noted on them
+    # guard_cap::        for how long a server is left without a vote at most; nil: 600
     # logger::           as for #logger=
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
-                   reply_timeout: 0, drift_factor: 0.01, logger: nil)
+                   reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
+                   logger: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -851,6 +864,7 @@ module Redlock
       timeouts = [C.ms(connect_timeout, "connect_timeout"), C.ms(reply_timeout, "reply_timeout")]
       set("RedLock_SetTimeouts", *timeouts)
       set("RedLock_SetClockDriftFactor", Float(drift_factor))
+      guard(restart_guard, longest_ttl || 0, guard_cap || 0)
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
@@ -938,6 +952,15 @@ module Redlock
 
     def set(function, *arguments)
       @servers.call(function, *arguments)
+    end
+
+    def guard(mode, longest_ttl, cap)
+      number = GUARDS.index(mode)
+      unless number
+        raise InvalidArgument.new("restart_guard is #{mode.inspect}, not one of #{GUARDS.inspect}", -1)
+      end
+
+      set("RedLock_SetRestartGuard", number, C.ms(longest_ttl, "longest_ttl"), C.ms(cap, "guard_cap"))
     end
 
     def add(server, scheme)

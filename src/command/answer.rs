@@ -36,6 +36,6 @@ impl Answer {
 }
 
 /// What an error reply means, in our words.
-pub(crate) fn failure_of(error: &ServerError) -> Failure {
+pub(super) fn failure_of(error: &ServerError) -> Failure {
     Failure::of_error(error.code(), error.details().unwrap_or_default())
 }

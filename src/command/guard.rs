@@ -7,6 +7,7 @@
 
 use redis::Value;
 
+use super::answer::failure_of;
 use super::identity::RunId;
 use super::script::Script;
 use crate::failure::Failure;
@@ -86,11 +87,16 @@ impl Borne {
     }
 }
 
+/// Whether this user may not read the note, or write it.
+pub(crate) fn is_forbidden(reply: &Value) -> bool {
+    matches!(reply, Value::ServerError(error) if failure_of(error).is_of_the_kind())
+}
+
 impl Reading {
     /// What [`mark`] says to have written for this server.
     pub(super) fn of_mark(id: RunId, reply: &Value) -> Result<Self, Failure> {
         match reply {
-            Value::ServerError(error) => Err(super::answer::failure_of(error)),
+            Value::ServerError(error) => Err(failure_of(error)),
             Value::Array(said) => match said[..] {
                 [Value::Int(since_ms), Value::Int(longest_ms), Value::Int(now_ms)] => {
                     Ok(Self { now_ms, note: Borne::Note(Note { id, since_ms, longest_ms }) })

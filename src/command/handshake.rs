@@ -53,8 +53,6 @@ pub(crate) enum Memory {
     NotAsked,
     /// This user may not ask.
     Untold,
-    /// It is to be marked, and would not have it.
-    Unmarked,
     Read(RunId, Reading),
 }
 
@@ -98,7 +96,13 @@ fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> 
     // Several sections in one command are of Redis 7.0.
     let info = |section: &str, judge| Step::new(redis::cmd("INFO").arg(section), judge);
     let questions = [
-        info("server", |reply, learnt| learnt.identity.learn_program(reply)),
+        match is_guarded {
+            true => info("server", |reply, learnt| {
+                is_told(reply)?;
+                learnt.identity.learn_program(reply)
+            }),
+            false => info("server", |reply, learnt| learnt.identity.learn_program(reply)),
+        },
         info("replication", |reply, learnt| learnt.identity.learn_role(reply)),
         match is_guarded {
             true => info("memory", |reply, learnt| {
@@ -114,6 +118,7 @@ fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> 
     ];
     let guards = [
         Step::new(&redis::cmd("TIME"), |reply, learnt| {
+            is_told(reply)?;
             learnt.clock_ms = guard::time_ms(reply)?;
             Ok(())
         }),
@@ -123,10 +128,22 @@ fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> 
     log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards).collect()
 }
 
+/// Whether the server tells it: this user may not ask, if not. Fails if it tells nobody, for now: it may be asked
+/// again later.
+fn is_told(reply: &Value) -> Result<bool, Failure> {
+    match reply {
+        Value::ServerError(error) => match failure_of(error) {
+            forbidden if forbidden.is_of_the_kind() => Ok(false),
+            failure => Err(failure),
+        },
+        _ => Ok(true),
+    }
+}
+
 fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
-    let borne = match reply {
-        Value::ServerError(_) => None,
-        _ => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
+    let borne = match is_told(reply)? {
+        false => None,
+        true => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
     };
     learnt.memory = match (learnt.identity.run_id(), learnt.clock_ms, borne) {
         (Some(id), Some(now_ms), Some(note)) => Memory::Read(id, Reading { now_ms, note }),
@@ -140,9 +157,8 @@ fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     let Memory::Read(id, _) = learnt.memory else { return Err(Failure::Nonsense) };
     learnt.memory = match Reading::of_mark(id, reply) {
         Ok(reading) => Memory::Read(id, reading),
-        Err(Failure::Nonsense) => return Err(Failure::Nonsense),
         Err(refused) if refused.is_of_the_kind() => Memory::Untold,
-        Err(_) => Memory::Unmarked,
+        Err(failure) => return Err(failure),
     };
     Ok(())
 }
@@ -271,127 +287,4 @@ impl Handshake {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
-    const LACKING: &str = "-ERR wrong number of arguments for 'x' command\r\n";
-
-    fn credentials() -> Credentials {
-        Credentials { user: Some(b"u".to_vec()), password: b"p".to_vec() }
-    }
-
-    /// A server that tells us nothing of itself.
-    const CLOSED: [&str; 5] = ["-NOPERM no\r\n"; 5];
-
-    /// What the questions are that end each handshake.
-    const QUESTIONS: &str = "INFO server INFO replication INFO memory INFO persistence \
-                             CONFIG GET appendfsync";
-
-    /// What these replies lead to, each but the last to more.
-    fn after(handshake: &mut Handshake, replies: &[&str]) -> Progress {
-        let mut progress = Progress::More;
-        for reply in replies {
-            assert_eq!(progress, Progress::More, "before {reply}");
-            let reply = redis::parse_redis_value(reply.as_bytes()).expect("a reply");
-            progress = handshake.handle_reply(&reply);
-        }
-        progress
-    }
-
-    fn plain() -> Handshake {
-        Handshake::new(None, 0, false)
-    }
-
-    fn is_refused(progress: &Progress, words: &str) -> bool {
-        matches!(progress, Progress::Refused { failure, .. } if failure.to_string().contains(words))
-    }
-
-    #[test]
-    fn every_step_is_sent_that_is_needed() {
-        let sent = |credentials: Option<&Credentials>, database| {
-            let mut outbox = Vec::new();
-            Handshake::new(credentials, database, false).write_to(&mut outbox);
-            let text = String::from_utf8(outbox).expect("a text");
-            let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
-            words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
-        };
-        let all = |first: &str| format!("{first}DELEX DELIFEQ PING {QUESTIONS}");
-        assert_eq!(sent(None, 0), all(""));
-        assert_eq!(sent(None, 3), all("SELECT 3 "));
-        assert_eq!(sent(Some(&credentials()), 3), all("AUTH u p SELECT 3 "));
-        let nameless = Credentials { user: None, ..credentials() };
-        assert_eq!(sent(Some(&nameless), 0), all("AUTH p "));
-    }
-
-    #[test]
-    fn what_a_server_can_do_is_learnt() {
-        for (delex, delifeq, delete) in [
-            (UNKNOWN, UNKNOWN, Delete::Script),
-            (LACKING, UNKNOWN, Delete::Delex),
-            (UNKNOWN, LACKING, Delete::Delifeq),
-        ] {
-            let done = Progress::Done(Capabilities { delete });
-            let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
-            assert_eq!(after(&mut plain(), &replies), done);
-            let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
-            assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, false), &replies), done);
-        }
-        let replies = [&[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"][..], &CLOSED].concat();
-        assert_eq!(after(&mut plain(), &replies), Progress::Done(Capabilities::PLAIN));
-    }
-
-    #[test]
-    fn who_the_server_is_is_learnt() {
-        let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
-        let program = bulk("redis_version:7.0.15\r\n");
-        let (role, memory) = (bulk("role:master\r\n"), bulk("maxmemory_policy:noeviction\r\n"));
-        let (log, syncing) = (bulk("aof_enabled:1\r\n"), "*2\r\n$1\r\na\r\n$2\r\nno\r\n");
-        let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n"];
-        let replies = [&probed[..], &[&program, &role, &memory, &log, syncing]].concat();
-        let mut handshake = plain();
-        assert_eq!(after(&mut handshake, &replies), Progress::Done(Capabilities::PLAIN));
-        let identity = handshake.identity();
-        assert_eq!((identity.version(), identity.role()), ("7.0.15", "primary"));
-        assert_eq!((identity.eviction(), identity.keeps()), ("noeviction", "log, never synced"));
-        let replica = bulk("role:slave\r\n");
-        let replies = [&probed[..], &[&program, &replica]].concat();
-        let mut handshake = plain();
-        assert!(is_refused(&after(&mut handshake, &replies), "replica"));
-        assert_eq!(handshake.identity().role(), "replica");
-    }
-
-    #[test]
-    fn each_reply_is_judged_by_its_step() {
-        let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
-        let wrong = log_in("-WRONGPASS no\r\n");
-        assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
-        let loading = log_in("-LOADING yes\r\n");
-        assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
-        assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
-        // Without a log-in nothing is said of the password.
-        let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
-        assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
-        assert!(is_refused(&unknown, "NOAUTH"));
-        let database =
-            after(&mut Handshake::new(None, 99, false), &["-ERR DB index is out of range\r\n"]);
-        assert!(is_refused(&database, "database"));
-        assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
-        assert!(is_refused(
-            &after(&mut plain(), &[UNKNOWN, UNKNOWN, "+OK\r\n"]),
-            "no server should"
-        ));
-        // A probe may be refused for any other reason: then the server lacks the command, to us.
-        assert_eq!(after(&mut plain(), &["-NOAUTH no\r\n"]), Progress::More);
-    }
-
-    #[test]
-    fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
-        let full = "-ERR max number of clients reached\r\n";
-        for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
-            assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
-            let log_in = after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
-            assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@
 //! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
 
 mod acquire;
-pub(crate) mod answer;
+mod answer;
 mod capabilities;
 mod definition;
 mod encoder;
@@ -128,6 +128,16 @@ impl Request {
     /// connection if need be, until its TTL is over.
     pub fn must_reach(&self, server: usize) -> bool {
         self.effect() == KeyEffect::Undoes && self.is_for(server)
+    }
+
+    /// Whether what it is granted is a vote for a lock.
+    pub fn asks_for_vote(&self) -> bool {
+        self.verb == Verb::Acquire
+    }
+
+    /// Whether a key may live for longer after it than any request before has asked for.
+    pub fn may_prolong(&self) -> bool {
+        matches!(self.verb, Verb::Acquire | Verb::Extend)
     }
 
     /// What it does to a server, for those who deliver it.
@@ -270,6 +280,8 @@ mod tests {
             assert!(request.is_for(1) && !request.is_for(0));
             assert_eq!(request.must_reach(1), verb == Verb::Release);
             assert!(!request.must_reach(0));
+            assert_eq!(request.asks_for_vote(), verb == Verb::Acquire);
+            assert_eq!(request.may_prolong(), [Verb::Acquire, Verb::Extend].contains(&verb));
             assert!(!request.relies_on(PLAIN));
             assert_eq!(request.relies_on(Capabilities::DELEX), verb == Verb::Release);
         }

@@ -146,11 +146,6 @@ impl Guard {
         Self { is_blind: true, ..Self::default() }
     }
 
-    /// Of a server that could not be marked: nothing is known from before now.
-    pub(super) fn unmarked(now: Moment) -> Self {
-        Self { lost_at: Some(now), ..Self::default() }
-    }
-
     /// Of a server that bears this note, as was heard at `now`, and has this clock.
     pub(super) fn of(note: &Note, clock_ms: i64, now: Moment, rules: &Rules) -> Self {
         rules.learn(note);
@@ -232,7 +227,7 @@ impl Guard {
     pub(super) fn caveat(&self) -> &'static str {
         match self.is_blind {
             true => {
-                "not guarded when it restarts: this user may not use INFO, TIME or EVAL, or the key redlock:guard"
+                "not guarded when it restarts: it does not let this user have INFO, TIME, EVAL and the key redlock:guard"
             }
             false => "",
         }

@@ -28,4 +28,5 @@ pub mod ticket;
 pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 pub mod tls;
+mod useless;
 mod wire;

@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 use redis::Value;
 
-pub(super) use self::guarding::Useless;
 use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::reply::Nonsense;
 use super::ticket::Ticket;
+use super::useless::Useless;
 use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
 use crate::moment::Moment;
 
@@ -30,7 +30,7 @@ pub(super) struct Queue {
     server: usize,
     rules: Arc<Rules>,
     /// What is known of the memory of the server over whose connection this goes.
-    pub(super) guard: Guard,
+    guard: Guard,
     encoder: Encoder,
     unsent: Entries,
     awaiting: Entries,

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use super::access::Access;
 use super::condition::Condition;
 use super::endpoint::Endpoint;
-use super::guard::Rules;
 use super::health::Health;
 use super::interest::Interest;
 use super::lineup::Lineup;
@@ -40,8 +39,6 @@ const BEHIND_MS: i64 = 1;
 
 pub(crate) struct Server {
     index: usize,
-    /// Of its votes.
-    rules: Arc<Rules>,
     link: Link,
     capabilities: Capabilities,
     queue: Queue,
@@ -85,7 +82,6 @@ impl Server {
         let link = Link::new((index, Arc::clone(&lineup)), endpoint, timeouts, access);
         Self {
             index,
-            rules: Arc::clone(lineup.rules()),
             remarks: Remarks::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
@@ -338,10 +334,10 @@ impl Server {
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
-                if let Some(doubt) = guard.doubt(clock::now(), &self.rules) {
+                self.queue.remember(guard);
+                if let Some(doubt) = self.queue.doubt(clock::now()) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
                 }
-                self.queue.guard = guard;
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
                 for ticket in mem::take(&mut self.awaiting_connection) {

@@ -31,10 +31,6 @@ impl Link {
                 self.lineup.note(self.place, Seen::Untold);
                 Guard::blind()
             }
-            Memory::Unmarked => {
-                self.lineup.note(self.place, Seen::Marked);
-                Guard::unmarked(now)
-            }
             Memory::Read(id, Reading { now_ms, note }) => match note {
                 Borne::Note(note) if note.id == id => self.remember(&note, now_ms, now),
                 Borne::Note(_) if self.identity.is_durable() => {

@@ -1,48 +1,39 @@
 //! What goes along with acquires because servers may forget: the server's note is read behind each, and a longer
 //! TTL is noted before it. A grant becomes a vote only if the server has known all locks that there may be.
 
-use std::fmt;
-
 use redis::Value;
 
 use super::Queue;
-use crate::command::answer::failure_of;
-use crate::command::guard::{Borne, READ, raise};
-use crate::command::{Answer, Capabilities, Verb};
+use crate::command::guard::{Borne, READ, is_forbidden, raise};
+use crate::command::{Answer, Capabilities};
+use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::transport::entries::Entry;
-use crate::transport::guard::Forgotten;
+use crate::transport::guard::Guard;
 use crate::transport::reply::Nonsense;
-
-/// Why a connection is of no use any more, after what came over it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Useless {
-    Nonsense(Nonsense),
-    Forgotten(Forgotten),
-}
-
-impl From<Nonsense> for Useless {
-    fn from(nonsense: Nonsense) -> Self {
-        Self::Nonsense(nonsense)
-    }
-}
-
-impl From<Forgotten> for Useless {
-    fn from(forgotten: Forgotten) -> Self {
-        Self::Forgotten(forgotten)
-    }
-}
-
-impl fmt::Display for Useless {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nonsense(it) => it.fmt(f),
-            Self::Forgotten(it) => it.fmt(f),
-        }
-    }
-}
+use crate::transport::useless::Useless;
 
 impl Queue {
+    /// That of the next connection to the server, of which nothing is known yet.
+    pub(in crate::transport) fn next(&self) -> Self {
+        Self::new(self.server, &self.rules)
+    }
+
+    /// This is known of the memory behind the connection, which begins.
+    pub(in crate::transport) fn remember(&mut self, guard: Guard) {
+        self.guard = guard;
+    }
+
+    /// Why what the server grants now would be no vote, whatever the TTL.
+    pub(in crate::transport) fn doubt(&self, now: Moment) -> Option<Failure> {
+        self.guard.doubt(now, &self.rules)
+    }
+
+    /// What is to be said of it although its grants are votes.
+    pub(in crate::transport) fn caveat(&self) -> &'static str {
+        self.guard.caveat()
+    }
+
     /// Writes a request, and what goes along with it.
     pub(super) fn write(
         &mut self,
@@ -50,15 +41,14 @@ impl Queue {
         outbox: &mut Vec<u8>,
         capabilities: Capabilities,
     ) {
-        let verb = entry.request.verb();
-        if matches!(verb, Verb::Acquire | Verb::Extend)
+        if entry.request.may_prolong()
             && let Some(ttl_ms) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
         {
             outbox.extend_from_slice(&raise(ttl_ms));
             entry.raises = true;
         }
         outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
-        if verb == Verb::Acquire && self.guard.reads() {
+        if entry.request.asks_for_vote() && self.guard.reads() {
             outbox.extend_from_slice(READ);
             entry.reads = true;
         }
@@ -70,18 +60,13 @@ impl Queue {
         entry: &Entry,
         replies: &mut Vec<Value>,
     ) -> Result<Answer, Useless> {
-        if entry.raises
-            && let Value::ServerError(error) = replies.remove(0)
-            && failure_of(&error).is_of_the_kind()
-        {
+        if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
         let note = if entry.reads { replies.pop() } else { None };
         let answer = entry.request.answer(replies).ok_or(Nonsense::Unwanted)?;
         match note {
-            Some(Value::ServerError(error)) if failure_of(&error).is_of_the_kind() => {
-                self.guard.go_blind();
-            }
+            Some(note) if is_forbidden(&note) => self.guard.go_blind(),
             Some(note) if answer == Answer::Done => {
                 self.guard.check(Borne::of(&note), &self.rules)?;
             }
@@ -92,7 +77,7 @@ impl Queue {
 
     /// What is told to whoever counts votes: a grant may be none.
     pub(super) fn vote(&self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
-        if entry.request.verb() != Verb::Acquire || answer != Answer::Done {
+        if !entry.request.asks_for_vote() || answer != Answer::Done {
             return answer;
         }
         let objection = self.guard.objection(entry.request.ttl_ms(), entry.since, now, &self.rules);
@@ -104,9 +89,9 @@ impl Queue {
 mod tests {
     use super::super::samples::{NOW, TICKET, fresh, request, send, settle};
     use super::*;
+    use crate::command::Verb;
     use crate::command::identity::RunId;
-    use crate::failure::Failure;
-    use crate::transport::guard::Guard;
+    use crate::transport::guard::Forgotten;
 
     fn note(since_ms: i64, longest_ms: i64) -> Value {
         let id = RunId::parse(&format!("a{}", "0".repeat(39))).unwrap();

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use super::{Queue, Settled, Useless};
+use super::{Queue, Settled};
 use crate::command::{Capabilities, Request, Verb};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::ticket::Ticket;
+use crate::transport::useless::Useless;
 
 pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 pub(super) const TICKET: Ticket = Ticket::new(0, 1);

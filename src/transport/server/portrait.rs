@@ -45,15 +45,15 @@ impl Portrait {
 impl Server {
     pub(crate) fn portrait(&self, now: Moment) -> Portrait {
         let is_connected = self.link.is_up() || self.is_stuck();
-        let guard = match &self.predecessor {
-            Some(it) if !it.is_replaced => &it.queue.guard,
-            _ => &self.queue.guard,
+        let queue = match &self.predecessor {
+            Some(it) if !it.is_replaced => &it.queue,
+            _ => &self.queue,
         };
-        let doubt = guard.doubt(now, &self.rules);
+        let doubt = queue.doubt(now);
         let words = match &doubt {
             _ if !is_connected => self.link.why_down().to_owned(),
             Some(doubt) => doubt.to_string(),
-            None => guard.caveat().to_owned(),
+            None => queue.caveat().to_owned(),
         };
         Portrait {
             name: self.link.endpoint().to_string(),

@@ -4,7 +4,8 @@ use super::{Delivery, Effects, Server};
 use crate::moment::Moment;
 use crate::system::clock;
 use crate::transport::inbox::Received;
-use crate::transport::queue::{Settled, Useless};
+use crate::transport::queue::Settled;
+use crate::transport::useless::Useless;
 
 impl Server {
     /// Goes on with connecting, or reads what there is.

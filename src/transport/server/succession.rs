@@ -97,7 +97,8 @@ impl Server {
         self.remarks.say(Event::Overdue, (Level::Warning, words), now, &mut effects.lines);
         effects.health.spoil();
         effects.changed = true;
-        let queue = mem::replace(&mut self.queue, Queue::new(self.index, &self.rules));
+        let next = self.queue.next();
+        let queue = mem::replace(&mut self.queue, next);
         self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
     }
 

@@ -13,7 +13,7 @@ use crate::servers::error_replies;
 use crate::support::product::product;
 use crate::support::usage::{
     PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded, everything_works,
-    in_time, make_brief, nothing_is_left, patient,
+    in_time, make_brief, nothing_is_left, patient, unguarded,
 };
 use crate::support::{
     Cluster, Fault, Lease, Manager, Reply, Server, ports, wait_until, wait_until_ok,
@@ -128,7 +128,7 @@ fn s14_a_replica_that_may_be_written_to_forgets_what_it_granted() {
 #[test]
 fn s15_a_replica_without_its_primary_has_no_vote_until_it_is_promoted() {
     let (cluster, primary) = (Cluster::start(3), Server::start());
-    let manager = connected(&cluster);
+    let manager = connected_unguarded(&cluster);
     make_brief(&manager);
     for server in &cluster[..2] {
         // A read-only one would say that first.
@@ -325,7 +325,7 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
     wait_until("the other serves", || full.command(&["GET", RESOURCE]) == Reply::Nil);
 
     // One that has the slot serves as any other does.
-    let manager = Manager::at(&[full.address(), plain[1].address()]);
+    let manager = unguarded(Manager::at(&[full.address(), plain[1].address()]));
     assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
     everything_works(&manager, RESOURCE);
 }

@@ -30,8 +30,8 @@ const KEPT_MAX: usize = 40;
 /// What the client wants to know of the server itself, by what it is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
-    /// `INFO`: a text.
-    Info,
+    /// `INFO`: a text; of the program, unless the user may not ask.
+    Info { is_program: bool },
     /// `CONFIG`: an array.
     Setting,
     /// `TIME`: two numbers.
@@ -169,9 +169,15 @@ fn settle_probe(is_ping: bool, reply: &Reply) -> bool {
 /// Whoever says nothing of itself will do, and whoever says that it is no voter will not.
 fn settle_question(question: Question, reply: &Reply) -> bool {
     match (question, reply) {
-        (_, Reply::Error(code, words)) => !turns_away(code, words),
+        (Question::Info { is_program: false } | Question::Setting, Reply::Error(code, words)) => {
+            !turns_away(code, words)
+        }
+        // Whoever does not tell it for now is asked again later.
+        (_, Reply::Error(code, words)) => {
+            !turns_away(code, words) && Failure::of_error(code, words).is_of_the_kind()
+        }
         (Question::Setting, Reply::Array(_)) | (Question::Note, Reply::Bulk(_)) => true,
-        (Question::Info, Reply::Bulk(text)) => !str::from_utf8(text).is_ok_and(is_no_voter),
+        (Question::Info { .. }, Reply::Bulk(text)) => !str::from_utf8(text).is_ok_and(is_no_voter),
         (Question::Clock, Reply::Array(parts)) => parts.len() == 2 && parts.iter().all(is_number),
         _ => false,
     }
@@ -206,7 +212,9 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
         (b"DELEX" | b"DELIFEQ", 1) => Some(Command::Probe { is_ping: false }),
         (b"PING", 1) => Some(Command::Probe { is_ping: true }),
-        (b"INFO", 2) => Some(Command::Question(Question::Info)),
+        (b"INFO", 2) => {
+            Some(Command::Question(Question::Info { is_program: words[1] == b"server" }))
+        }
         (b"CONFIG", 3) => Some(Command::Question(Question::Setting)),
         (b"TIME", 1) => Some(Command::Question(Question::Clock)),
         (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),

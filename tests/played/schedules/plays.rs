@@ -18,7 +18,7 @@ use crate::schedules::simulate::{self, simulate};
 const SEEDS: u64 = 1_500;
 
 /// The same of those in which one server forgets.
-const GUARDED_SEEDS: u64 = 500;
+const GUARDED_SEEDS: u64 = 200;
 
 /// How many are tried for one in which a broken assumption shows.
 const BITES_WITHIN: u64 = 300;
@@ -101,7 +101,7 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     let figures = forget(0..GUARDED_SEEDS, 1);
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
-    assert!(figures.overlapped_unguarded > 10, "nothing was broken, so this shows nothing");
+    assert!(figures.overlapped_unguarded > 3, "nothing was broken, so this shows nothing");
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
 

@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
 
     RedLock *rl = manager_of(argc - 1, argv + 1);
     CHECK(RedLock_SetRetry(rl, 1, 0) == REDLOCK_OK);
+    CHECK(RedLock_SetRestartGuard(rl, REDLOCK_GUARD_OFF, 0, 0) == REDLOCK_OK);
     RedLockLease *lease = new_lease();
     EXPECT(REDLOCK_OK, RedLock_Lock(rl, "r", 10000, lease), lease);
     EXPECT(REDLOCK_OK, RedLock_Unlock(rl, lease), lease);

@@ -357,6 +357,28 @@ void faults_of_a_call_are_thrown(const Servers &servers) {
     CHECK(!redlock::is_retriable(invalid) && redlock::is_retriable(Status::Taken));
 }
 
+void every_restart_guard_lets_lock(const Servers &servers) {
+    using redlock::RestartGuard;
+    for (const RestartGuard mode :
+         {RestartGuard::On, RestartGuard::Strict, RestartGuard::Off, RestartGuard::Durable}) {
+        Manager manager = manager_of(servers);
+        manager.set_restart_guard(mode);
+        manager.set_restart_guard(mode, seconds(60), std::chrono::minutes(5));
+        CHECK(manager.lock(fresh_name("guarded"), ttl).held());
+    }
+    const auto refused_for = [](const std::string &name, RestartGuard mode, milliseconds longest_ttl,
+                                milliseconds cap) {
+        Manager manager;
+        const auto set = [&] { manager.set_restart_guard(mode, longest_ttl, cap); };
+        CHECK(thrown_by(set) == Status::InvalidArgument);
+        return manager.message().find(name + " is ") != std::string::npos;
+    };
+    const milliseconds none(0), negative(-1);
+    CHECK(refused_for("mode", static_cast<RestartGuard>(4), none, none));
+    CHECK(refused_for("longest_ttl_ms", RestartGuard::On, negative, none));
+    CHECK(refused_for("cap_ms", RestartGuard::On, none, milliseconds::max()));
+}
+
 void unreachable_servers_are_no_fault_of_the_call() {
     ClosedPort closed;
     Manager manager;
@@ -468,6 +490,7 @@ int main(int argc, char **argv) {
     a_lease_is_kept_confirmed_and_released(servers);
     a_lease_outlives_its_manager(servers);
     faults_of_a_call_are_thrown(servers);
+    every_restart_guard_lets_lock(servers);
     unreachable_servers_are_no_fault_of_the_call();
     callbacks_are_destroyed_when_nobody_can_use_them();
     a_child_leaves_the_locks_of_its_parent_alone(servers);

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -110,6 +111,29 @@ func TestPasswordFuncThatFails(t *testing.T) {
 			willing.Store(true)
 			eventually(t, "it is asked again", func() bool { return tryOnce(m, resource(t)) == nil })
 		})
+	}
+}
+
+func TestRestartGuard(t *testing.T) {
+	guards := []redlock.RestartGuard{redlock.GuardOn, redlock.GuardStrict, redlock.GuardOff, redlock.GuardDurable}
+	for _, guard := range guards {
+		for _, options := range []redlock.Options{
+			{RestartGuard: guard}, {RestartGuard: guard, LongestTTL: time.Minute, GuardCap: 5 * time.Minute},
+		} {
+			must(t, tryOnce(newManager(t, options, servers...), resource(t)))
+		}
+	}
+	for words, bad := range map[string]redlock.Options{
+		"RestartGuard is 4":    {RestartGuard: 4},
+		"RestartGuard is -1":   {RestartGuard: -1},
+		"longest_ttl_ms is -1": {LongestTTL: -1},
+		"cap_ms is ":           {GuardCap: math.MaxInt64},
+	} {
+		_, err := redlock.NewWithOptions(bad, servers...)
+		mustBe(t, err, redlock.ErrInvalidArgument)
+		if !strings.Contains(err.Error(), words) {
+			t.Errorf("%q is not in %v", words, err)
+		}
 	}
 }
 

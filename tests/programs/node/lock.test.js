@@ -32,6 +32,16 @@ test('the library is the one that was meant', () => {
   assert.match(version, /^0\.2\.\d+$/);
 });
 
+test('each restart guard', async (t) => {
+  const name = nameFor(t);
+  for (const restartGuard of ['on', 'strict', 'off', 'durable', undefined]) {
+    for (const times of [{}, { longestTtl: 60_000, guardCap: 300_000 }]) {
+      const locker = manager(t, SERVERS, { restartGuard, ...times });
+      await locker.using(name, { ttl: TTL }, (lease) => assert.equal(lease.isHeld, true));
+    }
+  }
+});
+
 test('what is taken', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL });

@@ -74,6 +74,22 @@ class Arguments(RedlockTest):
         self.assert_fails(redlock.InvalidArgument, redlock.Manager, *SERVERS, connect_timeout=0)
         self.assert_fails(TypeError, redlock.Manager, *SERVERS, unknown=1)
 
+    def test_restart_guards(self) -> None:
+        for mode in ("on", "strict", "off", "durable"):
+            for times in ({}, {"longest_ttl": 60, "guard_cap": timedelta(minutes=5)}):
+                with manager(restart_guard=mode, **times).lock(self.name, ttl=60) as lease:
+                    self.assertTrue(lease.held)
+        for words, bad in (
+            ("restart_guard is 'always'", {"restart_guard": "always"}),
+            ("restart_guard is None", {"restart_guard": None}),
+            ("longest_ttl_ms is -1", {"longest_ttl": -0.0001}),
+            ("cap_ms is ", {"guard_cap": math.inf}),
+            ("guard_cap is ", {"guard_cap": math.nan}),
+        ):
+            error = self.assert_fails(redlock.InvalidArgument, manager, **bad)
+            self.assertIn(words, str(error))
+        self.assert_fails(TypeError, manager, longest_ttl="60")
+
     def test_a_taken_lock_is_tried_once_or_for_a_time(self) -> None:
         with self.manager.lock(self.name, ttl=600):
             for wait in (0, 0.1):

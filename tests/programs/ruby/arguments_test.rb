@@ -69,6 +69,21 @@ class ArgumentsTest < RedlockTest
     assert_raises(ArgumentError) { Redlock::Manager.new(*SERVERS, unknown: 1) }
   end
 
+  def test_restart_guards
+    %i[on strict off durable].each do |mode|
+      [{}, { longest_ttl: 60, guard_cap: 300.5 }].each do |times|
+        manager(restart_guard: mode, **times).lock(@name, ttl: 60) { |lease| assert_predicate lease, :held? }
+      end
+    end
+    { "restart_guard is :always" => { restart_guard: :always }, "restart_guard is nil" => { restart_guard: nil },
+      "longest_ttl_ms is -1" => { longest_ttl: -0.0001 }, "cap_ms is " => { guard_cap: Float::INFINITY },
+      "guard_cap is " => { guard_cap: Float::NAN } }.each do |words, bad|
+      error = assert_raises(Redlock::InvalidArgument) { manager(**bad) }
+      assert_includes error.message, words
+    end
+    assert_raises(TypeError) { manager(longest_ttl: "60") }
+  end
+
   def test_a_taken_lock_is_tried_once_or_for_a_time
     @locker.lock(@name, ttl: 600) do
       [0, 0.1].each do |wait|

@@ -1,0 +1,178 @@
+use super::*;
+
+const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
+const LACKING: &str = "-ERR wrong number of arguments for 'x' command\r\n";
+
+fn credentials() -> Credentials {
+    Credentials { user: Some(b"u".to_vec()), password: b"p".to_vec() }
+}
+
+/// A server that tells us nothing of itself.
+const CLOSED: [&str; 5] = ["-NOPERM no\r\n"; 5];
+
+/// What the questions are that end each handshake.
+const QUESTIONS: &str = "INFO server INFO replication INFO memory INFO persistence \
+                         CONFIG GET appendfsync";
+
+/// What these replies lead to, each but the last to more.
+fn after(handshake: &mut Handshake, replies: &[&str]) -> Progress {
+    let mut progress = Progress::More;
+    for reply in replies {
+        assert_eq!(progress, Progress::More, "before {reply}");
+        let reply = redis::parse_redis_value(reply.as_bytes()).expect("a reply");
+        progress = handshake.handle_reply(&reply);
+    }
+    progress
+}
+
+fn plain() -> Handshake {
+    Handshake::new(None, 0, false)
+}
+
+fn is_refused(progress: &Progress, words: &str) -> bool {
+    matches!(progress, Progress::Refused { failure, .. } if failure.to_string().contains(words))
+}
+
+#[test]
+fn every_step_is_sent_that_is_needed() {
+    let sent = |credentials: Option<&Credentials>, database| {
+        let mut outbox = Vec::new();
+        Handshake::new(credentials, database, false).write_to(&mut outbox);
+        let text = String::from_utf8(outbox).expect("a text");
+        let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
+        words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+    };
+    let all = |first: &str| format!("{first}DELEX DELIFEQ PING {QUESTIONS}");
+    assert_eq!(sent(None, 0), all(""));
+    assert_eq!(sent(None, 3), all("SELECT 3 "));
+    assert_eq!(sent(Some(&credentials()), 3), all("AUTH u p SELECT 3 "));
+    let nameless = Credentials { user: None, ..credentials() };
+    assert_eq!(sent(Some(&nameless), 0), all("AUTH p "));
+}
+
+#[test]
+fn what_a_server_can_do_is_learnt() {
+    for (delex, delifeq, delete) in [
+        (UNKNOWN, UNKNOWN, Delete::Script),
+        (LACKING, UNKNOWN, Delete::Delex),
+        (UNKNOWN, LACKING, Delete::Delifeq),
+    ] {
+        let done = Progress::Done(Capabilities { delete });
+        let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
+        assert_eq!(after(&mut plain(), &replies), done);
+        let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
+        assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, false), &replies), done);
+    }
+    let replies = [&[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"][..], &CLOSED].concat();
+    assert_eq!(after(&mut plain(), &replies), Progress::Done(Capabilities::PLAIN));
+}
+
+#[test]
+fn who_the_server_is_is_learnt() {
+    let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+    let program = bulk("redis_version:7.0.15\r\n");
+    let (role, memory) = (bulk("role:master\r\n"), bulk("maxmemory_policy:noeviction\r\n"));
+    let (log, syncing) = (bulk("aof_enabled:1\r\n"), "*2\r\n$1\r\na\r\n$2\r\nno\r\n");
+    let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n"];
+    let replies = [&probed[..], &[&program, &role, &memory, &log, syncing]].concat();
+    let mut handshake = plain();
+    assert_eq!(after(&mut handshake, &replies), Progress::Done(Capabilities::PLAIN));
+    let identity = handshake.identity();
+    assert_eq!((identity.version(), identity.role()), ("7.0.15", "primary"));
+    assert_eq!((identity.eviction(), identity.keeps()), ("noeviction", "log, never synced"));
+    let replica = bulk("role:slave\r\n");
+    let replies = [&probed[..], &[&program, &replica]].concat();
+    let mut handshake = plain();
+    assert!(is_refused(&after(&mut handshake, &replies), "replica"));
+    assert_eq!(handshake.identity().role(), "replica");
+}
+
+#[test]
+fn each_reply_is_judged_by_its_step() {
+    let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
+    let wrong = log_in("-WRONGPASS no\r\n");
+    assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
+    let loading = log_in("-LOADING yes\r\n");
+    assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
+    assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
+    // Without a log-in nothing is said of the password.
+    let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
+    assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
+    assert!(is_refused(&unknown, "NOAUTH"));
+    let database =
+        after(&mut Handshake::new(None, 99, false), &["-ERR DB index is out of range\r\n"]);
+    assert!(is_refused(&database, "database"));
+    assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
+    assert!(is_refused(&after(&mut plain(), &[UNKNOWN, UNKNOWN, "+OK\r\n"]), "no server should"));
+    // A probe may be refused for any other reason: then the server lacks the command, to us.
+    assert_eq!(after(&mut plain(), &["-NOAUTH no\r\n"]), Progress::More);
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
+    let full = "-ERR max number of clients reached\r\n";
+    for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
+        assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
+        let log_in = after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
+        assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
+    }
+}
+
+const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// What a server says that tells who it is, but nothing else of itself; then of its clock and its note.
+fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
+    let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+    let program = bulk(&format!("run_id:{ID}\r\n"));
+    let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
+    let replies = [&probed[..], &CLOSED[1..], &[clock, note]].concat();
+    let mut handshake = Handshake::new(None, 0, true);
+    let progress = after(&mut handshake, &replies);
+    (handshake, progress)
+}
+
+const CLOCK: &str = "*2\r\n$1\r\n7\r\n$4\r\n1000\r\n";
+
+#[test]
+fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
+    let (mut handshake, progress) = asked(CLOCK, "$0\r\n\r\n");
+    assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
+    let id = RunId::parse(ID).expect("an id");
+    let reading = Reading { now_ms: 7_001, note: Borne::Nothing };
+    assert_eq!(handshake.memory(), Memory::Read(id, reading));
+    assert!(!handshake.is_asking());
+    let mut outbox = Vec::new();
+    handshake.mark(9, Mark::Fresh { until_ms: 8_000 }, &mut outbox);
+    let sent = String::from_utf8(outbox).expect("a text");
+    let words = sent.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
+    assert!(words.collect::<Vec<_>>().join(" ").ends_with(&format!("{ID} 9 fresh 8000 ")));
+    assert!(handshake.is_asking());
+    let progress = after(&mut handshake, &["*3\r\n:-7002\r\n:9\r\n:7002\r\n"]);
+    assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
+    let Memory::Read(_, Reading { now_ms: 7_002, note: Borne::Note(note) }) = handshake.memory()
+    else {
+        panic!("{:?}", handshake.memory());
+    };
+    assert_eq!((note.id, note.since_ms, note.longest_ms), (id, -7_002, 9));
+}
+
+#[test]
+fn what_this_user_may_not_ask_is_left_out_and_what_is_not_told_for_now_is_asked_later() {
+    let noperm = "-NOPERM no\r\n";
+    for (clock, note) in [(noperm, "$0\r\n\r\n"), (CLOCK, noperm), (UNKNOWN, UNKNOWN)] {
+        let (handshake, progress) = asked(clock, note);
+        assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
+        assert_eq!(handshake.memory(), Memory::Untold);
+    }
+    assert!(is_refused(&asked(CLOCK, "-BUSY yes\r\n").1, "BUSY"));
+    for (reply, words) in [("-OOM no\r\n", "OOM"), (":1\r\n", "no server should")] {
+        let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
+        handshake.mark(0, Mark::Lost, &mut Vec::new());
+        assert!(is_refused(&after(&mut handshake, &[reply]), words));
+    }
+    let (mut handshake, _) = asked(CLOCK, "$0\r\n\r\n");
+    handshake.mark(0, Mark::Lost, &mut Vec::new());
+    after(&mut handshake, &[noperm]);
+    assert_eq!(handshake.memory(), Memory::Untold);
+    assert_eq!(plain().memory(), Memory::NotAsked);
+}

@@ -1,0 +1,34 @@
+//! Why a connection is given up after something has come over it.
+
+use std::fmt;
+
+use super::guard::Forgotten;
+use super::reply::Nonsense;
+
+/// Why a connection is of no use any more, after what came over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Useless {
+    Nonsense(Nonsense),
+    Forgotten(Forgotten),
+}
+
+impl From<Nonsense> for Useless {
+    fn from(nonsense: Nonsense) -> Self {
+        Self::Nonsense(nonsense)
+    }
+}
+
+impl From<Forgotten> for Useless {
+    fn from(forgotten: Forgotten) -> Self {
+        Self::Forgotten(forgotten)
+    }
+}
+
+impl fmt::Display for Useless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nonsense(it) => it.fmt(f),
+            Self::Forgotten(it) => it.fmt(f),
+        }
+    }
+}
