@@ -11,7 +11,7 @@ mod returning;
 mod secrets;
 
 use support::usage::{
-    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected,
+    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded,
     every_way_to_lock_is_unreachable, everything_works, in_time, make_brief, names,
     nothing_is_left, patient, unguarded,
 };

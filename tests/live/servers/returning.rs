@@ -8,8 +8,8 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNRE
 use crate::support::fake::GREETING;
 use crate::support::{Cluster, Fake, Fault, Lease, Manager, Proxy, Server, Way, wait_until};
 use crate::{
-    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
-    make_brief, names, nothing_is_left, patient,
+    DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded,
+    everything_works, in_time, make_brief, names, nothing_is_left, patient,
 };
 
 /// Its requests are carried out in order, and a release over another connection might come first.
@@ -95,7 +95,7 @@ fn a_release_that_was_lost_with_its_connection_is_sent_again() {
 #[test]
 fn a_killed_server_that_is_back_is_used_again() {
     let cluster = Cluster::start(3);
-    let manager = connected(&cluster);
+    let manager = connected_unguarded(&cluster);
     everything_works(&manager, "r");
     for (server, other) in cluster.iter().zip(cluster.iter().cycle().skip(1)) {
         server.kill();

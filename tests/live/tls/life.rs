@@ -6,8 +6,9 @@ use std::thread;
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::usage::{
-    DEADLINE, TOO_LONG, TTL, addresses, blames, connected, every_way_to_lock_is_unreachable,
-    everything_works, in_time, make_brief, nothing_is_left, patient,
+    DEADLINE, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded,
+    every_way_to_lock_is_unreachable, everything_works, in_time, make_brief, nothing_is_left,
+    patient,
 };
 use crate::support::{Cluster, Fault, Lease, Server, wait_until, wait_until_ok};
 
@@ -42,7 +43,7 @@ fn a_minority_that_was_faulty_from_the_start_does_not_show() {
 fn a_faulty_majority_is_unreachable_in_time_and_mended_used_again() {
     for fault in FAULTS {
         let cluster = Cluster::start_tls(3);
-        let manager = connected(&cluster);
+        let manager = connected_unguarded(&cluster);
         make_brief(&manager);
         cluster[..2].iter().for_each(fault.strike);
         every_way_to_lock_is_unreachable(&manager, "r");
@@ -86,7 +87,7 @@ fn a_late_grant_is_released_over_the_same_connection() {
 #[test]
 fn a_server_that_is_started_again_is_used_again() {
     let cluster = Cluster::start_tls(3);
-    let manager = connected(&cluster);
+    let manager = connected_unguarded(&cluster);
     for server in cluster.iter().cycle().take(6) {
         server.restart();
         everything_works(&manager, "r");

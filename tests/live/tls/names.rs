@@ -7,7 +7,7 @@ use redlock::ffi::status::RedLockStatus::{
 };
 
 use crate::rig::manager_of;
-use crate::support::usage::{TTL, blames, everything_works};
+use crate::support::usage::{TTL, blames, everything_works, unguarded};
 use crate::support::{Authority, Lease, Manager, Server, wait_until_ok};
 
 /// A server that goes by these names alone.
@@ -114,7 +114,8 @@ fn what_can_be_no_name_is_refused_at_once() {
 fn a_name_is_looked_for_in_the_certificate_whatever_its_address() {
     let authority = Arc::new(Authority::new());
     let server = server_of(&authority, &["localhost"]);
-    let manager = manager_of(&authority, &[format!("rediss://localhost:{}", server.port())]);
+    let manager =
+        unguarded(manager_of(&authority, &[format!("rediss://localhost:{}", server.port())]));
     everything_works(&manager, "r");
     server.restart();
     let lease = Lease::new();
