@@ -198,7 +198,7 @@ mod tests {
         let lineup = of(&[Seen::Missing; 2]);
         assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Fresh));
         // The other as well, however late.
-        lineup.note(0, Seen::Marked);
+        lineup.note(0, Seen::Young { until: SOON });
         assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Fresh));
         lineup.leave(1);
         lineup.note(1, Seen::Missing);

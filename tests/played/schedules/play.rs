@@ -15,6 +15,9 @@ use crate::world::coroutine::Coroutine;
 use crate::world::network::FIRST_PORT;
 use crate::world::{self, START, World};
 
+/// The longest TTL of all schedules.
+const LONGEST_TTL_MS: i64 = 30_000;
+
 /// Nothing takes so long.
 const LONGEST: i64 = 3_600_000 * MS;
 
@@ -109,8 +112,9 @@ fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool)
         manager.set_retry(plan.tries, plan.delay_ms)?;
         manager.set_timeouts(plan.connect_ms, plan.reply_ms)?;
         if servers.len() == 1 {
-            // Whoever comes late cannot tell one that is new from one that has lost all.
-            manager.set_restart_guard(Mode::Strict, 0, 0)?;
+            // No other server has a note: whoever comes late cannot tell one that is new from one that has lost
+            // all, nor how long the locks were.
+            manager.set_restart_guard(Mode::Strict, LONGEST_TTL_MS, 0)?;
         }
         manager.set_clock_drift_factor(plan.drift)
     });

@@ -87,6 +87,8 @@ pub(crate) struct HeldLock {
     pub(crate) until: i64,
     /// When it was known to have ended, if that was before.
     pub(crate) ended: Option<i64>,
+    /// When its holder was told that it is lost. From then on nobody holds it, though what is left of it may be there.
+    pub(crate) told_lost: Option<i64>,
     /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
     pub(crate) is_forgotten: bool,
     /// How often somebody has begun to release it, and to extend it.
@@ -103,6 +105,11 @@ impl HeldLock {
     /// When it ends, or ended, in truth.
     pub(crate) fn end(&self, clock: &Clock) -> i64 {
         clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
+    }
+
+    /// Until when its holder may believe that it is held.
+    pub(crate) fn held_until(&self, clock: &Clock) -> i64 {
+        self.end(clock).min(self.told_lost.unwrap_or(i64::MAX))
     }
 
     /// Until when its manager keeps others of its process from it.
@@ -381,7 +388,7 @@ impl World {
     /// Two holds of one resource at one time, if there are any; with the time of it.
     pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64)> {
         let spans =
-            self.records.holds.iter().map(|it| (it, it.end(&self.clients[it.client].clock)));
+            self.records.holds.iter().map(|it| (it, it.held_until(&self.clients[it.client].clock)));
         let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();
         let pairs = spans.iter().enumerate();
         let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));

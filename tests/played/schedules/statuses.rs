@@ -60,6 +60,7 @@ impl World {
             Status::TooSlow => self.judge_too_slow(asked),
             Status::Unreachable => self.judge_unreachable(asked),
             Status::Lost => {
+                self.end_lost(asked, told);
                 self.judge_ended(asked, told);
                 self.judge_lost(asked);
             }
@@ -76,6 +77,19 @@ impl World {
             }
         }
         self.judge_emptiness(asked, told, status);
+    }
+
+    /// Whoever continues what another lease has taken is told of the same lock.
+    fn end_lost(&mut self, asked: &Asked, told: &Told) {
+        let (now, tag) = (self.now, told.tag.or(asked.tag));
+        let continues = tag.is_none() && matches!(asked.call, Call::Continue { .. });
+        let is_it = |it: &&mut HeldLock| match tag {
+            Some(tag) => it.tag == tag && told.has_ended,
+            None => continues && (it.client, it.resource) == (asked.client, asked.resource),
+        };
+        for hold in self.records.holds.iter_mut().filter(is_it) {
+            hold.told_lost.get_or_insert(now);
+        }
     }
 
     /// A lease that had no lock has none after a call that took none; but for one that a lease before it has

@@ -206,6 +206,7 @@ impl World {
             from: self.now,
             until: told.valid_until,
             ended: None,
+            told_lost: None,
             is_forgotten: false,
             is_kept: false,
             was_cancelled: false,
@@ -234,7 +235,13 @@ impl World {
         hold.until = hold.until.max(told.valid_until);
         if hold.ended.is_some() && told.valid_until > self.clients[asked.client].read(now) {
             // Somebody forgot it, and a later call of the manager took it up again.
-            let again = HeldLock { from: now, ended: None, is_forgotten: false, ..hold.clone() };
+            let again = HeldLock {
+                from: now,
+                ended: None,
+                told_lost: None,
+                is_forgotten: false,
+                ..hold.clone()
+            };
             self.records.holds.push(again);
         }
         if was_released {
