@@ -87,7 +87,7 @@ pub(crate) struct HeldLock {
     pub(crate) until: i64,
     /// When it was known to have ended, if that was before.
     pub(crate) ended: Option<i64>,
-    /// When its holder was told that it is lost. From then on nobody holds it, though what is left of it may be there.
+    /// When its holder was told that it is lost, or found it so in the lease. From then on nobody holds it, though what is left of it may be there.
     pub(crate) told_lost: Option<i64>,
     /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
     pub(crate) is_forgotten: bool,
@@ -226,6 +226,14 @@ impl Records {
                 let words = "something was sent that the simulated servers do not know";
                 self.violate(Promise::KnownRequests, words);
             }
+        }
+    }
+
+    /// A lock is released, which nobody does who has not said that it is lost: of one that is kept, the program may
+    /// not have asked for the event yet, but the lease has said so.
+    pub(crate) fn note_given_up(&mut self, now: i64, tag: u64) {
+        for hold in self.holds.iter_mut().filter(|it| it.tag == tag) {
+            hold.told_lost.get_or_insert(now);
         }
     }
 

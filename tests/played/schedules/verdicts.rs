@@ -66,6 +66,10 @@ impl World {
         let now = self.now;
         let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
         let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
+        if !asked.is_held {
+            // The lease says so.
+            hold.told_lost.get_or_insert(now);
+        }
         match asked.call {
             // With other servers it is to be refused.
             _ if is_foreign => {}

@@ -120,6 +120,9 @@ impl World {
         let start = out.len();
         let deed = server.store.execute(session, words, now_ms, out);
         self.records.note(now, sender, at, &deed);
+        if let (true, Deed::Release { value, .. }) = (self.schedule.is_guarded, &deed) {
+            self.records.note_given_up(now, tag(value));
+        }
         if out.get(start) == Some(&b'-') {
             self.records.note_denied(at, &deed);
         }
