@@ -133,6 +133,7 @@ impl<'a> Fleet<'a> {
             .args(numbers)
             .arg(self.plan.resources.to_string())
             .arg(if is_steady { "steady" } else { "mortal" })
+            .envs(self.plan.is_lawless.then_some(("REDLOCK_UNGUARDED", "1")))
             .args(if slot.is_multiple_of(2) { self.ground.urls() } else { self.ground.detours() });
         let process = Process::start(&mut command).expect("the worker can be run");
         Member { name, process, threads: threads as u64, is_steady }
