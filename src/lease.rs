@@ -69,6 +69,11 @@ impl Lease {
         self.hold.as_ref().map(|hold| hold.token().as_str())
     }
 
+    /// The fencing token of the lock; 0 if it has none, or there is no lock.
+    pub fn fencing_token(&self) -> i64 {
+        self.hold.as_ref().map_or(0, |hold| hold.fencing_token())
+    }
+
     /// Words about servers that could not take part in the last call, if it succeeded all the same;
     /// empty if all could.
     pub fn absent(&self) -> &str {

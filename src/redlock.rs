@@ -126,6 +126,11 @@ impl RedLock {
         self.settings.set_guard(mode, longest_ms, cap_ms)
     }
 
+    /// Sets whether locks that are taken from now on have a fencing token.
+    pub fn set_fencing(&self, enabled: bool) {
+        self.settings.set_fencing(enabled);
+    }
+
     /// Sets who is told of servers that are lost or come back, at the end of calls that ask servers.
     pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
         self.log.set(logger)

@@ -1,7 +1,7 @@
 //! What a manager may be told, with the bounds of each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::command::handshake::Credentials;
 use crate::error::Error;
@@ -21,6 +21,7 @@ pub struct Settings {
     retry_count: AtomicI64,
     retry_delay_ms: AtomicI64,
     drift: AtomicU64,
+    has_fencing: AtomicBool,
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
     guard: Arc<Rules>,
@@ -73,6 +74,11 @@ impl Settings {
         Ok(())
     }
 
+    /// Sets whether locks that are taken from now on have a fencing token.
+    pub fn set_fencing(&self, enabled: bool) {
+        self.has_fencing.store(enabled, Ordering::Relaxed);
+    }
+
     /// Sets who we are on servers whose URLs do not say.
     pub fn set_credentials(
         &self,
@@ -116,6 +122,10 @@ impl Settings {
         Drift::new(f64::from_bits(self.drift.load(Ordering::Relaxed))).unwrap_or(Drift::DEFAULT)
     }
 
+    pub fn has_fencing(&self) -> bool {
+        self.has_fencing.load(Ordering::Relaxed)
+    }
+
     pub fn timeouts(&self) -> &Arc<Timeouts> {
         &self.timeouts
     }
@@ -143,6 +153,7 @@ impl Default for Settings {
             retry_count: AtomicI64::new(3),
             retry_delay_ms: AtomicI64::new(200),
             drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
+            has_fencing: AtomicBool::new(false),
             timeouts: Arc::default(),
             access: Arc::default(),
             guard: Arc::default(),

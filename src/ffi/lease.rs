@@ -350,7 +350,11 @@ impl Drop for Turn<'_> {
 
 const NOBODY: usize = 0;
 
-fn read<T>(lease: *const RedLockLease, otherwise: T, look: impl FnOnce(&State) -> T) -> T {
+pub(super) fn read<T>(
+    lease: *const RedLockLease,
+    otherwise: T,
+    look: impl FnOnce(&State) -> T,
+) -> T {
     let found = guard(|| match shared_lease(lease) {
         Some(handle) => Ok(look(&*handle.state.lock()?)),
         None => Err(Error::new(Status::InvalidArgument, "lease is NULL")),

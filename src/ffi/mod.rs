@@ -8,6 +8,7 @@ mod arguments;
 mod call;
 pub mod callback;
 pub mod event;
+pub mod fencing;
 mod guard;
 mod handle;
 pub mod kept_log;

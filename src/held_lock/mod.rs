@@ -34,6 +34,8 @@ pub(crate) struct HeldLock {
     ttl_ms: AtomicI64,
     /// The longest TTL that a server may have given it.
     longest_ttl_ms: AtomicI64,
+    /// 0: none.
+    fencing_token: AtomicI64,
     phase: AtomicU8,
     /// Whether its holder has released it, before it was found out to be lost.
     was_released: AtomicBool,
@@ -79,6 +81,7 @@ impl HeldLock {
             standings: Mutex::new(standings),
             ttl_ms: AtomicI64::new(asked.ttl_ms),
             longest_ttl_ms: AtomicI64::new(asked.ttl_ms),
+            fencing_token: AtomicI64::new(0),
             phase: AtomicU8::new(Phase::Taken as u8),
             was_released: AtomicBool::new(false),
             release_sent: AtomicBool::new(false),
@@ -130,6 +133,15 @@ impl HeldLock {
     /// The TTL that it was last given.
     pub(crate) fn ttl_ms(&self) -> i64 {
         self.ttl_ms.load(Ordering::Relaxed)
+    }
+
+    /// Which lock of this resource it is, in the order in which they were taken; 0 if that is not known.
+    pub(crate) fn fencing_token(&self) -> i64 {
+        self.fencing_token.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_fencing_token(&self, token: i64) {
+        self.fencing_token.store(token, Ordering::Relaxed);
     }
 
     pub(crate) fn longest_ttl_ms(&self) -> i64 {

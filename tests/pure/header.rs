@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -16,6 +16,7 @@ const PARTS: [&str; 13] = [
     "event.rs",
     "kept_log.rs",
     "servers.rs",
+    "fencing.rs",
     "access.rs",
     "lease.rs",
 ];

@@ -155,7 +155,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 50] = calls! {
+    let calls: [(&str, Call); 52] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -164,6 +164,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
         Status RedLock_SetRestartGuard(it.rl(), 1, 0, 0) of it;
+        Status RedLock_SetFencing(it.rl(), true) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
         Status RedLock_SetLoggerWithDestroy(
             it.rl(), it.callback(), it.user_data(), it.destroy()
@@ -213,6 +214,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Held RedLockLease_IsHeld(it.lease()) of it;
         Milliseconds RedLockLease_RemainingMs(it.lease()) of it;
         Milliseconds RedLockLease_ValidityMs(it.lease()) of it;
+        Milliseconds RedLockLease_FencingToken(it.lease()) of it;
         Words RedLockLease_Resource(it.lease()) of it;
         Words RedLockLease_Token(it.lease()) of it;
         Bytes RedLockLease_ResourceSize(it.lease()) of it;

@@ -14,6 +14,7 @@ const UNSAFE: [&str; 19] = [
     "ffi/event.rs",
     "ffi/servers.rs",
     "ffi/handle.rs",
+    "ffi/fencing.rs",
     "ffi/kept_log.rs",
     "ffi/lease.rs",
     "ffi/locking.rs",
