@@ -38,6 +38,51 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
     }
 }
 
+/// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
+#[test]
+fn the_number_that_is_drawn_is_near_the_servers_clock() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let clock_us = |pair: &mut Pair| {
+        let said = pair.ask(&["EVAL", "local t=redis.call('TIME') return t[1]*1000000+t[2]", "0"]);
+        number(&said).expect("a number")
+    };
+    for (nth, (ahead_us, least_us, most_us)) in [
+        (0, 0, 0),
+        (-700_000, -700_000, -700_000),
+        (700_000, 700_000, 700_000),
+        (-i64::from(i32::MAX), -1_000_000, -1_000_000),
+        (i64::from(i32::MAX), 1_000_000, 1_000_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (key, before) = (nth.to_string(), clock_us(&mut pair));
+        let (counter, proposed) = (format!("{key}:f"), (before + ahead_us).to_string());
+        let script = acquire_fenced::SCRIPT;
+        let words = ["EVAL", script, "2", &key, &counter, "t", "60000", &proposed, "1000000"];
+        let mut draw = |key| {
+            let mut words = words;
+            words[3] = key;
+            let said = pair.ask(&[&words[..], &["3600000"]].concat());
+            super::differential::pair(&said).expect("two numbers")
+        };
+        let (granted, drawn) = draw(&key);
+        let (_, next) = draw("another");
+        let after = clock_us(&mut pair);
+        assert_eq!(granted, 1);
+        let is_clamped = ahead_us.abs() > 1_000_000;
+        let least = before + least_us;
+        let most = if is_clamped { after + most_us } else { before + most_us };
+        assert!(
+            (least..=most).contains(&drawn),
+            "{ahead_us}: {drawn} between {before} and {after}"
+        );
+        assert!(next > drawn, "{next} after {drawn}");
+        pair.ask(&["DEL", "another"]);
+    }
+}
+
 /// What a server says of its own commands when their arguments lack.
 #[test]
 fn the_dialects_that_are_played_are_those_that_the_library_knows() {
