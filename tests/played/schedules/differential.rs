@@ -184,7 +184,7 @@ impl Pair {
     fn step_fenced(&mut self, dice: &mut Dice, key: &str, token: &str, ttl: &str) {
         const SPREAD: &str = "4000000000000000";
         let counter = format!("{key}:f");
-        let number = dice.between(1, 40).to_string();
+        let number = dice.between(1, 6).to_string();
         match dice.below(3) {
             0 => {
                 let (script, counter_ttl) = (raise_fence::SCRIPT, "3600000");
