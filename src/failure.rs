@@ -22,6 +22,8 @@ pub enum Failure {
     Nonsense,
     /// It lost its memory so many seconds ago, and what it grants counts again in so many.
     Forgot { ago_s: i64, left_s: i64 },
+    /// Its clock was set forward by so much, seen so many seconds ago, and what it grants counts again in so many.
+    Stepped { by_ms: i64, ago_s: i64, left_s: i64 },
     /// Something else stands under the name of the counter for fencing tokens.
     NoCounter,
     /// It did not note that locks have so long a TTL.
@@ -43,7 +45,7 @@ impl Failure {
 
     /// Whether it has granted what was asked, but cannot vouch for it.
     pub(crate) fn is_of_memory(&self) -> bool {
-        matches!(self, Self::Forgot { .. } | Self::Unnoted)
+        matches!(self, Self::Forgot { .. } | Self::Stepped { .. } | Self::Unnoted)
     }
 
     /// Whether it is the command that was wrong: this user may not use it, or there is none.
@@ -73,6 +75,10 @@ impl fmt::Display for Failure {
             Self::Forgot { ago_s, left_s } => {
                 write!(f, "lost its memory {ago_s} s ago: its vote counts again in {left_s} s")
             }
+            Self::Stepped { by_ms, ago_s, left_s } => write!(
+                f,
+                "its clock was set forward by {by_ms} ms, seen {ago_s} s ago: its vote counts again in {left_s} s"
+            ),
             Self::NoCounter => {
                 write!(f, "has something else than a counter in the resource's key :f")
             }

@@ -1,11 +1,16 @@
 //! Sets the key to the token for the TTL, unless it is there; and asks how long it has to live, so that a
 //! refusal tells how long the holder still has. A repair is the same: only what the answer means differs.
+//!
+//! Where the server's clock is looked at, it asks when the key ends rather than how long it lives: for a key that
+//! was just set this is what the clock shows, and the TTL. The answer then has that time ([`Request::tells_end`]).
+//!
+//! [`Request::tells_end`]: super::Request::tells_end
 
 use redis::Value;
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
 use super::encoder::Encoder;
 use super::pttl;
 
@@ -14,17 +19,20 @@ pub(super) static DEFINITION: Definition = Definition {
     effect: KeyEffect::Leaves,
     replies: 2,
     names: 2,
-    form: only_form,
+    form: |capabilities| usize::from(capabilities.expiry_time),
     encode,
     decode,
 };
 
-fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put(|command| {
         command.arg("SET").arg(key).arg(token).arg("PX").arg(subject.ttl_ms).arg("NX")
     });
-    pttl::encode(key, encoder);
+    match capabilities.expiry_time {
+        true => encoder.put(|command| command.arg("PEXPIRETIME").arg(key)),
+        false => pttl::encode(key, encoder),
+    }
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -4,6 +4,15 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     pub(super) delete: Delete,
+    /// Whether it has `PEXPIRETIME` (Redis 7.0), and is to be asked for the time that its clock shows.
+    pub(super) expiry_time: bool,
+}
+
+impl Capabilities {
+    /// The same, of a server whose clock is not looked at.
+    pub(crate) fn without_clock(self) -> Self {
+        Self { expiry_time: false, ..self }
+    }
 }
 
 /// How a key is deleted that has a certain value.
@@ -21,11 +30,14 @@ pub(super) enum Delete {
 #[cfg(test)]
 impl Capabilities {
     /// Those of every server.
-    pub(crate) const PLAIN: Self = Self { delete: Delete::Script };
+    pub(crate) const PLAIN: Self = Self { delete: Delete::Script, expiry_time: false };
 
     /// Those of a Valkey that is new enough.
-    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq };
+    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, expiry_time: false };
 
     /// Those of a Redis that is new enough.
-    pub(crate) const DELEX: Self = Self { delete: Delete::Delex };
+    pub(crate) const DELEX: Self = Self { delete: Delete::Delex, expiry_time: false };
+
+    /// Those of a Redis 7.0 whose clock is looked at.
+    pub(crate) const EXPIRY_TIME: Self = Self { delete: Delete::Script, expiry_time: true };
 }

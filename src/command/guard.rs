@@ -44,7 +44,9 @@ pub(crate) enum Mark {
 /// What a server bears, as it was read with its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    pub(crate) now_ms: i64,
+    /// What the clock showed, and how much more it may have shown.
+    pub(crate) now_us: i64,
+    pub(crate) grain_us: i64,
     pub(crate) note: Borne,
 }
 
@@ -93,13 +95,20 @@ pub(crate) fn is_forbidden(reply: &Value) -> bool {
 }
 
 impl Reading {
+    /// What the clock showed, in whole milliseconds.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now_us / 1_000
+    }
+
     /// What [`mark`] says to have written for this server.
     pub(super) fn of_mark(id: RunId, reply: &Value) -> Result<Self, Failure> {
         match reply {
             Value::ServerError(error) => Err(failure_of(error)),
             Value::Array(said) => match said[..] {
                 [Value::Int(since_ms), Value::Int(longest_ms), Value::Int(now_ms)] => {
-                    Ok(Self { now_ms, note: Borne::Note(Note { id, since_ms, longest_ms }) })
+                    let now_us = now_ms.saturating_mul(1_000);
+                    let note = Borne::Note(Note { id, since_ms, longest_ms });
+                    Ok(Self { now_us, grain_us: 1_000, note })
                 }
                 _ => Err(Failure::Nonsense),
             },
@@ -108,8 +117,11 @@ impl Reading {
     }
 }
 
-/// The reply to `TIME`, in milliseconds; none if the server refused to tell.
-pub(super) fn time_ms(reply: &Value) -> Result<Option<i64>, Failure> {
+/// Reads the clock.
+pub(crate) const TIME: &[u8] = b"*1\r\n$4\r\nTIME\r\n";
+
+/// The reply to `TIME`, in microseconds; none if the server refused to tell.
+pub(crate) fn time_us(reply: &Value) -> Result<Option<i64>, Failure> {
     let parts = match reply {
         Value::ServerError(_) => return Ok(None),
         Value::Array(parts) => parts,
@@ -123,7 +135,7 @@ pub(super) fn time_ms(reply: &Value) -> Result<Option<i64>, Failure> {
         [seconds, micros] => {
             let (seconds, micros) = (number(seconds), number(micros));
             let (seconds, micros) = seconds.zip(micros).ok_or(Failure::Nonsense)?;
-            Ok(Some(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)))
+            Ok(Some(seconds.saturating_mul(1_000_000).saturating_add(micros)))
         }
         _ => Err(Failure::Nonsense),
     }
@@ -187,12 +199,12 @@ mod tests {
     fn a_clock_is_read() {
         let parts = |parts: &[&str]| {
             let part = |text: &&str| Value::BulkString(text.as_bytes().to_vec());
-            time_ms(&Value::Array(parts.iter().map(part).collect()))
+            time_us(&Value::Array(parts.iter().map(part).collect()))
         };
-        assert_eq!(parts(&["12", "345678"]), Ok(Some(12_345)));
+        assert_eq!(parts(&["12", "345678"]), Ok(Some(12_345_678)));
         assert_eq!(parts(&["12"]), Err(Failure::Nonsense));
         assert_eq!(parts(&["12", "x"]), Err(Failure::Nonsense));
-        assert_eq!(time_ms(&Value::Okay), Err(Failure::Nonsense));
-        assert_eq!(time_ms(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()), Ok(None));
+        assert_eq!(time_us(&Value::Okay), Err(Failure::Nonsense));
+        assert_eq!(time_us(&redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()), Ok(None));
     }
 }

@@ -41,8 +41,8 @@ pub(crate) struct Handshake {
 struct Learnt {
     capabilities: Capabilities,
     identity: Identity,
-    /// What its clock showed, in milliseconds.
-    clock_ms: Option<i64>,
+    /// What its clock showed, in microseconds.
+    clock_us: Option<i64>,
     memory: Memory,
 }
 
@@ -117,11 +117,19 @@ fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> 
         }),
     ];
     let guards = [
-        Step::new(&redis::cmd("TIME"), |reply, learnt| {
-            is_told(reply)?;
-            learnt.clock_ms = guard::time_ms(reply)?;
+        Step::new(&redis::cmd("PEXPIRETIME"), |reply, learnt| {
+            learnt.capabilities.expiry_time = knows(reply)?;
             Ok(())
         }),
+        Step {
+            bytes: guard::TIME.to_vec(),
+            judge: |reply, learnt| {
+                is_told(reply)?;
+                learnt.clock_us = guard::time_us(reply)?;
+                Ok(())
+            },
+            is_login: false,
+        },
         Step { bytes: guard::READ.to_vec(), judge: learn_memory, is_login: false },
     ];
     let guards = guards.into_iter().filter(|_| is_guarded);
@@ -145,8 +153,10 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
         false => None,
         true => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
     };
-    learnt.memory = match (learnt.identity.run_id(), learnt.clock_ms, borne) {
-        (Some(id), Some(now_ms), Some(note)) => Memory::Read(id, Reading { now_ms, note }),
+    learnt.memory = match (learnt.identity.run_id(), learnt.clock_us, borne) {
+        (Some(id), Some(now_us), Some(note)) => {
+            Memory::Read(id, Reading { now_us, grain_us: 0, note })
+        }
         _ => Memory::Untold,
     };
     Ok(())

@@ -150,6 +150,11 @@ impl Request {
         matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::RaiseFence)
     }
 
+    /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
+    pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
+        matches!(self.verb, Verb::Acquire | Verb::Repair) && capabilities.expiry_time
+    }
+
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::Extend)
@@ -201,7 +206,9 @@ impl Request {
     /// Whether it is sent in a form that only servers with these capabilities know, although there is one
     /// that all know.
     pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
-        self.form(capabilities) != self.form(Capabilities::default())
+        // What sets a key is never sent twice.
+        self.effect() == KeyEffect::Undoes
+            && self.form(capabilities) != self.form(Capabilities::default())
     }
 
     /// How many replies it brings.
@@ -253,6 +260,8 @@ mod tests {
     fn the_wire_form_is_that_of_every_redlock_client() {
         assert_eq!(commands(Verb::Acquire, PLAIN), "SET r T PX 30000 NX PTTL r");
         assert_eq!(commands(Verb::Repair, PLAIN), commands(Verb::Acquire, PLAIN));
+        let timed = commands(Verb::Acquire, Capabilities::EXPIRY_TIME);
+        assert_eq!(timed, "SET r T PX 30000 NX PEXPIRETIME r");
         let fenced = commands(Verb::AcquireFenced, PLAIN);
         assert!(fenced.starts_with("EVAL local "), "{fenced}");
         assert!(fenced.ends_with(" 2 r r:f T 30000 0 1000000 3600000"), "{fenced}");
@@ -310,6 +319,10 @@ mod tests {
             assert_eq!(request.may_prolong(), prolongs.contains(&verb));
             assert!(!request.relies_on(PLAIN));
             assert_eq!(request.relies_on(Capabilities::DELEX), verb == Verb::Release);
+            assert!(!request.relies_on(Capabilities::EXPIRY_TIME));
+            let tells_end = [Verb::Acquire, Verb::Repair].contains(&verb);
+            assert_eq!(request.tells_end(Capabilities::EXPIRY_TIME), tells_end);
+            assert!(!request.tells_end(PLAIN));
         }
         assert_eq!(request(Verb::Repair).kind(), request(Verb::Acquire).kind());
     }

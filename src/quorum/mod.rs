@@ -5,6 +5,7 @@ pub mod backoff;
 pub mod ballot;
 pub mod draw;
 pub mod holders;
+pub mod offset;
 pub mod round;
 pub mod standing;
 pub mod validity;

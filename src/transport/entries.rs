@@ -19,6 +19,11 @@ pub(super) struct Entry {
     /// Whether a longer TTL was noted before it, and whether the server's note is read behind it.
     pub(super) raises: bool,
     pub(super) reads: bool,
+    /// Whether the server's clock is read behind it, or by when its key ends.
+    pub(super) reads_clock: bool,
+    pub(super) tells_end: bool,
+    /// It was not sent before.
+    pub(super) written_at: Moment,
     /// Whether it was, or is, sent over another connection, too: then it may have been carried out there first.
     pub(super) is_repeated: bool,
     /// A request that must reach the server is worth sending until then, over another connection if need
@@ -34,8 +39,19 @@ impl Entry {
         now: Moment,
         keep_until: Option<Moment>,
     ) -> Self {
-        let (is_special, raises, reads, is_repeated) = (false, false, false, false);
-        Self { request, ticket, since: now, is_special, raises, reads, is_repeated, keep_until }
+        Self {
+            request,
+            ticket,
+            since: now,
+            is_special: false,
+            raises: false,
+            reads: false,
+            reads_clock: false,
+            tells_end: false,
+            written_at: now,
+            is_repeated: false,
+            keep_until,
+        }
     }
 
     pub(super) fn token(&self) -> Token {
@@ -49,7 +65,8 @@ impl Entry {
 
     /// How many replies it gets.
     pub(super) fn replies(&self) -> usize {
-        self.request.replies() + usize::from(self.raises) + usize::from(self.reads)
+        let beside = [self.raises, self.reads, self.reads_clock];
+        self.request.replies() + beside.into_iter().filter(|&it| it).count()
     }
 
     /// The same once more, for another connection, with whoever waits for the answer.

@@ -1,6 +1,8 @@
 //! Whether what a server grants is a vote: not until so long after it lost its memory that every lock it knew of
 //! has ended.
 //!
+//! The same holds for one whose clock was set forward (`clocks.rs`).
+//!
 //! A server that forgets a lock may grant it to another while the first holder still has it. So each server bears
 //! a note of its own memory (`command::guard`), which is read when a connection begins and again behind each
 //! acquire. A grant counts if the note is the one of this connection's beginning, and old enough.
@@ -8,6 +10,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 
+use super::clocks::Step;
 use crate::command::guard::{Borne, Note};
 use crate::command::identity::RunId;
 use crate::failure::Failure;
@@ -177,6 +180,11 @@ impl Guard {
         self.life.is_some()
     }
 
+    /// The process whose memory it is, if its note is read.
+    pub(super) fn id(&self) -> Option<RunId> {
+        self.life.as_ref().map(|life| life.id)
+    }
+
     /// The TTL that is to be noted before a request is carried out that leaves a key for so long.
     pub(super) fn raises(&mut self, ttl_ms: i64, rules: &Rules) -> Option<i64> {
         let life = self.life.as_mut()?;
@@ -216,6 +224,7 @@ impl Guard {
     pub(super) fn objection(
         &self,
         ttl_ms: i64,
+        step: Option<Step>,
         asked_at: Moment,
         now: Moment,
         rules: &Rules,
@@ -225,17 +234,22 @@ impl Guard {
         if !self.life.as_ref().is_none_or(is_noted) {
             return Some(Failure::Unnoted);
         }
-        let (lost_at, wait_ms) = (self.lost_at?, rules.wait_ms(ttl_ms));
-        let counts_at = lost_at.plus_ms(wait_ms);
-        (asked_at < counts_at).then(|| Failure::Forgot {
-            ago_s: now.ms_since(lost_at) / 1_000,
-            left_s: (now.ms_until(counts_at) + 999) / 1_000,
+        let step = step.filter(|_| self.life.is_some());
+        let lost = self.lost_at.map(|at| (at, None));
+        let stepped = step.map(|Step { at, ms }| (at, Some(ms)));
+        let (at, stepped_ms) = lost.into_iter().chain(stepped).max_by_key(|it| it.0)?;
+        let counts_at = at.plus_ms(rules.wait_ms(ttl_ms));
+        let ago_s = now.ms_since(at) / 1_000;
+        let left_s = (now.ms_until(counts_at) + 999) / 1_000;
+        (asked_at < counts_at).then(|| match stepped_ms {
+            Some(by_ms) => Failure::Stepped { by_ms, ago_s, left_s },
+            None => Failure::Forgot { ago_s, left_s },
         })
     }
 
     /// Why what it grants now would be no vote, whatever the TTL.
-    pub(super) fn doubt(&self, now: Moment, rules: &Rules) -> Option<Failure> {
-        self.objection(0, now, now, rules)
+    pub(super) fn doubt(&self, step: Option<Step>, now: Moment, rules: &Rules) -> Option<Failure> {
+        self.objection(0, step, now, now, rules)
     }
 
     /// What is to be said of it although its grants are votes.

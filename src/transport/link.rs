@@ -15,6 +15,7 @@ use std::sync::Arc;
 use super::access::Access;
 use super::account::Account;
 use super::addresses::Addresses;
+use super::clocks::Clock;
 use super::endpoint::Endpoint;
 use super::guard::Guard;
 use super::inbox::{Inbox, Received};
@@ -41,6 +42,7 @@ pub(super) struct Link {
     access: Arc<Access>,
     account: Account,
     lineup: Arc<Lineup>,
+    clock: Arc<Clock>,
     /// Its place in that.
     place: usize,
     /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
@@ -90,7 +92,7 @@ pub(super) enum Change {
 
 impl Link {
     pub(super) fn new(
-        (place, lineup): (usize, Arc<Lineup>),
+        (place, lineup, clock): (usize, Arc<Lineup>, Arc<Clock>),
         endpoint: Endpoint,
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
@@ -104,6 +106,7 @@ impl Link {
             access,
             account,
             lineup,
+            clock,
             place,
             inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
             place_shown: 0,
@@ -306,7 +309,7 @@ mod tests {
     fn link_to(host: &str) -> Link {
         let endpoint = Endpoint::parse(host, 1).unwrap();
         let lineup = Arc::new(Lineup::new(1, Arc::default()));
-        Link::new((0, lineup), endpoint, Arc::default(), Arc::default())
+        Link::new((0, lineup, Arc::default()), endpoint, Arc::default(), Arc::default())
     }
 
     fn link() -> Link {

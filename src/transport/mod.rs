@@ -5,6 +5,7 @@ pub mod access;
 pub(crate) mod account;
 mod addresses;
 mod asking;
+mod clocks;
 pub mod condition;
 pub mod endpoint;
 mod entries;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use redis::Value;
 
+use super::clocks::Clock;
 use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
@@ -31,6 +32,8 @@ pub(super) struct Queue {
     rules: Arc<Rules>,
     /// What is known of the memory of the server over whose connection this goes.
     guard: Guard,
+    /// What is known of the server's clock.
+    clock: Arc<Clock>,
     encoder: Encoder,
     unsent: Entries,
     awaiting: Entries,
@@ -59,12 +62,13 @@ pub(super) struct Settled {
 
 impl Queue {
     /// The queue of the server at this place in the list.
-    pub(super) fn new(server: usize, rules: &Arc<Rules>) -> Self {
+    pub(super) fn new(server: usize, rules: &Arc<Rules>, clock: &Arc<Clock>) -> Self {
         let (encoder, unsent, awaiting, refused) = Default::default();
         Self {
             server,
             rules: Arc::clone(rules),
             guard: Guard::default(),
+            clock: Arc::clone(clock),
             encoder,
             unsent,
             awaiting,
@@ -143,7 +147,7 @@ impl Queue {
                 continue;
             }
             self.write(&mut entry, outbox, capabilities);
-            entry.since = now;
+            (entry.since, entry.written_at) = (now, now);
             entry.is_special = entry.request.relies_on(capabilities);
             self.awaiting.push_back(entry);
             self.unwritten += 1;
@@ -205,7 +209,7 @@ impl Queue {
         now: Moment,
     ) -> Result<Option<Settled>, Useless> {
         let mut entry = self.awaiting.pop_front().ok_or(Nonsense::Unwanted)?;
-        let answer = match self.answer(&entry, replies) {
+        let answer = match self.answer(&entry, replies, now) {
             Ok(answer) => answer,
             Err(useless) => {
                 self.awaiting.push_front(entry);

@@ -20,6 +20,8 @@ pub(super) enum Event {
     Lost,
     /// It lost its memory, and has no vote for now.
     Forgot,
+    /// Its clock was set.
+    ClockSet,
     /// It owes an answer for so long that a second connection is made.
     Overdue,
     /// The second connection is there.

@@ -9,6 +9,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::access::Access;
+use super::clocks::Clock;
 use super::condition::Condition;
 use super::endpoint::Endpoint;
 use super::health::Health;
@@ -42,6 +43,8 @@ pub(crate) struct Server {
     link: Link,
     capabilities: Capabilities,
     queue: Queue,
+    /// What is known of its clock.
+    clock: Arc<Clock>,
     /// The connection before this one, if there is an answer on it that is overdue.
     predecessor: Option<Box<Predecessor>>,
     looked_at: Moment,
@@ -79,13 +82,16 @@ impl Server {
         access: Arc<Access>,
         lineup: Arc<Lineup>,
     ) -> Self {
-        let link = Link::new((index, Arc::clone(&lineup)), endpoint, timeouts, access);
+        let clock = Arc::<Clock>::default();
+        let queue = Queue::new(index, lineup.rules(), &clock);
+        let link = Link::new((index, lineup, Arc::clone(&clock)), endpoint, timeouts, access);
         Self {
             index,
             remarks: Remarks::new(link.endpoint().to_string()),
             link,
             capabilities: Capabilities::default(),
-            queue: Queue::new(index, lineup.rules()),
+            queue,
+            clock,
             predecessor: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
@@ -337,6 +343,8 @@ impl Server {
                 self.queue.remember(guard);
                 if let Some(doubt) = self.queue.doubt(clock::now()) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
+                    // It is told with this.
+                    self.clock.take_news();
                 }
                 self.capabilities = capabilities;
                 self.queue.note_round_trip(took_us);
@@ -357,16 +365,6 @@ impl Server {
                 self.fail_all(&Failure::Lost(how), effects);
             }
         }
-    }
-
-    /// What must reach the server still does, over the next connection.
-    fn fail_all(&mut self, failure: &Failure, effects: &mut Effects) {
-        let mut fail = |ticket, sent| {
-            let answer = Answer::Failed(failure.clone());
-            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
-        };
-        self.awaiting_connection.drain(..).for_each(|ticket| fail(ticket, false));
-        self.queue.fail(fail);
     }
 
     /// Tells a call that has not sent anything.

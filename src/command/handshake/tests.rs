@@ -57,7 +57,7 @@ fn what_a_server_can_do_is_learnt() {
         (LACKING, UNKNOWN, Delete::Delex),
         (UNKNOWN, LACKING, Delete::Delifeq),
     ] {
-        let done = Progress::Done(Capabilities { delete });
+        let done = Progress::Done(Capabilities { delete, ..Capabilities::PLAIN });
         let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
         assert_eq!(after(&mut plain(), &replies), done);
         let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
@@ -125,7 +125,7 @@ fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let program = bulk(&format!("run_id:{ID}\r\n"));
     let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
-    let replies = [&probed[..], &CLOSED[1..], &[clock, note]].concat();
+    let replies = [&probed[..], &CLOSED[1..], &[UNKNOWN, clock, note]].concat();
     let mut handshake = Handshake::new(None, 0, true);
     let progress = after(&mut handshake, &replies);
     (handshake, progress)
@@ -138,7 +138,7 @@ fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
     let (mut handshake, progress) = asked(CLOCK, "$0\r\n\r\n");
     assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
     let id = RunId::parse(ID).expect("an id");
-    let reading = Reading { now_ms: 7_001, note: Borne::Nothing };
+    let reading = Reading { now_us: 7_001_000, grain_us: 0, note: Borne::Nothing };
     assert_eq!(handshake.memory(), Memory::Read(id, reading));
     assert!(!handshake.is_asking());
     let mut outbox = Vec::new();
@@ -149,10 +149,9 @@ fn what_it_remembers_is_learnt_and_it_is_marked_if_need_be() {
     assert!(handshake.is_asking());
     let progress = after(&mut handshake, &["*3\r\n:-7002\r\n:9\r\n:7002\r\n"]);
     assert_eq!(progress, Progress::Done(Capabilities::PLAIN));
-    let Memory::Read(_, Reading { now_ms: 7_002, note: Borne::Note(note) }) = handshake.memory()
-    else {
-        panic!("{:?}", handshake.memory());
-    };
+    let Memory::Read(_, reading) = handshake.memory() else { panic!() };
+    assert_eq!((reading.now_us, reading.grain_us), (7_002_000, 1_000));
+    let Borne::Note(note) = reading.note else { panic!("{reading:?}") };
     assert_eq!((note.id, note.since_ms, note.longest_ms), (id, -7_002, 9));
 }
 

@@ -1,9 +1,10 @@
 //! What is known of a server's memory before its connection is up: it bears a note, or is given one.
 
 use super::{Change, Link, State};
-use crate::command::guard::{Borne, Mark, Note, Reading};
+use crate::command::guard::{Borne, Mark, Note};
 use crate::command::handshake::Memory;
 use crate::moment::Moment;
+use crate::quorum::offset::Showing;
 use crate::system::clock;
 use crate::transport::guard::Guard;
 use crate::transport::lineup::{Seen, Verdict};
@@ -25,14 +26,15 @@ impl Link {
             let why = format!("it is the same server as {twin}: each server has one vote");
             return self.connect_failed(why, now);
         }
+        self.note_clock(memory);
         let guard = match memory {
             Memory::NotAsked => Guard::default(),
             Memory::Untold => {
                 self.lineup.note(self.place, Seen::Untold);
                 Guard::blind()
             }
-            Memory::Read(id, Reading { now_ms, note }) => match note {
-                Borne::Note(note) if note.id == id => self.remember(&note, now_ms, now),
+            Memory::Read(id, reading) => match reading.note {
+                Borne::Note(note) if note.id == id => self.remember(&note, reading.now_ms(), now),
                 Borne::Note(_) if self.identity.is_durable() => {
                     return self.mark(Mark::Kept, now);
                 }
@@ -43,7 +45,20 @@ impl Link {
                 }
             },
         };
+        let is_looked_at = guard.reads();
+        let capabilities = if is_looked_at { capabilities } else { capabilities.without_clock() };
         self.come_up(capabilities, guard, now)
+    }
+
+    /// The server has shown its clock since the handshake began.
+    fn note_clock(&self, memory: Memory) {
+        let (&State::Handshake { since, .. }, Memory::Read(id, reading)) = (&self.state, memory)
+        else {
+            return;
+        };
+        let in_ns = |us: i64| us.saturating_mul(1_000);
+        let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
+        self.clock.note(id, &Showing { shown, grain, sent: since, heard: clock::now() });
     }
 
     /// The server bears a note of its own.
@@ -71,13 +86,13 @@ impl Link {
     /// longer, it is given one.
     pub(super) fn end_waiting(&mut self, now: Moment) -> Option<Change> {
         let State::Handshake { handshake, since, .. } = &self.state else { return None };
-        let Memory::Read(_, Reading { now_ms, .. }) = handshake.memory() else { return None };
+        let Memory::Read(_, reading) = handshake.memory() else { return None };
         let connect_ms = self.timeouts.connect_ms();
         if now >= since.plus_ms(connect_ms / WAIT_PART) {
             self.lineup.end_waiting(self.place);
         }
         // Too late for a new one, and this connection was given up.
-        let until_ms = now_ms.saturating_add(connect_ms);
+        let until_ms = reading.now_ms().saturating_add(connect_ms);
         match self.lineup.verdict(self.place, now)? {
             Verdict::Fresh => self.mark(Mark::Fresh { until_ms }, now),
             Verdict::Lost => self.mark(Mark::Lost, now),

@@ -1,22 +1,28 @@
 //! What goes along with acquires because servers may forget: the server's note is read behind each, and a longer
-//! TTL is noted before it. A grant becomes a vote only if the server has known all locks that there may be.
+//! TTL is noted before it. A grant becomes a vote only if the server has known all locks that there may be. The server's
+//! clock is read along with it, for one that was set forward has let go of locks before their time.
 
 use redis::Value;
 
 use super::Queue;
-use crate::command::guard::{Borne, READ, is_forbidden, raise};
-use crate::command::{Answer, Capabilities};
+use crate::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
+use crate::command::{Answer, Capabilities, KeyEffect};
 use crate::failure::Failure;
 use crate::moment::Moment;
+use crate::quorum::offset::Showing;
 use crate::transport::entries::Entry;
 use crate::transport::guard::Guard;
 use crate::transport::reply::Nonsense;
 use crate::transport::useless::Useless;
 
+/// In nanoseconds.
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
 impl Queue {
     /// That of the next connection to the server, of which nothing is known yet.
     pub(in crate::transport) fn next(&self) -> Self {
-        Self::new(self.server, &self.rules)
+        Self::new(self.server, &self.rules, &self.clock)
     }
 
     /// This is known of the memory behind the connection, which begins.
@@ -26,7 +32,7 @@ impl Queue {
 
     /// Why what the server grants now would be no vote, whatever the TTL.
     pub(in crate::transport) fn doubt(&self, now: Moment) -> Option<Failure> {
-        self.guard.doubt(now, &self.rules)
+        self.guard.doubt(self.clock.step(), now, &self.rules)
     }
 
     /// What is to be said of it although its grants are votes.
@@ -48,31 +54,66 @@ impl Queue {
             entry.raises = true;
         }
         outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
+        entry.tells_end = entry.request.tells_end(capabilities);
         if entry.request.asks_for_vote() && self.guard.reads() {
             outbox.extend_from_slice(READ);
             entry.reads = true;
+            if !entry.tells_end && entry.request.effect() == KeyEffect::Leaves {
+                outbox.extend_from_slice(TIME);
+                entry.reads_clock = true;
+            }
         }
     }
 
-    /// What the replies mean. They are those of the request, and what was read of the server's memory.
+    /// What the replies mean, heard at `now`. They are those of the request, and what was read of the server's
+    /// memory and its clock.
     pub(super) fn answer(
         &mut self,
         entry: &Entry,
         replies: &mut Vec<Value>,
+        now: Moment,
     ) -> Result<Answer, Useless> {
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
+        let time = if entry.reads_clock { replies.pop() } else { None };
         let note = if entry.reads { replies.pop() } else { None };
+        let end_ms = match replies.last() {
+            Some(&Value::Int(end_ms)) if entry.tells_end => Some(end_ms),
+            _ => None,
+        };
         let answer = entry.request.answer(replies).ok_or(Nonsense::Unwanted)?;
         match note {
             Some(note) if is_forbidden(&note) => self.guard.go_blind(),
-            Some(note) if answer.is_grant() => {
-                self.guard.check(Borne::of(&note), &self.rules)?;
+            Some(note) if answer.is_grant() => self.guard.check(Borne::of(&note), &self.rules)?,
+            _ => {}
+        }
+        let ttl_ms = entry.request.ttl_ms();
+        match (end_ms, &answer, time) {
+            // A key that was just set ends when the clock will have gone on by the TTL.
+            (Some(end_ms), Answer::Done, _) => {
+                self.note_clock(entry, end_ms.saturating_sub(ttl_ms).saturating_mul(MS), MS, now);
+            }
+            (Some(end_ms @ 0..), Answer::Foreign { .. }, _) => {
+                let shown_ms = self.clock.shown_ms(now);
+                let left_ms = shown_ms.map(|it| end_ms.saturating_sub(it).max(0));
+                return Ok(Answer::Foreign { left_ms });
+            }
+            (_, _, Some(time)) => {
+                if let Ok(Some(us)) = time_us(&time) {
+                    self.note_clock(entry, us.saturating_mul(US), US, now);
+                }
             }
             _ => {}
         }
         Ok(answer)
+    }
+
+    /// The server's clock has shown this, or less than `grain` more, all in nanoseconds.
+    fn note_clock(&self, entry: &Entry, shown: i64, grain: i64, heard: Moment) {
+        if let Some(id) = self.guard.id() {
+            self.clock.note(id, &Showing { shown, grain, sent: entry.written_at, heard });
+        }
     }
 
     /// What is told to whoever counts votes: a grant may be none.
@@ -80,7 +121,8 @@ impl Queue {
         if !entry.request.asks_for_vote() || !answer.is_grant() {
             return answer;
         }
-        let objection = self.guard.objection(entry.request.ttl_ms(), entry.since, now, &self.rules);
+        let (ttl_ms, step) = (entry.request.ttl_ms(), self.clock.step());
+        let objection = self.guard.objection(ttl_ms, step, entry.since, now, &self.rules);
         objection.map_or(answer, Answer::Failed)
     }
 }
@@ -96,6 +138,12 @@ mod tests {
     fn note(since_ms: i64, longest_ms: i64) -> Value {
         let id = RunId::parse(&format!("a{}", "0".repeat(39))).unwrap();
         Value::BulkString(format!("{} {since_ms} {longest_ms}", id.as_str()).into_bytes())
+    }
+
+    /// What the clock shows, at [`NOW`].
+    fn time() -> Value {
+        let word = |digits: &str| Value::BulkString(digits.as_bytes().to_vec());
+        Value::Array(vec![word("60"), word("0")])
     }
 
     fn refused_by_acl() -> Value {
@@ -119,10 +167,10 @@ mod tests {
             let mut queue = guarded(since_ms, 10_000);
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW.plus_ms(sent_ms));
-            let replies = [Value::Okay, Value::Int(10_000), note(since_ms, 10_000)];
+            let replies = [Value::Okay, Value::Int(10_000), note(since_ms, 10_000), time()];
             let told = settle(&mut queue, &replies).unwrap();
             assert_eq!(told.answer == Answer::Done, counts, "{since_ms} {sent_ms} {told:?}");
-            let refused = [Value::Nil, Value::Int(5), note(since_ms, 10_000)];
+            let refused = [Value::Nil, Value::Int(5), note(since_ms, 10_000), time()];
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
             let told = settle(&mut queue, &refused).unwrap();
@@ -141,11 +189,17 @@ mod tests {
                 let mut queue = guarded(since_ms, 10_000);
                 queue.push(&request(verb), Some(TICKET), NOW);
                 send(&mut queue, NOW);
-                let told = settle(&mut queue, &[reply.clone(), note(since_ms, 10_000)]).unwrap();
+                // What sets no key need not show the clock.
+                let replies = |since_ms| {
+                    let clock = (verb == Verb::AcquireFenced).then(time);
+                    let replies = [reply.clone(), note(since_ms, 10_000)].into_iter().chain(clock);
+                    replies.collect::<Vec<_>>()
+                };
+                let told = settle(&mut queue, &replies(since_ms)).unwrap();
                 assert_eq!(told.answer == answer, counts, "{told:?}");
                 queue.push(&request(verb), Some(TICKET), NOW);
                 send(&mut queue, NOW);
-                let told = settle(&mut queue, &[reply.clone(), note(-2, 10_000)]);
+                let told = settle(&mut queue, &replies(-2));
                 assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
             }
         }
@@ -157,7 +211,7 @@ mod tests {
         for (longest_ms, left_s) in [(20_000, 6), (30_000, 16)] {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
-            let replies = [Value::Okay, Value::Int(10_000), note(45_000, longest_ms)];
+            let replies = [Value::Okay, Value::Int(10_000), note(45_000, longest_ms), time()];
             let told = settle(&mut queue, &replies).unwrap();
             let doubt = Failure::Forgot { ago_s: 14, left_s };
             assert_eq!(told.answer, Answer::Failed(doubt));
@@ -171,12 +225,76 @@ mod tests {
             let mut queue = guarded(-1, 10_000);
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
-            let told = settle(&mut queue, &[Value::Okay, Value::Int(10_000), borne]);
+            let told = settle(&mut queue, &[Value::Okay, Value::Int(10_000), borne, time()]);
             assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
             // Whoever waits is told along with the others.
             let mut failed = Vec::new();
             queue.fail(|ticket, was_sent| failed.push((ticket, was_sent)));
             assert_eq!(failed, [(TICKET, true)]);
+        }
+    }
+
+    /// A key of 10 s that is set when the server's clock shows this, in milliseconds.
+    fn ends(shown_ms: i64) -> Value {
+        Value::Int(shown_ms + 10_000)
+    }
+
+    /// Sends an acquire, which is answered at once, at so many milliseconds.
+    fn ask(queue: &mut Queue, capabilities: Capabilities, at_ms: i64, replies: &[Value]) -> Answer {
+        let now = NOW.plus_ms(at_ms);
+        queue.push(&request(Verb::Acquire), Some(TICKET), now);
+        queue.send(&mut Vec::new(), capabilities, now);
+        let settled = queue.settle(&mut replies.to_vec(), now).expect("it fits");
+        settled.expect("it is not sent once more").answer
+    }
+
+    #[test]
+    fn a_grant_that_shows_a_step_of_the_clock_is_no_vote_nor_what_comes_soon_after() {
+        let word = |number: i64| Value::BulkString(number.to_string().into_bytes());
+        let time = |ms: i64| Value::Array(vec![word(ms / 1_000), word(ms % 1_000 * 1_000)]);
+        for capabilities in [Capabilities::PLAIN, Capabilities::EXPIRY_TIME] {
+            let is_timed = capabilities == Capabilities::EXPIRY_TIME;
+            let granted = |ms| {
+                let left = if is_timed { ends(ms) } else { Value::Int(10_000) };
+                let clock = (!is_timed).then(|| time(ms));
+                let replies = [Value::Okay, left, note(-1, 10_000)].into_iter().chain(clock);
+                replies.collect::<Vec<_>>()
+            };
+            let mut queue = guarded(-1, 10_000);
+            assert_eq!(ask(&mut queue, capabilities, 0, &granted(60_000)), Answer::Done);
+            assert_eq!(ask(&mut queue, capabilities, 500, &granted(60_500)), Answer::Done);
+            let doubted = ask(&mut queue, capabilities, 600, &granted(65_600));
+            let Answer::Failed(Failure::Stepped { by_ms, ago_s: 0, left_s: 11 }) = doubted else {
+                panic!("{doubted:?}");
+            };
+            assert!((4_990..5_000).contains(&by_ms), "{by_ms}");
+            assert!(queue.doubt(NOW.plus_ms(700)).is_some());
+            // 10 s, and twice 1 % of that, for the clocks may be fast.
+            let last = ask(&mut queue, capabilities, 10_801, &granted(75_801));
+            assert!(matches!(last, Answer::Failed(Failure::Stepped { left_s: 1, .. })), "{last:?}");
+            assert_eq!(ask(&mut queue, capabilities, 10_802, &granted(75_802)), Answer::Done);
+            assert!(queue.doubt(NOW.plus_ms(10_900)).is_none());
+            // One that is set back keeps its keys for longer.
+            assert_eq!(ask(&mut queue, capabilities, 10_900, &granted(1_000)), Answer::Done);
+        }
+    }
+
+    #[test]
+    fn who_is_told_when_a_key_ends_knows_how_long_it_lives() {
+        let mut queue = guarded(-1, 10_000);
+        let timed = Capabilities::EXPIRY_TIME;
+        let granted = [Value::Okay, ends(60_000), note(-1, 10_000)];
+        assert_eq!(ask(&mut queue, timed, 0, &granted), Answer::Done);
+        for (end, left_ms) in [
+            (Value::Int(60_307), Some(106)),
+            (Value::Int(60_100), Some(0)),
+            (Value::Int(-1), Some(-1)),
+            (Value::Int(-2), None),
+            (refused_by_acl(), None),
+        ] {
+            let refused = [Value::Nil, end, note(-1, 10_000)];
+            let answer = ask(&mut queue, timed, 200, &refused);
+            assert_eq!(answer, Answer::Foreign { left_ms });
         }
     }
 
@@ -190,14 +308,14 @@ mod tests {
             String::from_utf8(outbox).unwrap()
         };
         let first = sent(&mut queue, Verb::Acquire);
-        let places = ["10000", "NX", "GETRANGE"].map(|word| first.find(word).unwrap());
+        let places = ["10000", "NX", "GETRANGE", "TIME"].map(|word| first.find(word).unwrap());
         assert!(places.is_sorted() && first.starts_with("*5\r\n$4\r\nEVAL"), "{first}");
         assert!(sent(&mut queue, Verb::Acquire).starts_with("*6\r\n$3\r\nSET"));
-        let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000)];
+        let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
         let told = settle(&mut queue, &[&[Value::Int(0)][..], &granted].concat()).unwrap();
         assert_eq!(told.answer, Answer::Done);
         // It was not noted after all: the next one has it noted again.
-        let forgot = [Value::Okay, Value::Int(10_000), note(-1, 1_000)];
+        let forgot = [Value::Okay, Value::Int(10_000), note(-1, 1_000), time()];
         let told = settle(&mut queue, &forgot).unwrap();
         assert_eq!(told.answer, Answer::Failed(Failure::Unnoted));
         assert!(sent(&mut queue, Verb::Extend).matches("EVAL").count() == 2);
@@ -213,7 +331,8 @@ mod tests {
         for nth in 0..2 {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);
-            let granted = [noperm.clone(), Value::Okay, Value::Int(10_000), note(-1, 1_000)];
+            let granted =
+                [noperm.clone(), Value::Okay, Value::Int(10_000), note(-1, 1_000), time()];
             let told = settle(&mut queue, &granted[nth..]).unwrap();
             assert_eq!(told.answer, Answer::Done, "{nth}");
         }
@@ -223,7 +342,7 @@ mod tests {
     #[test]
     fn who_may_not_read_it_any_more_locks_all_the_same() {
         let mut queue = guarded(-1, 10_000);
-        let granted = [Value::Okay, Value::Int(10_000), refused_by_acl()];
+        let granted = [Value::Okay, Value::Int(10_000), refused_by_acl(), time()];
         for replies in [&granted[..], &granted[..2]] {
             queue.push(&request(Verb::Acquire), Some(TICKET), NOW);
             send(&mut queue, NOW);

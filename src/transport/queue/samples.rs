@@ -34,7 +34,7 @@ pub(super) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
 
 /// The queue of a connection that has just begun.
 pub(super) fn fresh() -> Queue {
-    Queue::new(SERVER, &Arc::default())
+    Queue::new(SERVER, &Arc::default(), &Arc::default())
 }
 
 pub(super) fn refused() -> Value {

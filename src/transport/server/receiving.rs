@@ -1,10 +1,15 @@
 //! What has come over the connection: the rest of connecting, and answers.
 
 use super::{Delivery, Effects, Server};
+use crate::command::Answer;
+use crate::failure::Failure;
+use crate::log::Level;
 use crate::moment::Moment;
+use crate::quorum::offset::Course;
 use crate::system::clock;
 use crate::transport::inbox::Received;
 use crate::transport::queue::Settled;
+use crate::transport::remarks::Event;
 use crate::transport::useless::Useless;
 
 impl Server {
@@ -36,6 +41,8 @@ impl Server {
                     return false;
                 }
             };
+            // What was received now may have been sent since somebody looked at the clock.
+            let now = clock::now().max(now);
             self.queue.hear(now);
             let change = self.link.read_handshake(now);
             self.handle_change(change, effects);
@@ -53,6 +60,21 @@ impl Server {
         }
     }
 
+    /// Tells that somebody has set its clock.
+    pub(super) fn tell_of_clock(&mut self, now: Moment, effects: &mut Effects) {
+        let line = match self.clock.take_news() {
+            None => return,
+            Some(Course::Back { ms }) => {
+                (Level::Info, format!("its clock was set back by {ms} ms"))
+            }
+            Some(_) => match self.queue.doubt(now) {
+                Some(doubt) => (Level::Warning, doubt.to_string()),
+                None => return,
+            },
+        };
+        self.remarks.say(Event::ClockSet, line, now, &mut effects.lines);
+    }
+
     fn read_answers(&mut self, now: Moment, effects: &mut Effects) -> Result<(), Useless> {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
@@ -61,6 +83,7 @@ impl Server {
             };
             let Settled { kind, ticket, answer } = settled;
             self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
+            self.tell_of_clock(now, effects);
             if let Some(ticket) = ticket {
                 effects.deliveries.push(Delivery {
                     ticket,
@@ -71,5 +94,15 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// What must reach the server still does, over the next connection.
+    pub(super) fn fail_all(&mut self, failure: &Failure, effects: &mut Effects) {
+        let mut fail = |ticket, sent| {
+            let answer = Answer::Failed(failure.clone());
+            effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent });
+        };
+        self.awaiting_connection.drain(..).for_each(|ticket| fail(ticket, false));
+        self.queue.fail(fail);
     }
 }

@@ -146,6 +146,7 @@ impl Server {
     ) -> Result<(), String> {
         loop {
             let received = predecessor.receive(now)?;
+            let now = clock::now().max(now);
             if received == Received::Nothing {
                 return Ok(());
             }

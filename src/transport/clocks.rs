@@ -1,0 +1,119 @@
+//! Whether the clock of a server goes evenly: one that was set forward has let go of keys before their time, and so
+//! is as one that lost its memory.
+//!
+//! Its clock is read when a connection begins and along with every acquire: so the very grant that profits from a
+//! step shows it. What is known of a clock outlives the connection, not the process of the server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::command::identity::RunId;
+use crate::moment::Moment;
+use crate::quorum::offset::{Course, Offset, Showing};
+use crate::system::sync::{Mutex, PoisonError};
+
+/// What is known of the clock of one server, for all connections to it.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    state: Mutex<State>,
+    /// Whether it was set, and nobody was told.
+    has_news: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// The process whose clock it is.
+    known: Option<(RunId, Offset)>,
+    step: Option<Step>,
+    news: Option<Course>,
+}
+
+/// The clock was set forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// When that was seen.
+    pub(super) at: Moment,
+    pub(super) ms: i64,
+}
+
+impl Clock {
+    /// The server with this id has shown this.
+    pub(super) fn note(&self, id: RunId, showing: &Showing) {
+        self.with(|state| {
+            let course = match &mut state.known {
+                Some((known, offset)) if *known == id => offset.note(showing),
+                _ => {
+                    // A server that was started again is guarded against by its note.
+                    *state = State { known: Some((id, Offset::of(showing))), ..State::default() };
+                    Course::Even
+                }
+            };
+            if course == Course::Even {
+                return;
+            }
+            if let Course::Forward { ms } = course {
+                state.step = Some(Step { at: showing.heard, ms });
+            }
+            state.news = Some(course);
+            self.has_news.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// When it was set forward last.
+    pub(super) fn step(&self) -> Option<Step> {
+        self.with(|state| state.step)
+    }
+
+    /// How it was set, if that is news.
+    pub(super) fn take_news(&self) -> Option<Course> {
+        let has_news = self.has_news.swap(false, Ordering::Relaxed);
+        has_news.then(|| self.with(|state| state.news.take())).flatten()
+    }
+
+    /// What it shows now, in milliseconds, if anything is known of it.
+    pub(super) fn shown_ms(&self, now: Moment) -> Option<i64> {
+        self.with(|state| state.known.map(|(_, offset)| offset.shown_ms(now)))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(letter: char) -> RunId {
+        RunId::parse(&format!("{letter}{}", "0".repeat(39))).expect("an id")
+    }
+
+    fn showing(ms: i64, ahead_ms: i64) -> Showing {
+        let at = Moment::from_nanos(0).plus_ms(ms);
+        Showing { shown: (ms + ahead_ms) * 1_000_000, grain: 0, sent: at, heard: at }
+    }
+
+    #[test]
+    fn a_step_is_known_until_the_server_is_another() {
+        let clock = Clock::default();
+        clock.note(id('a'), &showing(0, 0));
+        assert_eq!((clock.step(), clock.shown_ms(Moment::from_nanos(0))), (None, Some(0)));
+        clock.note(id('a'), &showing(10, 500));
+        clock.note(id('a'), &showing(20, 500));
+        let step = Step { at: Moment::from_nanos(0).plus_ms(10), ms: 499 };
+        assert_eq!(clock.step().map(|it| it.at), Some(step.at));
+        assert!(clock.step().is_some_and(|it| (498..=500).contains(&it.ms)));
+        clock.note(id('b'), &showing(30, 9_000));
+        assert_eq!(clock.step(), None);
+    }
+
+    #[test]
+    fn that_it_was_set_back_is_told_once() {
+        let clock = Clock::default();
+        clock.note(id('a'), &showing(0, 0));
+        clock.note(id('a'), &showing(10, -500));
+        assert_eq!(clock.step(), None);
+        let news = clock.take_news();
+        assert!(matches!(news, Some(Course::Back { ms: 498..=500 })), "{news:?}");
+        assert_eq!(clock.take_news(), None);
+    }
+}
