@@ -25,7 +25,7 @@ pub(crate) struct HeldLock {
     /// The servers, in the order of the manager that took it.
     roster: Roster,
     asked: Asked,
-    /// Until when it is valid; only ever grows. The beginning of time before it is taken.
+    /// Until when it is valid; grows, unless the servers' clocks are set forward. The beginning of time before it is taken.
     valid_until: AtomicI64,
     /// The servers that may have it: those to which it was sent.
     servers: AtomicU64,
@@ -165,6 +165,17 @@ impl HeldLock {
     pub(crate) fn extend_to(&self, valid_until: Moment, ttl_ms: i64) {
         self.ttl_ms.store(ttl_ms, Ordering::Relaxed);
         self.valid_until.fetch_max(valid_until.as_nanos(), Ordering::AcqRel);
+    }
+
+    /// Shortens the validity, which was until `known`, if a quorum of the servers have the lock at the latest until before
+    /// that: somebody has set their clocks. From then on it is valid for as long as they have it for sure. Not if somebody
+    /// has extended it since. Returns whether it was shortened.
+    pub(crate) fn shorten(&self, known: Moment, (latest, sure): (Moment, Moment)) -> bool {
+        if latest.plus_ms(Drift::PRECISION_MS) >= known || sure >= known {
+            return false;
+        }
+        let (known, sure) = (known.as_nanos(), sure.as_nanos());
+        self.valid_until.compare_exchange(known, sure, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Goes on to a later phase. Returns the one before.

@@ -1,12 +1,13 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod raising;
 mod waiting;
 
 use std::mem;
 use std::sync::Arc;
 
-use self::fencing::Raising;
+use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
@@ -298,15 +299,6 @@ impl Operation for Acquire {
             let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
-    }
-}
-
-/// Releases what servers may have of a lock that was not had.
-fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
-    if let Some(hold) = question.attempted() {
-        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
-        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
-        actions.tell(release.to(question.may_have_it(sent)));
     }
 }
 

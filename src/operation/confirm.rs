@@ -20,6 +20,7 @@ pub(crate) struct Confirm {
     least_ms: i64,
     /// Until when it was valid as this began.
     valid_until: Moment,
+    asked_at: Moment,
     /// Whether it has asked before.
     is_again: bool,
     stage: Stage,
@@ -40,7 +41,8 @@ struct Asking {
 impl Confirm {
     pub(crate) fn new(view: View, least_ms: i64) -> Self {
         let valid_until = view.hold().valid_until();
-        Self { view, least_ms, valid_until, is_again: false, stage: Stage::Submitted }
+        let (asked_at, stage) = (Moment::NEVER, Stage::Submitted);
+        Self { view, least_ms, valid_until, asked_at, is_again: false, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -59,6 +61,7 @@ impl Confirm {
         let (view, hold) = (&self.view, self.view.hold());
         let (drift, since) = (actions.settings().drift(), actions.now());
         let confirmation = Confirmation::new(*hold.token(), drift, since, self.least_ms);
+        self.asked_at = since;
         let number = view.begin_round();
         let question = Question::confirm(confirmation, view.clone(), actions.roster().len());
         self.stage = Stage::Asking(Box::new(Asking { question, number }));
@@ -74,6 +77,11 @@ impl Confirm {
         let is_valid = now < hold.valid_until() && !hold.has_ended();
         let is_reached = question.outcome() == Outcome::Reached && is_valid;
         let is_ours = end_round(view, number, is_reached, &question);
+        let end = question.end(actions.settings().drift(), 0, self.asked_at);
+        if hold.shorten(self.valid_until, end) {
+            // It has to be renewed earlier than its keepers wait for.
+            actions.wake_keepers(*hold.token());
+        }
         if is_ours && question.confirmed_ms(now) >= self.least_ms {
             let absent = question.absent(actions.roster());
             return actions.end(Ok(Ended::Confirmed { absent }));

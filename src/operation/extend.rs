@@ -35,6 +35,9 @@ struct Asking {
     question: Question,
     number: u32,
     extended_until: Moment,
+    asked_at: Moment,
+    /// Until when it was valid then.
+    valid_until: Moment,
 }
 
 /// How far an attempt is.
@@ -112,6 +115,8 @@ impl Extension {
             question: Question::extend(valid_until, view.clone(), actions.roster().len()),
             number,
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
+            asked_at: since,
+            valid_until,
         }));
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: valid_until.min(self.limit), reply_ms };
@@ -119,7 +124,7 @@ impl Extension {
     }
 
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
-        let Asking { question, number, extended_until } = asking;
+        let Asking { question, number, extended_until, asked_at, valid_until } = asking;
         let (view, hold) = (&self.view, self.view.hold());
         let is_reached = question.outcome() == Outcome::Reached
             && actions.now() < extended_until.max(hold.valid_until());
@@ -129,7 +134,10 @@ impl Extension {
             return failed(&Miss::Votes(Status::Lost, Box::new(question)), actions);
         }
         if is_extended {
-            let has_other_ttl = hold.ttl_ms() != self.ttl_ms;
+            // Its holder may ask for less than it has, and the servers may have less than it has.
+            let end = question.end(actions.settings().drift(), self.ttl_ms, asked_at);
+            let is_shorter = hold.shorten(valid_until, end);
+            let has_other_ttl = is_shorter || hold.ttl_ms() != self.ttl_ms;
             hold.extend_to(extended_until, self.ttl_ms);
             if has_other_ttl {
                 // With this TTL it may have to be renewed earlier than its keepers wait for.

@@ -14,7 +14,7 @@ use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::round::{Goal, Outcome, Round};
-use crate::quorum::validity::Drift;
+use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
 use crate::token::Token;
 use crate::transport::condition::Condition;
@@ -28,6 +28,9 @@ pub(crate) struct Question {
     draw: Draw,
     /// The lock that is to be extended or confirmed: not every server's word that it has it is a vote.
     view: Option<View>,
+    /// For how many milliseconds servers have that lock, by what they said, and when that was heard; those that have it
+    /// not, for 0.
+    lefts: Vec<(i64, Moment)>,
     /// What was said by servers that did not vote yes.
     reasons: Vec<(usize, Answer)>,
     /// What is known of those that were not heard before it failed, or may have changed since.
@@ -115,8 +118,8 @@ impl Question {
     }
 
     fn new(count: Count) -> Self {
-        let (draw, reasons, unheard) = Default::default();
-        Self { count, attempt: None, draw, view: None, reasons, unheard }
+        let (draw, lefts, reasons, unheard) = Default::default();
+        Self { count, attempt: None, draw, view: None, lefts, reasons, unheard }
     }
 
     fn is_decided(&self) -> bool {
@@ -191,6 +194,36 @@ impl Question {
         least.saturating_sub(confirm.elapsed_ms(now)).max(0)
     }
 
+    /// When a quorum has the lock no longer, by what was heard, with this TTL if they were to extend it: at the latest, if
+    /// clocks are as they should be; and until when they have it for sure, asked at that moment.
+    pub(crate) fn end(&self, drift: Drift, ttl_ms: i64, asked_at: Moment) -> (Moment, Moment) {
+        let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
+        let unheard = servers.saturating_sub(self.lefts.len());
+        let mut lefts: Vec<(i64, Moment)> =
+            self.lefts.iter().map(|&(ms, heard_at)| (ms.max(ttl_ms), heard_at)).collect();
+        lefts.sort_unstable_by(|one, other| other.cmp(one));
+        let last = (quorum - 1).checked_sub(unheard).and_then(|place| lefts.get(place));
+        last.map_or((Moment::NEVER, Moment::NEVER), |&(ms, heard_at)| {
+            (heard_at.plus_ms(ms), asked_at.plus_ms(drift.validity_ms(ms)))
+        })
+    }
+
+    /// Notes for how long a server has the lock.
+    fn note_left(&mut self, answer: &Answer, now: Moment) {
+        if self.view.is_none() {
+            return;
+        }
+        let left_ms = match *answer {
+            Answer::Extended { left_ms } => Some(left_ms),
+            Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
+            Answer::Found { .. } | Answer::Absent | Answer::Foreign { .. } => Some(0),
+            _ => None,
+        };
+        // Below 0 it has no end.
+        let left_ms = left_ms.map(|ms| if ms < 0 { TTL_MAX_MS } else { ms });
+        self.lefts.extend(left_ms.map(|ms| (ms, now)));
+    }
+
     /// Those that voted yes.
     pub(crate) fn voters(&self) -> ServerSet {
         let ballot = self.ballot();
@@ -241,6 +274,7 @@ impl Question {
             self.note_late(server, &answer);
             return true;
         }
+        self.note_left(&answer, now);
         let is_vote = self.is_vote(server);
         let plain = match &answer {
             Answer::Done => Vote::Yes,

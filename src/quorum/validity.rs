@@ -18,6 +18,9 @@ impl Drift {
     /// One percent, the value of the Redlock page.
     pub const DEFAULT: Self = Self(0.01);
 
+    /// What servers tell of a key's end may differ by so much from what it was.
+    pub const PRECISION_MS: i64 = EXPIRY_PRECISION_MS;
+
     /// A factor of at least 0 and less than 1.
     pub fn new(factor: f64) -> Option<Self> {
         (0.0..1.0).contains(&factor).then_some(Self(factor))

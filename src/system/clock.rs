@@ -3,8 +3,6 @@
 //! The validity of a lock must also run out while the machine sleeps, because the servers' clocks
 //! go on. `std::time::Instant` stops in suspend on Linux and macOS, hence `clock_gettime`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use crate::moment::Moment;
 
 /// Counts suspend: CLOCK_BOOTTIME does on Linux, CLOCK_MONOTONIC does on Apple's systems.
@@ -16,18 +14,22 @@ pub(crate) const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
 /// Now, on a clock that never steps and counts suspend.
 pub(crate) fn now() -> Moment {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a timespec that may be written to. The call cannot fail: the clock exists
-    // and the pointer is good.
-    unsafe { libc::clock_gettime(CLOCK, &mut time) };
-    #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
-    Moment::from_nanos((time.tv_sec as i64) * 1_000_000_000 + (time.tv_nsec as i64))
+    Moment::from_nanos(nanos_of(CLOCK))
 }
 
 /// What this machine's clock shows that people set, in microseconds since 1970.
 pub(crate) fn wall_us() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    nanos_of(libc::CLOCK_REALTIME) / 1_000
+}
+
+fn nanos_of(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec that may be written to. The call cannot fail: the clock exists
+    // and the pointer is good.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
+    let nanos = (time.tv_sec as i64) * 1_000_000_000 + (time.tv_nsec as i64);
+    nanos
 }
 
 #[cfg(test)]

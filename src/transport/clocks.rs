@@ -12,7 +12,6 @@ use crate::quorum::offset::{Course, Offset, Showing};
 use crate::system::sync::{Mutex, PoisonError};
 
 /// What is known of the clock of one server, for all connections to it.
-#[derive(Debug, Default)]
 pub(super) struct Clock {
     state: Mutex<State>,
     /// Whether it was set, and nobody was told.
@@ -33,6 +32,12 @@ pub(super) struct Step {
     /// When that was seen.
     pub(super) at: Moment,
     pub(super) ms: i64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { state: Mutex::new(State::default()), has_news: AtomicBool::new(false) }
+    }
 }
 
 impl Clock {

@@ -3,42 +3,13 @@
 
 use std::sync::Arc;
 
-use super::{Acquire, Stage, release};
+use super::raising::Raising;
+use super::{Acquire, Stage};
 use crate::command::{Request, Verb};
 use crate::error::Status;
-use crate::held_lock::HeldLock;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Limits, Miss, reply_ms};
 use crate::quorum::round::Outcome;
-use crate::server_set::ServerSet;
-
-/// A lock that was granted, while its token is raised.
-pub(super) struct Raising {
-    granted: Box<Question>,
-    /// The servers that were sent the request for the lock.
-    sent: ServerSet,
-    /// Whether the token stands on a quorum, once that is asked.
-    raised: Option<Box<Question>>,
-}
-
-impl Raising {
-    pub(super) fn new(granted: Box<Question>, sent: ServerSet) -> Self {
-        Self { granted, sent, raised: None }
-    }
-
-    pub(super) fn question(&mut self) -> Option<&mut Question> {
-        self.raised.as_deref_mut()
-    }
-
-    /// The lock is not to be had.
-    pub(super) fn release(&self, actions: &mut dyn Actions) {
-        release(&self.granted, self.sent, actions);
-    }
-
-    fn hold(&self) -> Option<&Arc<HeldLock>> {
-        self.granted.attempted()
-    }
-}
 
 impl Acquire {
     /// Has the token raised. The servers that drew it are asked as well: each says whether it has the lock still.

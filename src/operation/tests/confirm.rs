@@ -46,6 +46,38 @@ fn a_lock_that_is_there_for_too_short_is_not_given_up() {
     }
 }
 
+/// Their clocks were set forward, so their keys end before the validity.
+#[test]
+fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
+    for (lefts_ms, others, until) in [
+        ([6_000, 7_000], None, 1_000 + 6_928),
+        ([6_000, 9_000], Some(6_000), 1_000 + 5_938),
+        // The third may have it for as long as it should.
+        ([6_000, 9_000], None, VALID_MS),
+        ([8_896, 8_896], None, VALID_MS),
+    ] {
+        let (mut play, view) = Play::holding();
+        confirm(&mut play, &view);
+        let mut words = Vec::new();
+        words.extend(others.map(|left_ms| found(2, view.hold(), left_ms)));
+        words.extend(lefts_ms.iter().enumerate().map(|(at, &ms)| found(at, view.hold(), ms)));
+        play.say(1, &words);
+        assert_eq!(play.close(1), [ended("confirmed")]);
+        assert_eq!(view.hold().valid_until(), at(until), "{words:?}");
+        assert_eq!(play.world.woken.is_empty(), until == VALID_MS);
+    }
+}
+
+#[test]
+fn a_lock_that_is_extended_meanwhile_is_not_made_shorter() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    view.hold().extend_to(at(20_000), 20_000);
+    let found = |server| found(server, view.hold(), 6_000);
+    assert_eq!(play.hear(1, &[found(0), found(1)]), [ended("confirmed")]);
+    assert_eq!(view.hold().valid_until(), at(20_000));
+}
+
 #[test]
 fn a_lock_that_is_looked_at_too_late_is_there_for_too_short() {
     let (mut play, view) = Play::holding();

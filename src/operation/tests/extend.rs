@@ -26,12 +26,47 @@ fn an_extended_lock_is_valid_since_the_moment_of_asking() {
 fn a_shorter_ttl_does_not_shorten_the_validity_and_a_longer_one_is_kept_in_mind() {
     let (mut play, view) = Play::holding();
     play.submit(Extend::new(view.clone(), 1_000));
-    play.hear(1, &[extended(0), extended(1)]);
+    play.hear(1, &[had(0, TTL - 1), had(1, TTL - 2)]);
     assert_eq!(view.hold().valid_until(), at(VALID_MS));
     assert_eq!(view.hold().longest_ttl_ms(), TTL);
     play.submit(Extend::new(view.clone(), 2 * TTL));
     // A server may have done it already.
     assert_eq!(view.hold().longest_ttl_ms(), 2 * TTL);
+}
+
+/// A server has extended what it had for so long.
+fn had(server: usize, left_ms: i64) -> Word {
+    (server, Answer::Extended { left_ms })
+}
+
+/// Their clocks were set forward, so their keys end before the validity.
+#[test]
+fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
+    for (words, ttl_ms, until) in [
+        // What they have is more than what is asked for: 4 s, less 1 % and 2 ms.
+        ([had(0, 4_000), had(1, 4_000)], 1_000, 1_000 + 3_958),
+        // The third may have it for as long as it should.
+        ([had(0, 4_000), had(1, 9_000)], 1_000, VALID_MS),
+        ([had(0, 4_000), had(1, 4_000)], 6_000, 1_000 + 5_938),
+        // As little as is told where nobody has set a clock.
+        ([had(0, 8_896), had(1, 8_896)], 1_000, VALID_MS),
+    ] {
+        let (mut play, view) = Play::holding();
+        play.at(1_000).submit(Extend::new(view.clone(), ttl_ms));
+        assert_eq!(play.hear(1, &words), [ended("extended")]);
+        assert_eq!(view.hold().valid_until(), at(until), "{words:?}");
+        let is_shorter = until < VALID_MS;
+        assert_eq!(play.world.woken.contains(view.hold().token()), is_shorter || ttl_ms != TTL);
+    }
+}
+
+#[test]
+fn a_lock_that_another_handle_extends_meanwhile_is_not_made_shorter() {
+    let (mut play, view) = Play::holding();
+    play.at(1_000).submit(Extend::new(view.clone(), 1_000));
+    view.hold().extend_to(at(20_000), 20_000);
+    assert_eq!(play.hear(1, &[had(0, 4_000), had(1, 4_000)]), [ended("extended")]);
+    assert_eq!(view.hold().valid_until(), at(20_000));
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     };
     match (&*words[0], words.len()) {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
-        (b"DELEX" | b"DELIFEQ", 1) => Some(Command::Probe { is_ping: false }),
+        (b"DELEX" | b"DELIFEQ" | b"PEXPIRETIME", 1) => Some(Command::Probe { is_ping: false }),
         (b"PING", 1) => Some(Command::Probe { is_ping: true }),
         (b"INFO", 2) => {
             Some(Command::Question(Question::Info { is_program: words[1] == b"server" }))

@@ -28,12 +28,12 @@ impl Peer for Silent {
     fn serve(&mut self, _connection: &mut Connection, _now: i64) {}
 }
 
-/// What a well-behaved server says to the greeting, to so many commands of which the last ten are
+/// What a well-behaved server says to the greeting, to so many commands of which the last eleven are
 /// probes and questions.
 pub(crate) fn greeting(commands: usize) -> Vec<u8> {
-    let mut said = b"+OK\r\n".repeat(commands.saturating_sub(10));
+    let mut said = b"+OK\r\n".repeat(commands.saturating_sub(11));
     said.extend(b"-ERR unknown command 'DELEX'\r\n".repeat(2));
     said.extend(b"+PONG\r\n");
-    said.extend(b"-NOPERM no\r\n".repeat(7));
+    said.extend(b"-NOPERM no\r\n".repeat(8));
     said
 }

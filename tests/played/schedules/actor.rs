@@ -8,6 +8,7 @@ use crate::error::{Error, Status};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::redlock::{AcquireOptions, Canceller, RedLock};
+use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
@@ -47,6 +48,9 @@ impl Actor {
 
     /// Makes the calls; less, if the client ends before.
     pub(crate) fn run(&self, steps: &[Step]) {
+        if world::with(|world| world.schedule.connects_first) {
+            self.connect();
+        }
         let mut leases: [Lease; SLOTS] = Default::default();
         for step in steps {
             let pause = self.pause(step, &leases[step.slot]);
@@ -60,6 +64,21 @@ impl Actor {
             self.take(*step, &mut leases[step.slot]);
         }
         leases.iter_mut().for_each(|lease| self.let_go(lease));
+    }
+
+    /// Connects to all servers, or as many as can be had soon.
+    fn connect(&self) {
+        const TRIES: usize = 40;
+        for manager in &self.managers {
+            for _ in 0..TRIES {
+                let _ = manager.connect(0);
+                if manager.servers().iter().all(|it| it.is_connected) {
+                    break;
+                }
+                turns::sleep(10 * MS);
+            }
+        }
+        turns::sleep(START + CONNECTS_FOR - world::with(|world| world.now));
     }
 
     /// Asks for events for so long: mostly by waiting for them, and for a short time by looking again and again.

@@ -15,6 +15,9 @@ use crate::world::store::{Dialect, Refusal};
 /// Within so long all faults begin.
 const SPAN_MS: i64 = 2_500;
 
+/// So long clients have for connecting, where they are to connect first.
+pub(crate) const CONNECTS_FOR: i64 = 2_000 * MS;
+
 /// Set in the environment: all schedules have fencing tokens.
 const FENCED: &str = "REDLOCK_FENCED";
 
@@ -30,6 +33,9 @@ pub(crate) enum Wish {
     This(Sin),
     /// Servers lose keys, one of them only, and what they grant is guarded against that.
     Guarded,
+    /// The clock of one server is set forward, when all clients are connected, and what it grants is guarded
+    /// against that.
+    Stepped,
 }
 
 struct Maker {
@@ -65,6 +71,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         Wish::Any | Wish::Nothing => Vec::new(),
         Wish::This(sin) => vec![sin],
         Wish::Guarded => vec![Sin::LostKeys],
+        Wish::Stepped => vec![Sin::LeapingClocks],
     };
     let is_siege = sins.contains(&Sin::LostKeys) && !dice.once_in(3);
     let ttls_ms: &[i64] = match is_siege {
@@ -100,7 +107,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut clients: Vec<_> = (0..maker.clients).map(|it| maker.client(it)).collect();
     let faults = maker.faults();
     maker.hitches(&mut clients);
-    let is_guarded = matches!(wish, Wish::Guarded);
+    let is_guarded = matches!(wish, Wish::Guarded | Wish::Stepped);
     let mut schedule = Schedule {
         seed,
         sins: maker.sins,
@@ -111,12 +118,18 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         is_guarded,
         // Drawn by dice of its own: the rest of a schedule is the same without.
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || env::var_os(FENCED).is_some(),
+        connects_first: false,
         plant: None,
     };
+    if is_guarded {
+        have_usual_clocks(&mut schedule);
+    }
     if schedule.is_fenced {
         set_clocks(&mut schedule);
     }
-    if is_guarded {
+    if let Wish::Stepped = wish {
+        have_one_clock_set(&mut schedule, maker.dice.below(maker.servers));
+    } else if is_guarded {
         spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));
     }
     schedule
@@ -132,6 +145,35 @@ fn set_clocks(schedule: &mut Schedule) {
     let first = clock(&schedule.servers[0]);
     for server in &mut schedule.servers[1..] {
         server.ahead += first - clock(server) + dice.between(0, 400 * MS);
+    }
+}
+
+/// This server's clock alone is set forward, once all clients have connected. No server is another process, of whose
+/// clock nobody would know anything.
+fn have_one_clock_set(schedule: &mut Schedule, victim: usize) {
+    schedule.connects_first = true;
+    // A client that is stopped while it connects knows no clock well.
+    schedule.clients.iter_mut().for_each(|it| it.hitches.clear());
+    let mut dice = Dice::of(schedule.seed, 9, 0);
+    let ttl = schedule.longest_ttl_ms() * MS;
+    schedule.faults.retain(|it| !matches!(it.what, What::Kill { .. }));
+    for fault in &mut schedule.faults {
+        fault.at += CONNECTS_FOR;
+        let is_step = matches!(fault.what, What::StepClock { by: 1.., .. });
+        if is_step || dice.once_in(3) {
+            fault.what = What::StepClock { server: victim, by: dice.between(ttl / 20, 2 * ttl) };
+        }
+    }
+}
+
+/// Clocks that are as fast as each other, but for what is usual: what is more is taken for one that is set.
+fn have_usual_clocks(schedule: &mut Schedule) {
+    let mut dice = Dice::of(schedule.seed, 10, 0);
+    for server in &mut schedule.servers {
+        server.per_million = dice.between(999_800, 1_000_200);
+    }
+    for client in &mut schedule.clients {
+        client.per_million = dice.between(999_800, 1_000_200);
     }
 }
 

@@ -53,7 +53,12 @@ fn many_seeds() {
 #[ignore = "it plays the seed that it is told to"]
 fn one_seed() {
     let seed = number("REDLOCK_SEED").expect("REDLOCK_SEED says which");
-    let schedule = Rc::new(schedule(seed, Wish::Any));
+    let wish = match env::var("REDLOCK_WISH").as_deref() {
+        Ok("guarded") => Wish::Guarded,
+        Ok("stepped") => Wish::Stepped,
+        _ => Wish::Any,
+    };
+    let schedule = Rc::new(schedule(seed, wish));
     println!("{}", simulate::story_of(&schedule));
     if let Some(violation) = play(&schedule, false).violation {
         panic!("{}", simulate::tell(seed, &violation));
@@ -99,7 +104,7 @@ fn clients_whose_clocks_stop_are_found_out() {
 /// A server is restarted without its data, or flushed, as often as you like.
 #[test]
 fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
-    let figures = forget(0..GUARDED_SEEDS, 1);
+    let figures = compare(Wish::Guarded, 0..GUARDED_SEEDS, 1);
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
     assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
@@ -108,29 +113,50 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
 
+/// The clock of a server is set forward, as often as you like.
+#[test]
+fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
+    let figures = compare(Wish::Stepped, 0..GUARDED_SEEDS, 1);
+    println!("{figures:?}");
+    assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
+    assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
+    assert!(figures.overlapped_unguarded > 3, "nothing was broken, so this shows nothing");
+    assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
+}
+
 /// The same with the first seed and the number of them in the environment.
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn many_seeds_that_are_guarded() {
+    play_many(Wish::Guarded);
+}
+
+#[test]
+#[ignore = "it takes as long as it is told to"]
+fn many_seeds_that_are_stepped() {
+    play_many(Wish::Stepped);
+}
+
+fn play_many(wish: Wish) {
     let first = number("REDLOCK_FIRST").unwrap_or(0);
     let count = number("REDLOCK_SEEDS").unwrap_or(100_000);
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let figures = forget(first..first + count, threads);
+    let figures = compare(wish, first..first + count, threads);
     println!("{figures:?}");
     if let Some(&seed) = figures.overlapped.first().or_else(|| figures.regressed.first()) {
         let is_wrong = |it: &Rc<Schedule>| {
             let outcome = play(it, false);
             outcome.overlapped || has_regressed(&outcome)
         };
-        let smallest = shrink(schedule(seed, Wish::Guarded), &is_wrong);
+        let smallest = shrink(schedule(seed, wish), &is_wrong);
         panic!("seed {seed}:\n{}", simulate::story_of(&Rc::new(smallest)));
     }
 }
 
-/// What became of schedules in which one server forgets: in which two held one lock, and in how many of the same
+/// What became of schedules in which one server forgets, or has its clock set: in which two held one lock, and in how many of the same
 /// without the guard.
 #[derive(Debug, Default)]
-struct Forgetting {
+struct Comparison {
     seeds: u64,
     granted: u64,
     overlapped: Vec<u64>,
@@ -145,16 +171,16 @@ fn has_regressed(outcome: &Outcome) -> bool {
     outcome.violation.as_ref().is_some_and(|it| it.starts_with(name))
 }
 
-fn forget(seeds: Range<u64>, threads: usize) -> Forgetting {
+fn compare(wish: Wish, seeds: Range<u64>, threads: usize) -> Comparison {
     let next = AtomicU64::new(seeds.start);
     let work = || {
-        let mut figures = Forgetting::default();
+        let mut figures = Comparison::default();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 return figures;
             }
-            let mut schedule = schedule(seed, Wish::Guarded);
+            let mut schedule = schedule(seed, wish);
             let guarded = play(&Rc::new(schedule.clone()), false);
             schedule.is_guarded = false;
             figures.seeds += 1;
@@ -165,7 +191,7 @@ fn forget(seeds: Range<u64>, threads: usize) -> Forgetting {
             figures.overlapped_unguarded += u64::from(overlaps(&Rc::new(schedule)));
         }
     };
-    let mut all = Forgetting::default();
+    let mut all = Comparison::default();
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for it in workers.into_iter().map(|it| it.join().expect("it ends")) {

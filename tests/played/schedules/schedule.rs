@@ -35,6 +35,8 @@ pub(crate) struct Schedule {
     pub(crate) faults: Vec<Fault>,
     /// Whether servers tell of their memory, so that what they grant is guarded.
     pub(crate) is_guarded: bool,
+    /// Whether clients connect to all servers before anything goes wrong.
+    pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
     pub(crate) is_fenced: bool,
     /// What is broken on purpose, to see a verdict see it.
@@ -288,7 +290,7 @@ impl Schedule {
     pub(crate) fn empty() -> Self {
         let (sins, servers, clients, faults) = Default::default();
         let weather = Weather::CALM;
-        let (is_guarded, is_fenced) = (false, false);
+        let (is_guarded, is_fenced, connects_first) = (false, false, false);
         Self {
             seed: 0,
             sins,
@@ -298,6 +300,7 @@ impl Schedule {
             faults,
             is_guarded,
             is_fenced,
+            connects_first,
             plant: None,
         }
     }

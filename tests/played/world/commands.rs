@@ -80,6 +80,9 @@ impl<'a> Command<'a, '_> {
             b"GET" if words == 2 => self.get(0, i64::MAX),
             b"GETRANGE" if words == 4 => self.get_range(),
             b"PTTL" if words == 2 => self.pttl(),
+            b"PEXPIRETIME" if !self.tells_ends() => self.unknown(),
+            b"PEXPIRETIME" if words == 2 => self.pexpiretime(),
+            b"PEXPIRETIME" => self.wrong_number(name),
             b"PEXPIRE" if words == 3 => self.pexpire(),
             b"DEL" if words == 2 => self.del(),
             b"EVAL" if words > 2 => self.eval(),
@@ -258,6 +261,30 @@ impl<'a> Command<'a, '_> {
         }
         let found = self.store.find(self.session.database, key);
         self.integer(found.map_or(-2, |it| self.left_ms(it)));
+        Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
+    }
+
+    /// Whether it is a Redis 7.0 or later.
+    fn tells_ends(&self) -> bool {
+        self.store.memory.as_ref().is_some_and(|it| it.tells_ends)
+    }
+
+    fn pexpiretime(&mut self) -> Deed<'a> {
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self
+                .error("NOPERM this user has no permissions to run the 'pexpiretime' command");
+        }
+        let key = self.words[1];
+        if let Some(left_ms) = self.store.lies_ms {
+            self.integer(self.now_ms + left_ms);
+            return Deed::Nothing;
+        }
+        let found = self.store.find(self.session.database, key);
+        let end_ms = |it: usize| {
+            let expires_ms = self.store.keys[it].expires_ms;
+            expires_ms.map_or(-1, |it| it + self.store.early_ms)
+        };
+        self.integer(found.map_or(-2, end_ms));
         Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
     }
 

@@ -136,7 +136,8 @@ impl World {
         let mut servers: Vec<Server> = schedule.servers.iter().map(Server::new).collect();
         if schedule.is_guarded {
             for (index, server) in servers.iter_mut().enumerate() {
-                server.store.memory = Some(Memory::of(index));
+                let tells_ends = !Dice::of(seed, 8, index).once_in(3);
+                server.store.memory = Some(Memory { tells_ends, ..Memory::of(index) });
             }
         }
         let mut world = Self {

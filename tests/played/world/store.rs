@@ -112,12 +112,14 @@ pub(crate) struct Memory {
     pub(crate) starts: u64,
     pub(crate) server: usize,
     pub(crate) note: Option<Box<[u8]>>,
+    /// Whether it has `PEXPIRETIME`, as since Redis 7.0.
+    pub(crate) tells_ends: bool,
 }
 
 impl Memory {
     /// Of a server that has been in use for long.
     pub(crate) fn of(server: usize) -> Self {
-        let mut memory = Self { starts: 1, server, note: None };
+        let mut memory = Self { starts: 1, server, note: None, tells_ends: true };
         memory.note = Some(format!("{} -1 0", memory.run_id()).into_bytes().into());
         memory
     }

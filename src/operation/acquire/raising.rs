@@ -1,0 +1,47 @@
+//! What is left of attempts: a lock that was granted, whose fencing token is not on a quorum yet; and the release of one
+//! that was not had.
+
+use std::sync::Arc;
+
+use crate::command::{Request, Verb};
+use crate::held_lock::HeldLock;
+use crate::operation::Actions;
+use crate::operation::question::Question;
+use crate::server_set::ServerSet;
+
+/// A lock that was granted, while its token is raised.
+pub(super) struct Raising {
+    pub(super) granted: Box<Question>,
+    /// The servers that were sent the request for the lock.
+    pub(super) sent: ServerSet,
+    /// Whether the token stands on a quorum, once that is asked.
+    pub(super) raised: Option<Box<Question>>,
+}
+
+impl Raising {
+    pub(super) fn new(granted: Box<Question>, sent: ServerSet) -> Self {
+        Self { granted, sent, raised: None }
+    }
+
+    pub(super) fn question(&mut self) -> Option<&mut Question> {
+        self.raised.as_deref_mut()
+    }
+
+    /// The lock is not to be had.
+    pub(super) fn release(&self, actions: &mut dyn Actions) {
+        release(&self.granted, self.sent, actions);
+    }
+
+    pub(super) fn hold(&self) -> Option<&Arc<HeldLock>> {
+        self.granted.attempted()
+    }
+}
+
+/// Releases what servers may have of a lock that was not had.
+pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
+    if let Some(hold) = question.attempted() {
+        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
+        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
+        actions.tell(release.to(question.may_have_it(sent)));
+    }
+}
