@@ -22,6 +22,8 @@ pub enum Failure {
     Nonsense,
     /// It lost its memory so many seconds ago, and what it grants counts again in so many.
     Forgot { ago_s: i64, left_s: i64 },
+    /// Something else stands under the name of the counter for fencing tokens.
+    NoCounter,
     /// It did not note that locks have so long a TTL.
     Unnoted,
 }
@@ -70,6 +72,9 @@ impl fmt::Display for Failure {
             Self::Nonsense => write!(f, "answered what no server should"),
             Self::Forgot { ago_s, left_s } => {
                 write!(f, "lost its memory {ago_s} s ago: its vote counts again in {left_s} s")
+            }
+            Self::NoCounter => {
+                write!(f, "has something else than a counter in the resource's key :f")
             }
             Self::Unnoted => {
                 write!(f, "has not noted in redlock:guard that locks have so long a TTL")

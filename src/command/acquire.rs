@@ -13,6 +13,7 @@ pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Acquiring,
     effect: KeyEffect::Leaves,
     replies: 2,
+    names: 2,
     form: only_form,
     encode,
     decode,

@@ -9,6 +9,8 @@ use crate::failure::Failure;
 pub enum Answer {
     /// It did what was asked. To no request at all: the connection is up.
     Done,
+    /// It did what was asked, and drew this number as a fencing token.
+    Granted { number: i64 },
     /// It extended the key, which had so long to live before.
     Extended { left_ms: i64 },
     /// The key was not there, or (to a release) not ours.
@@ -29,6 +31,11 @@ pub enum Answer {
 pub(super) const VALUE_MAX: usize = 128;
 
 impl Answer {
+    /// Whether it did what was asked.
+    pub fn is_grant(&self) -> bool {
+        matches!(self, Self::Done | Self::Granted { .. })
+    }
+
     /// What an error reply means.
     pub(super) fn refused(error: &ServerError) -> Self {
         Self::Failed(failure_of(error))

@@ -15,8 +15,10 @@ use crate::token::Token;
 pub(super) struct Definition {
     pub(super) kind: Kind,
     pub(super) effect: KeyEffect,
-    /// How many replies it brings: one for each command of the server's, of which each names the key once.
+    /// How many replies it brings: one for each command of the server's.
     pub(super) replies: usize,
+    /// How often it names the resource.
+    pub(super) names: usize,
     /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
     pub(super) form: fn(Capabilities) -> usize,
     pub(super) encode: fn(&Subject, Capabilities, &mut Encoder),
@@ -40,6 +42,8 @@ pub(super) struct Subject {
     pub(super) resource: Arc<[u8]>,
     pub(super) token: Token,
     pub(super) ttl_ms: i64,
+    /// The number that is proposed, or drawn, as a fencing token.
+    pub(super) number: i64,
 }
 
 #[cfg(test)]
@@ -47,7 +51,7 @@ impl Subject {
     /// Some subject, for tests.
     pub(super) fn sample() -> Self {
         let token = Token::from_random([0xAB; 20]);
-        Self { resource: Arc::from(&b"r"[..]), token, ttl_ms: 30_000 }
+        Self { resource: Arc::from(&b"r"[..]), token, ttl_ms: 30_000, number: 0 }
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Extending,
     effect: KeyEffect::Passes,
     replies: 1,
+    names: 1,
     form: only_form,
     encode,
     decode,

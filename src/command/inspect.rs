@@ -12,6 +12,7 @@ pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Inspecting,
     effect: KeyEffect::Passes,
     replies: 2,
+    names: 2,
     form: only_form,
     encode,
     decode,

@@ -6,16 +6,19 @@
 //! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
 
 mod acquire;
+pub(crate) mod acquire_fenced;
 mod answer;
 mod capabilities;
 mod definition;
 mod encoder;
 mod extend;
+mod fence;
 pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;
 mod pttl;
+pub(crate) mod raise_fence;
 mod release;
 mod script;
 
@@ -38,6 +41,10 @@ use crate::token::Token;
 pub enum Verb {
     /// Set the key to the token for the TTL, unless it is there.
     Acquire,
+    /// The same as to acquire, and draw a fencing token.
+    AcquireFenced,
+    /// Have the counter of fencing tokens reach the one that another server drew, if the key has the token.
+    RaiseFence,
     /// Give the key, if it has the token, at least the TTL. Never sets it.
     Extend,
     /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
@@ -52,6 +59,8 @@ impl Verb {
     fn definition(self) -> &'static Definition {
         match self {
             Self::Acquire | Self::Repair => &acquire::DEFINITION,
+            Self::AcquireFenced => &acquire_fenced::DEFINITION,
+            Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
             Self::Release => &release::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
@@ -83,12 +92,12 @@ pub struct Request {
 }
 
 /// What the bytes to send take beside the names of the key: scripts, tokens, numbers.
-const BESIDE_KEYS_MAX: usize = 512;
+const BESIDE_KEYS_MAX: usize = 1024;
 
 impl Request {
     /// A request about a resource. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
-        let subject = Subject { resource, token, ttl_ms };
+        let subject = Subject { resource, token, ttl_ms, number: 0 };
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
         Self { verb, number: 0, subject, recipients, witness: None, encoded }
     }
@@ -98,6 +107,12 @@ impl Request {
     #[must_use]
     pub fn to(self, recipients: ServerSet) -> Self {
         Self { recipients, ..self }
+    }
+
+    /// The same request, which proposes this number as a fencing token, or tells which was drawn.
+    #[must_use]
+    pub fn with_fence(self, number: i64) -> Self {
+        Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
     /// The same request, with this number in the place of 0.
@@ -132,12 +147,12 @@ impl Request {
 
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
-        self.verb == Verb::Acquire
+        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::RaiseFence)
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Extend)
+        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::Extend)
     }
 
     /// What it does to a server, for those who deliver it.
@@ -172,7 +187,7 @@ impl Request {
 
     /// How many bytes there are to send, at most.
     pub(crate) fn size(&self) -> usize {
-        self.replies() * self.resource().len() + BESIDE_KEYS_MAX
+        self.definition().names * self.resource().len() + BESIDE_KEYS_MAX
     }
 
     /// The bytes to send.

@@ -12,6 +12,7 @@ pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Releasing,
     effect: KeyEffect::Undoes,
     replies: 1,
+    names: 1,
     form: |capabilities| capabilities.delete as usize,
     encode,
     decode,

@@ -92,6 +92,10 @@ impl Actions for Step<'_> {
         Token::draw(&SystemEntropy)
     }
 
+    fn wall_us(&self) -> i64 {
+        clock::wall_us()
+    }
+
     fn random(&self) -> Result<u64, Error> {
         token::random(&SystemEntropy)
     }

@@ -32,7 +32,7 @@ pub unsafe extern "C" fn RedLock_SetFencing(rl: *mut RedLock, enabled: bool) -> 
 }
 
 /// The fencing token of the lock. It does not change when the lock is extended, and is there still when the lock
-/// has ended. No I/O.
+/// has expired or was lost, until the lease is unlocked or used for another lock. No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @return a number above 0 and below 2^53, which a double holds exactly; 0 if the lease is empty, the lock was

@@ -234,10 +234,12 @@ impl HeldLock {
     /// What a server says of the key, asked by the request of this number, and heard at `now`.
     fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
-            (Verb::Acquire, Answer::Done) => Word::Granted { in_time: now <= self.window_end() },
+            (Verb::Acquire | Verb::AcquireFenced, Answer::Done | Answer::Granted { .. }) => {
+                Word::Granted { in_time: now <= self.window_end() }
+            }
             (Verb::Repair, Answer::Done) => Word::Repaired,
             // A reply that is an error is a reply: the server does not come back to the request.
-            (Verb::Acquire | Verb::Repair, _) => Word::NotSet,
+            (Verb::Acquire | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
             (Verb::Extend, &Answer::Extended { left_ms }) => {
                 Word::Has { in_time: self.was_set_in_time(left_ms, now) }
             }

@@ -1,9 +1,12 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
+mod fencing;
+mod waiting;
+
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
+use self::fencing::Raising;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
@@ -14,7 +17,7 @@ use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
-use crate::quorum::backoff::{self, Backoff};
+use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -23,11 +26,6 @@ use crate::wait_queue::{Manners, Permission, STAND_BACK, Wait};
 
 /// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
-
-/// A longest pause, at the least, while servers cannot be reached: one that refuses connections says
-/// so at once, and who allows no pause between refusals does not mean to burn a processor. No two
-/// attempts to connect come closer than this anyway.
-const DOWN_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long to go on trying.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +67,8 @@ pub(crate) struct Acquire {
     backoff: Backoff,
     /// Drawn, and not sent to any server yet.
     token: Option<Token>,
+    /// When the attempt is cut short.
+    cut: Moment,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     stage: Stage,
@@ -79,6 +79,8 @@ enum Stage {
     /// Before an attempt that is cut short at that moment.
     Connecting(Box<ConnectQuorum>, Moment),
     Asking(Box<Question>),
+    /// A quorum has granted it, and its fencing token is brought to one.
+    Raising(Box<Raising>),
     /// For its turn, or for the end of a pause. With what the last try has come to.
     Waiting(Wait, Box<Miss>),
 }
@@ -90,7 +92,8 @@ impl Acquire {
         let has_asked = resumed.is_some_and(|wait| wait.has_asked);
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
-        Self { wanted, tries: 0, has_asked, backoff, token, number: None, stage }
+        let cut = Moment::NEVER;
+        Self { wanted, tries: 0, has_asked, backoff, token, cut, number: None, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -161,8 +164,13 @@ impl Acquire {
         let (resource, roster) = (&self.wanted.resource, actions.roster().clone());
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(Arc::clone(resource), token, asked, roster));
-        let request = Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms);
+        let request = match actions.settings().has_fencing() {
+            true => Request::new(Verb::AcquireFenced, Arc::clone(resource), token, ttl_ms)
+                .with_fence(actions.wall_us()),
+            false => Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms),
+        };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
+        self.cut = cut;
         self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
@@ -173,9 +181,12 @@ impl Acquire {
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
-                hold.take(question.voters(), sent);
-                let absent = question.absent(actions.roster());
-                return self.acquired(hold, absent, actions);
+                let (token, is_to_raise) = question.fencing_token();
+                hold.set_fencing_token(token);
+                return match is_to_raise {
+                    true => self.raise(Raising::new(question, sent), actions),
+                    false => self.take(hold, &question, sent, actions),
+                };
             }
             Outcome::Reached | Outcome::TooLate => Status::TooSlow,
             Outcome::Refused => Status::Taken,
@@ -187,7 +198,16 @@ impl Acquire {
         self.miss(miss, actions);
     }
 
-    fn acquired(&mut self, hold: Arc<HeldLock>, absent: String, actions: &mut dyn Actions) {
+    /// It is had: these servers were sent the request.
+    fn take(
+        &mut self,
+        hold: Arc<HeldLock>,
+        question: &Question,
+        sent: ServerSet,
+        actions: &mut dyn Actions,
+    ) {
+        hold.take(question.voters(), sent);
+        let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
             let next = queues.acquired(&self.wanted.resource, number, &hold);
@@ -211,99 +231,6 @@ impl Acquire {
         }
     }
 
-    /// Waits before the next try, or fails if there is none.
-    fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
-        match self.wait_after(&miss, actions) {
-            Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
-            Ok(None) => self.fail(miss.error(actions.roster()), None, actions),
-            Err(error) => self.fail(error, None, actions),
-        }
-    }
-
-    /// What to wait for before the next try; nothing if there is none.
-    fn wait_after(
-        &mut self,
-        miss: &Miss,
-        actions: &mut dyn Actions,
-    ) -> Result<Option<Wait>, Error> {
-        let now = actions.now();
-        match self.wanted.plan {
-            Plan::Tries(count) if self.tries < count => {
-                let random = actions.random()?;
-                let until = now.plus(backoff::pause(actions.settings().retry_delay_ms(), random));
-                Ok(Some(Wait { pause_until: until, until }))
-            }
-            Plan::Until(until) if now < until => {
-                let pause_until = self.pause_until(miss, now, actions)?;
-                Ok(Some(Wait { pause_until, until }))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Who is not the head of the queue has no pauses: it is told when it is its turn.
-    fn pause_until(
-        &mut self,
-        miss: &Miss,
-        now: Moment,
-        actions: &mut dyn Actions,
-    ) -> Result<Moment, Error> {
-        let Miss::Votes(status, question) = miss else { return Ok(Moment::NEVER) };
-        let settings = actions.settings();
-        let refusal = question.refusal(settings.drift(), now);
-        let longest = backoff::longest(settings.retry_delay_ms());
-        let longest = match status {
-            Status::Unreachable => longest.max(DOWN_PAUSE),
-            _ => longest,
-        };
-        let random = actions.random()?;
-        let number = self.number();
-        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.resource, number) {
-            self.backoff = inherited;
-        }
-        Ok(self.backoff.next(&refusal, longest, random, now))
-    }
-
-    /// Waits until it is this caller's turn, or its time is up.
-    fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
-        let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
-        let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
-        let queues = actions.wait_queues();
-        let until = queues.wait(&self.wanted.resource, number, ticket, in_slice, now);
-        self.stage = Stage::Waiting(wait, miss);
-        actions.wait_until(until);
-    }
-
-    fn handle_time_out(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
-        let (number, now) = (self.number(), actions.now());
-        if actions.wait_queues().end_wait(&self.wanted.resource, number, wait, now) {
-            if let Plan::Tries(_) = self.wanted.plan
-                && now < wait.until
-            {
-                // A turn that came early is no try of the plan.
-                self.tries -= 1;
-            }
-            return self.try_once(actions);
-        }
-        if now < self.wanted.slice_end {
-            return self.wait(wait, miss, actions);
-        }
-        self.break_off(wait, &miss, now, actions);
-    }
-
-    /// The slice is over, and the wait is not.
-    fn break_off(&mut self, wait: Wait, miss: &Miss, now: Moment, actions: &mut dyn Actions) {
-        // Without a pause of its own it stood behind others: it may be the head when it is back.
-        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
-        let (number, backoff) = (self.number(), self.backoff.clone());
-        let queues = actions.wait_queues();
-        queues.pass_on(&self.wanted.resource, number, pause_until, backoff.clone());
-        let error = miss.error(actions.roster());
-        let (has_asked, words) = (self.has_asked, error.clone());
-        let broken_off = BrokenOff { pause_until, backoff, has_asked, error: words };
-        self.fail(error, Some(Box::new(broken_off)), actions);
-    }
-
     fn fail(
         &mut self,
         error: Error,
@@ -316,8 +243,10 @@ impl Acquire {
 
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
-        if let Stage::Asking(question) = stage {
-            release(question, sent, actions);
+        match stage {
+            Stage::Asking(question) => release(question, sent, actions),
+            Stage::Raising(raising) => raising.release(actions),
+            _ => {}
         }
         self.fail(cancelled(), None, actions);
     }
@@ -343,6 +272,9 @@ impl Operation for Acquire {
             (Stage::Asking(question), Event::Closed { sent }) => {
                 self.conclude(question, sent, actions);
             }
+            (Stage::Raising(raising), Event::Closed { .. }) => {
+                self.conclude_raising(*raising, actions);
+            }
             (Stage::Waiting(..), Event::YourTurn) => self.handle_turn(actions),
             (Stage::Waiting(wait, miss), Event::TimeOut) => {
                 self.handle_time_out(wait, miss, actions);
@@ -356,6 +288,7 @@ impl Operation for Acquire {
             Stage::Submitted | Stage::Waiting(..) => None,
             Stage::Connecting(quorum, _) => quorum.question(),
             Stage::Asking(question) => Some(question),
+            Stage::Raising(raising) => raising.question(),
         }
     }
 

@@ -123,6 +123,9 @@ pub(crate) trait Actions {
     /// A token that was never used.
     fn draw_token(&self) -> Result<Token, Error>;
 
+    /// What this machine's clock shows that people set, in microseconds since 1970.
+    fn wall_us(&self) -> i64;
+
     /// A random number, uniform over all of u64.
     fn random(&self) -> Result<u64, Error>;
 

@@ -11,6 +11,7 @@ use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
 use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
+use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::Drift;
@@ -23,6 +24,8 @@ pub(crate) struct Question {
     count: Count,
     /// The lock that an attempt asks for.
     attempt: Option<Arc<HeldLock>>,
+    /// The fencing tokens that were drawn for it.
+    draw: Draw,
     /// The lock that is to be extended or confirmed: not every server's word that it has it is a vote.
     view: Option<View>,
     /// What was said by servers that did not vote yes.
@@ -81,6 +84,12 @@ impl Question {
         Self { attempt: Some(hold), ..Self::round(Goal::Acquire { valid_until }, servers) }
     }
 
+    /// Whether the fencing token of a lock that was granted stands on a quorum.
+    pub(crate) fn raise(hold: Arc<HeldLock>, servers: usize) -> Self {
+        let valid_until = hold.deadline();
+        Self { attempt: Some(hold), ..Self::round(Goal::Raise { valid_until }, servers) }
+    }
+
     /// An extension of a lock that is valid until then.
     pub(crate) fn extend(valid_until: Moment, view: View, servers: usize) -> Self {
         Self { view: Some(view), ..Self::round(Goal::Extend { valid_until }, servers) }
@@ -106,8 +115,8 @@ impl Question {
     }
 
     fn new(count: Count) -> Self {
-        let (reasons, unheard) = Default::default();
-        Self { count, attempt: None, view: None, reasons, unheard }
+        let (draw, reasons, unheard) = Default::default();
+        Self { count, attempt: None, draw, view: None, reasons, unheard }
     }
 
     fn is_decided(&self) -> bool {
@@ -188,6 +197,12 @@ impl Question {
         (0..ballot.servers() as usize).filter(|&server| ballot.has_agreed(server)).collect()
     }
 
+    /// The fencing token that was drawn for the lock that was granted, 0 if it was to have none; and whether it is to
+    /// be raised on other servers.
+    pub(crate) fn fencing_token(&self) -> (i64, bool) {
+        (self.draw.token(), self.draw.is_to_raise(self.ballot().quorum()))
+    }
+
     /// Whether this server's word that it has the lock is a vote.
     fn is_vote(&self, server: usize) -> bool {
         self.view.as_ref().is_none_or(|view| view.is_sound(server))
@@ -229,6 +244,10 @@ impl Question {
         let is_vote = self.is_vote(server);
         let plain = match &answer {
             Answer::Done => Vote::Yes,
+            &Answer::Granted { number } => {
+                self.draw.note(number);
+                Vote::Yes
+            }
             Answer::Extended { .. } if is_vote => Vote::Yes,
             Answer::Failed(_) => Vote::Unusable,
             _ => Vote::No,

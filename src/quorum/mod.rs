@@ -3,6 +3,7 @@
 
 pub mod backoff;
 pub mod ballot;
+pub mod draw;
 pub mod holders;
 pub mod round;
 pub mod standing;

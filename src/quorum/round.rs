@@ -8,6 +8,8 @@ use crate::moment::Moment;
 pub enum Goal {
     /// To take a lock that is valid until then. Yes: granted. No: somebody else has it.
     Acquire { valid_until: Moment },
+    /// To have the fencing token of a lock on a quorum, valid until then. Yes: it is there. No: the lock has gone there.
+    Raise { valid_until: Moment },
     /// To extend, or to confirm, a lock that is valid until then. Yes: it is ours there. No: it is
     /// gone there, or somebody else's.
     Extend { valid_until: Moment },
@@ -77,7 +79,7 @@ impl Round {
             return Some(self.reached(now));
         }
         match self.goal {
-            Goal::Acquire { .. } => self.out_of_reach(),
+            Goal::Acquire { .. } | Goal::Raise { .. } => self.out_of_reach(),
             Goal::Extend { .. } => self.lost_or_unheard(),
             Goal::Release => self.released_or_untold(),
             Goal::Connect => self.out_of_reach(),
@@ -86,7 +88,11 @@ impl Round {
 
     fn reached(&self, now: Moment) -> Outcome {
         match self.goal {
-            Goal::Acquire { valid_until } | Goal::Extend { valid_until } if now >= valid_until => {
+            Goal::Acquire { valid_until }
+            | Goal::Raise { valid_until }
+            | Goal::Extend { valid_until }
+                if now >= valid_until =>
+            {
                 Outcome::TooLate
             }
             _ => Outcome::Reached,
@@ -244,7 +250,7 @@ mod tests {
     /// decided, and it is won exactly if a quorum had said yes by then.
     #[test]
     fn every_round_ends() {
-        for goal in [TAKE, KEEP, Goal::Release, Goal::Connect] {
+        for goal in [TAKE, Goal::Raise { valid_until: END }, KEEP, Goal::Release, Goal::Connect] {
             for servers in 1..=5 {
                 for code in 0..3_usize.pow(servers) {
                     let votes: Vec<Vote> = (0..servers)

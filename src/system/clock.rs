@@ -3,6 +3,8 @@
 //! The validity of a lock must also run out while the machine sleeps, because the servers' clocks
 //! go on. `std::time::Instant` stops in suspend on Linux and macOS, hence `clock_gettime`.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use crate::moment::Moment;
 
 /// Counts suspend: CLOCK_BOOTTIME does on Linux, CLOCK_MONOTONIC does on Apple's systems.
@@ -20,6 +22,12 @@ pub(crate) fn now() -> Moment {
     unsafe { libc::clock_gettime(CLOCK, &mut time) };
     #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
     Moment::from_nanos((time.tv_sec as i64) * 1_000_000_000 + (time.tv_nsec as i64))
+}
+
+/// What this machine's clock shows that people set, in microseconds since 1970.
+pub(crate) fn wall_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

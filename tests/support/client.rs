@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::Mutex;
 use std::{mem, ptr};
 
+use redlock::ffi::fencing::{RedLock_SetFencing, RedLockLease_FencingToken};
 use redlock::ffi::lease::{
     RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
@@ -113,6 +114,11 @@ impl Manager {
     ) -> RedLockStatus {
         // SAFETY: the manager lives.
         unsafe { RedLock_SetRestartGuard(self.raw, mode, longest_ttl_ms, cap_ms) }
+    }
+
+    pub(crate) fn set_fencing(&self, enabled: bool) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetFencing(self.raw, enabled) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {
@@ -306,6 +312,12 @@ impl Lease {
     pub(crate) fn validity_ms(&self) -> i64 {
         // SAFETY: the lease lives.
         unsafe { RedLockLease_ValidityMs(self.raw) }
+    }
+
+    /// 0 if it has none.
+    pub(crate) fn fencing_token(&self) -> i64 {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_FencingToken(self.raw) }
     }
 
     pub(crate) fn resource(&self) -> String {

@@ -72,6 +72,7 @@ impl Question {
         match &self.count {
             Count::Round(round) | Count::Release(round, _) => match round.goal() {
                 Goal::Acquire { .. } => "granted".to_owned(),
+                Goal::Raise { .. } => "have its fencing token".to_owned(),
                 Goal::Extend { .. } => "extended".to_owned(),
                 Goal::Release => "released".to_owned(),
                 Goal::Connect => "are connected".to_owned(),
@@ -104,7 +105,9 @@ impl Question {
                 }
             }
             (Answer::Foreign { left_ms: None }, _) => "held by another".to_owned(),
-            (Answer::Done | Answer::Extended { .. }, _) => "agreed".to_owned(),
+            (Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
+                "agreed".to_owned()
+            }
         }
     }
 
@@ -119,7 +122,7 @@ impl Question {
             return;
         }
         let words = match answer {
-            Answer::Done => "agreed after that".to_owned(),
+            Answer::Done | Answer::Granted { .. } => "agreed after that".to_owned(),
             Answer::Extended { .. } if self.is_vote(server) => "agreed after that".to_owned(),
             Answer::Found { .. } if self.is_vote(server) && self.is_ours(answer) => {
                 "confirmed after that".to_owned()

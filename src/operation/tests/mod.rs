@@ -8,6 +8,7 @@ mod cancel;
 mod confirm;
 mod connect;
 mod extend;
+mod fencing;
 mod inspect;
 mod release;
 mod renew;

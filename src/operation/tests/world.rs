@@ -20,6 +20,9 @@ use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
 /// The random number by which a pause is as long as its mean.
+/// What the machine's clock shows.
+pub(super) const WALL_US: i64 = 1_700_000_000_000_000;
+
 const MEAN: u64 = 1 << 63;
 
 /// What an operation wants done.
@@ -159,6 +162,10 @@ impl Actions for World {
         self.random.ok_or_else(Self::no_randomness)?;
         self.drawn.set(self.drawn.get() + 1);
         Ok(Token::from_random([self.drawn.get(); 20]))
+    }
+
+    fn wall_us(&self) -> i64 {
+        WALL_US
     }
 
     fn random(&self) -> Result<u64, Error> {

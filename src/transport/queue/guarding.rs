@@ -67,7 +67,7 @@ impl Queue {
         let answer = entry.request.answer(replies).ok_or(Nonsense::Unwanted)?;
         match note {
             Some(note) if is_forbidden(&note) => self.guard.go_blind(),
-            Some(note) if answer == Answer::Done => {
+            Some(note) if answer.is_grant() => {
                 self.guard.check(Borne::of(&note), &self.rules)?;
             }
             _ => {}
@@ -77,7 +77,7 @@ impl Queue {
 
     /// What is told to whoever counts votes: a grant may be none.
     pub(super) fn vote(&self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
-        if !entry.request.asks_for_vote() || answer != Answer::Done {
+        if !entry.request.asks_for_vote() || !answer.is_grant() {
             return answer;
         }
         let objection = self.guard.objection(entry.request.ttl_ms(), entry.since, now, &self.rules);

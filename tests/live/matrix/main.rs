@@ -38,6 +38,7 @@ mod signals;
 mod strangers;
 mod succession;
 mod threads;
+mod tokens;
 mod voters;
 mod wire;
 

@@ -152,6 +152,7 @@ impl Actor {
             found,
             tag: tag_of(lease),
             valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            fence: lease.fencing_token(),
             granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
         };

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::command::{acquire_fenced, raise_fence};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::commands::{EXTEND, RELEASE};
@@ -32,6 +33,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
         }
         // For the next.
         pair.refuse(None);
+        pair.store.counters.clear();
         pair.ask(&["FLUSHALL"]);
     }
 }
@@ -91,7 +93,8 @@ impl Pair {
 
     fn step(&mut self, dice: &mut Dice) {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
-        match dice.below(24) {
+        match dice.below(30) {
+            24..=29 => self.step_fenced(dice, key, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
             6..=9 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
             10..=13 => match self.store.dialect {
@@ -129,6 +132,31 @@ impl Pair {
                 Some(Refusal::NoPerm),
                 Some(Refusal::NoPermLook),
             ])),
+        }
+    }
+
+    /// Numbers that no clock bounds: those of the two servers show other times.
+    fn step_fenced(&mut self, dice: &mut Dice, key: &str, token: &str, ttl: &str) {
+        const SPREAD: &str = "4000000000000000";
+        let counter = format!("{key}:f");
+        let number = dice.between(1, 5_000).to_string();
+        match dice.below(3) {
+            0 => {
+                let (script, counter_ttl) = (raise_fence::SCRIPT, "3600000");
+                self.compare(&["EVAL", script, "2", key, &counter, token, &number, counter_ttl]);
+            }
+            _ => self.compare(&[
+                "EVAL",
+                acquire_fenced::SCRIPT,
+                "2",
+                key,
+                &counter,
+                token,
+                ttl,
+                &number,
+                SPREAD,
+                "3600000",
+            ]),
         }
     }
 
@@ -183,10 +211,13 @@ impl Pair {
             (Some(real), Some(played)) if is_time => real == played || is_near(real, played),
             (None, None) if real.starts_with(b"*") => {
                 let (real, played) = (pair(&real), pair(&played));
+                let is_drawn =
+                    words[1] == acquire_fenced::SCRIPT && real.is_some_and(|it| it.0 == 1);
                 real == played
-                    || real.zip(played).is_some_and(|(real, played)| {
-                        real.0 == played.0 && is_near(real.1, played.1)
-                    })
+                    || !is_drawn
+                        && real.zip(played).is_some_and(|(real, played)| {
+                            real.0 == played.0 && is_near(real.1, played.1)
+                        })
             }
             // How a refusal is worded is the server's affair: the library goes by its first word.
             _ if real.starts_with(b"-") && (self.refusal.is_some() || product().is_before_7()) => {

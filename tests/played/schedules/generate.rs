@@ -7,7 +7,8 @@ use crate::schedules::schedule::{
     Call, ClientPlan, Cut, Fault, Hitch, How, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
     ServerPlan, Sin, Step, Weather, What,
 };
-use crate::world::clocks::MS;
+use crate::world::START;
+use crate::world::clocks::{Clock, MS};
 use crate::world::dice::Dice;
 use crate::world::store::{Dialect, Refusal};
 
@@ -105,12 +106,30 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         clients,
         faults,
         is_guarded,
+        // Drawn by dice of its own: the rest of a schedule is the same without.
+        is_fenced: Dice::of(seed, 6, 0).once_in(3),
         plant: None,
     };
+    if schedule.is_fenced {
+        set_clocks(&mut schedule);
+    }
     if is_guarded {
         spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));
     }
     schedule
+}
+
+/// Servers whose clocks show about the same, as those that are set do. Some of servers that lose nothing show other days.
+fn set_clocks(schedule: &mut Schedule) {
+    let mut dice = Dice::of(schedule.seed, 7, 0);
+    if !schedule.is_guarded && dice.once_in(4) {
+        return;
+    }
+    let clock = |it: &ServerPlan| Clock::new(it.ahead, it.per_million).read(START);
+    let first = clock(&schedule.servers[0]);
+    for server in &mut schedule.servers[1..] {
+        server.ahead += first - clock(server) + dice.between(0, 400 * MS);
+    }
 }
 
 /// Of all servers this one alone loses keys that may be of locks.

@@ -36,6 +36,8 @@ pub(crate) enum Plant {
     SetsAgain,
     /// Keys that were lost are there again.
     BringsBack,
+    /// They do not keep count of the fencing tokens that they have drawn.
+    ForgetsNumbers,
     /// The network delivers an acquire twice; or what was deleted is set again behind its release.
     Duplicates,
     Overtakes,
@@ -90,8 +92,9 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 50] = [
+pub(crate) const PLANTS: [(Plant, Promise); 51] = [
     (Plant::Undeclared, Promise::OneHolder),
+    (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),
     (Plant::Shortens, Promise::DeadlineGrows),

@@ -48,7 +48,11 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         .iter()
         .enumerate()
         .map(|(client, plan)| {
-            let manager = |which| manager(plan, which, &schedule.servers, tells);
+            let manager = |which| {
+                let manager = manager(plan, which, &schedule.servers, tells);
+                manager.set_fencing(schedule.is_fenced);
+                manager
+            };
             let managers = (0..=plan.others.len()).map(manager).collect();
             Rc::new(Actor::new(client, plan.tries, managers))
         })

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::schedules::generate::{Wish, schedule};
-use crate::schedules::play::play;
-use crate::schedules::schedule::Sin;
+use crate::schedules::play::{Outcome, play};
+use crate::schedules::promises::Promise;
+use crate::schedules::schedule::{Schedule, Sin};
 use crate::schedules::shrink::{kind_of, overlaps, shrink};
 use crate::schedules::simulate::{self, simulate};
 
@@ -101,6 +102,8 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     let figures = forget(0..GUARDED_SEEDS, 1);
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
+    assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
+    assert!(figures.fenced > GUARDED_SEEDS / 10, "tokens must be drawn");
     assert!(figures.overlapped_unguarded > 3, "nothing was broken, so this shows nothing");
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
@@ -114,8 +117,12 @@ fn many_seeds_that_are_guarded() {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let figures = forget(first..first + count, threads);
     println!("{figures:?}");
-    if let Some(&seed) = figures.overlapped.first() {
-        let smallest = shrink(schedule(seed, Wish::Guarded), &overlaps);
+    if let Some(&seed) = figures.overlapped.first().or_else(|| figures.regressed.first()) {
+        let is_wrong = |it: &Rc<Schedule>| {
+            let outcome = play(it, false);
+            outcome.overlapped || has_regressed(&outcome)
+        };
+        let smallest = shrink(schedule(seed, Wish::Guarded), &is_wrong);
         panic!("seed {seed}:\n{}", simulate::story_of(&Rc::new(smallest)));
     }
 }
@@ -128,6 +135,14 @@ struct Forgetting {
     granted: u64,
     overlapped: Vec<u64>,
     overlapped_unguarded: u64,
+    /// How many had fencing tokens, and in which of those a token was not greater than one before.
+    fenced: u64,
+    regressed: Vec<u64>,
+}
+
+fn has_regressed(outcome: &Outcome) -> bool {
+    let name = Promise::TokensGrow.name();
+    outcome.violation.as_ref().is_some_and(|it| it.starts_with(name))
 }
 
 fn forget(seeds: Range<u64>, threads: usize) -> Forgetting {
@@ -144,6 +159,8 @@ fn forget(seeds: Range<u64>, threads: usize) -> Forgetting {
             schedule.is_guarded = false;
             figures.seeds += 1;
             figures.granted += guarded.granted as u64;
+            figures.fenced += u64::from(schedule.is_fenced);
+            figures.regressed.extend(has_regressed(&guarded).then_some(seed));
             figures.overlapped.extend(guarded.overlapped.then_some(seed));
             figures.overlapped_unguarded += u64::from(overlaps(&Rc::new(schedule)));
         }
@@ -155,6 +172,8 @@ fn forget(seeds: Range<u64>, threads: usize) -> Forgetting {
             all.seeds += it.seeds;
             all.granted += it.granted;
             all.overlapped.extend(it.overlapped);
+            all.regressed.extend(it.regressed);
+            all.fenced += it.fenced;
             all.overlapped_unguarded += it.overlapped_unguarded;
         }
     });

@@ -32,6 +32,7 @@ pub(crate) enum Promise {
     ExtensionSetsNothing,
     AcquireOnce,
     TokensDiffer,
+    TokensGrow,
     ReleasedInOrder,
     FailedIsReleased,
     EndsByItself,
@@ -45,7 +46,7 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 36] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 37] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
@@ -116,6 +117,11 @@ pub(crate) const PROMISES: [(Promise, &str, &str); 36] = [
         "no server is asked twice to set a key, unless it says that it has lost it",
     ),
     (Promise::TokensDiffer, "tokens-differ", "no token is used twice"),
+    (
+        Promise::TokensGrow,
+        "tokens-grow",
+        "a fencing token is greater than those that were told before its lock was asked for, and no two are the same",
+    ),
     (
         Promise::ReleasedInOrder,
         "released-in-order",

@@ -82,6 +82,8 @@ pub(crate) struct HeldLock {
     pub(crate) tag: u64,
     pub(crate) client: usize,
     pub(crate) resource: usize,
+    /// Its fencing token; 0: none.
+    pub(crate) fence: i64,
     pub(crate) from: i64,
     /// On the client's clock.
     pub(crate) until: i64,

@@ -35,6 +35,8 @@ pub(crate) struct Schedule {
     pub(crate) faults: Vec<Fault>,
     /// Whether servers tell of their memory, so that what they grant is guarded.
     pub(crate) is_guarded: bool,
+    /// Whether locks have fencing tokens.
+    pub(crate) is_fenced: bool,
     /// What is broken on purpose, to see a verdict see it.
     pub(crate) plant: Option<Plant>,
 }
@@ -286,8 +288,18 @@ impl Schedule {
     pub(crate) fn empty() -> Self {
         let (sins, servers, clients, faults) = Default::default();
         let weather = Weather::CALM;
-        let is_guarded = false;
-        Self { seed: 0, sins, weather, servers, clients, faults, is_guarded, plant: None }
+        let (is_guarded, is_fenced) = (false, false);
+        Self {
+            seed: 0,
+            sins,
+            weather,
+            servers,
+            clients,
+            faults,
+            is_guarded,
+            is_fenced,
+            plant: None,
+        }
     }
 
     /// How many resources it is about.

@@ -202,13 +202,15 @@ impl World {
         let only = only.filter(|_| tokens.next().is_none());
         let heard =
             only.map_or(0, |it| it.heard_at.iter().filter(|at| in_time.contains(at)).count());
-        if tries_once && heard >= quorum {
+        // With a fencing token they may have been asked once more.
+        if tries_once && heard >= quorum && !self.schedule.is_fenced {
             let words = "a quorum had answered, and was said not to";
             return self.records.violate(Promise::TrueUnreachable, words);
         }
         // Not if its lock is about to end, or has little more left than is to be confirmed: then there is no time
         // to wait.
         let way = self.weather.most + self.weather.wake;
+        let ways = if self.schedule.is_fenced { WAYS + 2 } else { WAYS };
         let least_ms = match asked.call {
             Call::Confirm { least_ms } => least_ms,
             _ => 0,
@@ -216,8 +218,8 @@ impl World {
         let left = if takes { i64::MAX } else { asked.valid_until - asked.shown - least_ms * MS };
         let is_quick = self.weather.slow_in == 0
             && self.weather.room >= Weather::CALM.room
-            && way * WAYS < plan.connect_ms.min(reply_ms) * MS
-            && way * WAYS < left;
+            && way * ways < plan.connect_ms.min(reply_ms) * MS
+            && way * ways < left;
         let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
         // How long ago it was had tells no more whether a server granted it in time that is heard only now.
         let since = hold.map_or(asked.at, |it| it.from);

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Token};
-use crate::schedules::schedule::{Call, ClientPlan, Fault, Weather, What};
+use crate::schedules::schedule::{Call, ClientPlan, Fault, Keeps, Sin, Weather, What};
 use crate::world::World;
 use crate::world::clocks::MS;
 use crate::world::network::Connection;
@@ -44,6 +44,8 @@ pub(crate) struct Told {
     pub(crate) valid_until: i64,
     /// Until when that was valid when it was granted.
     pub(crate) granted_until: i64,
+    /// Its fencing token; 0: none.
+    pub(crate) fence: i64,
     pub(crate) has_ended: bool,
     /// Words about servers that could not take part.
     pub(crate) absent: String,
@@ -176,7 +178,7 @@ impl World {
             Call::Confirm { .. } if was_extended => 2,
             _ => 1,
         };
-        let longest_ms = longest_ms(plan, asked) * company * rounds;
+        let longest_ms = longest_ms(plan, asked, self.schedule.is_fenced) * company * rounds;
         if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
             let words = format!("took {} ms, not at most {longest_ms}", took / MS);
             let words = format!("a call outlived its time: {words}");
@@ -203,10 +205,12 @@ impl World {
         let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
         let window_end = self.window_end(asked, ttl_ms, told.granted_until);
         self.records.note_had(tag, self.now, window_end);
+        self.judge_fence(asked, told.fence);
         self.records.holds.push(HeldLock {
             tag,
             client: asked.client,
             resource: asked.resource,
+            fence: told.fence,
             from: self.now,
             until: told.valid_until,
             ended: None,
@@ -218,6 +222,31 @@ impl World {
             extensions: 0,
         });
         self.judge_deadline(asked, told);
+    }
+
+    /// A fencing token is greater than that of any lock of which somebody was told before this one was asked for, and
+    /// the same as none, whatever became of those locks.
+    fn judge_fence(&mut self, asked: &Asked, fence: i64) {
+        let is_due = self.schedule.is_fenced;
+        let sins = &self.schedule.sins;
+        // One that is kept down until all locks have ended loses its counters all the same.
+        let loses = |it: &Fault| matches!(it.what, What::Kill { keeps, .. } if keeps != Keeps::All);
+        let is_lossy = !self.schedule.is_guarded
+            && (sins.contains(&Sin::LostKeys) || self.schedule.faults.iter().any(loses));
+        if is_due != (fence > 0) {
+            let words =
+                "a lock has no fencing token that is to have one, or one that is to have none";
+            return self.records.violate(Promise::TokensGrow, words);
+        }
+        if !is_due || is_lossy || sins.contains(&Sin::SplitLists) {
+            return;
+        }
+        let others = self.records.holds.iter().filter(|it| it.resource == asked.resource);
+        let is_over = |it: &HeldLock| it.fence == fence || it.from <= asked.at && it.fence > fence;
+        if let Some(other) = others.into_iter().find(|it| is_over(it)) {
+            let words = format!("the fencing token {fence} comes after {}", other.fence);
+            self.records.violate(Promise::TokensGrow, words);
+        }
     }
 
     /// What has ended does not come back.
@@ -410,15 +439,18 @@ pub(crate) fn reply_ms(set_ms: i64, ttl_ms: i64) -> i64 {
 }
 
 /// How long a call may take on its client's clock.
-fn longest_ms(plan: &ClientPlan, asked: &Asked) -> i64 {
+fn longest_ms(plan: &ClientPlan, asked: &Asked, is_fenced: bool) -> i64 {
     // A server that connects while others are asked already has its own time to answer.
     let connect_ms = 2 * plan.connect_ms;
     let once = |ttl_ms| connect_ms + STRAGGLERS_MS + reply_ms(plan.reply_ms, ttl_ms);
     let pause_ms = i64::from(plan.delay_ms) * 3 / 2 + 1;
-    let tries = |ttl_ms| (once(ttl_ms) + pause_ms) * i64::from(plan.tries);
+    // A fencing token may take a round trip more.
+    let raise_ms = |ttl_ms| if is_fenced { reply_ms(plan.reply_ms, ttl_ms) } else { 0 };
+    let attempt = |ttl_ms| once(ttl_ms) + raise_ms(ttl_ms);
+    let tries = |ttl_ms| (attempt(ttl_ms) + pause_ms) * i64::from(plan.tries);
     match asked.call {
         Call::Lock { ttl_ms } => tries(ttl_ms),
-        Call::TryLock { ttl_ms, wait_ms } => wait_ms + once(ttl_ms) + LAST_TRY_MS,
+        Call::TryLock { ttl_ms, wait_ms } => wait_ms + attempt(ttl_ms) + LAST_TRY_MS,
         Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
         Call::Extend { ttl_ms } => once(ttl_ms),
         Call::Confirm { .. } | Call::Unlock => once(asked.longest_ttl_ms),

@@ -3,13 +3,17 @@
 use crate::schedules::kept::Attendance;
 use crate::schedules::schedule::{ClientPlan, Hitch};
 use crate::world::World;
-use crate::world::clocks::Clock;
+use crate::world::clocks::{Clock, MS};
 use crate::world::dice::Dice;
 use crate::world::turns::Stall;
 
 pub(crate) struct Client {
     pub(crate) clock: Clock,
     pub(crate) dice: Dice,
+    /// By how much the time of day that it shows is wrong at most; and is another time each time it is looked at.
+    wall_error: i64,
+    wall_dice: Dice,
+    wall_ahead: Option<i64>,
     /// How many threads it has.
     pub(crate) callers: usize,
     pub(crate) list: Vec<usize>,
@@ -43,7 +47,14 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(seed: u64, index: usize, plan: &ClientPlan) -> Self {
+        let mut wall_dice = Dice::of(seed, 5, index);
+        let wall_error = wall_dice.pick(&[0, 300 * MS, 1_500 * MS, 10_000_000 * MS]);
+        let wall_ahead = wall_dice.between(-wall_error, wall_error);
+        let wall_ahead = (!wall_dice.once_in(3)).then_some(wall_ahead);
         Self {
+            wall_error,
+            wall_dice,
+            wall_ahead,
             clock: Clock::new(plan.ahead, plan.per_million),
             dice: Dice::of(seed, 1, index),
             callers: 0,
@@ -79,6 +90,12 @@ impl Client {
     /// What its clock shows.
     pub(crate) fn read(&self, now: i64) -> i64 {
         self.clock.read(now).max(self.skipped_to)
+    }
+
+    /// By how much the time of day that it shows is ahead of the truth.
+    pub(super) fn wall_ahead(&mut self) -> i64 {
+        let error = self.wall_error;
+        self.wall_ahead.unwrap_or_else(|| self.wall_dice.between(-error, error))
     }
 
     pub(crate) fn skip_to(&mut self, shown: i64) {

@@ -22,6 +22,10 @@ pub(crate) const EXTEND: &str = "local v=redis.call('GET',KEYS[1]) \
 /// The key of the note that servers bear of their memory.
 pub(crate) const NOTE: &[u8] = b"redlock:guard";
 
+/// What is said of a command in a script that the user may not use.
+pub(super) const NOT_IN_SCRIPTS: &str =
+    "ERR The user executing the script can't run this command or subcommand";
+
 const FORBIDDEN: &str = "NOPERM this user may not";
 
 /// The longest name of a command.
@@ -95,7 +99,7 @@ impl<'a> Command<'a, '_> {
         }
     }
 
-    fn has(&self, plant: Plant) -> bool {
+    pub(super) fn has(&self, plant: Plant) -> bool {
         self.store.plant == Some(plant)
     }
 
@@ -110,7 +114,7 @@ impl<'a> Command<'a, '_> {
         self.say("\r\n")
     }
 
-    fn integer(&mut self, number: i64) {
+    pub(super) fn integer(&mut self, number: i64) {
         let _ = io::Write::write_fmt(self.out, format_args!(":{number}\r\n"));
     }
 
@@ -157,7 +161,7 @@ impl<'a> Command<'a, '_> {
     }
 
     /// Why a command that writes is not carried out.
-    fn write_refusal(&self, name: &str, needs_memory: bool) -> Option<String> {
+    pub(super) fn write_refusal(&self, name: &str, needs_memory: bool) -> Option<String> {
         Some(match self.store.refusal? {
             Refusal::ReadOnly => "READONLY You can't write against a read only replica.".into(),
             Refusal::Misconf => "MISCONF Redis is configured to save RDB snapshots, but it's \
@@ -207,7 +211,7 @@ impl<'a> Command<'a, '_> {
         }
     }
 
-    fn put(&mut self, name: &[u8], value: &[u8], ttl_ms: Option<i64>) {
+    pub(super) fn put(&mut self, name: &[u8], value: &[u8], ttl_ms: Option<i64>) {
         let expires_ms = ttl_ms.map(|it| self.expires_ms(it));
         let database = self.session.database;
         let (tag, name, value) = (tag(value), Box::from(name), Box::from(value));
@@ -258,7 +262,7 @@ impl<'a> Command<'a, '_> {
     }
 
     /// A server that lets its keys go a moment later than their time says 0 in that moment.
-    fn left_ms(&self, found: usize) -> i64 {
+    pub(super) fn left_ms(&self, found: usize) -> i64 {
         let expires_ms = self.store.keys[found].expires_ms;
         let late_ms = (-self.store.early_ms).max(0);
         expires_ms.map_or(-1, |it| (it - late_ms - self.now_ms).max(0))
@@ -308,6 +312,9 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
+        if let Some(deed) = self.eval_fenced() {
+            return deed;
+        }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
         if *script == MARK.as_bytes() || *script == RAISE.as_bytes() {
             return self.run_on_note(*script == MARK.as_bytes());
@@ -357,9 +364,7 @@ impl<'a> Command<'a, '_> {
             return Deed::Extend { key, value, done: false, absent: true, repaired };
         };
         if self.store.refusal == Some(Refusal::NoPermLook) {
-            return self.script_error(
-                "ERR The user executing the script can't run this command or subcommand",
-            );
+            return self.script_error(NOT_IN_SCRIPTS);
         }
         let left_ms = self.left_ms(found);
         if *self.store.keys[found].value != *value {
@@ -381,13 +386,13 @@ impl<'a> Command<'a, '_> {
     }
 
     /// What a script answers that returns two numbers.
-    fn pair(&mut self, first: i64, second: i64) {
+    pub(super) fn pair(&mut self, first: i64, second: i64) {
         let pair = format!("*2\r\n:{first}\r\n:{second}\r\n");
         self.out.extend_from_slice(pair.as_bytes());
     }
 
     /// As a server words the error of a command in a script.
-    fn script_error(&mut self, why: &str) -> Deed<'a> {
+    pub(super) fn script_error(&mut self, why: &str) -> Deed<'a> {
         if self.words[0].eq_ignore_ascii_case(b"EVAL") {
             self.error(&format!("{why} script: 0, on @user_script:1."))
         } else {
@@ -469,6 +474,6 @@ impl<'a> Command<'a, '_> {
     }
 }
 
-fn number(word: &[u8]) -> Option<i64> {
+pub(super) fn number(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }

@@ -7,6 +7,7 @@ pub(crate) mod clocks;
 pub(crate) mod commands;
 pub(crate) mod coroutine;
 pub(crate) mod dice;
+pub(crate) mod fences;
 pub(crate) mod network;
 pub(crate) mod resp;
 pub(crate) mod script;
@@ -227,6 +228,13 @@ impl World {
 
     pub(crate) fn clock_of_current(&self) -> i64 {
         self.current_client().map_or(self.now, |it| self.clients[it].read(self.now))
+    }
+
+    /// What the machine of the client that runs takes for the time of day, in microseconds.
+    pub(crate) fn wall_us_of_current(&mut self) -> i64 {
+        let (now, client) = (self.now, self.current_client());
+        let truth = self.servers.first().map_or(now, |it| it.clock.read(now));
+        (truth + client.map_or(0, |it| self.clients[it].wall_ahead())) / 1_000
     }
 
     /// The random number that a scenario has chosen for the client that runs.

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use crate::command::{acquire_fenced, raise_fence};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Sender;
@@ -128,7 +129,7 @@ impl World {
         }
         self.note_possession(at, &deed);
         self.note_done(connection, &deed);
-        self.note_answer(connection, &deed, (start, out));
+        self.note_answer(connection, &deed, words[0], (start, out));
         self.judge_keys(at, &deed, &before);
         self.keys_before = before;
         self.connections[connection].has_worked |= deed != Deed::Nothing;
@@ -140,11 +141,21 @@ impl World {
     }
 
     /// The answer to an acquire is that to what comes with it, too.
-    fn note_answer(&mut self, connection: usize, deed: &Deed<'_>, (start, out): (usize, &[u8])) {
+    fn note_answer(
+        &mut self,
+        connection: usize,
+        deed: &Deed<'_>,
+        command: &[u8],
+        (start, out): (usize, &[u8]),
+    ) {
         let acquiring = match *deed {
             Deed::Acquire { value, .. } if out.get(start) != Some(&b'-') => Some(tag(value)),
             _ => None,
         };
+        // With a fencing token there is one reply.
+        if let (Some(tag), b"EVAL") = (acquiring, command) {
+            return self.expect_answer(connection, out.len(), tag);
+        }
         let before = mem::replace(&mut self.connections[connection].acquiring, acquiring);
         if let (Some(tag), Deed::Notice { .. }) = (before, deed) {
             self.expect_answer(connection, out.len(), tag);
@@ -221,6 +232,8 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
     let word = |it: &&[u8]| match it.len() {
         40 => format!("<{:04x}>", tag(it) & 0xFFFF),
         ..30 => String::from_utf8_lossy(it).into_owned(),
+        _ if **it == *acquire_fenced::SCRIPT.as_bytes() => "(acquire)".to_owned(),
+        _ if **it == *raise_fence::SCRIPT.as_bytes() => "(raise)".to_owned(),
         _ if it.starts_with(b"if") => "(release)".to_owned(),
         _ => "(extend)".to_owned(),
     };

@@ -99,6 +99,8 @@ pub(crate) struct Store {
     pub(crate) lies_ms: Option<i64>,
     /// What it tells of its memory; none if nobody may ask.
     pub(crate) memory: Option<Memory>,
+    /// Of fencing tokens: they outlive all locks, so they are no keys of a schedule.
+    pub(crate) counters: Vec<Counter>,
     /// How it is broken on purpose.
     pub(crate) plant: Option<Plant>,
 }
@@ -135,6 +137,16 @@ pub(crate) struct Key {
     pub(crate) expires_ms: Option<i64>,
 }
 
+/// The counter of a resource for fencing tokens.
+#[derive(Clone, Debug)]
+pub(crate) struct Counter {
+    pub(crate) database: i64,
+    pub(crate) name: Box<[u8]>,
+    /// The number that was drawn last.
+    pub(crate) last: i64,
+    pub(crate) expires_ms: i64,
+}
+
 /// Tells values apart.
 pub(crate) fn tag(value: &[u8]) -> u64 {
     // Fowler, Noll and Vo's FNV-1a.
@@ -153,6 +165,7 @@ impl Store {
             refusal: None,
             lies_ms: None,
             memory: None,
+            counters: Vec::new(),
             plant: None,
         }
     }
@@ -205,6 +218,7 @@ impl Store {
         }
         let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
         self.keys = kept;
+        self.counters.retain(|_| !is_lost());
         lost
     }
 

@@ -11,3 +11,8 @@ pub(crate) fn now() -> Moment {
     turns::step();
     Moment::from_nanos(shown)
 }
+
+/// What the client's machine shows, in microseconds: hours from the truth. The servers' clocks begin at nothing.
+pub(crate) fn wall_us() -> i64 {
+    world::with(|world| world.wall_us_of_current())
+}

@@ -1,0 +1,26 @@
+-- Sets the key to our token for the TTL, unless it is there, and draws a fencing token. Returns
+--   {1, number}  it is set, and this is what was drawn
+--   {0, ms}      it has a value, and so long to live, in milliseconds as PTTL tells it
+--   {2, 0}       the counter is none, and nothing was done
+--
+-- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
+-- ARGV[3]: what the client's clock shows, in microseconds. ARGV[4]: how far the number may be from the server's clock.
+-- ARGV[5]: the least TTL of the counter, in milliseconds. It lives on until the clock has come to what it shows.
+
+local c=redis.call('GET',KEYS[2])
+local last=tonumber(string.match(c or '0','^%d+$'))
+if not last or last>=9007199254740991 then
+    return {2,0}
+end
+if not redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2],'NX') then
+    return {0,redis.call('PTTL',KEYS[1])}
+end
+local t=redis.call('TIME')
+local now=t[1]*1000000+t[2]
+local drawn=math.max(now-ARGV[4],math.min(now+ARGV[4],tonumber(ARGV[3])))
+if drawn<=last then
+    drawn=last+1
+end
+local ttl=ARGV[5]+math.max(0,math.ceil((drawn-now)/1000))
+redis.call('SET',KEYS[2],string.format('%.0f',drawn),'PX',string.format('%.0f',ttl))
+return {1,drawn}

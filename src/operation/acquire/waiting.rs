@@ -1,0 +1,116 @@
+//! What comes between two tries: a pause, or the wait for a turn.
+
+use std::time::Duration;
+
+use super::{Acquire, Plan, Stage};
+use crate::error::{Error, Status};
+use crate::lease::BrokenOff;
+use crate::moment::Moment;
+use crate::operation::{Actions, Miss};
+use crate::quorum::backoff;
+use crate::wait_queue::Wait;
+
+/// A longest pause, at the least, while servers cannot be reached: one that refuses connections says
+/// so at once, and who allows no pause between refusals does not mean to burn a processor. No two
+/// attempts to connect come closer than this anyway.
+const DOWN_PAUSE: Duration = Duration::from_millis(20);
+
+impl Acquire {
+    /// Waits before the next try, or fails if there is none.
+    pub(super) fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
+        match self.wait_after(&miss, actions) {
+            Ok(Some(wait)) => self.wait(wait, Box::new(miss), actions),
+            Ok(None) => self.fail(miss.error(actions.roster()), None, actions),
+            Err(error) => self.fail(error, None, actions),
+        }
+    }
+
+    /// What to wait for before the next try; nothing if there is none.
+    fn wait_after(
+        &mut self,
+        miss: &Miss,
+        actions: &mut dyn Actions,
+    ) -> Result<Option<Wait>, Error> {
+        let now = actions.now();
+        match self.wanted.plan {
+            Plan::Tries(count) if self.tries < count => {
+                let random = actions.random()?;
+                let until = now.plus(backoff::pause(actions.settings().retry_delay_ms(), random));
+                Ok(Some(Wait { pause_until: until, until }))
+            }
+            Plan::Until(until) if now < until => {
+                let pause_until = self.pause_until(miss, now, actions)?;
+                Ok(Some(Wait { pause_until, until }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Who is not the head of the queue has no pauses: it is told when it is its turn.
+    fn pause_until(
+        &mut self,
+        miss: &Miss,
+        now: Moment,
+        actions: &mut dyn Actions,
+    ) -> Result<Moment, Error> {
+        let Miss::Votes(status, question) = miss else { return Ok(Moment::NEVER) };
+        let settings = actions.settings();
+        let refusal = question.refusal(settings.drift(), now);
+        let longest = backoff::longest(settings.retry_delay_ms());
+        let longest = match status {
+            Status::Unreachable => longest.max(DOWN_PAUSE),
+            _ => longest,
+        };
+        let random = actions.random()?;
+        let number = self.number();
+        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.resource, number) {
+            self.backoff = inherited;
+        }
+        Ok(self.backoff.next(&refusal, longest, random, now))
+    }
+
+    /// Waits until it is this caller's turn, or its time is up.
+    pub(super) fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
+        let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
+        let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
+        let queues = actions.wait_queues();
+        let until = queues.wait(&self.wanted.resource, number, ticket, in_slice, now);
+        self.stage = Stage::Waiting(wait, miss);
+        actions.wait_until(until);
+    }
+
+    pub(super) fn handle_time_out(
+        &mut self,
+        wait: Wait,
+        miss: Box<Miss>,
+        actions: &mut dyn Actions,
+    ) {
+        let (number, now) = (self.number(), actions.now());
+        if actions.wait_queues().end_wait(&self.wanted.resource, number, wait, now) {
+            if let Plan::Tries(_) = self.wanted.plan
+                && now < wait.until
+            {
+                // A turn that came early is no try of the plan.
+                self.tries -= 1;
+            }
+            return self.try_once(actions);
+        }
+        if now < self.wanted.slice_end {
+            return self.wait(wait, miss, actions);
+        }
+        self.break_off(wait, &miss, now, actions);
+    }
+
+    /// The slice is over, and the wait is not.
+    fn break_off(&mut self, wait: Wait, miss: &Miss, now: Moment, actions: &mut dyn Actions) {
+        // Without a pause of its own it stood behind others: it may be the head when it is back.
+        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
+        let (number, backoff) = (self.number(), self.backoff.clone());
+        let queues = actions.wait_queues();
+        queues.pass_on(&self.wanted.resource, number, pause_until, backoff.clone());
+        let error = miss.error(actions.roster());
+        let (has_asked, words) = (self.has_asked, error.clone());
+        let broken_off = BrokenOff { pause_until, backoff, has_asked, error: words };
+        self.fail(error, Some(Box::new(broken_off)), actions);
+    }
+}

@@ -1,0 +1,132 @@
+//! Locks with fencing tokens: the greatest number that was drawn, and what is done until a quorum shows it.
+
+use super::*;
+use crate::command::Verb::{AcquireFenced, RaiseFence, Release};
+
+/// A server grants the lock, and has drawn this number.
+fn drew(server: usize, number: i64) -> Word {
+    (server, Answer::Granted { number })
+}
+
+/// So many servers, of which each draws a token.
+fn fenced(servers: usize) -> Play {
+    let play = Play::of(servers);
+    play.world.settings.set_fencing(true);
+    play
+}
+
+fn token_of(play: &Play) -> i64 {
+    play.view().hold().fencing_token()
+}
+
+#[test]
+fn where_the_servers_drew_one_number_the_lock_is_had_at_once() {
+    let mut play = fenced(3);
+    assert_eq!(play.acquire(Plan::Tries(1)), [Ask(AcquireFenced, 500)]);
+    assert_eq!(play.at(5).hear(0, &[drew(1, 7), drew(2, 7)]), [ended("acquired")]);
+    assert_eq!(token_of(&play), 7);
+    assert_eq!([0, 1, 2].map(|server| play.view().is_sound(server)), [false, true, true]);
+}
+
+#[test]
+fn the_greatest_number_is_raised_to_a_quorum_first() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    let acts = play.at(5).hear(0, &[drew(1, 7), drew(2, 9)]);
+    assert_eq!(acts, [Ask(RaiseFence, 505)]);
+    assert_eq!(play.at(6).hear(0, &[yes(0), yes(2)]), [ended("acquired")]);
+    assert_eq!(token_of(&play), 9);
+    let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
+    assert!(tokens[0] == tokens[1], "it is raised for this lock");
+    // Who raised it need not have granted the lock in time.
+    assert_eq!([0, 1, 2].map(|server| play.view().is_sound(server)), [false, true, true]);
+    assert_eq!(play.view().hold().valid_until(), at(VALID_MS));
+    assert_eq!(play.view().servers(), ServerSet::first(3));
+}
+
+#[test]
+fn a_number_that_a_quorum_drew_is_not_raised_whatever_the_others_drew() {
+    let mut play = fenced(5);
+    play.acquire(Plan::Tries(1));
+    let acts = play.hear(0, &[drew(0, 9), drew(1, 9), drew(2, 9)]);
+    assert_eq!(acts, [ended("acquired")]);
+    let mut play = fenced(5);
+    play.acquire(Plan::Tries(1));
+    let acts = play.hear(0, &[drew(0, 9), drew(1, 9), drew(2, 3)]);
+    assert_eq!(acts, [Ask(RaiseFence, 500)]);
+}
+
+#[test]
+fn what_cannot_be_raised_is_not_had_and_is_released() {
+    // Two have lost it since; or two do not answer.
+    for (words, end) in [
+        (
+            [gone(0), gone(1)].as_slice(),
+            "Unreachable: 0 of 3 servers have its fencing token, 2 needed: a:1 has it no more, \
+             b:1 has it no more, c:1 was not heard",
+        ),
+        (
+            &[yes(2)],
+            "Unreachable: 1 of 3 servers have its fencing token, 2 needed: a:1 no answer in 500 ms, \
+             b:1 no answer in 500 ms",
+        ),
+    ] {
+        let mut play = fenced(3);
+        play.acquire(Plan::Tries(1));
+        assert_eq!(play.hear(0, &[drew(0, 7), drew(1, 8)]), [Ask(RaiseFence, 500)]);
+        let mut acts = play.hear(0, words);
+        if acts.is_empty() {
+            acts = play.at(500).time_is_up(0);
+        }
+        assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(end)]);
+    }
+}
+
+#[test]
+fn what_is_raised_too_late_is_not_had() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    assert_eq!(play.at(9_700).hear(0, &[drew(0, 7), drew(1, 8)]), [Ask(RaiseFence, VALID_MS)]);
+    let acts = play.at(VALID_MS).hear(0, &[yes(0), yes(1)]);
+    let end = "TooSlow: 2 of 3 servers have its fencing token, 2 needed; that came too late for any \
+               validity to be left: c:1 was not heard";
+    assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(end)]);
+}
+
+#[test]
+fn who_is_cancelled_while_it_is_raised_leaves_nothing() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    play.hear(0, &[drew(0, 7), taken(1, 5), drew(2, 8)]);
+    let acts = play.happen(0, Event::Cancelled { sent: ServerSet::default() });
+    assert_eq!(acts, [Tell(Release, vec![0, 2]), ended("Cancelled: the call was cancelled")]);
+}
+
+#[test]
+fn a_lock_is_tried_again_when_it_could_not_be_raised_and_draws_anew() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(2));
+    play.hear(0, &[drew(0, 7), drew(1, 8)]);
+    let acts = play.at(3).hear(0, &[gone(0), gone(1)]);
+    assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), WaitUntil(203)]);
+    assert_eq!(play.at(203).time_out(0), [Ask(AcquireFenced, 703)]);
+    assert_eq!(play.hear(0, &[drew(0, 9), drew(1, 9)]), [ended("acquired")]);
+    assert_eq!(token_of(&play), 9);
+}
+
+#[test]
+fn an_attempt_that_is_cut_short_is_so_while_it_is_raised() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Until(at(40)));
+    let pause = play.at(1).hear(0, &[taken(0, 5_000), taken(1, 5_000)]);
+    assert!(matches!(pause[..], [Tell(Release, _), WaitUntil(_)]), "{pause:?}");
+    assert_eq!(play.at(3).time_out(0), [Ask(AcquireFenced, 65)]);
+    let acts = play.at(5).hear(0, &[drew(0, 7), drew(1, 8)]);
+    assert_eq!(acts, [Ask(RaiseFence, 65)]);
+}
+
+#[test]
+fn who_wants_no_token_has_none() {
+    let (play, _) = Play::holding();
+    assert_eq!(token_of(&play), 0);
+}

@@ -1,0 +1,111 @@
+//! What servers do with the scripts about fencing tokens. `differential` holds it against a real one.
+
+use crate::command::{acquire_fenced, raise_fence};
+use crate::schedules::plants::Plant;
+use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
+use crate::world::store::{Counter, Deed, Refusal};
+
+/// No number is drawn that a double does not hold exactly.
+const LAST_MAX: i64 = 9_007_199_254_740_991;
+
+impl<'a> Command<'a, '_> {
+    /// Scripts that name a resource and its counter; none, if it is no such script.
+    pub(crate) fn eval_fenced(&mut self) -> Option<Deed<'a>> {
+        let [_, script, b"2", key, name, rest @ ..] = self.words else { return None };
+        if *script == acquire_fenced::SCRIPT.as_bytes() {
+            let &[value, ttl_ms, proposed, spread, counter_ttl_ms] = rest else { return None };
+            let (lock, bounds) = ((value, number(ttl_ms)?), (number(proposed)?, number(spread)?));
+            return Some(self.acquire_fenced((key, name), lock, bounds, number(counter_ttl_ms)?));
+        }
+        if *script == raise_fence::SCRIPT.as_bytes() {
+            let &[value, token, counter_ttl_ms] = rest else { return None };
+            let (token, counter_ttl_ms) = (number(token)?, number(counter_ttl_ms)?);
+            return Some(self.raise_fence((key, name), value, token, counter_ttl_ms));
+        }
+        None
+    }
+
+    fn acquire_fenced(
+        &mut self,
+        (key, name): (&'a [u8], &[u8]),
+        (value, ttl_ms): (&'a [u8], i64),
+        (proposed, spread): (i64, i64),
+        counter_ttl_ms: i64,
+    ) -> Deed<'a> {
+        let last = self.last(name);
+        if last >= LAST_MAX {
+            self.pair(2, 0);
+            return Deed::Nothing;
+        }
+        // The server refuses to set before it looks whether the key is there.
+        if let Some(why) = self.refusal_to_set() {
+            return self.script_error(&why);
+        }
+        let found = self.store.find(self.session.database, key);
+        let is_free = found.is_none() && self.store.lies_ms.is_none();
+        if !is_free && !self.has(Plant::GrantsAll) {
+            if self.store.refusal == Some(Refusal::NoPermLook) {
+                return self.script_error(NOT_IN_SCRIPTS);
+            }
+            let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
+            self.pair(0, left_ms.unwrap_or(-2));
+            return Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: false };
+        }
+        if is_free {
+            self.put(key, value, Some(ttl_ms));
+        }
+        let now_us = self.now_ms * 1_000;
+        let drawn = proposed.min(now_us + spread).max(now_us - spread).max(last + 1);
+        self.count(name, drawn, counter_ttl_ms);
+        self.pair(1, drawn);
+        Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: is_free }
+    }
+
+    fn raise_fence(
+        &mut self,
+        (key, name): (&'a [u8], &[u8]),
+        value: &[u8],
+        number: i64,
+        counter_ttl_ms: i64,
+    ) -> Deed<'a> {
+        let found = self.store.find(self.session.database, key);
+        if found.is_none_or(|it| *self.store.keys[it].value != *value) {
+            self.integer(0);
+            return Deed::Nothing;
+        }
+        if self.last(name) < number {
+            if let Some(why) = self.refusal_to_set() {
+                return self.script_error(&why);
+            }
+            self.count(name, number, counter_ttl_ms);
+        }
+        self.integer(1);
+        Deed::Nothing
+    }
+
+    fn refusal_to_set(&self) -> Option<String> {
+        match self.store.refusal {
+            Some(Refusal::NoPerm) => Some(NOT_IN_SCRIPTS.to_owned()),
+            _ => self.write_refusal("set", true),
+        }
+    }
+
+    /// What the counter shows; 0 without one.
+    fn last(&self, name: &[u8]) -> i64 {
+        let database = self.session.database;
+        let is_it = |it: &&Counter| it.database == database && *it.name == *name;
+        let counter = self.store.counters.iter().find(is_it);
+        counter.filter(|it| self.now_ms < it.expires_ms).map_or(0, |it| it.last)
+    }
+
+    fn count(&mut self, name: &[u8], last: i64, ttl_ms: i64) {
+        if self.has(Plant::ForgetsNumbers) {
+            return;
+        }
+        let database = self.session.database;
+        let ahead_us = (last - self.now_ms * 1_000).max(0);
+        let expires_ms = self.now_ms + ttl_ms + (ahead_us + 999) / 1_000;
+        self.store.counters.retain(|it| it.database != database || *it.name != *name);
+        self.store.counters.push(Counter { database, name: Box::from(name), last, expires_ms });
+    }
+}
