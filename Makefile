@@ -53,7 +53,7 @@ help:
 	@echo 'make test-under-load the same as test, TIMES=$(TIMES) times in a row beside LOOPS=$(LOOPS) busy loops (hours);'
 	@echo '                  TESTS="--test matrix s11": only what `cargo test` runs with that'
 	@echo 'make simulate     play SEEDS=$(SEEDS) schedules of faults in a simulated world, on all processors;'
-	@echo '                  GUARDED=1: those in which one server forgets again and again'
+	@echo '                  GUARDED=1: those in which one server forgets again and again; FENCED=1: all with fencing tokens'
 	@echo 'make model        go through everything that can happen to a lock that is extended and repaired (10 minutes)'
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
@@ -172,12 +172,12 @@ check-memory: test-tools
 check-threads:
 	@CC="$(CC)" CARGO="$(CARGO)" sh packaging/check-threads.sh
 
-# Whole schedules of a simulated world. With GUARDED=1 those in which one server forgets. A seed that fails is told as a story, as small as can be.
+# Whole schedules of a simulated world. With GUARDED=1 those in which one server forgets; with FENCED=1 all with fencing tokens. A seed that fails is told as a story, as small as can be.
 SEEDS = 100000
 FIRST = 0
 .PHONY: simulate
 simulate:
-	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) \
+	@REDLOCK_FIRST=$(FIRST) REDLOCK_SEEDS=$(SEEDS) $(if $(FENCED),REDLOCK_FENCED=1) \
 		$(CARGO) test -q --profile simulation --test played -- \
 		--ignored --nocapture --exact schedules::plays::many_seeds$(if $(GUARDED),_that_are_guarded)
 

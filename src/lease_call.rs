@@ -68,6 +68,7 @@ impl Runtime {
             return Err(Error::invalid("the lease still holds a lock: unlock it first"));
         }
         let &Demand { resource, ttl_ms, plan, slice_end, thread } = demand;
+        self.warn_of(ttl_ms);
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
@@ -92,6 +93,7 @@ impl Runtime {
         tries: i64,
     ) -> Result<Begun, Error> {
         let view = self.view(hold)?;
+        self.warn_of(ttl_ms);
         let operation = Box::new(Extend::new(view.clone(), ttl_ms).with_tries(tries));
         Ok(Begun { operation, then: Then::Extend(view) })
     }

@@ -11,7 +11,7 @@ use crate::continued::ContinuedLocks;
 use crate::driver::{Driven, Host, SharedEngine, Turn};
 use crate::engine::{Chore, Engine, Notice, Wakening};
 use crate::error::{Error, Status};
-use crate::log::{Line, Log};
+use crate::log::{Level, Line, Log};
 use crate::moment::Moment;
 use crate::operation::{End, Operation, Payload, Prepared};
 use crate::settings::Settings;
@@ -208,6 +208,12 @@ impl Runtime {
     /// Whether nobody will ask for notices any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.engine.visit(|engine| engine.is_abandoned())
+    }
+
+    /// Keeps a line for whoever listens if a lock of this TTL is not guarded to its end.
+    pub(crate) fn warn_of(&self, ttl_ms: i64) {
+        let warning = self.settings.guard().warning(ttl_ms);
+        self.log.keep(warning.map(|it| (Level::Warning, it)).into_iter().collect());
     }
 
     /// Tells what log lines there are.

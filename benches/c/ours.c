@@ -1,7 +1,8 @@
 /*
  * The library, through its C interface. All workers of a process share one manager.
  *
- *     ours [--background] ...   as in workers.h; with the manager's own thread
+ *     ours [--background|--unguarded|--fencing] ...   as in workers.h; with the manager's own thread, without
+ *                                                     the guard against servers that forget, with fencing tokens
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -21,7 +22,7 @@ struct holder {
 };
 
 static RedLock *manager;
-static bool background;
+static bool background, unguarded, fencing;
 static int users;
 
 static void fail(const char *what, RedLockStatus status)
@@ -39,6 +40,10 @@ static void connect_manager(const struct servers *servers)
     manager = RedLock_New();
     if ((status = RedLock_SetBackgroundThread(manager, background)) != REDLOCK_OK)
         fail("background thread", status);
+    if (unguarded && (status = RedLock_SetRestartGuard(manager, REDLOCK_GUARD_OFF, 0, 0)) != REDLOCK_OK)
+        fail("guard", status);
+    if ((status = RedLock_SetFencing(manager, fencing)) != REDLOCK_OK)
+        fail("fencing", status);
     for (int i = 0; i < servers->count; i++) {
         status = RedLock_AddServerUrl(manager, "127.0.0.1", atoi(servers->ports[i]));
         if (status != REDLOCK_OK)
@@ -93,8 +98,14 @@ int main(int argc, char **argv)
 {
     static const struct contender ours = {open_holder, lock, unlock, wait_for, close_holder};
 
-    background = argc > 1 && strcmp(argv[1], "--background") == 0;
-    argc -= 1 + background;
-    argv += 1 + background;
+    const char *option = argc > 1 ? argv[1] : "";
+    int options;
+
+    background = strcmp(option, "--background") == 0;
+    unguarded = strcmp(option, "--unguarded") == 0;
+    fencing = strcmp(option, "--fencing") == 0;
+    options = background || unguarded || fencing;
+    argc -= 1 + options;
+    argv += 1 + options;
     return workers_main(&ours, argc, argv);
 }

@@ -95,8 +95,11 @@ impl Contenders {
             (Who::Floor, Load::InFlight(_)) => Command::new(self.programs.path("loop")),
             _ => self.program(who, load.workers()),
         };
-        if load == Load::Background {
-            command.arg("--background");
+        match load {
+            Load::Background => drop(command.arg("--background")),
+            Load::Unguarded => drop(command.arg("--unguarded")),
+            Load::Fenced => drop(command.arg("--fencing")),
+            _ => {}
         }
         if matches!(load, Load::Processes(_)) {
             command.arg("--processes");

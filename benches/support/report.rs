@@ -62,6 +62,7 @@ fn text(plan: &Plan, measured: &Measured) -> String {
     rows::one_thread(&mut table, results);
     rows::many_threads(&mut table, results);
     event_rows::submitted(&mut table, results);
+    event_rows::guarded(&mut table, results);
     rows::contention(&mut table, results);
     rows::faults(&mut table, results);
     rows::footprint(&mut table, measured.calls.as_ref(), &measured.idle);

@@ -27,6 +27,10 @@ pub(crate) enum Load {
     Blocking,
     /// One worker, with the manager's own thread.
     Background,
+    /// One worker, without the guard against servers that forget.
+    Unguarded,
+    /// One worker, with fencing tokens.
+    Fenced,
     /// Threads, or tasks, that all want one resource.
     Threads(usize),
     /// Processes that all want one resource.
@@ -40,7 +44,7 @@ impl Load {
             | Self::InFlight(count)
             | Self::Threads(count)
             | Self::Processes(count) => count,
-            Self::Blocking | Self::Background => 1,
+            Self::Blocking | Self::Background | Self::Unguarded | Self::Fenced => 1,
         }
     }
 

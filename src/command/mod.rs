@@ -253,6 +253,11 @@ mod tests {
     fn the_wire_form_is_that_of_every_redlock_client() {
         assert_eq!(commands(Verb::Acquire, PLAIN), "SET r T PX 30000 NX PTTL r");
         assert_eq!(commands(Verb::Repair, PLAIN), commands(Verb::Acquire, PLAIN));
+        let fenced = commands(Verb::AcquireFenced, PLAIN);
+        assert!(fenced.starts_with("EVAL local "), "{fenced}");
+        assert!(fenced.ends_with(" 2 r r:f T 30000 0 1000000 3600000"), "{fenced}");
+        let raise = commands(Verb::RaiseFence, PLAIN);
+        assert!(raise.ends_with(" 2 r r:f T 0 3600000"), "{raise}");
         assert_eq!(commands(Verb::Inspect, PLAIN), "GETRANGE r 0 127 PTTL r");
         assert_eq!(commands(Verb::Release, Capabilities::DELIFEQ), "DELIFEQ r T");
         assert_eq!(commands(Verb::Release, Capabilities::DELEX), "DELEX r IFEQ T");
@@ -267,11 +272,13 @@ mod tests {
 
     #[test]
     fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
-        for verb in [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Inspect] {
+        let others = [Verb::Extend, Verb::Release, Verb::Inspect];
+        for verb in [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence].into_iter().chain(others)
+        {
             for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
                 let (resource, token) =
                     (Arc::from(&[b'r'; 65_536][..]), Token::from_random([0; 20]));
-                let request = Request::new(verb, resource, token, i64::MAX);
+                let request = Request::new(verb, resource, token, i64::MAX).with_fence(i64::MAX);
                 let mut encoder = Encoder::default();
                 let length = request.bytes(capabilities, &mut encoder).len();
                 let counted = request.size();
@@ -284,6 +291,8 @@ mod tests {
     fn whoever_delivers_a_request_is_told_what_matters_for_that() {
         let effects = [
             (Verb::Acquire, KeyEffect::Leaves),
+            (Verb::AcquireFenced, KeyEffect::Leaves),
+            (Verb::RaiseFence, KeyEffect::Passes),
             (Verb::Repair, KeyEffect::Leaves),
             (Verb::Extend, KeyEffect::Passes),
             (Verb::Inspect, KeyEffect::Passes),
@@ -295,8 +304,10 @@ mod tests {
             assert!(request.is_for(1) && !request.is_for(0));
             assert_eq!(request.must_reach(1), verb == Verb::Release);
             assert!(!request.must_reach(0));
-            assert_eq!(request.asks_for_vote(), verb == Verb::Acquire);
-            assert_eq!(request.may_prolong(), [Verb::Acquire, Verb::Extend].contains(&verb));
+            let votes = [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence];
+            assert_eq!(request.asks_for_vote(), votes.contains(&verb));
+            let prolongs = [Verb::Acquire, Verb::AcquireFenced, Verb::Extend];
+            assert_eq!(request.may_prolong(), prolongs.contains(&verb));
             assert!(!request.relies_on(PLAIN));
             assert_eq!(request.relies_on(Capabilities::DELEX), verb == Verb::Release);
         }

@@ -23,6 +23,8 @@ fn is_sound_after(verb: Verb, answer: Answer, ms: i64) -> bool {
 #[test]
 fn a_grant_is_in_time_if_it_is_heard_within_the_window() {
     assert!(is_sound_after(Verb::Acquire, Answer::Done, 25));
+    assert!(is_sound_after(Verb::AcquireFenced, Answer::Granted { number: 7 }, 25));
+    assert!(!is_sound_after(Verb::AcquireFenced, Answer::Granted { number: 7 }, 26));
     assert!(!is_sound_after(Verb::Acquire, Answer::Done, 26));
     let hold = hold();
     let end = hold.window_end();

@@ -6,7 +6,7 @@
 //! acquire. A grant counts if the note is the one of this connection's beginning, and old enough.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 
 use crate::command::guard::{Borne, Note};
 use crate::command::identity::RunId;
@@ -38,6 +38,8 @@ pub struct Rules {
     /// The longest that was noted on any server.
     noted_ms: AtomicI64,
     drift: AtomicU64,
+    /// Whether it was said that there are locks that are not guarded to their end.
+    has_warned: AtomicBool,
 }
 
 impl Rules {
@@ -88,6 +90,18 @@ impl Rules {
         wait_ms + 2 * drift.share_ms(wait_ms) + 2
     }
 
+    /// What is to be said, once, of a lock that is not guarded to its end.
+    pub fn warning(&self, ttl_ms: i64) -> Option<String> {
+        let cap_ms = self.cap_ms();
+        let is_due = ttl_ms > cap_ms && self.are_kept();
+        (is_due && !self.has_warned.swap(true, Ordering::Relaxed)).then(|| {
+            format!(
+                "a lock of {ttl_ms} ms is guarded against servers that lose their memory for {cap_ms} ms only, \
+                 the bound of RedLock_SetRestartGuard"
+            )
+        })
+    }
+
     fn cap_ms(&self) -> i64 {
         self.cap_ms.load(Ordering::Relaxed)
     }
@@ -105,6 +119,7 @@ impl Default for Rules {
             cap_ms: AtomicI64::new(Self::CAP_MS),
             noted_ms: AtomicI64::new(0),
             drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
+            has_warned: AtomicBool::new(false),
         }
     }
 }

@@ -131,6 +131,27 @@ mod tests {
     }
 
     #[test]
+    fn nor_does_a_fencing_token_count_that_such_a_server_draws_or_raises() {
+        let granted = Value::Array(vec![Value::Int(1), Value::Int(7)]);
+        for (verb, reply, answer) in [
+            (Verb::AcquireFenced, granted, Answer::Granted { number: 7 }),
+            (Verb::RaiseFence, Value::Int(1), Answer::Done),
+        ] {
+            for (since_ms, counts) in [(-1, true), (59_999, false)] {
+                let mut queue = guarded(since_ms, 10_000);
+                queue.push(&request(verb), Some(TICKET), NOW);
+                send(&mut queue, NOW);
+                let told = settle(&mut queue, &[reply.clone(), note(since_ms, 10_000)]).unwrap();
+                assert_eq!(told.answer == answer, counts, "{told:?}");
+                queue.push(&request(verb), Some(TICKET), NOW);
+                send(&mut queue, NOW);
+                let told = settle(&mut queue, &[reply.clone(), note(-2, 10_000)]);
+                assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
+            }
+        }
+    }
+
+    #[test]
     fn the_longest_ttl_of_others_counts() {
         let mut queue = guarded(45_000, 20_000);
         for (longest_ms, left_s) in [(20_000, 6), (30_000, 16)] {

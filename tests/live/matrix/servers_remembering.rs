@@ -272,3 +272,33 @@ fn s25_a_note_that_is_damaged_is_a_memory_that_was_lost() {
         assert!(note.split(' ').count() == 3 && !note.contains('-'), "{note}");
     }
 }
+
+/// Once, and only where there is a guard.
+#[test]
+fn s24_a_lock_that_is_not_guarded_to_its_end_is_said_to_be_so() {
+    const LONG_MS: i64 = 700_000;
+    for (mode, count) in [(REDLOCK_GUARD_ON, 1), (REDLOCK_GUARD_OFF, 0)] {
+        let cluster = Cluster::start(1);
+        let manager = patient(&cluster);
+        assert_eq!(manager.set_restart_guard(mode), REDLOCK_OK);
+        let log = manager.log();
+        let take = |ttl_ms| {
+            let lease = manager.take(RESOURCE, ttl_ms);
+            assert_eq!(manager.extend(&lease, 2 * ttl_ms), REDLOCK_OK, "{}", lease.message());
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        };
+        take(300_000);
+        let said = || {
+            let lines = log.lines().into_iter().map(|it| it.1);
+            lines.filter(|it| it.contains("is guarded against servers")).collect::<Vec<_>>()
+        };
+        assert_eq!(said(), Vec::<String>::new());
+        take(LONG_MS);
+        take(2 * LONG_MS);
+        assert_eq!(said().len(), count, "{:?}", said());
+        let words = format!(
+            "a lock of {LONG_MS} ms is guarded against servers that lose their memory for 600000 ms only"
+        );
+        assert!(said().iter().all(|it| it.starts_with(&words)), "{:?}", said());
+    }
+}

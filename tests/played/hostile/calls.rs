@@ -12,6 +12,7 @@ use crate::choices::Choices;
 use crate::command::{Answer, Verb};
 use crate::crowd::{self, Crowd};
 use crate::events::{self, Expected};
+use crate::ffi::fencing::RedLock_SetFencing;
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
@@ -180,6 +181,8 @@ impl Run<'_> {
             // A run is to end.
             // SAFETY: as above.
             unsafe { RedLock_SetRetry(self.manager(slot), 1 + count % 3, delay_ms % 1000) };
+            // SAFETY: as above.
+            unsafe { RedLock_SetFencing(self.manager(slot), count % 2 == 0) };
         }
     }
 
@@ -398,13 +401,17 @@ impl Run<'_> {
                 let mark = call.marks.get(index).copied().unwrap_or(0);
                 let votes = connection.judge.verdicts[mark..].iter().any(|it| {
                     let is_yes = match &it.answer {
-                        Answer::Done | Answer::Extended { .. } => {
+                        Answer::Done | Answer::Granted { .. } | Answer::Extended { .. } => {
                             it.asked.token == token.as_bytes()
                         }
                         Answer::Found { value, .. } => value == token.as_bytes(),
                         _ => false,
                     };
-                    is_yes && verbs.contains(&it.asked.verb)
+                    let verb = match it.asked.verb {
+                        Verb::AcquireFenced => Verb::Acquire,
+                        verb => verb,
+                    };
+                    is_yes && verbs.contains(&verb)
                 });
                 if votes && !voters.contains(&connection.server) {
                     voters.push(connection.server);

@@ -95,6 +95,14 @@ impl Crowd {
                 None => integer(-2),
             },
             (b"EVAL", 5) => self.delete(&(server, word(3)), &word(4)),
+            (b"EVAL", 8) => match self.keys.get(&(server, word(3))) {
+                Some(key) if key.value == word(5) => integer(1),
+                _ => integer(0),
+            },
+            (b"EVAL", 10) => match &*self.set((server, word(3)), word(5), &word(6), now) {
+                b"+OK\r\n" => pair(1, 1 + now / 1_000 + server as i64 % 2),
+                _ => pair(0, 1),
+            },
             (b"EVAL", _) => self.extend(&(server, word(3)), &word(4), &word(5), now),
             (b"DELEX", _) => self.delete(&(server, word(1)), &word(3)),
             (b"DELIFEQ", _) => self.delete(&(server, word(1)), &word(2)),

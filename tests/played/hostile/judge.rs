@@ -92,9 +92,10 @@ impl Judge {
             Command::Ask(asked) => Some(asked),
             _ => None,
         });
-        let granted = self.verdicts.iter().filter(|it| matches!(it.answer, Answer::Done));
+        let granted = self.verdicts.iter().filter(|it| it.answer.is_grant());
         let mut asked = owed.chain(granted.map(|it| &it.asked));
-        asked.any(|it| it.verb == Verb::Acquire && it.token == token)
+        let is_acquire = |it: Verb| matches!(it, Verb::Acquire | Verb::AcquireFenced);
+        asked.any(|it| is_acquire(it.verb) && it.token == token)
     }
 
     /// The client received this.
@@ -221,6 +222,8 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
+        (b"EVAL", 8) => asked(Verb::RaiseFence, 3, 5),
+        (b"EVAL", 10) => asked(Verb::AcquireFenced, 3, 5),
         (b"DELEX", 4) => asked(Verb::Release, 1, 3),
         (b"DELIFEQ", 3) => asked(Verb::Release, 1, 2),
         (b"GETRANGE", 4) => asked(Verb::Inspect, 1, 4),
@@ -231,7 +234,7 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
 }
 
 fn replies_of(verb: Verb) -> usize {
-    if matches!(verb, Verb::Release | Verb::Extend) { 1 } else { 2 }
+    if matches!(verb, Verb::Acquire | Verb::Inspect) { 2 } else { 1 }
 }
 
 fn is_ok(reply: &Reply) -> bool {
@@ -259,7 +262,21 @@ fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
                 _ => None,
             };
         }
-        (Verb::Extend, _) => return None,
+        (Verb::AcquireFenced, Reply::Array(said)) => {
+            return match said[..] {
+                [Reply::Int(1), Reply::Int(number @ 1..)] => Some(Answer::Granted { number }),
+                [Reply::Int(0), Reply::Int(-2)] => Some(Answer::Foreign { left_ms: None }),
+                [Reply::Int(0), Reply::Int(left_ms)] => {
+                    Some(Answer::Foreign { left_ms: Some(left_ms) })
+                }
+                [Reply::Int(2), Reply::Int(_)] => refused,
+                _ => None,
+            };
+        }
+        (Verb::RaiseFence, Reply::Int(1)) => return Some(Answer::Done),
+        (Verb::RaiseFence, Reply::Int(0)) => return Some(Answer::Absent),
+        (Verb::RaiseFence, Reply::Int(2)) => return refused,
+        (Verb::Extend | Verb::AcquireFenced | Verb::RaiseFence, _) => return None,
         _ => {}
     }
     let left_ms = match &replies[1] {

@@ -189,7 +189,12 @@ impl Plan {
 impl Asking {
     fn new(byte: u8) -> Self {
         let verbs = [Verb::Acquire, Verb::Release, Verb::Extend, Verb::Inspect];
-        Self { verb: verbs[usize::from(byte & 3)], is_brief: byte & 4 != 0 }
+        let verb = match byte >> 5 {
+            6 => Verb::AcquireFenced,
+            7 => Verb::RaiseFence,
+            _ => verbs[usize::from(byte & 3)],
+        };
+        Self { verb, is_brief: byte & 4 != 0 }
     }
 }
 

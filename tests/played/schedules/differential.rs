@@ -5,18 +5,24 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::command::guard::{MARK, RAISE};
 use crate::command::{acquire_fenced, raise_fence};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::commands::{EXTEND, RELEASE};
 use crate::world::dice::Dice;
-use crate::world::store::{Dialect, Refusal, Session, Store};
+use crate::world::store::{Dialect, Memory, Refusal, Session, Store};
 
 const SEQUENCES: u64 = 60;
 const COMMANDS: usize = 60;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TOKENS: [&str; 3] =
     ["1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222", ""];
+
+/// The key of the note that a server bears of its memory, and what the server that is played takes for the time of
+/// day, in milliseconds: long ago.
+const NOTE: &str = "redlock:guard";
+const PLAYED_MS: i64 = 1_000_000_000_000;
 
 /// By how many milliseconds the clocks may differ besides.
 const GRAIN_MS: i64 = 3;
@@ -35,6 +41,84 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
         pair.refuse(None);
         pair.store.counters.clear();
         pair.ask(&["FLUSHALL"]);
+    }
+}
+
+/// What the scripts do that mark a server, and that raise the longest TTL: from every note that there may be.
+#[test]
+fn the_notes_that_are_played_are_those_of_a_real_server() {
+    const IDS: [&str; 2] =
+        ["1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"];
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    pair.store.memory = Some(Memory::of(0));
+    let [own, other] = IDS;
+    let notes = [
+        String::new(),
+        format!("{own} 5 7000"),
+        format!("{own} -5 7000"),
+        format!("{other} 5 7000"),
+        format!("{other} -5 7000"),
+        format!("{other} 5"),
+        "nothing of ours".to_owned(),
+    ];
+    let far = i64::MAX / 1_000;
+    let marks = [("lost", 0), ("fresh", far), ("fresh", 1), ("kept", 0)];
+    for note in &notes {
+        for (how, until) in marks {
+            for longest in ["3000", "9000"] {
+                let until = until.to_string();
+                pair.compare_notes(note, &["EVAL", MARK, "1", NOTE, own, longest, how, &until]);
+            }
+        }
+        for ttl in ["3000", "9000"] {
+            pair.compare_notes(note, &["EVAL", RAISE, "1", NOTE, ttl]);
+        }
+    }
+}
+
+/// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
+#[test]
+fn the_number_that_is_drawn_is_near_the_servers_clock() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let clock_us = |pair: &mut Pair| {
+        let said = pair.ask(&["EVAL", "local t=redis.call('TIME') return t[1]*1000000+t[2]", "0"]);
+        number(&said).expect("a number")
+    };
+    for (nth, (ahead_us, least_us, most_us)) in [
+        (0, 0, 0),
+        (-700_000, -700_000, -700_000),
+        (700_000, 700_000, 700_000),
+        (-i64::from(i32::MAX), -1_000_000, -1_000_000),
+        (i64::from(i32::MAX), 1_000_000, 1_000_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (key, before) = (nth.to_string(), clock_us(&mut pair));
+        let (counter, proposed) = (format!("{key}:f"), (before + ahead_us).to_string());
+        let script = acquire_fenced::SCRIPT;
+        let words = ["EVAL", script, "2", &key, &counter, "t", "60000", &proposed, "1000000"];
+        let mut draw = |key| {
+            let mut words = words;
+            words[3] = key;
+            let said = pair.ask(&[&words[..], &["3600000"]].concat());
+            super::differential::pair(&said).expect("two numbers")
+        };
+        let (granted, drawn) = draw(&key);
+        let (_, next) = draw("another");
+        let after = clock_us(&mut pair);
+        assert_eq!(granted, 1);
+        let is_clamped = ahead_us.abs() > 1_000_000;
+        let least = before + least_us;
+        let most = if is_clamped { after + most_us } else { before + most_us };
+        assert!(
+            (least..=most).contains(&drawn),
+            "{ahead_us}: {drawn} between {before} and {after}"
+        );
+        assert!(next > drawn, "{next} after {drawn}");
+        pair.ask(&["DEL", "another"]);
     }
 }
 
@@ -135,11 +219,36 @@ impl Pair {
         }
     }
 
+    /// Both bear this note, or none, and are sent this: they say the same, and bear the same then, where the clocks
+    /// that they show are taken for the same.
+    fn compare_notes(&mut self, note: &str, words: &[&str]) {
+        let memory = self.store.memory.as_mut().expect("it tells of its memory");
+        memory.note = (!note.is_empty()).then(|| note.as_bytes().into());
+        match note {
+            "" => self.ask(&["DEL", NOTE]),
+            _ => self.ask(&["SET", NOTE, note]),
+        };
+        let (mut real, mut played) = (Vec::new(), Vec::new());
+        for words in [words, &["GETRANGE", NOTE, "0", "127"]] {
+            real.extend(self.ask(words));
+            let bytes: Vec<&[u8]> = words.iter().map(|it| it.as_bytes()).collect();
+            self.store.execute(&mut self.session, &bytes, PLAYED_MS, &mut played);
+        }
+        // Nothing else has so many digits that are no name of a process.
+        let without_clock = |said: &[u8]| -> Vec<String> {
+            let said = String::from_utf8_lossy(said).into_owned();
+            let words = said.split(['\r', '\n', ' ', ':']).filter(|it| !it.starts_with('$'));
+            words.map(|it| shown(it).unwrap_or(it).to_owned()).collect()
+        };
+        let (real, played) = (without_clock(&real), without_clock(&played));
+        assert_eq!(real, played, "{note:?} {words:?}: what is real, and what is played");
+    }
+
     /// Numbers that no clock bounds: those of the two servers show other times.
     fn step_fenced(&mut self, dice: &mut Dice, key: &str, token: &str, ttl: &str) {
         const SPREAD: &str = "4000000000000000";
         let counter = format!("{key}:f");
-        let number = dice.between(1, 5_000).to_string();
+        let number = dice.between(1, 6).to_string();
         match dice.below(3) {
             0 => {
                 let (script, counter_ttl) = (raise_fence::SCRIPT, "3600000");
@@ -248,6 +357,16 @@ impl Pair {
             reply.extend_from_slice(&room[..read]);
         }
         reply
+    }
+}
+
+/// Whether a number is what a clock shows, or less than nothing by as much.
+fn shown(word: &str) -> Option<&'static str> {
+    let ms: i64 = word.parse().ok().filter(|_| word.len() < 20)?;
+    match ms {
+        PLAYED_MS.. => Some("now"),
+        _ if ms <= -PLAYED_MS => Some("-now"),
+        _ => None,
     }
 }
 

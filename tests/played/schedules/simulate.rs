@@ -25,6 +25,8 @@ pub(crate) struct Figures {
     pub(crate) violations: Vec<(u64, String)>,
     /// How many broke an assumption, and in how many of these two holds overlapped.
     pub(crate) broken: u64,
+    /// How many had fencing tokens.
+    pub(crate) fenced: u64,
     pub(crate) overlapped: u64,
     pub(crate) granted: u64,
     pub(crate) faults: u64,
@@ -44,6 +46,7 @@ impl Figures {
         let outcome = play(&schedule, false);
         let hitches = schedule.clients.iter().map(|it| it.hitches.len()).sum::<usize>();
         self.seeds += 1;
+        self.fenced += u64::from(schedule.is_fenced);
         self.broken += u64::from(!schedule.sins.is_empty());
         self.overlapped += u64::from(outcome.overlapped);
         self.granted += outcome.granted as u64;
@@ -58,6 +61,7 @@ impl Figures {
     fn join(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.violations.extend(other.violations);
+        self.fenced += other.fenced;
         self.broken += other.broken;
         self.overlapped += other.overlapped;
         self.granted += other.granted;
@@ -74,7 +78,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.seeds as f64 / self.took.as_secs_f64();
         write!(f, "{} schedules, {} violations; ", self.seeds, self.violations.len())?;
-        write!(f, "{rate:.0} a second and core; ")?;
+        write!(f, "{rate:.0} a second and core; {} with fencing tokens; ", self.fenced)?;
         write!(f, "{} broke an assumption, {} of them ", self.broken, self.overlapped)?;
         write!(f, "so that two held one lock; ")?;
         let days = self.simulated_ms as f64 / 86_400_000.0;
