@@ -137,6 +137,9 @@ void postgres_begin(const char *directory) {
     }
     char *arguments[] = {NULL, "-D", data, "-U", "demo", "-A", "trust", "-E", "UTF8", "--no-locale",
                          "--no-sync", NULL};
+#ifdef __linux__
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* to wait for what initdb has started as well, see postgres_end */
+#endif
     making = start("initdb", arguments, SIGKILL);
 }
 
@@ -304,6 +307,9 @@ void postgres_end(void) {
         kill(-making, SIGKILL);
         kill(making, SIGKILL); /* it may not yet have a group of its own */
         while (waitpid(making, NULL, 0) < 0 && errno == EINTR) {
+            continue;
+        }
+        while (waitpid(-making, NULL, 0) > 0 || errno == EINTR) {
             continue;
         }
         making = 0;
