@@ -38,13 +38,14 @@ endif
 .NOTPARALLEL:
 .PHONY: all build help demo test bench bench-short bench-report bench-calls bench-peers header examples lint \
 	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example \
-	libuv-example
+	libuv-example demo-fencing demo-fencing-tools test-demo-fencing
 
 all: build
 
 help:
 	@echo 'make              build the shared and the static library in $(RELEASE)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
+	@echo 'make demo-fencing see what goes wrong with locks that end by themselves, and what stops it (10 seconds)'
 	@echo 'make check        what can be checked without a server (2 minutes)'
 	@echo 'make test         check everything (15 minutes on two processors, and 5 more with nothing built before)'
 	@echo '                  (SERVER=redis, valkey, redis-6.2 or a path: with this server)'
@@ -90,9 +91,21 @@ demo-tools:
 
 DEMO_PARTS = c-examples/demo.c $(wildcard c-examples/demo/*.c)
 
-$(EXAMPLES)/demo: $(DEMO_PARTS) c-examples/demo/demo.h $(HEADERS)
+$(EXAMPLES)/demo: $(DEMO_PARTS) $(wildcard c-examples/demo/*.h) $(HEADERS)
 	@mkdir -p $(EXAMPLES)
 	$(COMPILE_C) -o $@ $(DEMO_PARTS) $(USE_HERE)
+
+demo-fencing: demo-fencing-tools build $(EXAMPLES)/demo-fencing
+	@$(EXAMPLES)/demo-fencing
+
+demo-fencing-tools:
+	@$(TOOLS) demo-fencing
+
+FENCING_PARTS = $(wildcard c-examples/fencing/*.c) c-examples/demo/servers.c c-examples/demo/terminal.c
+
+$(EXAMPLES)/demo-fencing: $(FENCING_PARTS) c-examples/fencing/fencing.h c-examples/demo/common.h $(HEADERS)
+	@mkdir -p $(EXAMPLES)
+	$(COMPILE_C) -o $@ $(FENCING_PARTS) $(USE_HERE) -lsqlite3
 
 # Tests -------------------------------------------------------------------------------------------
 
@@ -126,6 +139,9 @@ test-packages: build
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo
 
+test-demo-fencing: build $(EXAMPLES)/demo-fencing
+	@sh packaging/test-demo.sh $(EXAMPLES)/demo-fencing
+
 # The part that takes a minute.
 test-memory:
 	@CARGO="$(CARGO)" sh packaging/check-memory.sh short
@@ -133,7 +149,7 @@ test-memory:
 # With every server that can be had.
 SERVERS = redis valkey redis-6.2
 .PHONY: test-servers
-test-servers: test-tools build $(EXAMPLES)/demo
+test-servers: test-tools build $(EXAMPLES)/demo $(EXAMPLES)/demo-fencing
 	@$(TOOLS) servers
 	@CARGO="$(CARGO)" sh packaging/test-servers.sh "$(TARGET)" $(EXAMPLES)/demo $(SERVERS)
 

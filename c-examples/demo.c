@@ -94,7 +94,7 @@ static bool look_after_workers(int *running) {
 static bool wait_till(int64_t moment) {
     int running = 0;
     while (clock_ms() < moment) {
-        if (!sleep_ms(20) || !look_after_workers(&running) || !servers_all_alive(servers)) {
+        if (!sleep_ms(20) || !look_after_workers(&running) || !servers_all_alive(servers, SERVERS)) {
             return false;
         }
     }
@@ -217,13 +217,13 @@ static void clean_up(void) {
             continue;
         }
     }
-    servers_close(servers);
+    servers_close(servers, SERVERS);
 }
 
 int main(void) {
     catch_signals();
     clock_start();
-    bool good = servers_open(servers) && make_board();
+    bool good = servers_open(servers, SERVERS) && make_board();
     if (good) {
         introduce();
         clock_start();

@@ -390,6 +390,12 @@ public:
      * knows it can release the lock. */
     std::string token() const { return RedLockLease_Token(handle_.get()); }
 
+    /** The number to hand to what the lock protects with each write, so that it can refuse one that is
+     * less than the greatest it has seen; see Manager::set_fencing. It stays the same when the lock is
+     * extended, and when it has expired or was lost, until it is released. Above 0 and below 2^53; 0 if
+     * the lock has none. No I/O. */
+    std::int64_t fencing_token() const noexcept { return RedLockLease_FencingToken(handle_.get()); }
+
     /** The status of the last call that asked the servers, and the library's words for it: which
      * server answered what. After Status::Ok they name the servers that could not take part, and are
      * empty if all could. */
@@ -585,6 +591,11 @@ public:
         return settle(RedLock_SetRestartGuard(native(), static_cast<std::int32_t>(mode),
                                               longest_ttl.count(), cap.count()));
     }
+
+    /** Whether locks that are taken from now on have a fencing token: a number that is greater than those
+     * of all locks of the same resource before, see Lease::fencing_token. Default: they have none. All
+     * who lock the resource must set this. redlock.h (RedLock_SetFencing) says what it takes. */
+    Manager &set_fencing(bool enabled) { return settle(RedLock_SetFencing(native(), enabled)); }
 
     /** A function to be told of servers that are lost, refuse or come back; an empty one for
      * silence, the default. It is called at the end of calls to this library, on the thread that
@@ -890,6 +901,7 @@ public:
     bool held() const noexcept { return lease_.held(); }
     std::chrono::milliseconds remaining() const noexcept { return lease_.remaining(); }
     bool lost() const noexcept { return lease_.lost(); }
+    std::int64_t fencing_token() const noexcept { return lease_.fencing_token(); }
     REDLOCK_HPP_NODISCARD bool extend() { return lease_.extend(ttl_); }
     REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) { return lease_.extend(ttl); }
     REDLOCK_HPP_NODISCARD bool

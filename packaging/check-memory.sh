@@ -5,7 +5,7 @@
 #   short: the programs under AddressSanitizer and UndefinedBehaviorSanitizer, with the library as it
 #          is, and some of them under valgrind, with the release build.
 #   long:  besides, all of them under valgrind, and all of them with a library that has
-#          AddressSanitizer in it, too; the demo as well.
+#          AddressSanitizer in it, too; the demos as well.
 # Any fault, and any block that is definitely, indirectly or possibly lost, ends it with status 1. What
 # can still be reached at the end is no leak: the page of src/system/process.rs, which is for ever, the
 # panic hook, and what std keeps for a thread.
@@ -95,7 +95,7 @@ sanitize_programs() {
     REDLOCK_TEST_COMPILERS='gcc g++' REDLOCK_TEST_CFLAGS=$flags programs "$@"
 }
 
-# The demo forks, and has no threads.
+# The demos fork, and have no threads.
 sanitize_demo() {
     "$CARGO" build --release
     sh packaging/install.sh link "${CARGO_TARGET_DIR:-target}/release"
@@ -105,6 +105,11 @@ sanitize_demo() {
         c-examples/demo.c c-examples/demo/*.c -pthread -L"$library" -lredlock \
         -Wl,-rpath,"$library"
     sh packaging/test-demo.sh "$scratch/demo"
+    # shellcheck disable=SC2086
+    gcc -std=c11 $sanitizers -fno-sanitize-recover=all -g -O1 -Iinclude -o "$scratch/demo-fencing" \
+        c-examples/fencing/*.c c-examples/demo/servers.c c-examples/demo/terminal.c -pthread \
+        -L"$library" -lredlock -Wl,-rpath,"$library" -lsqlite3
+    sh packaging/test-demo.sh "$scratch/demo-fencing"
 }
 
 # With the library as it is released: the one of the tests takes ten times as long under valgrind.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that the programs are there that a target of the Makefile runs.
 #
-# Usage: tools.sh demo|test|servers|soak|bench|bench-peers
+# Usage: tools.sh demo|demo-fencing|test|servers|soak|bench|bench-peers
 # What is missing is installed through the system's package manager where that can be done without
 # asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
 # NO_INSTALL=1, this says what is missing and how to get it, and fails; of what is only wanted and
@@ -39,7 +39,10 @@ missing_tools() {
     has cargo || printf ' cargo'
     has "${CC:-cc}" || printf ' cc'
     [ "$what_for" != bench-peers ] || return 0
-    has redis-server || { [ "$what_for" = demo ] && has_other_server; } || printf ' redis-server'
+    has redis-server || { is_demo && has_other_server; } || printf ' redis-server'
+    case $what_for in
+    demo-fencing | test | servers) has_header sqlite3.h || printf ' sqlite' ;;
+    esac
     if [ "$what_for" = servers ]; then
         has python3 || printf ' python3'
         python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
@@ -108,7 +111,11 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# The demo takes these as well; the tests of TLS ask for redis-server by that name.
+is_demo() {
+    case $what_for in demo | demo-fencing) ;; *) return 1 ;; esac
+}
+
+# The demos take these as well; the tests of TLS ask for redis-server by that name.
 has_other_server() {
     has "${REDIS_SERVER:-valkey-server}"
 }
@@ -164,6 +171,9 @@ package_of() {
     apt-get/libuv) echo libuv1-dev ;;
     dnf/libuv) echo libuv-devel ;;
     apk/libuv) echo libuv-dev ;;
+    apt-get/sqlite) echo libsqlite3-dev ;;
+    dnf/sqlite) echo sqlite-devel ;;
+    apk/sqlite) echo sqlite-dev ;;
     apt-get/node | dnf/node | apk/node | pacman/node) echo nodejs ;;
     apt-get/node-headers) echo libnode-dev ;;
     dnf/node-headers) echo nodejs-devel ;;

@@ -1,27 +1,19 @@
 /*
- * What the files of the demo share: the story (demo.c), the two workers (worker.c), the servers
- * (servers.c) and the person who watches (terminal.c).
+ * What the files of the demo share: the story (demo.c) and the two workers (worker.c), beside what common.h
+ * has of the servers (servers.c) and the person who watches (terminal.c).
  */
 #ifndef DEMO_H
 #define DEMO_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
+
+#include "common.h"
 
 enum {
     SERVERS = 5,
     QUORUM = SERVERS / 2 + 1,
     WORKERS = 2,
     TTL_MS = 3000, /* how long a lock lasts when nobody gives it back */
-};
-
-/* A server of our own: a process that listens on a port of 127.0.0.1. */
-struct server {
-    int port;
-    pid_t pid; /* 0 while it does not run */
-    int held;  /* a socket that keeps the port for it meanwhile, else -1 */
 };
 
 /*
@@ -47,24 +39,5 @@ struct board {
 
 /* worker.c: takes the lock, works, gives it back, until the board closes. Returns an exit code. */
 int work(int me, const struct server servers[SERVERS], struct board *board);
-
-/* servers.c: each returns false, and has said why on stderr, when it did not succeed. */
-bool servers_open(struct server servers[SERVERS]);
-void servers_close(struct server servers[SERVERS]);
-bool server_kill(struct server *server);
-bool server_restart(struct server *server);
-void server_freeze(const struct server *server);
-void server_thaw(const struct server *server);
-bool servers_all_alive(struct server servers[SERVERS]);
-void die_with_parent(pid_t parent);
-
-/* terminal.c: lines for the person who watches, and that person's Ctrl-C. */
-void clock_start(void);
-int64_t clock_ms(void);
-void say(const char *who, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void catch_signals(void);
-int caught_signal(void);
-bool sleep_ms(int64_t ms); /* false as soon as a signal was caught */
 
 #endif

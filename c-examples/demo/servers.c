@@ -1,5 +1,5 @@
 /*
- * Five servers of our own: redis-server or valkey-server processes on free ports of 127.0.0.1 that
+ * Servers of our own: redis-server or valkey-server processes on free ports of 127.0.0.1 that
  * keep nothing on disk but their log, in a directory that is removed at the end.
  */
 #define _DEFAULT_SOURCE
@@ -19,7 +19,7 @@
 #include <sys/prctl.h>
 #endif
 
-#include "demo.h"
+#include "common.h"
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
@@ -268,14 +268,14 @@ static bool start_on_free_port(struct server *server) {
     return report_failed_start(server);
 }
 
-bool servers_open(struct server servers[SERVERS]) {
-    for (int i = 0; i < SERVERS; i++) {
+bool servers_open(struct server servers[], int count) {
+    for (int i = 0; i < count; i++) {
         servers[i] = (struct server){.port = 0, .pid = 0, .held = -1};
     }
     if (!make_directory()) {
         return false;
     }
-    for (int i = 0; i < SERVERS; i++) {
+    for (int i = 0; i < count; i++) {
         if (!start_on_free_port(&servers[i])) {
             return false;
         }
@@ -300,8 +300,8 @@ void server_thaw(const struct server *server) {
     kill(server->pid, SIGCONT);
 }
 
-bool servers_all_alive(struct server servers[SERVERS]) {
-    for (int i = 0; i < SERVERS; i++) {
+bool servers_all_alive(struct server servers[], int count) {
+    for (int i = 0; i < count; i++) {
         if (servers[i].pid == 0 || !ended(&servers[i])) {
             continue;
         }
@@ -312,8 +312,8 @@ bool servers_all_alive(struct server servers[SERVERS]) {
     return true;
 }
 
-void servers_close(struct server servers[SERVERS]) {
-    for (int i = 0; i < SERVERS; i++) {
+void servers_close(struct server servers[], int count) {
+    for (int i = 0; i < count; i++) {
         end_process(&servers[i]);
         let_port_go(&servers[i]);
         if (directory[0] != '\0' && servers[i].port != 0) {

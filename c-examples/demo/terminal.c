@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "demo.h"
+#include "common.h"
 
 enum { LINE_WIDTH = 112, INDENT = 13 };
 

@@ -195,6 +195,20 @@ func (l *Lease) Token() string {
 	return C.GoString(C.RedLockLease_Token(h.handle))
 }
 
+// FencingToken is a number that is greater than those of all locks of the same resource before, with
+// Options.Fencing; 0 without. Hand it to what the lock guards with each write, and have it refuse a number that
+// is less than the greatest it has seen, as a database does with UPDATE ... WHERE fence <= :token: then a holder
+// that was paused beyond the end of its lock cannot undo what the next one wrote. It does not change when the
+// lock is extended, and is there still when the lock has expired or was lost, until it is unlocked. It is less than
+// 1<<53. No I/O.
+func (l *Lease) FencingToken() int64 {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return int64(C.RedLockLease_FencingToken(h.handle))
+}
+
 // String is what is locked, and for how long it is valid.
 func (l *Lease) String() string {
 	return fmt.Sprintf("redlock.Lease of %q, valid for %v", l.resource, l.Remaining())

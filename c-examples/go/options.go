@@ -38,6 +38,11 @@ type Options struct {
 	// longer TTL are guarded for that long only. Default 10 min.
 	GuardCap time.Duration
 
+	// Fencing has each lock come with a fencing token: see Lease.FencingToken. All who lock the resource must
+	// set it. The servers count in the key with :f behind the name of the resource, so lock none of such a
+	// name. Default: locks have no token.
+	Fencing bool
+
 	// Username and Password are for servers whose URL names neither. Without a Username it is the
 	// default user of the servers.
 	Username string
@@ -123,6 +128,9 @@ func (s *shared) configure(o Options) error {
 	if err == nil {
 		guard, longest, limit := C.int32_t(o.RestartGuard), ms(o.LongestTTL), ms(o.GuardCap)
 		err = s.check(C.RedLock_SetRestartGuard(s.handle, guard, longest, limit))
+	}
+	if err == nil {
+		err = s.check(C.RedLock_SetFencing(s.handle, C.bool(o.Fencing)))
 	}
 	if err == nil {
 		err = s.setCredentials(o)

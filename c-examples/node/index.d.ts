@@ -62,6 +62,11 @@ export interface ManagerOptions {
   /** For how long a server is left without a vote at most. Default 0: 600,000. */
   guardCap?: number;
   /**
+   * Locks come with a fencing token: see Lease.fencingToken. All who lock the resource must set this. The servers count
+   * in the key with :f behind the name of the resource, so lock none of such a name. Default false.
+   */
+  fencing?: boolean;
+  /**
    * Is told of servers that are lost, refuse or come back: a function, or an object such as console. There is neither
    * a password nor a token in a line. What it throws is an uncaught exception.
    */
@@ -223,6 +228,14 @@ export class Lease extends EventEmitter {
    * lock. Nothing else shows it.
    */
   readonly token: string;
+  /**
+   * With `fencing: true`, a number that is greater than those of all locks of the same resource before; undefined
+   * without. Hand it to what the lock guards with each write, and have it refuse a number that is less than the greatest it
+   * has seen, as a database does with UPDATE ... WHERE fence <= :token: then a holder that was paused beyond the end of
+   * its lock cannot undo what the next one wrote. It does not change when the lock is extended, and is there still when
+   * the lock has expired or was lost, until it is unlocked.
+   */
+  readonly fencingToken: number | undefined;
 
   /**
    * Gives the lock a new ttl, counted from now; without an argument that of lock(). It rejects with LostError: it had

@@ -495,9 +495,9 @@ class Manager {
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
     const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
-      longestTtl, guardCap, logger } =
+      longestTtl, guardCap, fencing, logger } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'logger']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'logger']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -508,6 +508,7 @@ class Manager {
       this.#core.set('setDriftFactor', driftFactor);
     }
     this.#setRestartGuard(restartGuard, longestTtl, guardCap);
+    this.#core.set('setFencing', truth('fencing', fencing));
     this.#setCredentials(username, password, credentialsFromEnv);
     if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
     for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);
@@ -686,6 +687,11 @@ class Hold {
 
   get token() {
     return this.#token;
+  }
+
+  // 0 for C is none.
+  get fencingToken() {
+    return addon.fencingToken(this.#handle) || undefined;
   }
 
   get message() {
@@ -883,6 +889,10 @@ class Lease extends EventEmitter {
 
   get token() {
     return this.#hold.token;
+  }
+
+  get fencingToken() {
+    return this.#hold.fencingToken;
   }
 
   async extend(ttl, given) {

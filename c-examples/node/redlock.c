@@ -618,6 +618,14 @@ static napi_value SetRestartGuard(napi_env env, napi_callback_info info) {
     return is_read ? number(env, RedLock_SetRestartGuard(manager->rl, mode, longest_ttl_ms, cap_ms)) : NULL;
 }
 
+static napi_value SetFencing(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    bool is_enabled = false;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bool(&call, 1, &is_enabled);
+    return is_read ? number(env, RedLock_SetFencing(manager->rl, is_enabled)) : NULL;
+}
+
 /* Four functions of the library that take two strings, or one. */
 static napi_value set_texts(napi_env env, napi_callback_info info,
                             RedLockStatus (*set)(RedLock *rl, const char *first, const char *second)) {
@@ -862,6 +870,12 @@ static napi_value Token(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? string(env, RedLockLease_Token(lease->lease)) : NULL;
 }
 
+static napi_value FencingToken(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_FencingToken(lease->lease)) : NULL;
+}
+
 /* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
 static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
     struct call call;
@@ -901,6 +915,7 @@ static const struct {
     {"setTimeouts", SetTimeouts},
     {"setDriftFactor", SetDriftFactor},
     {"setRestartGuard", SetRestartGuard},
+    {"setFencing", SetFencing},
     {"setCredentials", SetCredentials},
     {"setCredentialsFromEnv", SetCredentialsFromEnv},
     {"setTlsCa", SetTlsCa},
@@ -919,6 +934,7 @@ static const struct {
     {"isHeld", IsHeld},
     {"remaining", Remaining},
     {"token", Token},
+    {"fencingToken", FencingToken},
     {"leaseMessage", LeaseMessage},
 };
 

@@ -284,6 +284,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetTimeouts": (_HANDLE, _MS, _MS),
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
     "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
+    "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
@@ -318,6 +319,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
     "RedLockLease_RemainingMs": (_MS, _HANDLE),
     "RedLockLease_Token": (_STRING, _HANDLE),
+    "RedLockLease_FencingToken": (ctypes.c_int64, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
 }
 
@@ -570,6 +572,9 @@ class Manager:
         vouches that no server ever forgets.
     longest_ttl: the longest ttl that any client uses on these servers; None: what is noted on them.
     guard_cap: for how long a server is left without a vote at most; None: 600.
+    fencing: whether locks come with a fencing token: see Lease.fencing_token. All who lock the
+        resource must have it. The servers count in the key with :f behind the name of the
+        resource, so lock none of such a name.
     logger: as for set_logger.
     """
 
@@ -590,6 +595,7 @@ class Manager:
         restart_guard: RestartGuard = "on",
         longest_ttl: Seconds | None = None,
         guard_cap: Seconds | None = None,
+        fencing: bool = False,
         logger: Logger | None = None,
     ) -> None:
         if not servers:
@@ -615,6 +621,7 @@ class Manager:
         cap_ms = 0 if guard_cap is None else _ms(guard_cap, "guard_cap")
         mode = _GUARDS.index(restart_guard)
         self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
+        self._call(_c.RedLock_SetFencing, bool(fencing))
         if tls:
             self._use_tls(tls)
         if user is not None or password is not None:
@@ -1165,6 +1172,18 @@ class _Held:
         """
         with self._mutex():
             return str(_c.RedLockLease_Token(self._handle).decode())
+
+    @property
+    def fencing_token(self) -> int | None:
+        """With fencing=True, a number greater than those of all locks of the same resource before.
+
+        None without. Hand it to what the lock guards with each write, and have it refuse a number
+        that is less than the greatest it has seen, as a database does with UPDATE ... WHERE fence <=
+        :token. Then a holder that was paused beyond the end of its lock cannot undo what the next
+        one wrote. It does not change when the lock is extended, and is there still when the lock
+        has expired or was lost, until it is unlocked.
+        """
+        return int(_c.RedLockLease_FencingToken(self._handle)) or None
 
     def __repr__(self) -> str:
         return f"<redlock.{type(self).__name__} of {self.resource!r}, valid for {self.remaining} s>"

@@ -128,6 +128,7 @@ module Redlock
       "RedLock_SetTimeouts" => [ADDRESS, MS, MS],
       "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
       "RedLock_SetRestartGuard" => [ADDRESS, INT, MS, MS],
+      "RedLock_SetFencing" => [ADDRESS, BOOL],
       "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
@@ -160,6 +161,7 @@ module Redlock
       "RedLockLease_IsHeld" => [BOOL, ADDRESS],
       "RedLockLease_RemainingMs" => [MS, ADDRESS],
       "RedLockLease_Token" => [POINTER, ADDRESS],
+      "RedLockLease_FencingToken" => [MS, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
 
@@ -850,10 +852,13 @@ module Redlock
     #                    :durable as well: then the program vouches that no server ever forgets.
     # longest_ttl::      the longest ttl that any client uses on these servers; nil: what is noted on them
     # guard_cap::        for how long a server is left without a vote at most; nil: 600
+    # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All who lock the
+    #                    resource must have it. The servers count in the key with :f behind the name of
+    #                    the resource, so lock none of such a name.
     # logger::           as for #logger=
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
                    reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
-                   logger: nil)
+                   fencing: false, logger: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -865,6 +870,7 @@ module Redlock
       set("RedLock_SetTimeouts", *timeouts)
       set("RedLock_SetClockDriftFactor", Float(drift_factor))
       guard(restart_guard, longest_ttl || 0, guard_cap || 0)
+      set("RedLock_SetFencing", 1) if fencing
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
@@ -1113,6 +1119,16 @@ module Redlock
     # who knows it can release the lock. Nothing else shows it.
     def token
       @calling.synchronize { C.words(C.call("RedLockLease_Token", @handle.to_i)) }
+    end
+
+    # With <tt>fencing: true</tt>, a number that is greater than those of all locks of the same resource before;
+    # else nil. Hand it to what the lock guards with each write, and have it refuse a number that is less than
+    # the greatest it has seen, as a database does with <tt>UPDATE ... WHERE fence <= :token</tt>. Then a holder
+    # that was paused beyond the end of its lock cannot undo what the next one wrote. It does not change when
+    # the lock is extended, and is there still when the lock has expired or was lost, until it is unlocked.
+    def fencing_token
+      token = C.call("RedLockLease_FencingToken", @handle.to_i)
+      token unless token.zero?
     end
 
     def inspect # :nodoc:

@@ -71,6 +71,17 @@ fn the_demo_compiles_with_every_compiler() {
 }
 
 #[test]
+fn the_demo_of_fencing_compiles_with_every_compiler() {
+    let workshop = Workshop::new();
+    let mut sources = c_files("c-examples/fencing");
+    let shared = ["c-examples/demo/servers.c", "c-examples/demo/terminal.c"];
+    sources.extend(shared.map(|it| library::root().join(it)));
+    for compiler in compilers::c(STANDARD) {
+        workshop.build_with(compiler, &["-Wl,--no-as-needed", "-lsqlite3"], &sources);
+    }
+}
+
+#[test]
 fn the_header_serves_in_every_standard() {
     let workshop = Workshop::new();
     for source in PLAIN {

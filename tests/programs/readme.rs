@@ -228,6 +228,21 @@ fn the_lines_about_tls_compile() {
     }
 }
 
+#[test]
+fn the_lines_about_fencing_tokens_compile() {
+    let workshop = Workshop::new();
+    let lines = blocks("c").swap_remove(3);
+    assert!(lines.contains("RedLockLease_FencingToken"), "{lines}");
+    let text = format!(
+        "#include <redlock.h>\nint64_t draw(RedLock *rl, RedLockLease *lease);\n\
+         int64_t draw(RedLock *rl, RedLockLease *lease) {{\n{lines}return token;\n}}\n"
+    );
+    let source = workshop.write("fencing.c", &text);
+    for compiler in compilers::c(&["c99"]) {
+        assert_eq!(workshop.check(compiler, &source, &[]), Ok(()));
+    }
+}
+
 /// The blocks of the README in a language.
 fn blocks(language: &str) -> Vec<String> {
     let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");

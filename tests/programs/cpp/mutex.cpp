@@ -379,6 +379,25 @@ void every_restart_guard_lets_lock(const Servers &servers) {
     CHECK(refused_for("cap_ms", RestartGuard::On, none, milliseconds::max()));
 }
 
+void fencing_tokens_grow(const Servers &servers) {
+    Manager plain = manager_of(servers), manager = manager_of(servers);
+    const std::string name = fresh_name("fenced");
+    CHECK(plain.lock(name, ttl).fencing_token() == 0 && Lease().fencing_token() == 0);
+    manager.set_fencing(true);
+    Lease first = manager.lock(name, ttl);
+    const std::int64_t token = first.fencing_token();
+    CHECK(token > 0);
+    CHECK(first.extend(seconds(60)) && first.fencing_token() == token);
+    CHECK(first.release() == Status::Ok && first.fencing_token() == 0);
+    Mutex mutex(manager, name, ttl);
+    CHECK(mutex.fencing_token() == 0);
+    mutex.lock();
+    CHECK(mutex.fencing_token() > token);
+    mutex.unlock();
+    manager.set_fencing(false);
+    CHECK(manager.lock(name, ttl).fencing_token() == 0);
+}
+
 void unreachable_servers_are_no_fault_of_the_call() {
     ClosedPort closed;
     Manager manager;
@@ -491,6 +510,7 @@ int main(int argc, char **argv) {
     a_lease_outlives_its_manager(servers);
     faults_of_a_call_are_thrown(servers);
     every_restart_guard_lets_lock(servers);
+    fencing_tokens_grow(servers);
     unreachable_servers_are_no_fault_of_the_call();
     callbacks_are_destroyed_when_nobody_can_use_them();
     a_child_leaves_the_locks_of_its_parent_alone(servers);

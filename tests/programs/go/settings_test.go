@@ -137,6 +137,36 @@ func TestRestartGuard(t *testing.T) {
 	}
 }
 
+func TestFencingTokensGrow(t *testing.T) {
+	name := resource(t)
+	plain := mustLock(t, impatient(t), name, time.Minute)
+	if token := plain.FencingToken(); token != 0 {
+		t.Errorf("the token is %d without Fencing", token)
+	}
+	mustUnlock(t, plain)
+	m, last := newManager(t, redlock.Options{Fencing: true}, servers...), int64(0)
+	for round := 0; round < 3; round++ {
+		lease := mustLock(t, m, name, time.Minute)
+		token := lease.FencingToken()
+		if token <= last {
+			t.Errorf("%d comes after %d", token, last)
+		}
+		must(t, lease.Extend(2*time.Minute))
+		if lease.FencingToken() != token {
+			t.Errorf("%d became %d", token, lease.FencingToken())
+		}
+		mustUnlock(t, lease)
+		if lease.FencingToken() != 0 {
+			t.Error("a token is there without a lock")
+		}
+		last = token
+	}
+	var none redlock.Lease
+	if none.FencingToken() != 0 {
+		t.Error("a Lease that holds nothing has a token")
+	}
+}
+
 func TestLogger(t *testing.T) {
 	var mu sync.Mutex
 	var said []string

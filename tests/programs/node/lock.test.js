@@ -42,6 +42,25 @@ test('each restart guard', async (t) => {
   }
 });
 
+test('fencing tokens grow', async (t) => {
+  const name = nameFor(t);
+  for (const options of [{}, { fencing: false }, { fencing: undefined }]) {
+    await manager(t, SERVERS, options).using(name, { ttl: TTL }, (lease) => assert.equal(lease.fencingToken, undefined));
+  }
+  const locker = manager(t, SERVERS, { fencing: true });
+  let last = 0;
+  for (let i = 0; i < 3; i++) {
+    const lease = await locker.lock(name, { ttl: TTL });
+    const token = lease.fencingToken;
+    assert.ok(Number.isSafeInteger(token) && token > last, `${token} after ${last}`);
+    await lease.extend(2 * TTL);
+    assert.equal(lease.fencingToken, token);
+    await lease.unlock();
+    assert.equal(lease.fencingToken, undefined);
+    last = token;
+  }
+});
+
 test('what is taken', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL });

@@ -90,6 +90,22 @@ class Arguments(RedlockTest):
             self.assertIn(words, str(error))
         self.assert_fails(TypeError, manager, longest_ttl="60")
 
+    def test_fencing_tokens_grow(self) -> None:
+        for plain in (self.manager, manager(fencing=False)):
+            with plain.lock(self.name, ttl=60) as lease:
+                self.assertIsNone(lease.fencing_token)
+        fencing = manager(fencing=True)
+        last = 0
+        for _ in range(3):
+            with fencing.lock(self.name, ttl=60) as lease:
+                token = lease.fencing_token
+                self.assertIsInstance(token, int)
+                self.assertGreater(token, last)
+                lease.extend(120)
+                self.assertEqual(token, lease.fencing_token)
+            self.assertIsNone(lease.fencing_token)
+            last = token
+
     def test_a_taken_lock_is_tried_once_or_for_a_time(self) -> None:
         with self.manager.lock(self.name, ttl=600):
             for wait in (0, 0.1):

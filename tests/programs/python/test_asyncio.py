@@ -30,6 +30,14 @@ class Block(AsyncTest):
         self.assertFalse(self.manager.is_locked(self.name))
         self.assert_nothing_is_under_way()
 
+    async def test_fencing_tokens_grow(self) -> None:
+        fencing = manager(fencing=True)
+        async with fencing.alock(self.name, ttl=30) as first:
+            token = first.fencing_token
+            self.assertGreater(token, 0)
+        async with fencing.alock(self.name, ttl=30) as second:
+            self.assertGreater(second.fencing_token, token)
+
     async def test_an_exception_releases(self) -> None:
         for kind in (ZeroDivisionError, GeneratorExit, asyncio.CancelledError, redlock.Taken):
             with self.assertRaises(kind):

@@ -84,6 +84,25 @@ class ArgumentsTest < RedlockTest
     assert_raises(TypeError) { manager(longest_ttl: "60") }
   end
 
+  def test_fencing_tokens_grow
+    [@locker, manager(fencing: false)].each do |plain|
+      plain.lock(@name, ttl: 60) { |lease| assert_nil lease.fencing_token }
+    end
+    locker = manager(fencing: true)
+    tokens = Array.new(3) do
+      locker.lock(@name, ttl: 60) do |lease|
+        token = lease.fencing_token
+        lease.extend(ttl: 120)
+        assert_equal token, lease.fencing_token
+        lease.unlock
+        assert_nil lease.fencing_token
+        token
+      end
+    end
+    assert_operator tokens[0], :>, 0
+    assert_equal tokens.uniq.sort, tokens
+  end
+
   def test_a_taken_lock_is_tried_once_or_for_a_time
     @locker.lock(@name, ttl: 600) do
       [0, 0.1].each do |wait|

@@ -1,0 +1,92 @@
+/*
+ * What the files of the fencing demo share: the story (main.c), those who take locks (worker.c), and the
+ * databases that they write to (sqlite.c, postgres.c).
+ */
+#ifndef FENCING_H
+#define FENCING_H
+
+#include <stdatomic.h>
+
+#include "../demo/common.h"
+
+enum { SERVERS = 3 };
+
+/*
+ * What the lock protects: the balance of an account, in a row of a database. The statements are the same for
+ * both databases.
+ *
+ * A holder of a lock with a fencing token writes the token into the row first, and its work after that. Each
+ * of these statements changes no row if a greater token is there: then somebody has taken the lock since.
+ *
+ *  - It is <= and not <, since a holder may write more than once, and its token stays the same.
+ *  - The token comes before the reading. Otherwise one who is late could still write after the next holder
+ *    has read, and before that one has written.
+ */
+#define CREATE_SQL "CREATE TABLE account (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL, fence BIGINT NOT NULL)"
+#define INSERT_SQL "INSERT INTO account VALUES (:id, :balance, 0)"
+#define READ_SQL "SELECT balance FROM account WHERE id = :id"
+#define CLAIM_SQL "UPDATE account SET fence = :token WHERE id = :id AND fence <= :token"
+#define FENCED_SQL "UPDATE account SET balance = :balance, fence = :token WHERE id = :id AND fence <= :token"
+#define UNFENCED_SQL "UPDATE account SET balance = :balance WHERE id = :id"
+
+/* What a statement may name: :id, :balance and :token. */
+struct values {
+    int64_t id;
+    int64_t balance;
+    int64_t token;
+};
+
+enum { FAILED = -1 };
+
+/* A database. */
+struct store {
+    const char *name;
+    /* Returns how many rows were changed; FAILED if it could not be done, which it has said on stderr. */
+    int (*run)(const char *sql, const struct values *values);
+    /* Reads the balance of the account; false if that could not be done. */
+    bool (*read)(const struct values *values, int64_t *balance);
+};
+
+/* sqlite.c: a file in this directory. */
+extern const struct store sqlite;
+bool sqlite_open(const char *directory);
+void sqlite_close(void);
+
+/* postgres.c: a PostgreSQL of our own, where one is installed. */
+extern const struct store postgres;
+bool postgres_is_installed(void);
+void postgres_begin(const char *directory); /* begins to make one there, in the background */
+bool postgres_is_ready(void); /* waits until it answers; false, and it has said why, if it never will */
+void postgres_end(void);
+
+/* What a worker is told to do. */
+struct orders {
+    const char *name;             /* in the lines that it says */
+    const char *resource;
+    const struct server *servers; /* so many: SERVERS */
+    int guard;                    /* REDLOCK_GUARD_ON or REDLOCK_GUARD_OFF */
+    int ttl_ms;
+
+    /* To add an amount to the balance of an account: */
+    const struct store *store;
+    bool has_token;               /* the lock comes with a fencing token */
+    int64_t account;
+    int64_t amount;
+    bool freezes;                 /* right before the first write */
+};
+
+/* Where a worker and the story meet: memory of both. */
+struct place {
+    atomic_bool was_had;   /* the lock was had */
+    atomic_bool is_tried;  /* the attempt is over, whatever came of it */
+    atomic_bool may_end;   /* the story has seen enough */
+    atomic_bool was_kept;  /* the lock was there still when the story had seen enough */
+    atomic_bool was_refused; /* by the database */
+    char words[1024];      /* why the lock was not had */
+};
+
+/* worker.c: each returns an exit code. */
+int deposit(const struct orders *orders, struct place *place);
+int hold(const struct orders *orders, struct place *place);
+
+#endif
