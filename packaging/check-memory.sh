@@ -109,6 +109,8 @@ sanitize_demo() {
     gcc -std=c11 $sanitizers -fno-sanitize-recover=all -g -O1 -Iinclude -o "$scratch/demo-fencing" \
         c-examples/fencing/*.c c-examples/demo/servers.c c-examples/demo/terminal.c -pthread \
         -L"$library" -lredlock -Wl,-rpath,"$library" -lsqlite3
+    gcc -std=c11 -O2 -shared -fPIC -o "$scratch/demo-fencing-set_clock.so" \
+        c-examples/fencing/preload/set_clock.c
     sh packaging/test-demo.sh "$scratch/demo-fencing"
 }
 

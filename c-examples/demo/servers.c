@@ -128,6 +128,9 @@ static void become_server(const struct server *server, pid_t parent) {
         _exit(126);
     }
 
+    if (server->prepare != NULL) {
+        server->prepare(server);
+    }
     char *arguments[] = {NULL, "--port", port, "--bind", "127.0.0.1", "--save", "",
                          "--appendonly", "no", "--daemonize", "no", "--dir", directory, NULL};
     const char *chosen = getenv("REDIS_SERVER");
@@ -174,10 +177,9 @@ static int dial(const struct server *server) {
     return fd;
 }
 
-/* Asks whoever listens on the port for its process id: 0 if nobody answers. */
-static pid_t who_answers(const struct server *server) {
+/* Asks whoever listens on the port for a number: 0 if nobody answers. */
+static int64_t ask_for(const struct server *server, const char *key) {
     static const char question[] = "INFO server\r\n";
-    static const char key[] = "process_id:";
     char answer[8192] = "";
     size_t length = 0;
     const char *line = NULL;
@@ -196,7 +198,15 @@ static pid_t who_answers(const struct server *server) {
         }
     }
     close(fd);
-    return got > 0 ? (pid_t)atol(line + sizeof key - 1) : 0;
+    return got > 0 ? strtoll(line + strlen(key), NULL, 10) : 0;
+}
+
+static pid_t who_answers(const struct server *server) {
+    return (pid_t)ask_for(server, "process_id:");
+}
+
+int64_t server_clock_ms(const struct server *server) {
+    return ask_for(server, "server_time_usec:") / 1000;
 }
 
 static bool ended(struct server *server) {
@@ -270,7 +280,7 @@ static bool start_on_free_port(struct server *server) {
 
 bool servers_open(struct server servers[], int count) {
     for (int i = 0; i < count; i++) {
-        servers[i] = (struct server){.port = 0, .pid = 0, .held = -1};
+        servers[i] = (struct server){.held = -1, .prepare = servers[i].prepare};
     }
     if (!make_directory()) {
         return false;

@@ -59,6 +59,12 @@ void postgres_begin(const char *directory); /* begins to make one there, in the 
 bool postgres_is_ready(void); /* waits until it answers; false, and it has said why, if it never will */
 void postgres_end(void);
 
+/* clock.c: servers whose clocks can be set. */
+bool clock_can_be_set(const char *program, const char *directory);
+void clock_prepare(const struct server *server); /* in the process of the server */
+bool clock_set_forward(struct server *server);   /* by an hour */
+void clock_forget(const struct server *server);
+
 /* What a worker is told to do. */
 struct orders {
     const char *name;             /* in the lines that it says */

@@ -29,9 +29,21 @@ enum {
     WORKERS = 2,
 };
 
-static struct server all_servers[2 * SERVERS];
-static struct server *const guarded = all_servers;           /* for the scenes whose managers guard against restarts */
+/* A part of what the library says of a server whose clock has leapt. */
+#define CLOCK_WORDS "its clock"
+
+/* Three for each scene in which servers come to harm. Those of the scenes with the guard are used before, in
+ * scene 1: servers that are new have nothing to forget. */
+static struct server all_servers[4 * SERVERS];
+static struct server *const guarded = all_servers;
 static struct server *const unguarded = all_servers + SERVERS;
+static struct server *const guarded_clocks = all_servers + 2 * SERVERS;
+static struct server *const unguarded_clocks = all_servers + 3 * SERVERS;
+static int server_count = 2 * SERVERS; /* more where clocks can be set */
+
+static bool has_clocks(void) {
+    return server_count > 2 * SERVERS;
+}
 
 static struct place *places;      /* of WORKERS */
 static pid_t workers[WORKERS];    /* 0: it does not run */
@@ -68,7 +80,7 @@ static bool wait_for(int i, bool is_stopped) {
             complain("%c does not come on", 'A' + i);
             return false;
         }
-        if (!sleep_ms(5) || !servers_all_alive(all_servers, 2 * SERVERS)) {
+        if (!sleep_ms(5) || !servers_all_alive(all_servers, server_count)) {
             return false;
         }
     }
@@ -84,7 +96,7 @@ static bool wait_for(int i, bool is_stopped) {
 
 static bool wait_until(const atomic_bool *flag) {
     for (int64_t end = clock_ms() + SCENE_MS; !atomic_load(flag);) {
-        if (clock_ms() > end || !sleep_ms(5) || !servers_all_alive(all_servers, 2 * SERVERS)) {
+        if (clock_ms() > end || !sleep_ms(5) || !servers_all_alive(all_servers, server_count)) {
             return false;
         }
     }
@@ -110,14 +122,14 @@ static void result(const char *text) {
 
 /* --- A holder is frozen past the end of its lock, another takes over, the first one wakes and writes --- */
 
-static bool frozen_holder(const struct store *store, bool has_token) {
+static bool frozen_holder(const struct server *servers, const struct store *store, bool has_token) {
     static int64_t account;
     struct values row = {.id = ++account, .balance = BALANCE};
     char resource[32];
     char words[128];
     int64_t balance = 0;
     snprintf(resource, sizeof resource, "account:%" PRId64, row.id);
-    struct orders a = {.name = "A", .resource = resource, .servers = guarded, .guard = REDLOCK_GUARD_ON,
+    struct orders a = {.name = "A", .resource = resource, .servers = servers, .guard = REDLOCK_GUARD_ON,
                        .ttl_ms = FROZEN_TTL_MS, .store = store, .has_token = has_token, .account = row.id,
                        .amount = 10, .freezes = true};
     struct orders b = a;
@@ -193,6 +205,7 @@ static bool amnesia_without_guard(struct server *servers, bool (*harm)(struct se
     return verdict("there were no two holders without the guard", had[0] && had[1]);
 }
 
+/* `reason` is why the server at fault has no vote, in the words of the library. */
 static bool amnesia_with_guard(struct server *servers, bool (*harm)(struct server *), const char *reason) {
     bool had[WORKERS] = {false, false};
     if (!play_amnesia(servers, REDLOCK_GUARD_ON, harm, had)) {
@@ -232,9 +245,17 @@ static bool make_directory(void) {
     return true;
 }
 
-static bool prepare(void) {
-    return make_directory() && make_places() && sqlite_open(directory)
-        && servers_open(all_servers, 2 * SERVERS);
+static bool prepare(const char *program) {
+    if (!make_directory() || !make_places() || !sqlite_open(directory)) {
+        return false;
+    }
+    if (clock_can_be_set(program, directory)) {
+        server_count = 4 * SERVERS;
+        for (int i = 2 * SERVERS; i < server_count; i++) {
+            all_servers[i].prepare = clock_prepare;
+        }
+    }
+    return servers_open(all_servers, server_count);
 }
 
 static void introduce(bool has_postgres) {
@@ -252,16 +273,29 @@ static bool play_postgres(void) {
         result("left out: PostgreSQL is installed here, but does not start");
         return caught_signal() == 0;
     }
-    return frozen_holder(&postgres, true);
+    return frozen_holder(guarded, &postgres, true);
+}
+
+static bool play_clocks(void) {
+    headline("3a. A server's clock is set forward. Without the guard (REDLOCK_GUARD_OFF)");
+    if (!has_clocks()) {
+        result("left out: it needs the library set_clock.so beside this program");
+        return true;
+    }
+    if (!amnesia_without_guard(unguarded_clocks, clock_set_forward)) {
+        return false;
+    }
+    headline("3b. The same with the guard (REDLOCK_GUARD_ON, the default)");
+    return amnesia_with_guard(guarded_clocks, clock_set_forward, CLOCK_WORDS);
 }
 
 static bool play(bool has_postgres) {
     headline("1a. A holder is frozen past the end of its lock. Without fencing tokens");
-    if (!frozen_holder(&sqlite, false)) {
+    if (!frozen_holder(guarded, &sqlite, false)) {
         return false;
     }
     headline("1b. The same with fencing tokens: UPDATE ... WHERE fence <= :token");
-    if (!frozen_holder(&sqlite, true)) {
+    if (!frozen_holder(has_clocks() ? guarded_clocks : guarded, &sqlite, true)) {
         return false;
     }
     if (has_postgres && !play_postgres()) {
@@ -272,7 +306,7 @@ static bool play(bool has_postgres) {
         return false;
     }
     headline("2b. The same with the restart guard (REDLOCK_GUARD_ON, the default)");
-    return amnesia_with_guard(guarded, forget_all, "lost its memory");
+    return amnesia_with_guard(guarded, forget_all, "lost its memory") && play_clocks();
 }
 
 static void clean_up(void) {
@@ -286,8 +320,11 @@ static void clean_up(void) {
         }
     }
     postgres_end();
-    servers_close(all_servers, 2 * SERVERS);
+    servers_close(all_servers, server_count);
     if (directory[0] != '\0') {
+        for (int i = 2 * SERVERS; i < server_count; i++) {
+            clock_forget(&all_servers[i]);
+        }
         sqlite_close();
         if (rmdir(directory) != 0) {
             complain("cannot remove %s: %s", directory, strerror(errno));
@@ -295,10 +332,10 @@ static void clean_up(void) {
     }
 }
 
-int main(void) {
+int main(int argc, char *argv[]) {
     catch_signals();
     clock_start();
-    bool good = prepare();
+    bool good = argc > 0 && prepare(argv[0]);
     bool has_postgres = good && postgres_is_installed();
     if (good) {
         introduce(has_postgres);

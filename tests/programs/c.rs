@@ -78,6 +78,8 @@ fn the_demo_of_fencing_compiles_with_every_compiler() {
     sources.extend(shared.map(|it| library::root().join(it)));
     for compiler in compilers::c(STANDARD) {
         workshop.build_with(compiler, &["-Wl,--no-as-needed", "-lsqlite3"], &sources);
+        let preloaded = "c-examples/fencing/preload/set_clock.c";
+        assert_eq!(workshop.check(compiler, preloaded, &[]), Ok(()));
     }
 }
 
