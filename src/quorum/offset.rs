@@ -3,6 +3,7 @@
 //! A key lives as long as its server's clock says. If that is set forward, keys are gone early, and whoever is
 //! granted such a key has it beside its holder.
 
+use super::validity::Drift;
 use crate::moment::Moment;
 
 /// What a server's clock showed, in nanoseconds of its own, at some time between these moments of ours. It showed
@@ -26,34 +27,47 @@ pub enum Course {
     Back { ms: i64 },
 }
 
-/// The interval in which the server's clock less ours lies, in nanoseconds, as of a moment.
+/// The interval in which the server's clock less ours lies, in nanoseconds, as of a moment; and how fast it may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     least: i64,
     most: i64,
     at: Moment,
+    /// An older one, from which speeds are known.
+    anchor: (i64, i64, Moment),
+    /// In millionths; as far as known.
+    slowest: Option<i64>,
+    fastest: Option<i64>,
 }
 
 impl Offset {
-    /// Clocks that nobody sets differ in speed by less than 1 / this: crystals by 0.01 %, and by 0.05 % what NTP slews.
-    const SLEW_PART: i64 = 1_000;
+    /// The speed of a clock that nobody sets changes by less than that, in millionths: NTP slews by 500 at the most.
+    const SLEW: i64 = 500;
 
     /// Less than that is no step: keys may go so early as it is, which is taken off each validity.
     const STEP_LEAST: i64 = 2_000_000;
 
+    /// Speeds are known from two showings that are so far apart.
+    const SPEED_SINCE: i64 = 1_000_000_000;
+
+    /// What is older is of no use: the speed has changed since.
+    const ANCHOR_FOR: i64 = 3_600_000_000_000;
+
     pub fn of(showing: &Showing) -> Self {
-        let Showing { shown, grain, sent, heard } = *showing;
-        let least = shown.saturating_sub(heard.as_nanos());
-        let most = shown.saturating_add(grain).saturating_sub(sent.as_nanos());
-        Self { least, most: most.max(least), at: heard }
+        let Showing { shown, grain, sent, heard: at } = *showing;
+        let least = shown.saturating_sub(at.as_nanos());
+        let most = shown.saturating_add(grain).saturating_sub(sent.as_nanos()).max(least);
+        Self { least, most, at, anchor: (least, most, at), slowest: None, fastest: None }
     }
 
-    /// The clock has shown this since.
-    pub fn note(&mut self, showing: &Showing) -> Course {
+    /// The clock has shown this since. It may run faster or slower than ours by this drift.
+    pub fn note(&mut self, showing: &Showing, drift: Drift) -> Course {
         const MS: i64 = 1_000_000;
         let new = Self::of(showing);
-        let slew = (new.at - self.at).max(0) / Self::SLEW_PART;
-        let (least, most) = (self.least.saturating_sub(slew), self.most.saturating_add(slew));
+        let passed = (new.at - self.at).max(0);
+        let (slowest, fastest) = self.speeds(drift);
+        let least = self.least.saturating_add(share(passed, slowest));
+        let most = self.most.saturating_add(share(passed, fastest));
         let (ahead, behind) = (new.least.saturating_sub(most), least.saturating_sub(new.most));
         if ahead > Self::STEP_LEAST || behind > Self::STEP_LEAST {
             *self = new;
@@ -62,15 +76,47 @@ impl Offset {
                 false => Course::Back { ms: behind / MS },
             };
         }
-        let (least, most) = (least.max(new.least), most.min(new.most));
-        *self = if least <= most { Self { least, most, at: new.at } } else { new };
+        (self.least, self.most, self.at) = (least.max(new.least), most.min(new.most), new.at);
+        if self.least > self.most {
+            (self.least, self.most) = (new.least, new.most);
+        }
+        self.learn_speeds();
         Course::Even
+    }
+
+    fn learn_speeds(&mut self) {
+        let (least, most, at) = self.anchor;
+        let since = self.at - at;
+        if since >= Self::SPEED_SINCE {
+            self.slowest = Some(speed(self.least.saturating_sub(most), since) - 1 - Self::SLEW);
+            self.fastest = Some(speed(self.most.saturating_sub(least), since) + 1 + Self::SLEW);
+        }
+        if since >= Self::ANCHOR_FOR {
+            self.anchor = (self.least, self.most, self.at);
+        }
+    }
+
+    /// The least and the greatest, in millionths.
+    fn speeds(&self, drift: Drift) -> (i64, i64) {
+        let bound = drift.share_ms(1_000_000);
+        let (slowest, fastest) = (self.slowest.unwrap_or(-bound), self.fastest.unwrap_or(bound));
+        (slowest.clamp(-bound, bound), fastest.clamp(-bound, bound))
     }
 
     /// What the server's clock shows now, at the most, in milliseconds.
     pub fn shown_ms(&self, now: Moment) -> i64 {
         self.most.saturating_add(now.as_nanos()) / 1_000_000
     }
+}
+
+/// So many millionths of a time.
+fn share(time: i64, millionths: i64) -> i64 {
+    i64::try_from(i128::from(time) * i128::from(millionths) / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// How many millionths of a time that is.
+fn speed(change: i64, time: i64) -> i64 {
+    i64::try_from(i128::from(change) * 1_000_000 / i128::from(time.max(1))).unwrap_or(i64::MAX / 2)
 }
 
 #[cfg(test)]
@@ -90,16 +136,19 @@ mod tests {
     /// The courses of clocks that are ahead by so much at these milliseconds.
     fn courses(ahead: &[(i64, i64)]) -> Vec<Course> {
         let mut offset = Offset::of(&showing(ahead[0].0, ahead[0].1));
-        ahead[1..].iter().map(|&(at, ahead)| offset.note(&showing(at, ahead))).collect()
+        ahead[1..]
+            .iter()
+            .map(|&(at, ahead)| offset.note(&showing(at, ahead), Drift::DEFAULT))
+            .collect()
     }
 
     #[test]
     fn a_clock_that_nobody_sets_goes_evenly() {
         use Course::Even;
         assert_eq!(courses(&[(0, 70), (1, 70), (1_000, 70), (100_000, 70)]), [Even; 3]);
-        // A thousandth faster, or slower; and by as much as a key may go early.
-        assert_eq!(courses(&[(0, 0), (50_000, 50), (100_000, 100)]), [Even; 2]);
-        assert_eq!(courses(&[(0, 0), (50_000, -50), (100_000, -100)]), [Even; 2]);
+        // As much faster, or slower, as it may be; and by as much as a key may go early.
+        assert_eq!(courses(&[(0, 0), (50_000, 500), (100_000, 1_000)]), [Even; 2]);
+        assert_eq!(courses(&[(0, 0), (50_000, -500), (100_000, -1_000)]), [Even; 2]);
         assert_eq!(courses(&[(0, 0), (10, 3), (20, 0)]), [Even; 2]);
     }
 
@@ -114,18 +163,31 @@ mod tests {
         assert_eq!(courses(&[(0, 0), (5_000, 0), (5_001, 6)]), [Even, Forward { ms: 3 }]);
     }
 
+    /// After a minute without a showing a hundredth would be 600 ms.
+    #[test]
+    fn the_speed_of_a_clock_is_learnt() {
+        use Course::{Even, Forward};
+        let even = [(0, 0), (10_000, 100), (20_000, 200)];
+        let [last @ (at, ahead)] = [(80_000, 800)];
+        assert_eq!(courses(&[&even[..], &[last]].concat()), [Even; 3]);
+        let set = courses(&[&even[..], &[(at, ahead + 60)]].concat());
+        assert!(matches!(set[2], Forward { ms: 10..60 }), "{set:?}");
+        // Of another nothing is known yet.
+        assert_eq!(courses(&[(0, 0), (60_000, 500)]), [Even]);
+    }
+
     #[test]
     fn the_interval_narrows_with_each_showing() {
         let slow = Showing { heard: Moment::from_nanos(900 * MS), ..showing(0, 0) };
         let mut offset = Offset::of(&slow);
-        assert_eq!(offset.note(&showing(1_000, 400)), Course::Forward { ms: 397 });
+        assert_eq!(offset.note(&showing(1_000, 400), Drift::DEFAULT), Course::Forward { ms: 396 });
         let mut offset = Offset::of(&slow);
-        assert_eq!(offset.note(&showing(1_000, 0)), Course::Even);
-        assert_eq!(offset.note(&showing(1_001, 6)), Course::Forward { ms: 3 });
+        assert_eq!(offset.note(&showing(1_000, 0), Drift::DEFAULT), Course::Even);
+        assert_eq!(offset.note(&showing(1_001, 6), Drift::DEFAULT), Course::Forward { ms: 3 });
         // A slow answer widens nothing.
         let slow = Showing { heard: Moment::from_nanos(9_000 * MS), ..showing(1_002, 6) };
-        assert_eq!(offset.note(&slow), Course::Even);
-        assert_eq!(offset.note(&showing(1_003, 12)), Course::Forward { ms: 4 });
+        assert_eq!(offset.note(&slow, Drift::DEFAULT), Course::Even);
+        assert_eq!(offset.note(&showing(1_003, 12), Drift::DEFAULT), Course::Forward { ms: 4 });
     }
 
     #[test]

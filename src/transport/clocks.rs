@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::command::identity::RunId;
 use crate::moment::Moment;
 use crate::quorum::offset::{Course, Offset, Showing};
+use crate::quorum::validity::Drift;
 use crate::system::sync::{Mutex, PoisonError};
 
 /// What is known of the clock of one server, for all connections to it.
@@ -42,10 +43,10 @@ impl Default for Clock {
 
 impl Clock {
     /// The server with this id has shown this.
-    pub(super) fn note(&self, id: RunId, showing: &Showing) {
+    pub(super) fn note(&self, id: RunId, showing: &Showing, drift: Drift) {
         self.with(|state| {
             let course = match &mut state.known {
-                Some((known, offset)) if *known == id => offset.note(showing),
+                Some((known, offset)) if *known == id => offset.note(showing, drift),
                 _ => {
                     // A server that was started again is guarded against by its note.
                     *state = State { known: Some((id, Offset::of(showing))), ..State::default() };
@@ -100,22 +101,22 @@ mod tests {
     #[test]
     fn a_step_is_known_until_the_server_is_another() {
         let clock = Clock::default();
-        clock.note(id('a'), &showing(0, 0));
+        clock.note(id('a'), &showing(0, 0), Drift::DEFAULT);
         assert_eq!((clock.step(), clock.shown_ms(Moment::from_nanos(0))), (None, Some(0)));
-        clock.note(id('a'), &showing(10, 500));
-        clock.note(id('a'), &showing(20, 500));
+        clock.note(id('a'), &showing(10, 500), Drift::DEFAULT);
+        clock.note(id('a'), &showing(20, 500), Drift::DEFAULT);
         let step = Step { at: Moment::from_nanos(0).plus_ms(10), ms: 499 };
         assert_eq!(clock.step().map(|it| it.at), Some(step.at));
         assert!(clock.step().is_some_and(|it| (498..=500).contains(&it.ms)));
-        clock.note(id('b'), &showing(30, 9_000));
+        clock.note(id('b'), &showing(30, 9_000), Drift::DEFAULT);
         assert_eq!(clock.step(), None);
     }
 
     #[test]
     fn that_it_was_set_back_is_told_once() {
         let clock = Clock::default();
-        clock.note(id('a'), &showing(0, 0));
-        clock.note(id('a'), &showing(10, -500));
+        clock.note(id('a'), &showing(0, 0), Drift::DEFAULT);
+        clock.note(id('a'), &showing(10, -500), Drift::DEFAULT);
         assert_eq!(clock.step(), None);
         let news = clock.take_news();
         assert!(matches!(news, Some(Course::Back { ms: 498..=500 })), "{news:?}");

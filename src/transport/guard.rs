@@ -87,9 +87,7 @@ impl Rules {
         let wait_ms = ttl_ms.max(self.longest_ms()).max(Self::LEAST_MS).min(self.cap_ms());
         // The server's clock and ours may be fast, each by as much; ours also if the user takes the servers'
         // clocks for exact. Each shows whole milliseconds.
-        let factor =
-            f64::from_bits(self.drift.load(Ordering::Relaxed)).max(Drift::DEFAULT.factor());
-        let drift = Drift::new(factor).unwrap_or(Drift::DEFAULT);
+        let drift = self.drift();
         wait_ms + 2 * drift.share_ms(wait_ms) + 2
     }
 
@@ -103,6 +101,12 @@ impl Rules {
                  the bound of RedLock_SetRestartGuard"
             )
         })
+    }
+
+    /// By how much clocks may differ in speed: at least by what the Redlock page allows for.
+    pub(super) fn drift(&self) -> Drift {
+        let factor = f64::from_bits(self.drift.load(Ordering::Relaxed));
+        Drift::new(factor.max(Drift::DEFAULT.factor())).unwrap_or(Drift::DEFAULT)
     }
 
     fn cap_ms(&self) -> i64 {

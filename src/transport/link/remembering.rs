@@ -58,7 +58,8 @@ impl Link {
         };
         let in_ns = |us: i64| us.saturating_mul(1_000);
         let (shown, grain) = (in_ns(reading.now_us), in_ns(reading.grain_us));
-        self.clock.note(id, &Showing { shown, grain, sent: since, heard: clock::now() });
+        let showing = Showing { shown, grain, sent: since, heard: clock::now() };
+        self.clock.note(id, &showing, self.lineup.rules().drift());
     }
 
     /// The server bears a note of its own.

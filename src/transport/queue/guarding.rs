@@ -91,9 +91,11 @@ impl Queue {
         let ttl_ms = entry.request.ttl_ms();
         match (end_ms, &answer, time) {
             // A key that was just set ends when the clock will have gone on by the TTL.
-            (Some(end_ms), Answer::Done, _) => {
+            (Some(end_ms @ 0..), Answer::Done, _) => {
                 self.note_clock(entry, end_ms.saturating_sub(ttl_ms).saturating_mul(MS), MS, now);
             }
+            // It has ended in the very moment: what that says of the clock is not known, and nobody has the lock there.
+            (Some(_), Answer::Done, _) => return Ok(Answer::Absent),
             (Some(end_ms @ 0..), Answer::Foreign { .. }, _) => {
                 let shown_ms = self.clock.shown_ms(now);
                 let left_ms = shown_ms.map(|it| end_ms.saturating_sub(it).max(0));
@@ -112,7 +114,8 @@ impl Queue {
     /// The server's clock has shown this, or less than `grain` more, all in nanoseconds.
     fn note_clock(&self, entry: &Entry, shown: i64, grain: i64, heard: Moment) {
         if let Some(id) = self.guard.id() {
-            self.clock.note(id, &Showing { shown, grain, sent: entry.written_at, heard });
+            let showing = Showing { shown, grain, sent: entry.written_at, heard };
+            self.clock.note(id, &showing, self.rules.drift());
         }
     }
 
@@ -274,6 +277,10 @@ mod tests {
             assert!(matches!(last, Answer::Failed(Failure::Stepped { left_s: 1, .. })), "{last:?}");
             assert_eq!(ask(&mut queue, capabilities, 10_802, &granted(75_802)), Answer::Done);
             assert!(queue.doubt(NOW.plus_ms(10_900)).is_none());
+            if is_timed {
+                let gone = [Value::Okay, Value::Int(-2), note(-1, 10_000)];
+                assert_eq!(ask(&mut queue, capabilities, 10_850, &gone), Answer::Absent);
+            }
             // One that is set back keeps its keys for longer.
             assert_eq!(ask(&mut queue, capabilities, 10_900, &granted(1_000)), Answer::Done);
         }

@@ -11,6 +11,7 @@ mod calls_abandoned;
 mod calls_cancelled;
 mod calls_waiting;
 mod clocks;
+mod clocks_set;
 mod clocks_stopped;
 mod connecting;
 mod forks;

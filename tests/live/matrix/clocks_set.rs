@@ -1,0 +1,162 @@
+//! Clocks of servers that somebody sets: who knew them before sees it, and waits until all keys have ended that may be
+//! gone.
+
+use std::time::{Duration, Instant};
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_TOO_SLOW, REDLOCK_UNREACHABLE,
+};
+
+use crate::clocks::Timed;
+use crate::rivals::{RESOURCE, Rivals};
+use crate::support::usage::{PATIENT_MS, TTL, addresses, connected, everything_works, make_brief};
+use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
+
+const NOTE: &str = "redlock:guard";
+const SET_FORWARD: &str = "its clock was set forward by";
+
+/// The shortest time for which a server has no vote.
+const LEAST_MS: i64 = 3_000;
+
+/// The manager tries until the words say of these servers that their clocks were set, and never gets the lock.
+#[track_caller]
+fn is_kept_out(manager: &Manager, servers: &[Server]) {
+    let (lease, addresses) = (Lease::new(), addresses(servers));
+    wait_until_ok("it is told whose clock was set", || {
+        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
+        assert!(
+            [REDLOCK_UNREACHABLE, REDLOCK_TAKEN, REDLOCK_TOO_SLOW].contains(&status),
+            "{status:?}: {}",
+            lease.message()
+        );
+        let message = lease.message();
+        let is_told = |it: &String| message.contains(&format!("{it} {SET_FORWARD}"));
+        if addresses.iter().all(is_told) { Ok(()) } else { Err(message) }
+    });
+    assert!(lease.message().contains("its vote counts again in "), "{}", lease.message());
+    for it in manager.servers().iter().filter(|it| addresses.contains(&it.name)) {
+        assert!(it.connected && !it.votes && it.words.contains(SET_FORWARD), "{it:?}");
+    }
+}
+
+#[test]
+fn c08_servers_whose_clocks_are_set_forward_have_no_vote_and_let_nobody_in() {
+    for (servers, by_ms) in [(0..2, TTL + 1_000), (1..3, 1_000 * TTL)] {
+        let timed = Timed::start(3);
+        let rivals = Rivals::of(&timed.cluster);
+        make_brief(&rivals.rival);
+        timed.step_some(servers.clone(), by_ms);
+        assert!(!timed.cluster[servers.start].exists(RESOURCE), "its clock did not step");
+        is_kept_out(&rivals.rival, &timed.cluster[servers]);
+        assert_eq!(rivals.holders(), 1);
+        rivals.the_holder_is_told();
+    }
+}
+
+/// The connections are lost as well: what is known of a clock outlives them.
+#[test]
+fn c08_a_step_is_seen_by_who_connects_again() {
+    let timed = Timed::start(3);
+    let rivals = Rivals::of(&timed.cluster);
+    make_brief(&rivals.rival);
+    let log = rivals.rival.log();
+    timed.step_some(0..2, TTL + 1_000);
+    timed.cluster[..2].iter().for_each(Server::hang_up);
+    is_kept_out(&rivals.rival, &timed.cluster[..2]);
+    assert_eq!(rivals.holders(), 1);
+    let is_told = |it: &Server| {
+        let words = format!("{}: {SET_FORWARD}", it.address());
+        log.lines().iter().any(|it| it.1.contains(&words))
+    };
+    assert!(timed.cluster[..2].iter().all(is_told), "{:?}", log.lines());
+}
+
+/// One after another, and each is waited for: the lock is had again when it may be.
+#[test]
+fn c08_a_server_whose_clock_was_set_has_its_vote_again_when_all_locks_have_ended() {
+    let timed = Timed::start(3);
+    timed.cluster.iter().for_each(|it| it.be_in_use(LEAST_MS));
+    let (holder, rival) = (connected(&timed.cluster), connected(&timed.cluster));
+    for round in 0..2 {
+        let held = holder.take(RESOURCE, LEAST_MS);
+        let began = Instant::now();
+        timed.step_some(round..round + 1, 10 * LEAST_MS);
+        // The others have it still, or it is the rival's turn.
+        let wanted = Lease::new();
+        assert_eq!(rival.set_timeouts(PATIENT_MS, 0), REDLOCK_OK);
+        wait_until("the lock is had again", || {
+            let status = rival.try_lock(RESOURCE, LEAST_MS, 0, &wanted);
+            assert!(!(status == REDLOCK_OK && held.is_held()), "two hold it in round {round}");
+            status == REDLOCK_OK
+        });
+        let least = Duration::from_millis(LEAST_MS.unsigned_abs() * 9 / 10);
+        assert!(began.elapsed() >= least, "after {:?}", began.elapsed());
+        assert_eq!(rival.unlock(&wanted), REDLOCK_OK, "{}", wanted.message());
+        // Not with a longer lock, or that is waited for.
+        wait_until("it has its vote", || {
+            let lease = holder.take("another", LEAST_MS);
+            assert_eq!(holder.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            holder.servers().iter().all(|it| it.votes)
+        });
+    }
+}
+
+/// As after our machine stood still: who cannot tell which clock was set takes no vote, and says nothing of it to others.
+#[test]
+fn c08_where_all_clocks_are_set_nobody_is_let_in_and_the_servers_bear_the_notes_that_they_bore() {
+    let timed = Timed::start(3);
+    let rivals = Rivals::of(&timed.cluster);
+    make_brief(&rivals.rival);
+    let notes: Vec<_> = timed.cluster.iter().map(|it| it.get(NOTE)).collect();
+    timed.step(TTL + 1_000);
+    is_kept_out(&rivals.rival, &timed.cluster);
+    assert_eq!(rivals.holders(), 1);
+    assert_eq!(timed.cluster.iter().map(|it| it.get(NOTE)).collect::<Vec<_>>(), notes);
+}
+
+/// A key lives longer than it should: that is safe, and no more than a line in the log.
+#[test]
+fn c08_a_clock_that_is_set_back_is_told_and_nothing_else() {
+    let timed = Timed::start(3);
+    let manager = connected(&timed.cluster);
+    everything_works(&manager, RESOURCE);
+    let log = manager.log();
+    timed.step(-TTL);
+    everything_works(&manager, RESOURCE);
+    wait_until("all are told of", || {
+        everything_works(&manager, RESOURCE);
+        let lines = log.lines();
+        let is_told = |it: &Server| {
+            let words = format!("{}: its clock was set back by", it.address());
+            lines.iter().any(|it| it.1.contains(&words))
+        };
+        timed.cluster.iter().all(is_told)
+    });
+    assert!(manager.servers().iter().all(|it| it.votes && it.words.is_empty()));
+    assert!(!log.lines().iter().any(|it| it.1.contains(SET_FORWARD)), "{:?}", log.lines());
+}
+
+/// The holder itself: what it has left is no more than what the servers have.
+#[test]
+fn c08_a_lock_is_valid_no_longer_than_the_servers_have_it() {
+    for is_extended in [false, true] {
+        let timed = Timed::start(3);
+        let manager = connected(&timed.cluster);
+        let lease = manager.take(RESOURCE, TTL);
+        timed.cluster.wait_until_everywhere(RESOURCE);
+        timed.step(TTL / 2);
+        assert!(lease.remaining_ms() > TTL * 9 / 10, "who asks nobody does not know");
+        wait_until("it is told", || {
+            let status = match is_extended {
+                true => manager.extend(&lease, TTL / 10),
+                false => manager.confirm(&lease, TTL / 10),
+            };
+            assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+            lease.remaining_ms() <= TTL / 2
+        });
+        assert!(lease.remaining_ms() > TTL / 4 && lease.is_held(), "{}", lease.remaining_ms());
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+        assert!(lease.remaining_ms() > TTL * 9 / 10);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
