@@ -965,6 +965,9 @@ RedLockStatus RedLock_Servers(RedLock *rl,
  * were asked and none has a note, they are taken for new, and have their votes at once: so if all lose
  * everything in the same moment, nobody can tell.
  *
+ * A server whose clock is set forward lets go of keys before their time. A client that was connected to it before sees that
+ * by its next acquire, and takes no vote of that server for as long as of one that has forgotten.
+ *
  * A server that may evict keys (maxmemory with another maxmemory-policy than noeviction) is refused, unless the
  * mode is REDLOCK_GUARD_OFF.
  *
@@ -1173,7 +1176,7 @@ bool RedLockLease_IsHeld(const RedLockLease *lease);
 
 /**
  * How long the lock is valid from now on. Counts down, and never says more than the servers
- * would. No I/O.
+ * would; if their clocks are set, once RedLock_Extend or RedLock_Confirm has asked them. No I/O.
  *
  * @param lease a lease, or NULL.
  * @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.

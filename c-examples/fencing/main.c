@@ -30,7 +30,7 @@ enum {
 };
 
 /* A part of what the library says of a server whose clock has leapt. */
-#define CLOCK_WORDS "its clock"
+#define CLOCK_WORDS "its clock was set forward"
 
 /* Three for each scene in which servers come to harm. Those of the scenes with the guard are used before, in
  * scene 1: servers that are new have nothing to forget. */

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *const RedLockLease) -> bool
 }
 
 /// How long the lock is valid from now on. Counts down, and never says more than the servers
-/// would. No I/O.
+/// would; if their clocks are set, once RedLock_Extend or RedLock_Confirm has asked them. No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @return milliseconds, rounded down; 0 when the lock is not held, and for NULL.

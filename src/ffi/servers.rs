@@ -99,6 +99,9 @@ pub const REDLOCK_GUARD_DURABLE: i32 = 3;
 /// were asked and none has a note, they are taken for new, and have their votes at once: so if all lose
 /// everything in the same moment, nobody can tell.
 ///
+/// A server whose clock is set forward lets go of keys before their time. A client that was connected to it before sees that
+/// by its next acquire, and takes no vote of that server for as long as of one that has forgotten.
+///
 /// A server that may evict keys (maxmemory with another maxmemory-policy than noeviction) is refused, unless the
 /// mode is REDLOCK_GUARD_OFF.
 ///

@@ -245,7 +245,7 @@ impl Guard {
         let counts_at = at.plus_ms(rules.wait_ms(ttl_ms));
         let ago_s = now.ms_since(at) / 1_000;
         let left_s = (now.ms_until(counts_at) + 999) / 1_000;
-        (asked_at < counts_at).then(|| match stepped_ms {
+        (asked_at < counts_at).then_some(match stepped_ms {
             Some(by_ms) => Failure::Stepped { by_ms, ago_s, left_s },
             None => Failure::Forgot { ago_s, left_s },
         })
