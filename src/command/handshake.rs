@@ -145,7 +145,7 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
         false => None,
         true => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
     };
-    learnt.memory = match (learnt.identity.run_id(), learnt.clock_ms, borne) {
+    learnt.memory = match (learnt.identity.life_id(), learnt.clock_ms, borne) {
         (Some(id), Some(now_ms), Some(note)) => Memory::Read(id, Reading { now_ms, note }),
         _ => Memory::Untold,
     };
