@@ -18,6 +18,7 @@ mod inspect;
 mod pttl;
 mod release;
 mod script;
+pub(crate) mod sentinel;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,7 @@
 //! What has come over the connection: the rest of connecting, and answers.
 
 use super::{Delivery, Effects, Server};
+use crate::command::Answer;
 use crate::moment::Moment;
 use crate::system::clock;
 use crate::transport::inbox::Received;
@@ -60,6 +61,7 @@ impl Server {
                 return Ok(());
             };
             let Settled { kind, ticket, answer } = settled;
+            let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
             self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
             if let Some(ticket) = ticket {
                 effects.deliveries.push(Delivery {
@@ -68,6 +70,9 @@ impl Server {
                     answer,
                     sent: true,
                 });
+            }
+            if is_replica && self.link.is_followed() {
+                return Err(Useless::Demoted);
             }
         }
         Ok(())
