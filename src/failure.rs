@@ -2,6 +2,7 @@
 //! repeat the command, and with it a token or a password.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 /// The reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum Failure {
     Full,
     /// It answered with an error, told in our words.
     Refused(&'static str),
+    /// It is a cluster node, and another one has the key.
+    Moved { to: Option<SocketAddr> },
     /// It said what no server should.
     Nonsense,
     /// It lost its memory so many seconds ago, and what it grants counts again in so many.
@@ -33,6 +36,11 @@ pub enum Failure {
 impl Failure {
     /// What an error reply means that has this code and goes on with this text.
     pub(crate) fn of_error(code: &str, text: &str) -> Self {
+        if code == "MOVED" {
+            // The number of the slot, and a place; that is told if it is an address.
+            let to = text.split(' ').nth(1).and_then(|place| place.parse().ok());
+            return Self::Moved { to };
+        }
         Self::Refused(meaning(code, text))
     }
 
@@ -53,12 +61,26 @@ impl Failure {
         matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)
     }
 
+    /// Whether the server knows no such command.
+    pub(crate) fn is_of_no_command(&self) -> bool {
+        *self == Self::Refused(UNKNOWN_COMMAND)
+    }
+
+    /// Whether the server is a replica by now.
+    pub(crate) fn is_of_a_replica(&self) -> bool {
+        matches!(self, Self::Refused(it) if it.starts_with("READONLY"))
+    }
+
     /// Whether it is about the kind of request, or its key, rather than the server as a whole.
     pub(crate) fn is_of_the_kind(&self) -> bool {
-        const CODES: [&str; 4] = ["WRONGTYPE", "MOVED", "ASK", "CROSSSLOT"];
+        const CODES: [&str; 3] = ["WRONGTYPE", "ASK", "CROSSSLOT"];
         let is_of_key = |words: &str| CODES.iter().any(|code| words.starts_with(code));
         let is_of_kind = |words: &str| words.contains("does not permit") || is_of_key(words);
-        self.is_of_the_command() || matches!(self, Self::Refused(it) if is_of_kind(it))
+        match self {
+            Self::Moved { .. } => true,
+            Self::Refused(it) => self.is_of_the_command() || is_of_kind(it),
+            _ => false,
+        }
     }
 }
 
@@ -71,6 +93,11 @@ impl fmt::Display for Failure {
             Self::Behind { ms } => write!(f, "no answer for {ms} ms, so not asked"),
             Self::Full => write!(f, "not asked: too many requests wait for it"),
             Self::Refused(meaning) => f.write_str(meaning),
+            Self::Moved { to } => {
+                f.write_str("MOVED: a cluster node that does not have the key")?;
+                to.map_or(Ok(()), |to| write!(f, " ({to} has it)"))?;
+                f.write_str(": use servers that are no cluster")
+            }
             Self::Nonsense => write!(f, "answered what no server should"),
             Self::Forgot { ago_s, left_s } => {
                 write!(f, "lost its memory {ago_s} s ago: its vote counts again in {left_s} s")
@@ -90,7 +117,7 @@ impl fmt::Display for Failure {
 }
 
 /// Error codes of Redis and Valkey, from their documentation and sources.
-const CODES: [(&str, &str); 19] = [
+const CODES: [(&str, &str); 18] = [
     ("LOADING", "LOADING: still loading its data"),
     ("MASTERDOWN", "MASTERDOWN: a replica that has lost its primary"),
     ("CLUSTERDOWN", "CLUSTERDOWN: its cluster is down"),
@@ -98,7 +125,6 @@ const CODES: [(&str, &str); 19] = [
     ("WRONGPASS", "WRONGPASS: does not accept the user or password"),
     ("NOPERM", "NOPERM: does not permit this user the command or the key"),
     ("READONLY", "READONLY: a read-only replica"),
-    ("MOVED", "MOVED: a cluster node that has the key elsewhere"),
     ("ASK", "ASK: a cluster node that is moving the key"),
     ("CROSSSLOT", "CROSSSLOT: a cluster node"),
     ("WRONGTYPE", "WRONGTYPE: holds something else than a lock under this name"),
@@ -155,6 +181,16 @@ mod tests {
         let denied = "ACL failure in script: User u has no permissions to run the 'get' command";
         assert!(meaning("ERR", denied).contains("not permit"));
         assert!(meaning("ERR", "max number of clients reached").contains("clients"));
+    }
+
+    #[test]
+    fn a_cluster_node_tells_who_has_the_key() {
+        let words = |text: &str| Failure::of_error("MOVED", text).to_string();
+        assert!(words("3999 127.0.0.1:6381").contains("(127.0.0.1:6381 has it): use"));
+        for text in ["", "3999", "3999 s3cret:1", "3999 :6381"] {
+            assert!(words(text).contains("does not have the key: use"), "{text}");
+        }
+        assert!(Failure::Moved { to: None }.is_of_the_kind());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The engine of one process, and what its threads do beside it: the chores that take their time, and are done
 //! with nothing held.
 
-use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, iter};
 
 use crate::call::Call;
 use crate::continued::ContinuedLocks;
@@ -21,7 +21,7 @@ use crate::system::socket::{InheritedDescriptor, Waker};
 use crate::transport::account::PasswordRequest;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::lineup::Lineup;
-use crate::transport::place;
+use crate::transport::place::{self, Lookup};
 use crate::transport::roster::Roster;
 use crate::transport::server::Server;
 use crate::transport::server::portrait::Portrait;
@@ -271,28 +271,31 @@ impl Runtime {
     fn look_up_names(&self, enough: usize) -> Option<i64> {
         let engine = &self.engine;
         let start = clock::now();
-        let wanted: Vec<(usize, (String, u16))> = engine.visit(|engine| {
+        let wanted: Vec<(usize, Lookup)> = engine.visit(|engine| {
             let is_promising = |server: &&Server| server.is_promising();
             if engine.servers().iter().filter(is_promising).count() >= enough {
                 return Vec::new();
             }
             let servers = engine.servers().iter_mut().enumerate();
-            let due = servers.map(|(index, server)| Some((index, server.name_to_look_up(start)?)));
-            due.flatten().collect()
+            let due = servers.flat_map(|(index, server)| {
+                let names = iter::from_fn(|| server.name_to_look_up(start));
+                names.map(move |lookup| (index, lookup)).collect::<Vec<_>>()
+            });
+            due.collect()
         });
         if wanted.is_empty() {
             return None;
         }
-        for (index, (name, port)) in wanted {
+        for (index, lookup) in wanted {
             let began = clock::now();
-            let found = place::look_up(&name, port);
+            let found = place::look_up(&lookup.name, lookup.port);
             if !self.is_ours() {
                 return None;
             }
             let now = clock::now();
             engine.visit(|engine| {
                 engine.for_server(index, |server, effects| {
-                    server.handle_addresses(found, began, now, effects);
+                    server.handle_addresses(&lookup, found, began, now, effects);
                 });
             });
         }

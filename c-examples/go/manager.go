@@ -53,8 +53,8 @@ type shared struct {
 }
 
 // New makes a Manager for servers given as host:port or as a URL, such as
-// rediss://user:password@host:6379/0 or unix:///run/redis.sock. It does no I/O. All programs that
-// are to exclude each other must name the same servers.
+// rediss://user:password@host:6379/0, unix:///run/redis.sock or redis-sentinel://host,host2/master.
+// It does no I/O. All programs that are to exclude each other must name the same servers.
 func New(servers ...string) (*Manager, error) {
 	return NewWithOptions(Options{}, servers...)
 }

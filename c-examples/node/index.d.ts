@@ -140,7 +140,7 @@ export interface Server {
 export class Manager {
   /**
    * @param servers host:port, or URLs such as redis://user:password@host:6379/0, rediss://host:6379 or
-   *                unix:///run/redis.sock. All programs that are to exclude each other must name the same ones.
+   *                unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master that Sentinels watch. All programs that are to exclude each other must name the same ones.
    */
   constructor(servers: readonly string[], options?: ManagerOptions);
 

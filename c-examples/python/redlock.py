@@ -552,7 +552,8 @@ class Manager:
     Threads may share it, and processes forked later may use it.
 
     Servers are host:port, or URLs such as redis://user:password@host:6379/0, rediss://host:6379 or
-    unix:///run/redis.sock. All programs that are to exclude each other must name the same ones.
+    unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master that Sentinels watch.
+    All programs that are to exclude each other must name the same ones.
 
     user, password: log-in for servers whose URL has none. A password may be a function: it is
         called when the manager is made, in a forked child, and a second after a server failed; so

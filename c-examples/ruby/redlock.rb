@@ -218,6 +218,9 @@ module Redlock
 
       # Whether a server is given by a name, which has to be looked up.
       def named?(server)
+        # Sentinels may call a master by a name, or be called by one.
+        return true if /\A[a-z]+[-+]sentinel:/i.match?(server)
+
         host = server[%r{\A(?:[^/]*://)?(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)}, 1]
         !/\A(\[.*\]|[\d.]*)\z/.match?(host)
       end
@@ -828,7 +831,8 @@ module Redlock
     private_constant :GUARDS
 
     # Servers are host:port, or URLs such as redis://user:password@host:6379/0,
-    # rediss://host:6379 or unix:///run/redis.sock. All programs that are to exclude each other
+    # rediss://host:6379, unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master
+    # that Sentinels watch. All programs that are to exclude each other
     # must name the same ones.
     #
     # user::, password:: log-in for servers whose URL has none. A password may be anything that

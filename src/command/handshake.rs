@@ -153,7 +153,7 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
         false => None,
         true => Some(Borne::of(reply).ok_or(Failure::Nonsense)?),
     };
-    learnt.memory = match (learnt.identity.run_id(), learnt.clock_us, borne) {
+    learnt.memory = match (learnt.identity.life_id(), learnt.clock_us, borne) {
         (Some(id), Some(now_us), Some(note)) => {
             Memory::Read(id, Reading { now_us, grain_us: 0, note })
         }

@@ -26,8 +26,9 @@ pub struct Identity {
     keeps: Option<Keeps>,
     eviction: Option<&'static str>,
     may_evict: bool,
-    /// Whether it was a replica: what it has may lack what its primary said last.
-    was_promoted: bool,
+    /// It was a replica, and has had another primary's data since its process began: what it has may lack what
+    /// that said last. Drawn anew by each promotion.
+    promotion: Option<RunId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,17 @@ impl Identity {
         self.run_id
     }
 
+    /// Whose memory it has: that of its process, unless it was a replica meanwhile. Then its own was replaced by
+    /// another's, and is none of before.
+    pub(crate) fn life_id(&self) -> Option<RunId> {
+        let RunId(mut bytes) = self.run_id?;
+        for (byte, other) in bytes.iter_mut().zip(self.promotion.iter().flat_map(|it| it.0)) {
+            let digit = |letter: u8| char::from(letter).to_digit(16).unwrap_or(0);
+            *byte = b"0123456789abcdef"[(digit(*byte) ^ digit(other)) as usize];
+        }
+        Some(RunId(bytes))
+    }
+
     /// What program it is, as in "7.0.15" or "valkey 9.1.0"; empty if it does not say.
     pub fn version(&self) -> &str {
         &self.version
@@ -112,7 +124,7 @@ impl Identity {
 
     /// Whether all that it has granted outlives its process.
     pub(crate) fn is_durable(&self) -> bool {
-        self.keeps == Some(Keeps::LogSynced(ALWAYS)) && !self.was_promoted
+        self.keeps == Some(Keeps::LogSynced(ALWAYS)) && self.promotion.is_none()
     }
 
     /// Which keys it gives up when its memory is full, as in its configuration; empty if it does not say.
@@ -152,8 +164,8 @@ impl Identity {
             Some("slave" | "replica") => Some(Role::Replica),
             _ => None,
         };
-        let is_history = |id: &str| id.bytes().any(|byte| byte != b'0');
-        self.was_promoted = field(text, "master_replid2").is_some_and(is_history);
+        // All zeros, if it never was a replica.
+        self.promotion = field(text, "master_replid2").and_then(RunId::parse);
         match self.role {
             Some(Role::Replica) => Err(Failure::Refused(
                 "READONLY: it is a replica, which has no vote: give its primary",
@@ -295,6 +307,22 @@ mod tests {
         assert!(it.is_durable());
         assert_eq!(it.learn_role(&primary(ID)), Ok(()));
         assert!(!it.is_durable());
+    }
+
+    #[test]
+    fn who_was_a_replica_meanwhile_has_another_memory() {
+        let mut it = Identity::default();
+        let primary = |replid2: &str| bulk(&format!("role:master\r\nmaster_replid2:{replid2}\r\n"));
+        assert_eq!(it.learn_program(&bulk(&format!("run_id:{ID}\r\n"))), Ok(()));
+        assert_eq!(it.learn_role(&primary(&"0".repeat(40))), Ok(()));
+        assert_eq!(it.life_id(), it.run_id());
+        let mut ids = vec![it.life_id()];
+        for replid2 in ["f0".repeat(20), format!("{}1", "0".repeat(39))] {
+            assert_eq!(it.learn_role(&primary(&replid2)), Ok(()));
+            assert!(it.life_id().is_some() && !ids.contains(&it.life_id()), "{replid2}");
+            assert_eq!(it.run_id().unwrap().as_str(), ID);
+            ids.push(it.life_id());
+        }
     }
 
     #[test]

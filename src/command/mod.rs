@@ -21,6 +21,7 @@ mod pttl;
 pub(crate) mod raise_fence;
 mod release;
 mod script;
+pub(crate) mod sentinel;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -20,7 +20,9 @@ const PASSWORD_ROOM: usize = 16 * 1024;
 
 /// Gives the password to a server. See RedLock_SetPasswordCallback.
 ///
-/// @param server    the server as messages name it, such as "10.0.0.7:6379"; valid during the call.
+/// @param server    the server as messages name it, such as "10.0.0.7:6379", or, for a master that Sentinels
+///                  watch, its name and the first of them: "mymaster (Sentinel 10.0.0.5:26379)". Valid
+///                  during the call.
 /// @param password  room for the password, to be written as a string that ends with a NUL. It is
 ///                  all zero before, and again after the call.
 /// @param size      the room in bytes, with that NUL: 16384.

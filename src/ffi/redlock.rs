@@ -72,11 +72,17 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 ///                    host:port ([address]:port for IPv6), or a whole URL: redis://[user][:password@]host[:port][/database],
 ///                    unix:///path or redis+unix:///path, these two with ?db=, &user= and &pass=
 ///                    as needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
-///                    its like are the same. IPv6 addresses in a URL stand in brackets, and users and
+///                    its like are the same. redis-sentinel://[user][:password@]host[:port][,host[:port]...]/master[/database]
+///                    is the master of this name, wherever these Sentinels say it is, one voter; with
+///                    rediss-sentinel:// they and the master are reached over TLS. The user and the
+///                    password are the master's; those of the Sentinels are ?sentinel_username= and
+///                    &sentinel_password=. After a failover the new master has no vote until every lock that
+///                    it may not have heard of has ended. IPv6 addresses in a URL stand in brackets, and users and
 ///                    passwords are percent-encoded (RedLock_SetCredentials needs neither). A name is
 ///                    looked up by the system's resolver, which may block; an address never does.
 /// @param port        1 to 65535; 0 if host_or_url names it, as host:port and URLs do.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server was
+/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if one of them is malformed, the same server (or a
+///         master of the same name that one of the same Sentinels watches) was
 ///         added before, 64 servers are there already, or the first call was made that asks or
 ///         connects to servers: from then on the list is closed. Also for rediss:// if this build has
 ///         no TLS. RedLock_ErrorMessage(rl) names what was wrong.

@@ -22,7 +22,9 @@ pub struct RedLockServerInfo {
     pub votes: i32,
     /// How long its last answer took, from sending to reading, in microseconds; -1 if it has given none.
     pub round_trip_us: i64,
-    /// Where it is: host:port, or the path of its socket. Never a user or a password.
+    /// Where it is: host:port, or the path of its socket. Of a master that Sentinels watch its name with its
+    /// address: "mymaster (10.0.0.7:6379)", or that of the first Sentinel before it is known:
+    /// "mymaster (Sentinel 10.0.0.5:26379)". Never a user or a password.
     pub name: [c_char; 256],
     /// Why it is not connected, or does not vote. Empty if there is nothing to say.
     pub words: [c_char; 512],

@@ -24,6 +24,15 @@ impl Addresses {
         Self { list, next: 0, stale: false, look_up: Asking::new() }
     }
 
+    /// Of a server whose place is not known yet.
+    pub(super) fn unknown() -> Self {
+        Self { list: Vec::new(), next: 0, stale: false, look_up: Asking::new() }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = SocketAddr> {
+        self.list.iter().copied()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -2,21 +2,31 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use url::{ParseError, Url};
 
 use super::place::{Place, has_zone};
+use super::sentinels::Sentinels;
 use super::tls;
 
 /// A server as the user named it.
 #[derive(Clone)]
 pub struct Endpoint {
-    place: Place,
+    site: Site,
     user: Option<String>,
     password: Option<String>,
     database: i64,
     has_tls: bool,
+}
+
+/// Where it is.
+#[derive(Clone)]
+enum Site {
+    At(Place),
+    /// Where its Sentinels say.
+    Watched(Arc<Sentinels>),
 }
 
 impl Endpoint {
@@ -30,37 +40,48 @@ impl Endpoint {
             Some((scheme, _)) => Self::parse_url(&scheme.to_ascii_lowercase(), host_or_url, port),
             None => {
                 let (host, port) = host_and_port(host_or_url, port)?;
-                let place = Place::of(host, port)?;
-                Ok(Self { place, user: None, password: None, database: 0, has_tls: false })
+                let site = Site::At(Place::of(host, port)?);
+                Ok(Self { site, user: None, password: None, database: 0, has_tls: false })
             }
         }
     }
 
-    /// Whether both are the same server, whoever we are there and whichever database is used.
+    /// Whether both are the same server, whoever we are there and whichever database is used. A Sentinel
+    /// knows one master of a name.
     pub fn is_same_server(&self, other: &Self) -> bool {
-        self.place == other.place
+        match (&self.site, &other.site) {
+            (Site::At(mine), Site::At(theirs)) => mine == theirs,
+            (Site::Watched(mine), Site::Watched(theirs)) => mine.are_related(theirs),
+            _ => false,
+        }
     }
 
     /// Whether the keys of both are the same, whoever we are there.
     pub fn has_same_keys(&self, other: &Self) -> bool {
-        self.is_same_server(other) && self.database == other.database
+        let is_same = match (&self.site, &other.site) {
+            (Site::At(mine), Site::At(theirs)) => mine == theirs,
+            (Site::Watched(mine), Site::Watched(theirs)) => mine == theirs,
+            _ => false,
+        };
+        is_same && self.database == other.database
     }
 
     fn parse_url(scheme: &str, url: &str, port: i32) -> Result<Self, String> {
-        let (is_path, has_tls) = match scheme {
-            "redis" | "valkey" => (false, false),
-            "unix" | "redis+unix" | "valkey+unix" => (true, false),
-            "rediss" | "valkeys" if tls::IS_THERE => (false, true),
-            "rediss" | "valkeys" => {
-                return Err(format!("{scheme}:// needs TLS, which this build has not"));
-            }
+        let (kind, has_tls) = match scheme {
+            "redis" | "valkey" => (Kind::Server, false),
+            "rediss" | "valkeys" => (Kind::Server, true),
+            "unix" | "redis+unix" | "valkey+unix" => (Kind::Path, false),
+            "redis-sentinel" | "redis+sentinel" | "valkey-sentinel" => (Kind::Master, false),
+            "rediss-sentinel" | "rediss+sentinel" | "valkeys-sentinel" => (Kind::Master, true),
             // It is not told: it may be part of a password.
             _ => {
-                let words =
-                    "the scheme of the URL is not one known here: redis, rediss, unix, redis+unix";
+                let words = "the scheme of the URL is not one known here: redis, rediss, unix, redis+unix, redis-sentinel, rediss-sentinel";
                 return Err(words.to_owned());
             }
         };
+        if has_tls && !tls::IS_THERE {
+            return Err(format!("{scheme}:// needs TLS, which this build has not"));
+        }
         if port != 0 {
             return Err(format!("port is {port}, but a URL names its port itself: pass 0"));
         }
@@ -70,17 +91,32 @@ impl Endpoint {
         if url.chars().any(char::is_control) {
             return Err(fault("it holds a line end or another control character"));
         }
+        if kind == Kind::Master {
+            return Self::parse_watched(&url[scheme.len() + 3..], has_tls).map_err(|it| fault(&it));
+        }
         let mut parsed = Url::parse(url).map_err(|error| fault(wrong_part(error)))?;
-        check_extras(&parsed, is_path).map_err(fault)?;
+        check_extras(&parsed, kind == Kind::Path).map_err(fault)?;
         if has_tls && parsed.set_scheme("redis").is_err() {
             return Err(fault(wrong_part(ParseError::InvalidDomainCharacter)));
         }
         let info = parsed.into_connection_info().map_err(|error| fault(wrong_value(&error)))?;
         let endpoint = Self::from_info(&info).map_err(|what| fault(&what))?;
-        if has_tls {
-            tls::check_name(&endpoint.place).map_err(|what| fault(&what))?;
+        if let (true, Site::At(place)) = (has_tls, &endpoint.site) {
+            tls::check_name(place).map_err(|what| fault(&what))?;
         }
         Ok(Self { has_tls, ..endpoint })
+    }
+
+    /// A master that Sentinels know. Its user, password and database are read as those of any server.
+    fn parse_watched(rest: &str, has_tls: bool) -> Result<Self, String> {
+        let (sentinels, plain) = Sentinels::parse(rest)?;
+        if has_tls {
+            sentinels.places().iter().try_for_each(tls::check_name)?;
+        }
+        let info = Url::parse(&plain).map_err(|_| "its user or password cannot be made out")?;
+        let info = info.into_connection_info().map_err(|error| wrong_value(&error))?;
+        let site = Site::Watched(Arc::new(sentinels));
+        Ok(Self { site, has_tls, ..Self::from_info(&info)? })
     }
 
     fn from_info(info: &ConnectionInfo) -> Result<Self, String> {
@@ -95,7 +131,7 @@ impl Endpoint {
             return Err("its database number is less than 0".to_owned());
         }
         Ok(Self {
-            place,
+            site: Site::At(place),
             user: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
@@ -103,8 +139,20 @@ impl Endpoint {
         })
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    /// Where it is; none if its Sentinels have to be asked.
+    pub(super) fn place(&self) -> Option<&Place> {
+        match &self.site {
+            Site::At(place) => Some(place),
+            Site::Watched(_) => None,
+        }
+    }
+
+    /// Who knows where it is, if that has to be asked.
+    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        match &self.site {
+            Site::At(_) => None,
+            Site::Watched(sentinels) => Some(sentinels),
+        }
     }
 
     pub(super) fn user(&self) -> Option<&str> {
@@ -128,7 +176,10 @@ impl Endpoint {
 /// The name for a person: never with a user or a password.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.place.fmt(f)
+        match &self.site {
+            Site::At(place) => place.fmt(f),
+            Site::Watched(sentinels) => sentinels.fmt(f),
+        }
     }
 }
 
@@ -136,6 +187,15 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({self})")
     }
+}
+
+/// What a URL names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Server,
+    Path,
+    /// A master, and its Sentinels.
+    Master,
 }
 
 /// A host and its port, which is given beside it or, with 0 beside it, behind a colon. Nothing of the
@@ -274,6 +334,26 @@ mod tests {
         assert!(name("redis://h/x", 0).contains("database is not a number"));
         assert!(name("redis://h/-1", 0).contains("less than 0"));
         assert!(name("redis://h:0", 0).contains("0"));
+    }
+
+    #[test]
+    fn a_master_is_known_by_its_name_and_its_sentinels() {
+        let it = |url| Endpoint::parse(url, 0).expect("a URL");
+        let first = it("redis-sentinel://u:p@a,b/m/1");
+        assert_eq!(first.to_string(), "m (Sentinel a:26379)");
+        assert_eq!((first.user(), first.password(), first.database()), (Some("u"), Some("p"), 1));
+        assert!(first.has_same_keys(&it("REDIS+SENTINEL://b,a/m/1?sentinel_password=p")));
+        assert!(!first.has_same_keys(&it("redis-sentinel://a,b/m")));
+        assert!(!first.has_same_keys(&it("redis-sentinel://a/m/1")));
+        assert!(first.is_same_server(&it("redis-sentinel://b,c/m")));
+        assert!(!first.is_same_server(&it("redis-sentinel://a,b/n")));
+        assert!(!first.is_same_server(&it("redis://a:26379")));
+        for url in ["redis-sentinel://a/m/x", "redis-sentinel://u:s3cret@a/m/-1"] {
+            let words = name(url, 0);
+            assert!(words.contains("database") && !words.contains("s3cret"), "{words}");
+        }
+        assert!(name("redis-sentinel://u:%FF@a/m", 0).contains("password is not UTF-8"));
+        assert!(name("redis-sentinel://h/m", 1).contains("pass 0"));
     }
 
     #[test]

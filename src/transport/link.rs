@@ -3,12 +3,12 @@
 //! Nothing here waits, and nobody is told: each call returns what has become of the connection, and
 //! the server that owns it tells those who care.
 
+mod following;
 mod opening;
 mod questions;
 mod remembering;
 mod setting_aside;
 
-use std::io;
 use std::mem;
 use std::sync::Arc;
 
@@ -18,12 +18,14 @@ use super::addresses::Addresses;
 use super::clocks::Clock;
 use super::endpoint::Endpoint;
 use super::guard::Guard;
+use super::guide::Guide;
 use super::inbox::{Inbox, Received};
 use super::interest::Interest;
 use super::lineup::Lineup;
 use super::mixup;
+use super::place::Place;
 use super::timeouts::Timeouts;
-use super::wire::{KEPT_MAX, Wire};
+use super::wire::{KEPT_MAX, Wire, error_words};
 use crate::command::Capabilities;
 use crate::command::handshake::Handshake;
 use crate::command::identity::Identity;
@@ -45,6 +47,10 @@ pub(super) struct Link {
     clock: Arc<Clock>,
     /// Its place in that.
     place: usize,
+    /// Who says where it is, if its URL does not; what was said last, and what before another was looked for.
+    guide: Option<Box<Guide>>,
+    master: Option<Place>,
+    master_aside: Option<Place>,
     /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
     inherited: [InheritedDescriptor; 2],
     place_shown: usize,
@@ -64,6 +70,8 @@ pub(super) struct Link {
 
 enum State {
     Down,
+    /// Sentinels are asked where it is.
+    Searching,
     Connecting {
         socket: Socket,
         since: Moment,
@@ -97,7 +105,8 @@ impl Link {
         timeouts: Arc<Timeouts>,
         access: Arc<Access>,
     ) -> Self {
-        let addresses = Addresses::of(endpoint.place());
+        let addresses = endpoint.place().map_or_else(Addresses::unknown, Addresses::of);
+        let guide = endpoint.sentinels().map(|it| Guide::new(it, endpoint.has_tls(), &access));
         let account = Account::new(&endpoint, Arc::clone(&access));
         let start = Moment::from_nanos(0);
         Self {
@@ -108,6 +117,9 @@ impl Link {
             lineup,
             clock,
             place,
+            guide: guide.map(Box::new),
+            master: None,
+            master_aside: None,
             inherited: [InheritedDescriptor::new(), InheritedDescriptor::new()],
             place_shown: 0,
             state: State::Down,
@@ -127,8 +139,9 @@ impl Link {
         &self.endpoint
     }
 
-    pub(super) fn inherited(&self) -> [InheritedDescriptor; 2] {
-        self.inherited.clone()
+    pub(super) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
+        let guide = self.guide.as_ref().map(|guide| guide.inherited());
+        self.inherited.clone().into_iter().chain(guide)
     }
 
     pub(super) fn timeouts(&self) -> &Timeouts {
@@ -184,6 +197,7 @@ impl Link {
         match &self.state {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
             State::Down => self.retry_at,
+            State::Searching => self.guide.as_ref().map_or(Moment::NEVER, |it| it.next_due()),
             State::Connecting { since, .. } => since.plus_ms(self.connect_share_ms()),
             State::Handshake { handshake, since, .. } => {
                 self.handshake_due(handshake.is_asking(), *since)
@@ -196,6 +210,7 @@ impl Link {
     pub(super) fn handle_due(&mut self, now: Moment) -> Option<Change> {
         match &self.state {
             State::Down => self.connect(now),
+            State::Searching => self.search(now),
             State::Connecting { since, .. } => {
                 let why = format!("no answer in {} ms", now.ms_since(*since));
                 self.connect_failed(why, now)
@@ -214,6 +229,7 @@ impl Link {
     pub(super) fn interest(&self) -> Option<Interest> {
         match &self.state {
             State::Down => None,
+            State::Searching => self.guide.as_ref()?.interest(),
             State::Connecting { socket, .. } => Some(Interest::of(socket, true)),
             State::Handshake { wire, .. } | State::Up { wire } => {
                 // TLS takes little before the handshake is over: then there is nothing to wait for.
@@ -268,10 +284,11 @@ impl Link {
     /// Lets go of a socket that [`InheritedDescriptor::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
-            State::Down => {}
+            State::Down | State::Searching => {}
             State::Connecting { socket, .. } => socket.forget(),
             State::Handshake { wire, .. } | State::Up { wire } => wire.forget(),
         }
+        self.guide.iter_mut().for_each(|guide| guide.forget_socket());
     }
 
     fn note_failure(&mut self, why: String) -> Change {
@@ -286,15 +303,6 @@ impl Link {
         self.inbox.clear();
         self.outbox.clear();
         self.outbox.shrink_to(KEPT_MAX);
-    }
-}
-
-/// The system's words, without the number of the error.
-pub(super) fn error_words(error: &io::Error) -> String {
-    let words = error.to_string();
-    match words.split_once(" (os error") {
-        Some((words, _)) => words.to_lowercase(),
-        None => words,
     }
 }
 
@@ -332,7 +340,8 @@ mod tests {
     fn the_addresses_of_a_name_share_the_time_for_connecting() {
         let mut link = link_to("name");
         let addresses = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-        assert!(link.handle_addresses(Ok(addresses.to_vec()), NOW, NOW).is_none());
+        let lookup = link.name_to_look_up(NOW).expect("a name");
+        assert!(link.handle_addresses(&lookup, Ok(addresses.to_vec()), NOW, NOW).is_none());
         assert_eq!(link.connect_share_ms(), link.timeouts.connect_ms() / 3);
     }
 

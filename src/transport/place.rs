@@ -16,6 +16,13 @@ pub(crate) enum Place {
     Path(PathBuf),
 }
 
+/// A name that has to be looked up for a server: its own, or that of one of its Sentinels.
+pub(crate) struct Lookup {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(super) sentinel: Option<usize>,
+}
+
 impl Place {
     pub(super) fn of(host: &str, port: u16) -> Result<Self, String> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use super::inbox::Received;
 use super::interest::Interest;
-use super::link::error_words;
 use super::queue::{Queue, Settled};
 use super::stream::Stream;
+use super::wire::error_words;
 use crate::command::{Capabilities, Request};
 use crate::moment::Moment;
 use crate::system::clock;

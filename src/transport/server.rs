@@ -103,7 +103,7 @@ impl Server {
         self.index
     }
 
-    pub(crate) fn inherited(&self) -> [InheritedDescriptor; 2] {
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = InheritedDescriptor> {
         self.link.inherited()
     }
 
@@ -141,6 +141,7 @@ impl Server {
         now: Moment,
         effects: &mut Effects,
     ) {
+        self.follow_master(now, effects);
         let obstacle = self.obstacle(reply_ms, now, effects);
         let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
         match obstacle.or_else(failing) {

@@ -10,6 +10,8 @@ use super::reply::Nonsense;
 pub(super) enum Useless {
     Nonsense(Nonsense),
     Forgotten(Forgotten),
+    /// It is a replica by now, and Sentinels know who is the master.
+    Demoted,
 }
 
 impl From<Nonsense> for Useless {
@@ -29,6 +31,7 @@ impl fmt::Display for Useless {
         match self {
             Self::Nonsense(it) => it.fmt(f),
             Self::Forgotten(it) => it.fmt(f),
+            Self::Demoted => f.write_str("it is a replica by now"),
         }
     }
 }

@@ -8,6 +8,15 @@ use crate::system::socket::Socket;
 /// The most memory that an empty buffer keeps for later.
 pub(super) const KEPT_MAX: usize = 8 * 1024;
 
+/// The system's words, without the number of the error.
+pub(super) fn error_words(error: &io::Error) -> String {
+    let words = error.to_string();
+    match words.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => words,
+    }
+}
+
 pub(super) enum Wire {
     Plain(Socket),
     Tls(Box<Session>),

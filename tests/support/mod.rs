@@ -17,6 +17,7 @@ pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod resp;
 pub(crate) mod secure;
+pub(crate) mod sentinels;
 pub(crate) mod servers;
 pub(crate) mod shim;
 pub(crate) mod sockets;

@@ -163,14 +163,12 @@ impl Server {
     pub(crate) fn restart(&self) {
         self.kill();
         let mut process = self.process();
-        let started = launch(
-            self.port,
-            self.tls.as_ref(),
-            &self.directory,
-            &self.environment,
-            &self.arguments,
-        );
-        *process = started.expect("the port of a killed server is free");
+        let Self { tls, directory, environment, arguments, .. } = self;
+        // Somebody else may have the port for a moment, who looks for one that is free.
+        wait_until("the server starts again on its port", || {
+            let started = launch(self.port, tls.as_ref(), directory, environment, arguments);
+            started.map(|it| *process = it).is_some()
+        });
     }
 
     /// Asks the server. The connection is kept, so a password set later does not lock it out.

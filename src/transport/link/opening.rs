@@ -2,7 +2,7 @@
 
 use std::{io, mem};
 
-use super::{Change, Link, State, error_words};
+use super::{Change, Link, State};
 use crate::command::Capabilities;
 use crate::command::handshake::{Handshake, Progress};
 use crate::moment::Moment;
@@ -14,11 +14,14 @@ use crate::token::random;
 use crate::transport::guard::Guard;
 use crate::transport::mixup;
 use crate::transport::place::Place;
-use crate::transport::wire::Wire;
+use crate::transport::wire::{Wire, error_words};
 
 impl Link {
     /// The socket may be ready: goes on with connecting, if that is what it does.
     pub(in crate::transport) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
+        if let State::Searching = self.state {
+            return self.search(now);
+        }
         let State::Connecting { socket, .. } = &self.state else { return None };
         // What was ready may have been another socket, closed by somebody else meanwhile.
         if !socket.is_writable() {
@@ -60,20 +63,22 @@ impl Link {
     pub(super) fn hint(&self) -> &'static str {
         let State::Handshake { wire, handshake, .. } = &self.state else { return "" };
         let has_spoken = handshake.has_begun() || !self.inbox.is_empty();
-        mixup::hint(wire, has_spoken, Some(self.endpoint.place()))
+        mixup::hint(wire, has_spoken, self.target())
     }
 
     /// How long one of several addresses may keep us from trying the next.
     pub(super) fn connect_share_ms(&self) -> i64 {
         let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
+        // The Sentinels have had the other half.
+        let share = if self.is_followed() { share.saturating_mul(2) } else { share };
         (self.timeouts.connect_ms() / share).max(1)
     }
 
-    pub(super) fn connect(&mut self, now: Moment) -> Option<Change> {
-        self.tried_at = Some(now);
+    /// Begins to connect to where it is.
+    pub(super) fn dial(&mut self, now: Moment) -> Option<Change> {
         let inherited = &self.inherited[self.place_shown];
         let socket = match self.endpoint.place() {
-            Place::Path(path) => Socket::to_path(path, inherited),
+            Some(Place::Path(path)) => Socket::to_path(path, inherited),
             _ => match self.addresses.current() {
                 Some(address) => Socket::to_address(address, inherited),
                 None => Err(io::Error::new(io::ErrorKind::NotFound, "its name has no address")),
@@ -112,7 +117,8 @@ impl Link {
         if !self.endpoint.has_tls() {
             return Ok(Wire::Plain(socket));
         }
-        let session = self.access.tls().begin(self.endpoint.place(), socket)?;
+        let place = self.target().ok_or("nobody knows where it is")?;
+        let session = self.access.tls().begin(place, socket)?;
         Ok(Wire::Tls(Box::new(session)))
     }
 
@@ -134,14 +140,22 @@ impl Link {
     /// One address did not do; perhaps the next does. If there is none, there is no connection to be
     /// had for now.
     pub(super) fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
+        let why = self.of_master(why);
         self.close();
         // Without a password another address is of no use.
         if !self.account.is_lacking() && self.addresses.try_next() {
-            return self.connect(now);
+            return self.dial(now);
         }
+        // What a Sentinel said led nowhere.
+        self.guide.iter_mut().for_each(|guide| guide.distrust());
+        Some(self.give_up(why, now))
+    }
+
+    /// There is no connection to be had for now.
+    pub(super) fn give_up(&mut self, why: String, now: Moment) -> Change {
         let failed = self.note_failure(why);
         let jitter = random(&SystemEntropy).unwrap_or(0);
         self.retry_at = now.plus(backoff::reconnect(self.failures, jitter));
-        Some(failed)
+        failed
     }
 }

@@ -2,18 +2,22 @@
 
 use std::net::SocketAddr;
 
-use super::{Change, Link};
+use super::{Change, Guide, Link};
 use crate::moment::Moment;
 use crate::transport::account::PasswordRequest;
-use crate::transport::place::Place;
+use crate::transport::place::{Lookup, Place};
 
 impl Link {
     /// The name to look up, if that is due. The caller looks it up without holding anything, and
     /// brings the result to [`Self::handle_addresses`].
-    pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
-        match self.endpoint.place() {
-            Place::Name(name, port) if self.addresses.begin_look_up(now) => {
-                Some((name.clone(), *port))
+    pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
+        let of_sentinel = |guide: &mut Box<Guide>| guide.name_to_look_up(now);
+        if let Some((which, name, port)) = self.guide.as_mut().and_then(of_sentinel) {
+            return Some(Lookup { name, port, sentinel: Some(which) });
+        }
+        match self.endpoint.place().or(self.master.as_ref()) {
+            Some(Place::Name(name, port)) if self.addresses.begin_look_up(now) => {
+                Some(Lookup { name: name.clone(), port: *port, sentinel: None })
             }
             _ => None,
         }
@@ -21,11 +25,25 @@ impl Link {
 
     pub(in crate::transport) fn handle_addresses(
         &mut self,
+        lookup: &Lookup,
         found: Result<Vec<SocketAddr>, String>,
         began: Moment,
         now: Moment,
     ) -> Option<Change> {
         let error = found.as_ref().err().cloned();
+        if let (Some(which), Some(guide)) = (lookup.sentinel, &mut self.guide) {
+            if guide.end_look_up(which, found.ok(), began, now) {
+                self.retry_at = now;
+            }
+            let error = error.filter(|_| self.is_nameless())?;
+            let why = format!("the names of its Sentinels are not known: {error}");
+            return Some(self.note_failure(why));
+        }
+        let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
+        // A master of another name may have taken its place meanwhile.
+        if !is_it {
+            return None;
+        }
         if self.addresses.end_look_up(found.ok(), began, now) {
             self.retry_at = now;
         }
@@ -64,8 +82,10 @@ impl Link {
 
     /// Whether somebody is asked, by some thread, for what has to be known before connecting.
     pub(in crate::transport) fn is_asked_about(&self) -> bool {
-        let name = self.is_nameless() && self.addresses.is_looked_up();
-        name || (self.is_down() && self.account.is_asking())
+        let is_of_sentinel = self.guide.as_ref().is_some_and(|guide| guide.is_looked_up());
+        let name = self.is_nameless() && (self.addresses.is_looked_up() || is_of_sentinel);
+        let master = self.is_followed() && self.is_down() && self.addresses.is_looked_up();
+        name || master || (self.is_down() && self.account.is_asking())
     }
 
     /// Whether it is up, or there are addresses that may do.
@@ -75,6 +95,9 @@ impl Link {
 
     /// Whether the name has to be looked up before connecting.
     pub(super) fn is_nameless(&self) -> bool {
-        matches!(self.endpoint.place(), Place::Name(..)) && self.addresses.is_empty()
+        match &self.guide {
+            Some(guide) => guide.is_nameless(),
+            None => matches!(self.target(), Some(Place::Name(..))) && self.addresses.is_empty(),
+        }
     }
 }

@@ -21,7 +21,7 @@ impl Link {
         let (memory, capabilities) = (handshake.memory(), handshake.capabilities());
         self.identity = handshake.identity().clone();
         if let Some(id) = self.identity.run_id()
-            && let Err(twin) = self.lineup.enter(self.place, id, &self.endpoint.to_string())
+            && let Err(twin) = self.lineup.enter(self.place, id, &self.name())
         {
             let why = format!("it is the same server as {twin}: each server has one vote");
             return self.connect_failed(why, now);

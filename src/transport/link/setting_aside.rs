@@ -13,6 +13,7 @@ impl Link {
             State::Up { wire } => {
                 self.place_shown = 1 - self.place_shown;
                 self.retry_at = now;
+                self.master_aside.clone_from(&self.master);
                 let (inbox, outbox) = (mem::take(&mut self.inbox), mem::take(&mut self.outbox));
                 Some(Stream { wire, inbox, outbox, heard_at: self.heard_at })
             }
@@ -31,6 +32,9 @@ impl Link {
         let Stream { wire, inbox, outbox, heard_at } = stream;
         (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
         self.state = State::Up { wire };
+        // It may be one to a master that is none any more.
+        self.master = self.master_aside.take();
+        self.guide.iter_mut().for_each(|guide| guide.doubt());
     }
 
     /// What was set aside is lost before there is another.

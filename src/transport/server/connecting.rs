@@ -6,6 +6,7 @@ use super::{Effects, Server};
 use crate::command::Answer;
 use crate::moment::Moment;
 use crate::transport::account::PasswordRequest;
+use crate::transport::place::Lookup;
 use crate::transport::ticket::Ticket;
 
 impl Server {
@@ -21,6 +22,7 @@ impl Server {
                 self.looked_at = now;
                 self.look(now, effects);
             }
+            self.follow_master(now, effects);
             self.link.hurry(now);
         }
         // Whoever waits for the sockets does not wait for this one yet.
@@ -47,21 +49,28 @@ impl Server {
         self.deliver(ticket, answer, effects);
     }
 
+    /// Looks whether another server has taken its place, if Sentinels are to tell of that.
+    pub(super) fn follow_master(&mut self, now: Moment, effects: &mut Effects) {
+        let change = self.link.follow(now);
+        self.handle_change(change, effects);
+    }
+
     /// The name to look up, if that is due; see [`Self::handle_addresses`].
-    pub(crate) fn name_to_look_up(&mut self, now: Moment) -> Option<(String, u16)> {
+    pub(crate) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         self.link.name_to_look_up(now)
     }
 
     /// The result of the look-up, which began then.
     pub(crate) fn handle_addresses(
         &mut self,
+        lookup: &Lookup,
         found: Result<Vec<SocketAddr>, String>,
         began: Moment,
         now: Moment,
         effects: &mut Effects,
     ) {
         effects.changed = true;
-        let change = self.link.handle_addresses(found, began, now);
+        let change = self.link.handle_addresses(lookup, found, began, now);
         self.handle_change(change, effects);
         self.hurry(now, effects);
     }

@@ -56,7 +56,7 @@ impl Server {
             None => queue.caveat().to_owned(),
         };
         Portrait {
-            name: self.link.endpoint().to_string(),
+            name: self.link.name(),
             is_connected,
             has_vote: is_connected && doubt.is_none(),
             words,

@@ -82,6 +82,7 @@ impl Server {
                 return Ok(());
             };
             let Settled { kind, ticket, answer } = settled;
+            let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
             self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
             self.tell_of_clock(now, effects);
             if let Some(ticket) = ticket {
@@ -91,6 +92,9 @@ impl Server {
                     answer,
                     sent: true,
                 });
+            }
+            if is_replica && self.link.is_followed() {
+                return Err(Useless::Demoted);
             }
         }
         Ok(())

@@ -203,7 +203,7 @@ mod tests {
         let name = |host: &str| {
             let url = format!("redis://{host}:1");
             let endpoint = Endpoint::parse(&url, 0).expect("a good URL");
-            name_of(endpoint.place()).map(|it| it.to_str().into_owned())
+            name_of(endpoint.place().expect("a place")).map(|it| it.to_str().into_owned())
         };
         assert_eq!(name("127.0.0.1").as_deref(), Some("127.0.0.1"));
         assert_eq!(name("[::1]").as_deref(), Some("::1"));

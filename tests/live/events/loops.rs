@@ -6,6 +6,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNR
 
 use crate::TTL;
 use crate::support::events::{Wanted, is_readable};
+use crate::support::sentinels::{Group, Sentinel, url};
 use crate::support::usage::connected;
 use crate::support::{Cluster, Lease, Manager};
 
@@ -29,6 +30,23 @@ fn a_lock_is_taken_and_released_by_waiting_for_the_descriptor_alone() {
         assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
         assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK);
         assert_eq!(manager.descriptor(), descriptor, "it is another");
+    }
+}
+
+/// Its Sentinels are asked on the way.
+#[test]
+fn masters_are_found_by_waiting_for_the_descriptor_alone() {
+    let groups = ["g1", "g2", "g3"].map(|name| Group::start(name, 1, 1_000));
+    let sentinel = Sentinel::start(&groups.each_ref().map(Group::master_port), 1);
+    let urls = groups.each_ref().map(|it| url(&[sentinel.address()], &it.name));
+    for round in 0..5 {
+        let (manager, lease) = (Manager::of_urls(&urls), Lease::new());
+        assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
+        manager.descriptor();
+        assert_eq!(manager.submit_acquire(&Wanted::new("r", TTL), &lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
+        assert_eq!(manager.submit_unlock(&lease, round), REDLOCK_OK);
+        assert_eq!(manager.event_by_descriptor().status, REDLOCK_OK, "{}", lease.message());
     }
 }
 

@@ -4,6 +4,10 @@
 #[path = "../../support/mod.rs"]
 mod support;
 
+#[allow(dead_code)]
+#[path = "../../support/history/mod.rs"]
+mod history;
+
 mod access;
 mod callbacks;
 mod calls;
@@ -18,6 +22,11 @@ mod forks;
 mod interface;
 mod kept;
 mod kept_processes;
+mod masters;
+mod masters_moving;
+#[cfg(feature = "tls")]
+mod masters_secure;
+mod masters_storm;
 mod network;
 mod obedient;
 mod passwords;

@@ -320,7 +320,11 @@ fn s21_a_node_of_a_cluster_that_has_not_the_slot_has_no_vote_and_is_named() {
         "it knows who has the slots",
         || matches!(empty.command(&["GET", RESOURCE]), Reply::Error(it) if it.starts_with("MOVED")),
     );
-    is_refused(&manager, &empty, "MOVED");
+    is_refused(&manager, &empty, "MOVED: a cluster node that does not have the key");
+    let lease = Lease::new();
+    assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &lease), REDLOCK_UNREACHABLE);
+    let who = format!("({} has it)", full.address());
+    assert!(lease.message().contains(&who), "{}", lease.message());
     // It was not followed there, and is not there later.
     wait_until("the other serves", || full.command(&["GET", RESOURCE]) == Reply::Nil);
 

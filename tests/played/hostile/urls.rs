@@ -58,12 +58,23 @@ fn judge_endpoint(endpoint: &Endpoint, text: &str) {
         // A URL with such a part is one without it; escaped slashes make a path of it nevertheless.
         Some(path) if path.split('/').any(is_up_or_here) => return,
         Some(_) => Endpoint::parse(&format!("unix://{}", escaped(&name)), 0),
+        None if name.ends_with(')') => Endpoint::parse(&watched(&name), 0),
         None => {
             let (host, port) = name.rsplit_once(':').expect("a port");
             Endpoint::parse(host, port.parse().expect("a port"))
         }
     };
     assert!(again.is_ok_and(|it| it.is_same_server(endpoint)), "{name} is another server");
+}
+
+/// The URL of a master of this name, as in "mymaster (Sentinel host:26379)".
+fn watched(name: &str) -> String {
+    let parts = name.strip_suffix(')').and_then(|it| it.split_once(" (Sentinel "));
+    let (master, sentinel) = parts.expect("a master and its Sentinel");
+    let (host, port) = sentinel.rsplit_once(':').expect("a port");
+    // The zone of an address.
+    let host = if host.contains('%') { format!("[{host}]") } else { host.to_owned() };
+    format!("redis-sentinel://{host}:{port}/{master}")
 }
 
 /// What of a text is no user and no password, as the library may show it.

@@ -1,0 +1,204 @@
+//! What a Sentinel is asked: where the master is that it watches, and to tell when that is another.
+
+use redis::Value;
+
+use super::answer::failure_of;
+use super::handshake::Credentials;
+use crate::failure::Failure;
+
+/// The channel on which Sentinels tell of a new master.
+const CHANNEL: &str = "+switch-master";
+
+/// A server, as a Sentinel names it: its host and port. It is not to be quoted before it was looked at.
+pub(crate) type Whereabouts = (String, u16);
+
+/// A conversation with one Sentinel.
+pub(crate) struct Inquiry {
+    master: String,
+    logs_in: bool,
+    /// How many replies have come.
+    replies: usize,
+    found: Option<Whereabouts>,
+}
+
+/// What a reply leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    More,
+    /// That is the master. Whether the Sentinel will tell when it is another.
+    Found {
+        at: Whereabouts,
+        will_tell: bool,
+    },
+    Refused(Failure),
+}
+
+impl Inquiry {
+    /// Asks for this master. What is to be sent goes into the outbox.
+    pub(crate) fn new(
+        master: &str,
+        credentials: Option<&Credentials>,
+        outbox: &mut Vec<u8>,
+    ) -> Self {
+        if let Some(Credentials { user, password }) = credentials {
+            outbox.extend(redis::cmd("AUTH").arg(user).arg(password).get_packed_command());
+        }
+        let mut ask = redis::cmd("SENTINEL");
+        ask.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
+        outbox.extend(ask.get_packed_command());
+        outbox.extend(redis::cmd("SUBSCRIBE").arg(CHANNEL).get_packed_command());
+        Self { master: master.to_owned(), logs_in: credentials.is_some(), replies: 0, found: None }
+    }
+
+    /// Whether the Sentinel has answered something.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.replies > 0
+    }
+
+    /// Handles the next reply.
+    pub(crate) fn handle_reply(&mut self, reply: &Value) -> Heard {
+        self.replies += 1;
+        match self.replies - usize::from(self.logs_in) {
+            0 => match reply {
+                Value::Okay => Heard::More,
+                Value::ServerError(error) => Heard::Refused(failure_of(error)),
+                _ => Heard::Refused(Failure::Nonsense),
+            },
+            1 => match whereabouts(reply) {
+                Ok(found) => {
+                    self.found = Some(found);
+                    Heard::More
+                }
+                Err(failure) => Heard::Refused(failure),
+            },
+            _ => match (self.found.take(), reply) {
+                (Some(at), Value::Array(said)) if is_word(said.first(), "subscribe") => {
+                    Heard::Found { at, will_tell: true }
+                }
+                // This user may not listen.
+                (Some(at), Value::ServerError(_)) => Heard::Found { at, will_tell: false },
+                _ => Heard::Refused(Failure::Nonsense),
+            },
+        }
+    }
+
+    /// What a message on the channel says of a new master of ours; none if it is about something else.
+    pub(crate) fn new_master(&self, message: &Value) -> Option<Whereabouts> {
+        let Value::Array(parts) = message else { return None };
+        let [kind, channel, Value::BulkString(text)] = &parts[..] else { return None };
+        if !is_word(Some(kind), "message") || !is_word(Some(channel), CHANNEL) {
+            return None;
+        }
+        let words: Vec<&str> = str::from_utf8(text).ok()?.split(' ').collect();
+        let [name, _, _, host, port] = words[..] else { return None };
+        (name == self.master).then_some(())?;
+        Some((host.to_owned(), port_of(port)?))
+    }
+}
+
+fn is_word(value: Option<&Value>, word: &str) -> bool {
+    matches!(value, Some(Value::BulkString(it)) if it == word.as_bytes())
+}
+
+/// The reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
+fn whereabouts(reply: &Value) -> Result<Whereabouts, Failure> {
+    match reply {
+        Value::Nil => Err(Failure::Refused("knows no master of this name")),
+        Value::ServerError(error) => Err(match failure_of(error) {
+            unknown if unknown.is_of_no_command() => Failure::Refused("is no Sentinel"),
+            failure => failure,
+        }),
+        Value::Array(parts) => match &parts[..] {
+            [Value::BulkString(host), Value::BulkString(port)] => {
+                let text = |bytes: &[u8]| str::from_utf8(bytes).ok().map(str::to_owned);
+                let port = text(port).and_then(|port| port_of(&port));
+                text(host).zip(port).ok_or(Failure::Nonsense)
+            }
+            _ => Err(Failure::Nonsense),
+        },
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+fn port_of(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|&port| port > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(bytes: &[u8]) -> Value {
+        redis::parse_redis_value(bytes).expect("a reply")
+    }
+
+    fn inquiry(credentials: Option<&Credentials>) -> Inquiry {
+        Inquiry::new("m", credentials, &mut Vec::new())
+    }
+
+    fn after(replies: &[&[u8]]) -> Heard {
+        let mut it = inquiry(None);
+        let mut heard = Heard::More;
+        for reply in replies {
+            assert_eq!(heard, Heard::More);
+            heard = it.handle_reply(&parse(reply));
+        }
+        heard
+    }
+
+    const ADDRESS: &[u8] = b"*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n";
+    const SUBSCRIBED: &[u8] = b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
+
+    #[test]
+    fn it_asks_and_listens() {
+        let at = ("127.0.0.1".to_owned(), 6379);
+        let heard = after(&[ADDRESS, SUBSCRIBED]);
+        assert_eq!(heard, Heard::Found { at: at.clone(), will_tell: true });
+        let heard = after(&[ADDRESS, b"-NOPERM no\r\n"]);
+        assert_eq!(heard, Heard::Found { at, will_tell: false });
+        let mut outbox = Vec::new();
+        let credentials = Credentials { user: Some("u".into()), password: "p".into() };
+        let mut it = Inquiry::new("m", Some(&credentials), &mut outbox);
+        assert!(outbox.starts_with(b"*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$1\r\np\r\n"));
+        assert_eq!(it.handle_reply(&Value::Okay), Heard::More);
+        assert_eq!(it.handle_reply(&parse(ADDRESS)), Heard::More);
+    }
+
+    #[test]
+    fn what_a_sentinel_does_not_know_is_told_in_our_words() {
+        let refused = |reply: &[u8]| match after(&[reply]) {
+            Heard::Refused(failure) => failure.to_string(),
+            heard => format!("{heard:?}"),
+        };
+        assert_eq!(refused(b"*-1\r\n"), "knows no master of this name");
+        assert_eq!(refused(b"-ERR unknown command 'SENTINEL'\r\n"), "is no Sentinel");
+        assert!(refused(b"-NOAUTH secret\r\n").starts_with("NOAUTH: needs"));
+        assert!(refused(b"-NOPERM secret\r\n").starts_with("NOPERM: does not permit"));
+        let nonsense: [&[u8]; 5] = [
+            b"+OK\r\n",
+            b"*1\r\n$1\r\na\r\n",
+            b"*2\r\n$1\r\na\r\n$1\r\n0\r\n",
+            b"*2\r\n$1\r\na\r\n$5\r\n65536\r\n",
+            b"*2\r\n$1\r\n\xFF\r\n$1\r\n1\r\n",
+        ];
+        nonsense.iter().for_each(|it| assert!(refused(it).contains("no server should"), "{it:?}"));
+        assert!(matches!(after(&[ADDRESS, b"+OK\r\n"]), Heard::Refused(Failure::Nonsense)));
+    }
+
+    #[test]
+    fn of_all_messages_those_of_our_master_count() {
+        let it = inquiry(None);
+        let message = |channel: &str, text: &str| {
+            let part = |text: &str| Value::BulkString(text.into());
+            it.new_master(&Value::Array(vec![part("message"), part(channel), part(text)]))
+        };
+        let moved = Some(("10.0.0.2".to_owned(), 2));
+        assert_eq!(message(CHANNEL, "m 10.0.0.1 1 10.0.0.2 2"), moved);
+        for text in ["n 10.0.0.1 1 10.0.0.2 2", "m", "", "m 10.0.0.1 1 10.0.0.2 x", "m a 1 b 2 c"] {
+            assert_eq!(message(CHANNEL, text), None, "{text}");
+        }
+        assert_eq!(message("+sdown", "m 10.0.0.1 1 10.0.0.2 2"), None);
+        assert_eq!(it.new_master(&parse(SUBSCRIBED)), None);
+        assert_eq!(it.new_master(&parse(b"*2\r\n$4\r\npong\r\n$0\r\n\r\n")), None);
+    }
+}

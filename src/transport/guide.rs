@@ -1,0 +1,392 @@
+//! Finds out from the Sentinels where a master is, over a connection of its own, and listens there for news of
+//! another one.
+//!
+//! They are asked one after the other, first the one that answered last time. While the master is connected
+//! nobody waits for this socket: it is looked at whenever the server is asked something. News of another master
+//! lies there by then, if the Sentinel that is listened to has heard of it.
+
+mod words;
+
+use std::collections::VecDeque;
+use std::mem;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::access::Access;
+use super::addresses::Addresses;
+use super::inbox::{Inbox, Received};
+use super::interest::Interest;
+use super::place::Place;
+use super::sentinels::Sentinels;
+use super::wire::{Wire, error_words};
+use crate::command::sentinel::{Heard, Inquiry, Whereabouts};
+use crate::failure::Failure;
+use crate::moment::Moment;
+use crate::system::socket::{InheritedDescriptor, Socket};
+
+/// How often the one that is listened to is looked at.
+const LOOK_MS: i64 = 1;
+
+/// A Sentinel that was silent for so long is asked for a sign of life, which may take as long.
+const SILENCE_MS: i64 = 1_000;
+
+/// How long after all were asked in vain, with the master connected, they are asked again.
+const PAUSE_MS: i64 = 1_000;
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+pub(super) struct Guide {
+    sentinels: Arc<Sentinels>,
+    /// Where each of them is.
+    addresses: Vec<Addresses>,
+    access: Arc<Access>,
+    has_tls: bool,
+    inherited: InheritedDescriptor,
+    state: State,
+    /// Which of them answered last, or is asked.
+    current: usize,
+    /// Those that are asked if that one does not know; and until when the one has time.
+    others: VecDeque<(usize, SocketAddr)>,
+    share_ms: i64,
+    until: Moment,
+    /// What was said by those that did not know.
+    said: Vec<String>,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    looked_at: Moment,
+    heard_at: Moment,
+    pinged_at: Option<Moment>,
+}
+
+enum State {
+    /// Nobody is asked, nor listened to. While the master is connected they are asked again then.
+    Idle {
+        again_at: Moment,
+    },
+    Connecting(Socket),
+    Asking(Wire, Inquiry),
+    Listening(Wire, Inquiry),
+}
+
+/// Where the master is, or why nobody says.
+pub(super) type Found = Result<Place, String>;
+
+impl Guide {
+    pub(super) fn new(sentinels: &Arc<Sentinels>, has_tls: bool, access: &Arc<Access>) -> Self {
+        let start = Moment::from_nanos(0);
+        Self {
+            sentinels: Arc::clone(sentinels),
+            addresses: sentinels.places().iter().map(Addresses::of).collect(),
+            access: Arc::clone(access),
+            has_tls,
+            inherited: InheritedDescriptor::new(),
+            state: State::Idle { again_at: start },
+            current: 0,
+            others: VecDeque::new(),
+            share_ms: 0,
+            until: start,
+            said: Vec::new(),
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            looked_at: start,
+            heard_at: start,
+            pinged_at: None,
+        }
+    }
+
+    pub(super) fn inherited(&self) -> InheritedDescriptor {
+        self.inherited.clone()
+    }
+
+    /// Lets go of a socket that [`InheritedDescriptor::close_inherited`] has closed.
+    pub(super) fn forget_socket(&mut self) {
+        match self.rest(Moment::NEVER) {
+            State::Idle { .. } => {}
+            State::Connecting(socket) => socket.forget(),
+            State::Asking(wire, _) | State::Listening(wire, _) => wire.forget(),
+        }
+    }
+
+    /// Whether there is no Sentinel whose address is known.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.addresses.iter().all(Addresses::is_empty)
+    }
+
+    pub(super) fn is_looked_up(&self) -> bool {
+        self.addresses.iter().any(Addresses::is_looked_up)
+    }
+
+    /// The next name of a Sentinel that is to be looked up, and which of them has it.
+    pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(usize, String, u16)> {
+        let all = self.sentinels.places().iter().zip(&mut self.addresses).enumerate();
+        all.filter_map(|(which, (place, addresses))| match place {
+            Place::Name(name, port) if addresses.begin_look_up(now) => {
+                Some((which, name.clone(), *port))
+            }
+            _ => None,
+        })
+        .next()
+    }
+
+    /// The result of a look-up. Returns whether there are other addresses now than before.
+    pub(super) fn end_look_up(
+        &mut self,
+        which: usize,
+        found: Option<Vec<SocketAddr>>,
+        began: Moment,
+        now: Moment,
+    ) -> bool {
+        let addresses = self.addresses.get_mut(which);
+        addresses.is_some_and(|it| it.end_look_up(found, began, now))
+    }
+
+    /// Asks all of them, within so much time, until one knows where the master is.
+    pub(super) fn begin(&mut self, within_ms: i64, now: Moment) {
+        self.rest(Moment::NEVER);
+        self.said.clear();
+        self.others.clear();
+        let count = self.addresses.len();
+        for which in (self.current..count).chain(0..self.current) {
+            let addresses = &self.addresses[which];
+            self.others.extend(addresses.iter().map(|address| (which, address)));
+            if addresses.is_empty() {
+                self.said
+                    .push(format!("the name of {} is not known", self.sentinels.places()[which]));
+            }
+        }
+        self.share_ms = (within_ms / i64::try_from(self.others.len()).unwrap_or(1).max(1)).max(1);
+        self.ask_next(now);
+    }
+
+    /// Goes on with asking. Returns what has come of it, once.
+    pub(super) fn advance(&mut self, now: Moment) -> Option<Found> {
+        loop {
+            let asked = match &self.state {
+                State::Idle { .. } if self.others.is_empty() => return Some(self.failed()),
+                State::Idle { .. } => Ok(()),
+                State::Connecting(_) => self.greet(),
+                State::Asking(..) => match self.hear(now) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(place)) => return Some(Ok(place)),
+                    Err(why) => Err(why),
+                },
+                State::Listening(..) => return None,
+            };
+            match asked {
+                Ok(()) if matches!(self.state, State::Idle { .. }) => self.ask_next(now),
+                Ok(()) if now < self.until => return None,
+                Ok(()) => self.pass_over(self.too_late(), now),
+                Err(why) => self.pass_over(why, now),
+            }
+        }
+    }
+
+    /// When [`Self::advance`] is to be called if nothing happens before.
+    pub(super) fn next_due(&self) -> Moment {
+        match &self.state {
+            State::Idle { .. } => Moment::from_nanos(0),
+            _ => self.until,
+        }
+    }
+
+    pub(super) fn interest(&self) -> Option<Interest> {
+        match &self.state {
+            State::Idle { .. } => None,
+            State::Connecting(socket) => Some(Interest::of(socket, true)),
+            State::Asking(wire, _) | State::Listening(wire, _) => {
+                let is_waiting = !self.outbox.is_empty() && !wire.is_shaking_hands();
+                Some(Interest::of(wire.socket(), is_waiting || wire.has_unsent()))
+            }
+        }
+    }
+
+    /// With the master connected there: whether another one has taken its place, as far as one hears.
+    pub(super) fn listen(&mut self, master: Option<&Place>, within_ms: i64, now: Moment) -> bool {
+        let unseen_ms = now.ms_since(self.looked_at);
+        if unseen_ms < LOOK_MS {
+            return false;
+        }
+        if unseen_ms > self.share_ms {
+            // Nobody has looked for an answer meanwhile.
+            self.until = now.plus_ms(self.share_ms);
+        }
+        self.looked_at = now;
+        match &self.state {
+            State::Idle { again_at } if now < *again_at => return false,
+            State::Idle { .. } => self.begin(within_ms, now),
+            State::Listening(..) => match self.hear_news(master, now) {
+                Ok(has_moved) => return has_moved,
+                // Another one may know more.
+                Err(()) => {
+                    self.distrust();
+                    self.begin(within_ms, now);
+                }
+            },
+            _ => {}
+        }
+        match self.advance(now) {
+            None => false,
+            Some(Ok(place)) => master != Some(&place),
+            Some(Err(_)) => {
+                self.rest(now.plus_ms(PAUSE_MS));
+                false
+            }
+        }
+    }
+
+    /// What is known may be old: they are to be asked again, soon.
+    pub(super) fn doubt(&mut self) {
+        self.rest(Moment::from_nanos(0));
+    }
+
+    /// What the current one said led nowhere: the next time another is asked first.
+    pub(super) fn distrust(&mut self) {
+        self.current = (self.current + 1) % self.addresses.len().max(1);
+    }
+
+    fn rest(&mut self, again_at: Moment) -> State {
+        self.inbox.clear();
+        self.outbox.clear();
+        self.pinged_at = None;
+        mem::replace(&mut self.state, State::Idle { again_at })
+    }
+
+    fn ask_next(&mut self, now: Moment) {
+        while let Some((which, address)) = self.others.pop_front() {
+            self.current = which;
+            self.until = now.plus_ms(self.share_ms);
+            match Socket::to_address(address, &self.inherited) {
+                Ok(socket) => return self.state = State::Connecting(socket),
+                Err(error) => self.note(format!(": {}", error_words(&error))),
+            }
+        }
+    }
+
+    /// The one that was asked does not know: the next may.
+    fn pass_over(&mut self, why: String, now: Moment) {
+        self.note(why);
+        drop(self.rest(Moment::NEVER));
+        self.ask_next(now);
+    }
+
+    fn too_late(&self) -> String {
+        let perhaps = match &self.state {
+            State::Asking(wire, _) => words::of_silence(wire),
+            _ => "",
+        };
+        format!(": no answer in {} ms{perhaps}", self.share_ms)
+    }
+
+    fn note(&mut self, why: String) {
+        self.said.push(format!("{}{why}", self.sentinels.places()[self.current]));
+    }
+
+    fn failed(&mut self) -> Found {
+        let said = mem::take(&mut self.said).join(", ");
+        Err(format!("no Sentinel of {} says where it is: {said}", self.sentinels.master()))
+    }
+
+    /// Sends the question, if there is a connection by now.
+    fn greet(&mut self) -> Result<(), String> {
+        let State::Connecting(socket) = &self.state else { return Ok(()) };
+        if !socket.is_writable() {
+            return Ok(());
+        }
+        let failed = |error| format!(": {}", error_words(&error));
+        socket.connected().map_err(failed)?;
+        let State::Connecting(socket) = self.rest(Moment::NEVER) else { return Ok(()) };
+        let place = &self.sentinels.places()[self.current];
+        let mut wire = match self.has_tls {
+            false => Wire::Plain(socket),
+            true => {
+                let session = self.access.tls().begin(place, socket);
+                Wire::Tls(Box::new(session.map_err(|why| format!(": {why}"))?))
+            }
+        };
+        let credentials = self.sentinels.credentials();
+        let inquiry = Inquiry::new(self.sentinels.master(), credentials, &mut self.outbox);
+        wire.send_from(&mut self.outbox).map_err(failed)?;
+        self.state = State::Asking(wire, inquiry);
+        Ok(())
+    }
+
+    /// Reads what the one says that is asked.
+    fn hear(&mut self, now: Moment) -> Result<Option<Place>, String> {
+        let State::Asking(wire, inquiry) = &mut self.state else { return Ok(None) };
+        loop {
+            wire.send_from(&mut self.outbox)
+                .map_err(|error| words::of_breaking(wire, inquiry, &error))?;
+            let received = self
+                .inbox
+                .receive(wire)
+                .map_err(|error| words::of_breaking(wire, inquiry, &error))?;
+            while let Some(reply) = self.inbox.next().map_err(|nonsense| format!(": {nonsense}"))? {
+                match inquiry.handle_reply(&reply) {
+                    Heard::More => {}
+                    Heard::Refused(failure) => return Err(words::of_failure(&failure)),
+                    Heard::Found { at, will_tell } => {
+                        let place =
+                            place_of(&at).ok_or_else(|| words::of_failure(&Failure::Nonsense))?;
+                        self.settle(will_tell, now);
+                        return Ok(Some(place));
+                    }
+                }
+            }
+            if received == Received::Nothing {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The question is answered.
+    fn settle(&mut self, will_tell: bool, now: Moment) {
+        self.others.clear();
+        self.said.clear();
+        self.heard_at = now;
+        match mem::replace(&mut self.state, State::Idle { again_at: Moment::NEVER }) {
+            State::Asking(wire, inquiry) if will_tell => {
+                self.state = State::Listening(wire, inquiry);
+            }
+            // It is asked again from time to time.
+            _ => drop(self.rest(now.plus_ms(PAUSE_MS))),
+        }
+    }
+
+    /// Whether the one that is listened to has told of another master. Fails if it is of no use any more.
+    fn hear_news(&mut self, master: Option<&Place>, now: Moment) -> Result<bool, ()> {
+        let State::Listening(wire, inquiry) = &mut self.state else { return Err(()) };
+        let mut has_moved = false;
+        loop {
+            let received = match self.inbox.receive(wire) {
+                Ok(received) => received,
+                // What it said last counts.
+                Err(_) if has_moved => return Ok(true),
+                Err(_) => return Err(()),
+            };
+            while let Some(message) = self.inbox.next().map_err(drop)? {
+                if let Some(at) = inquiry.new_master(&message) {
+                    has_moved = place_of(&at).as_ref() != master;
+                }
+            }
+            if received == Received::Nothing {
+                break;
+            }
+            (self.heard_at, self.pinged_at) = (now, None);
+        }
+        match self.pinged_at {
+            Some(pinged_at) if now.ms_since(pinged_at) > SILENCE_MS => return Err(()),
+            None if now.ms_since(self.heard_at) > SILENCE_MS => {
+                self.outbox.extend_from_slice(PING);
+                self.pinged_at = Some(now);
+            }
+            _ => {}
+        }
+        wire.send_from(&mut self.outbox).map_err(drop)?;
+        Ok(has_moved)
+    }
+}
+
+/// What a Sentinel says is made sure to be a name or an address.
+fn place_of((host, port): &Whereabouts) -> Option<Place> {
+    Place::of(host, *port).ok()
+}

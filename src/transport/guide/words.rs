@@ -1,0 +1,33 @@
+//! Why a Sentinel does not say where the master is: what stands behind its name.
+
+use std::io;
+
+use crate::command::sentinel::Inquiry;
+use crate::failure::Failure;
+use crate::transport::wire::{Wire, error_words};
+
+/// What it said, behind its name.
+pub(super) fn of_failure(failure: &Failure) -> String {
+    match failure {
+        Failure::Refused(words) if !words.contains(':') => format!(" {words}"),
+        failure => format!(": {failure}"),
+    }
+}
+
+/// How the conversation broke off, and why that may be.
+pub(super) fn of_breaking(wire: &Wire, inquiry: &Inquiry, error: &io::Error) -> String {
+    let why = error_words(error);
+    let perhaps = match wire {
+        Wire::Plain(_) if !inquiry.has_begun() => ": perhaps it wants TLS (use rediss-sentinel://)",
+        _ => of_silence(wire),
+    };
+    format!(": {why}{perhaps}")
+}
+
+/// Why nothing may have come in the TLS handshake.
+pub(super) fn of_silence(wire: &Wire) -> &'static str {
+    match wire.is_silent() {
+        true => ": perhaps it does not speak TLS (use redis-sentinel://)",
+        false => "",
+    }
+}

@@ -1,0 +1,78 @@
+//! How a master is found that Sentinels watch, and left when another one takes its place.
+
+use super::{Change, Link, State};
+use crate::moment::Moment;
+use crate::transport::addresses::Addresses;
+use crate::transport::place::Place;
+
+/// The part of the time for connecting, 1 / this, in which the Sentinels are to say where the master is.
+const SEARCH_PART: i64 = 2;
+
+impl Link {
+    /// Connects, to the place in the URL or to where the Sentinels say.
+    pub(super) fn connect(&mut self, now: Moment) -> Option<Change> {
+        self.tried_at = Some(now);
+        let within_ms = self.search_ms();
+        let Some(guide) = &mut self.guide else { return self.dial(now) };
+        guide.begin(within_ms, now);
+        self.state = State::Searching;
+        self.search(now)
+    }
+
+    /// Goes on with asking the Sentinels, if that is what it does.
+    pub(super) fn search(&mut self, now: Moment) -> Option<Change> {
+        let found = self.guide.as_mut()?.advance(now)?;
+        self.state = State::Down;
+        match found {
+            Ok(place) => {
+                if self.master.as_ref() != Some(&place) {
+                    self.addresses = Addresses::of(&place);
+                    self.master = Some(place);
+                }
+                self.dial(now)
+            }
+            Err(why) => Some(self.give_up(why, now)),
+        }
+    }
+
+    /// With a connection: looks whether it is still one to the master, as far as the Sentinel says that is
+    /// listened to.
+    pub(in crate::transport) fn follow(&mut self, now: Moment) -> Option<Change> {
+        let within_ms = self.search_ms();
+        let (true, Some(guide)) = (self.is_up(), &mut self.guide) else { return None };
+        if !guide.listen(self.master.as_ref(), within_ms, now) {
+            return None;
+        }
+        self.break_off("its Sentinels have made another server the master".to_owned(), now)
+    }
+
+    /// Whether Sentinels say where it is.
+    pub(in crate::transport) fn is_followed(&self) -> bool {
+        self.guide.is_some()
+    }
+
+    /// Where it is, as far as that is known.
+    pub(super) fn target(&self) -> Option<&Place> {
+        self.endpoint.place().or(self.master.as_ref())
+    }
+
+    /// Its name for a person, with its address if that is not a part of it.
+    pub(in crate::transport) fn name(&self) -> String {
+        match (self.endpoint.sentinels(), self.addresses.current()) {
+            (Some(sentinels), Some(address)) => format!("{} ({address})", sentinels.master()),
+            _ => self.endpoint.to_string(),
+        }
+    }
+
+    /// Why the master does not do, with its address.
+    pub(super) fn of_master(&self, why: String) -> String {
+        match (&self.guide, self.addresses.current()) {
+            (Some(_), Some(address)) => format!("{address}: {why}"),
+            _ => why,
+        }
+    }
+
+    fn search_ms(&self) -> i64 {
+        self.timeouts.connect_ms() / SEARCH_PART
+    }
+}

@@ -1,0 +1,237 @@
+//! The Sentinels that know where a master is, as a URL names them:
+//! `redis-sentinel://[user[:password]@]host[:port][,host[:port]…]/master[/database]`.
+
+use std::fmt;
+
+use url::Url;
+
+use super::place::Place;
+use crate::command::handshake::Credentials;
+
+/// Where Sentinels listen, unless something else is said.
+const PORT: u16 = 26_379;
+
+/// The most Sentinels of one URL. More than a handful are of no use.
+const COUNT_MAX: usize = 16;
+
+/// The longest name of a master.
+const NAME_MAX: usize = 128;
+
+const USER: &str = "sentinel_username";
+const PASSWORD: &str = "sentinel_password";
+
+/// A master, by its name, and who knows where it is.
+#[derive(Clone)]
+pub(crate) struct Sentinels {
+    master: String,
+    places: Vec<Place>,
+    credentials: Option<Credentials>,
+}
+
+impl Sentinels {
+    /// Takes such a URL apart, of which this follows the `://`. The second is a URL of one server without
+    /// Sentinels, with the same user, password and database. What is wrong is told without quoting it.
+    pub(super) fn parse(rest: &str) -> Result<(Self, String), String> {
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(end);
+        if tail.contains('#') {
+            return Err("it has a fragment (#), which means nothing".to_owned());
+        }
+        let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
+        let credentials = credentials(query)?;
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (format!("{login}@"), hosts),
+            None => (String::new(), authority),
+        };
+        let places = places(hosts)?;
+        let mut parts = path.strip_prefix('/').unwrap_or_default().splitn(2, '/');
+        let master = name(parts.next().unwrap_or_default())?;
+        let database = parts.next().unwrap_or_default();
+        if database.contains('/') {
+            return Err("its path goes on behind the database".to_owned());
+        }
+        Ok((Self { master, places, credentials }, format!("redis://{login}host/{database}")))
+    }
+
+    pub(super) fn master(&self) -> &str {
+        &self.master
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Who we are on the Sentinels. The master's password is not theirs.
+    pub(super) fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// Whether one Sentinel stands in both, and they are asked for a master of the same name.
+    pub(super) fn are_related(&self, other: &Self) -> bool {
+        self.master == other.master && self.places.iter().any(|it| other.places.contains(it))
+    }
+}
+
+/// The same master of the same Sentinels, in any order.
+impl PartialEq for Sentinels {
+    fn eq(&self, other: &Self) -> bool {
+        self.master == other.master
+            && self.places.len() == other.places.len()
+            && self.places.iter().all(|it| other.places.contains(it))
+    }
+}
+
+/// One Sentinel is enough to tell it from a master of the same name that others watch.
+impl fmt::Display for Sentinels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.master)?;
+        self.places.first().map_or(Ok(()), |place| write!(f, " (Sentinel {place})"))
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    // These are all that Sentinels take.
+    let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    if text.is_empty() {
+        return Err("it names no master: redis-sentinel://host:26379/master".to_owned());
+    }
+    if text.len() > NAME_MAX || !text.bytes().all(is_of_one) {
+        let words =
+            "the name of its master is not 1 to 128 letters, digits, dots, hyphens and underscores";
+        return Err(words.to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn places(hosts: &str) -> Result<Vec<Place>, String> {
+    let mut places = Vec::new();
+    for host in hosts.split(',') {
+        let place = place(host)?;
+        if places.contains(&place) {
+            return Err("it names a Sentinel twice".to_owned());
+        }
+        places.push(place);
+    }
+    if places.len() > COUNT_MAX {
+        return Err(format!("it names more than {COUNT_MAX} Sentinels"));
+    }
+    Ok(places)
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    let wrong_port = || "the port of a Sentinel is not 1 to 65535".to_owned();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    if host.is_empty() {
+        return Err("it names no Sentinel, or there is one comma too many".to_owned());
+    }
+    if host.contains(':') && !host.starts_with('[') {
+        return Err("an IPv6 address of a Sentinel stands in brackets, as in [::1]".to_owned());
+    }
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let port = match port {
+        None => PORT,
+        Some(text) if is_number(text) => text.parse().map_err(|_| wrong_port())?,
+        Some(_) => return Err(wrong_port()),
+    };
+    if port == 0 {
+        return Err(wrong_port());
+    }
+    let wrong_host = |_| "the host of a Sentinel is neither a name nor an address".to_owned();
+    Place::of(host, port).map_err(wrong_host)
+}
+
+/// Who we are on the Sentinels, as the query says.
+fn credentials(query: &str) -> Result<Option<Credentials>, String> {
+    let url = Url::parse(&format!("redis://host/?{query}"));
+    let url = url.map_err(|_| "its query (?) cannot be made out".to_owned())?;
+    let (mut user, mut password) = (None, None);
+    for (name, value) in url.query_pairs() {
+        let slot = match &*name {
+            USER => &mut user,
+            PASSWORD => &mut password,
+            _ => {
+                return Err(format!(
+                    "of a query (?), {USER} and {PASSWORD} alone are known; the name of the master is the path"
+                ));
+            }
+        };
+        if slot.replace(value.into_owned().into_bytes()).is_some() {
+            return Err("its query (?) says something twice".to_owned());
+        }
+    }
+    match (user, password) {
+        (None, None) => Ok(None),
+        (user, Some(password)) => Ok(Some(Credentials { user, password })),
+        (Some(_), None) => Err(format!("its query (?) has {USER} without {PASSWORD}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(rest: &str) -> Result<(Sentinels, String), String> {
+        Sentinels::parse(rest)
+    }
+
+    fn words(rest: &str) -> String {
+        parse(rest).map_or_else(|words| words, |(it, plain)| format!("{it} {plain}"))
+    }
+
+    #[test]
+    fn a_url_names_the_sentinels_and_the_master() {
+        let (it, plain) = parse("u:p%40@H1,h2:7,[::1],[::2]:8/mymaster/3").expect("a URL");
+        let places: Vec<String> = it.places().iter().map(Place::to_string).collect();
+        assert_eq!(places, ["h1:26379", "h2:7", "[::1]:26379", "[::2]:8"]);
+        assert_eq!((it.master(), plain.as_str()), ("mymaster", "redis://u:p%40@host/3"));
+        assert!(it.credentials().is_none());
+        assert_eq!(it.to_string(), "mymaster (Sentinel h1:26379)");
+        let (it, _) = parse("h/m?sentinel_password=p%2B&sentinel_username=u").expect("a URL");
+        let told = Credentials { user: Some("u".into()), password: "p+".into() };
+        assert_eq!(it.credentials(), Some(&told));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_without_quoting_it() {
+        for (rest, part) in [
+            ("h", "names no master"),
+            ("h/", "names no master"),
+            ("h//0", "names no master"),
+            ("h/s3cret%20", "name of its master"),
+            ("h/s3cret,b", "name of its master"),
+            ("h/m/0/s3cret", "goes on behind"),
+            ("/m", "no Sentinel"),
+            ("u:s3cret@/m", "no Sentinel"),
+            ("h,/m", "no Sentinel"),
+            ("h,H:26379/m", "twice"),
+            ("h:0/m", "port of a Sentinel"),
+            ("h:s3cret/m", "port of a Sentinel"),
+            ("h:65536/m", "port of a Sentinel"),
+            ("::1/m", "brackets"),
+            ("s3cret!/m", "neither a name nor an address"),
+            ("[s3cret]x/m", "neither a name nor an address"),
+            ("h/m#s3cret", "fragment"),
+            ("h/0?sentinelMasterId=s3cret", "alone are known"),
+            ("h/m?sentinel_username=s3cret", "without sentinel_password"),
+            ("h/m?sentinel_password=s3cret&sentinel_password=s3cret", "twice"),
+        ] {
+            let words = words(rest);
+            assert!(words.contains(part) && !words.contains("s3cret"), "{rest}: {words}");
+        }
+        let many: Vec<String> = (0..=COUNT_MAX).map(|it| format!("h{it}")).collect();
+        assert!(words(&format!("{}/m", many.join(","))).contains("more than 16"));
+    }
+
+    #[test]
+    fn the_same_sentinels_in_another_order_know_the_same_master() {
+        let it = |rest| parse(rest).expect("a URL").0;
+        assert!(it("a,b/m") == it("b,a:26379/m"));
+        assert!(it("a,b/m") != it("a,c/m"));
+        assert!(it("a,b/m") != it("a,b/n") && it("a,b/m") != it("a,b,c/m"));
+        assert!(it("a,b/m").are_related(&it("b,c/m")));
+        assert!(!it("a,b/m").are_related(&it("b,c/n")) && !it("a/m").are_related(&it("b/m")));
+    }
+}

@@ -1,0 +1,215 @@
+//! Masters that Sentinels watch: how they are found, and what is said when they are not.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::support::fake::Abyss;
+use crate::support::sentinels::{Group, Puppet, Sentinel, url};
+use crate::support::usage::{DEADLINE, TTL, everything_works, in_time, make_brief};
+use crate::support::{Fake, Lease, Manager, Program, Server, wait_until, wait_until_ok};
+
+const RESOURCE: &str = "r";
+const PASSWORD: &str = "s3same-0pen";
+
+/// The words of a call that cannot be made, once they have all these in them.
+#[track_caller]
+fn await_words(manager: &Manager, wanted: &[&str]) {
+    let lease = Lease::new();
+    wait_until_ok("the words say it", || {
+        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
+        assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+        let words = lease.message();
+        assert!(!words.contains(PASSWORD), "{words}");
+        if wanted.iter().all(|it| words.contains(it)) { Ok(()) } else { Err(words) }
+    });
+}
+
+#[test]
+fn m01_the_next_sentinel_is_asked_where_one_does_not_answer() {
+    let group = Group::start("mymaster", 1, 1_000);
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    let other = Sentinel::start(&[("another", group.servers[0].port())], 1);
+    let (gone, frozen) = (Sentinel::start(&[], 1), Sentinel::start(&[], 1));
+    gone.kill();
+    frozen.freeze();
+    let (silent, abyss) = (Fake::silent(), Abyss::new());
+    let firsts = [
+        gone.address(),
+        frozen.address(),
+        other.address(),
+        silent.address(),
+        abyss.address(),
+        Fake::closing().address(),
+        group.servers[0].address(),
+    ];
+    for first in firsts {
+        let manager = Manager::of_urls(&[url(&[first, sentinel.address()], "mymaster")]);
+        assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
+        let name = format!("mymaster ({})", group.servers[0].address());
+        assert_eq!(manager.servers()[0].name, name);
+        everything_works(&manager, RESOURCE);
+    }
+}
+
+#[test]
+fn m01_sentinels_that_know_no_master_are_named() {
+    let group = Group::start("mymaster", 1, 1_000);
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    let locked = Sentinel::start_with(&[], 1, &[&format!("requirepass {PASSWORD}")]);
+    let gone = Sentinel::start(&[], 1);
+    gone.kill();
+    let server = &group.servers[0];
+    let all = [sentinel.address(), locked.address(), gone.address(), server.address()];
+    let manager = Manager::of_urls(&[url(&all, "other")]);
+    make_brief(&manager);
+    let said = [
+        "no Sentinel of other says where it is".to_owned(),
+        format!("{} knows no master of this name", all[0]),
+        format!("{}: NOAUTH: needs a password", all[1]),
+        format!("{}: connection refused", all[2]),
+        format!("{} is no Sentinel", all[3]),
+    ];
+    await_words(&manager, &said.each_ref().map(String::as_str));
+    in_time(DEADLINE, || {
+        assert_eq!(manager.try_lock(RESOURCE, TTL, 0, &Lease::new()), REDLOCK_UNREACHABLE);
+    });
+}
+
+/// Names are looked up: those of Sentinels before the first call, that of a master when it is known.
+#[test]
+fn m01_sentinels_and_masters_may_have_names() {
+    let group = Group::start("mymaster", 1, 1_000);
+    let port = group.servers[0].port();
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    let names = ["no-such-host.invalid:1".to_owned(), format!("localhost:{}", sentinel.port())];
+    everything_works(&Manager::of_urls(&[url(&names, "mymaster")]), RESOURCE);
+    let puppet = Puppet::of(&format!("localhost:{port}"));
+    let manager = Manager::of_urls(&[url(&[puppet.address()], "m")]);
+    wait_until("it is looked up", || manager.connect(20_000) == REDLOCK_OK);
+    everything_works(&manager, RESOURCE);
+    let astray = Puppet::of("no-such-host.invalid:1");
+    for sentinel in ["no-such-host.invalid:1".to_owned(), astray.address()] {
+        let manager = Manager::of_urls(&[url(&[sentinel], "m")]);
+        make_brief(&manager);
+        await_words(&manager, &["not connected: ", "name"]);
+    }
+    // It moves to another name.
+    let other = Server::start();
+    other.be_in_use(1_000);
+    puppet.move_to(&format!("LOCALHOST:{}", other.port()));
+    let mut tries = 0;
+    wait_until("the other is found", || {
+        tries += 1;
+        let (resource, lease) = (format!("moved {tries}"), Lease::new());
+        if manager.try_lock(&*resource, TTL, 0, &lease) != REDLOCK_OK {
+            return false;
+        }
+        other.exists(&resource)
+    });
+}
+
+#[test]
+fn m01_a_forked_child_asks_the_sentinels_itself() {
+    let group = Group::start("mymaster", 1, 1_000);
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    let urls = [url(&[sentinel.address()], "mymaster")];
+    for program in ["fork_descriptors", "fork_few"] {
+        Program::compile(program).run(&urls);
+    }
+}
+
+#[test]
+fn m02_masters_and_sentinels_have_passwords_of_their_own() {
+    let group = Group::start("mymaster", 1, 1_000);
+    group.servers[0].must(&["CONFIG", "SET", "requirepass", "of-the-master"]);
+    let lines = [&format!("requirepass {PASSWORD}"), "sentinel auth-pass mymaster of-the-master"];
+    let sentinel = Sentinel::start_with(&[group.master_port()], 1, &lines);
+    let url = |login: &str, query: &str| {
+        format!("redis-sentinel://{login}{}/mymaster{query}", sentinel.address())
+    };
+    let right = format!("?sentinel_password={PASSWORD}");
+    let manager = Manager::of_urls(&[url(":of-the-master@", &right)]);
+    assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
+    everything_works(&manager, RESOURCE);
+    let with_user = format!("{right}&sentinel_username=default");
+    let manager = Manager::of_urls(&[url("default:of-the-master@", &with_user)]);
+    everything_works(&manager, RESOURCE);
+    // A setting is for masters; and each is told nothing that is the other's.
+    let manager = Manager::of_urls(&[url("", &right)]);
+    assert_eq!(manager.set_credentials(None, Some("of-the-master")), REDLOCK_OK);
+    everything_works(&manager, RESOURCE);
+    let address = sentinel.address();
+    for (login, query, words) in [
+        (":of-the-master@", "", format!("{address}: NOAUTH: needs a password")),
+        (":of-the-master@", "?sentinel_password=x", format!("{address}: WRONGPASS: does not")),
+        ("", &*right, format!("{}: NOAUTH: needs a password", group.servers[0].address())),
+    ] {
+        let manager = Manager::of_urls(&[url(login, query)]);
+        make_brief(&manager);
+        await_words(&manager, &[&words]);
+    }
+    let puppet = Puppet::of(&group.servers[0].address());
+    let url = format!("redis-sentinel://:of-the-master@{}/m", puppet.address());
+    everything_works(&Manager::of_urls(&[url]), RESOURCE);
+    let heard = String::from_utf8_lossy(&puppet.fake().received()).into_owned();
+    assert!(!heard.contains("of-the-master") && heard.contains("SENTINEL"), "{heard}");
+}
+
+/// What is wrong ends soon, and is named without being quoted.
+#[test]
+fn m03_what_no_sentinel_says_leads_nowhere() {
+    let address = |host: &str, port: &str| {
+        format!("*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n", host.len(), port.len())
+    };
+    let subscribed = "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n";
+    let nonsense = "answered what no server should";
+    let odd = [
+        ("garbage\r\n".to_owned(), "it said what no server should"),
+        ("$999999999\r\n".to_owned(), "it sent a reply that does not fit"),
+        ("+OK\r\n".to_owned(), nonsense),
+        ("*2\r\n:1\r\n:2\r\n".to_owned(), nonsense),
+        (address("127.0.0.1", "0"), nonsense),
+        (address("127.0.0.1", "s3same-0pen"), nonsense),
+        (address(PASSWORD, "6379") + "+OK\r\n", nonsense),
+        (address("s3same-0pen!", "6379") + subscribed, nonsense),
+        (address(PASSWORD, "6379") + subscribed, "not connected: its name has no address"),
+        (address("127.0.0.1", "6379"), "no answer in"),
+        (address("127.0.0.1", "1") + subscribed, "127.0.0.1:1: connection refused"),
+        ("-ERR s3same-0pen\r\n".to_owned(), "answered with an error"),
+    ];
+    for (bytes, words) in odd {
+        let fake = Fake::answering(bytes.clone());
+        let manager = Manager::of_urls(&[url(&[fake.address()], "m")]);
+        make_brief(&manager);
+        in_time(DEADLINE, || await_words(&manager, &[words]));
+    }
+    // One that says that it is the master itself.
+    let sentinel = Sentinel::start(&[], 1);
+    let itself = Sentinel::start(&[("m", sentinel.port())], 1);
+    let manager = Manager::of_urls(&[url(&[itself.address()], "m")]);
+    make_brief(&manager);
+    let words = format!("{}: it is a Sentinel, which holds no locks", sentinel.address());
+    await_words(&manager, &[&words]);
+}
+
+#[test]
+fn m04_two_names_of_one_master_have_one_vote() {
+    let group = Group::start("one", 1, 1_000);
+    let port = group.servers[0].port();
+    let sentinel = Sentinel::start(&[("one", port), ("two", port)], 1);
+    let other = Server::start();
+    other.be_in_use(1_000);
+    let at = |name| url(&[sentinel.address()], name);
+    let manager = Manager::of_urls(&[at("one"), at("two"), other.url()]);
+    wait_until("it is found out", || {
+        assert_eq!(manager.connect(0), REDLOCK_OK, "{}", manager.message());
+        manager.message().contains("it is the same server as ")
+    });
+    assert_eq!(manager.servers().iter().filter(|it| it.votes).count(), 2);
+    everything_works(&manager, RESOURCE);
+    // What can be seen is refused when it is added.
+    let status = manager.add(&at("one"), 0);
+    assert_ne!(status, REDLOCK_OK);
+    let manager = Manager::of_urls(&[url(&[sentinel.address(), "127.0.0.1:1".to_owned()], "one")]);
+    assert_ne!(manager.add(&at("one"), 0), REDLOCK_OK);
+    assert!(manager.message().contains("added before"), "{}", manager.message());
+}

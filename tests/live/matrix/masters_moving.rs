@@ -1,0 +1,213 @@
+//! Masters that another server takes the place of: by the hand of Sentinels, of people, and with the old one
+//! still there.
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK};
+
+use crate::support::sentinels::{Group, Puppet, Sentinel, anew, info, url};
+use crate::support::usage::{everything_works, make_brief};
+use crate::support::{Lease, Manager, Server, wait_until, wait_until_ok};
+
+const RESOURCE: &str = "r";
+
+/// Long enough for a failover, and for three seconds to be longer.
+const TTL: i64 = 5_000;
+
+/// An independent primary with a vote.
+fn primary() -> Server {
+    let server = Server::start();
+    server.be_in_use(1_000);
+    server
+}
+
+/// The first lock after this is had from the second server; the first grants none.
+#[track_caller]
+fn moves(manager: &Manager, (old, new): (&Server, &Server)) {
+    let name = format!("m ({})", new.address());
+    let mut tries = 0;
+    wait_until_ok("the manager follows", || {
+        tries += 1;
+        let resource = format!("{RESOURCE}{tries}");
+        let lease = Lease::new();
+        if manager.try_lock(&*resource, TTL, 0, &lease) == REDLOCK_OK {
+            // Which of the two it was that granted.
+            assert_ne!(old.exists(&resource), new.exists(&resource), "{resource}");
+            let is_there = new.exists(&resource);
+            // The old one may be left just now: then nobody is told.
+            let status = manager.unlock(&lease);
+            assert!(!is_there || status == REDLOCK_OK, "{status:?}: {}", lease.message());
+            if is_there {
+                return Ok(());
+            }
+        }
+        Err(lease.message())
+    });
+    assert_eq!(manager.servers()[0].name, name);
+    everything_works(manager, RESOURCE);
+    assert!(!old.exists(RESOURCE));
+}
+
+/// With a single voter, so that its vote alone decides. What its copy has not heard of is lost.
+#[test]
+fn m05_a_failover_is_a_server_that_lost_its_memory() {
+    let group = Group::start("mymaster", 2, 1_000);
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    sentinel.await_company("mymaster", 1, 0);
+    let manager = || {
+        let manager = Manager::of_urls(&[url(&[sentinel.address()], "mymaster")]);
+        make_brief(&manager);
+        manager
+    };
+    let (holder, rival) = (manager(), manager());
+    let held = holder.take(RESOURCE, TTL);
+    let old = sentinel.master_of("mymaster");
+    group.at(&old).kill();
+    wait_until("another one is the master", || {
+        let new = sentinel.master_of("mymaster");
+        new != old && info(group.at(&new)).contains("role:master")
+    });
+    let new = group.at(&sentinel.master_of("mymaster")).address();
+    // The lock came too late for the copy.
+    anew(group.at(&new), &["DEL", RESOURCE]);
+    let (taken, mut has_said) = (Lease::new(), false);
+    wait_until("the rival has its turn", || {
+        let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+        has_said |= taken.message().contains("lost its memory");
+        status == REDLOCK_OK
+    });
+    assert_eq!(held.remaining_ms(), 0, "two hold it");
+    assert!(has_said);
+    assert_eq!(rival.servers()[0].name, format!("mymaster ({new})"));
+    assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
+    // The holder is told, and the old server is none that is used when it is back.
+    assert_eq!(holder.extend(&held, TTL), REDLOCK_LOST);
+    group.at(&old).restart();
+    group.have_follow(group.at(&old), group.at(&new).port());
+    for manager in [&holder, &rival] {
+        wait_until("all is well", || manager.try_lock(RESOURCE, TTL, 0, &taken) == REDLOCK_OK);
+        assert_eq!(manager.unlock(&taken), REDLOCK_OK, "{}", taken.message());
+        assert_eq!(manager.servers()[0].name, format!("mymaster ({new})"));
+    }
+}
+
+/// Nobody has killed the old one: the Sentinels make it a replica, and end its connections.
+#[test]
+fn m05_a_failover_by_hand_is_followed() {
+    let group = Group::start("mymaster", 2, 1_000);
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    sentinel.await_company("mymaster", 1, 0);
+    let manager = Manager::of_urls(&[url(&[sentinel.address()], "mymaster")]);
+    assert_eq!(manager.unlock(&manager.take(RESOURCE, TTL)), REDLOCK_OK);
+    let old = sentinel.master_of("mymaster");
+    sentinel.fail_over("mymaster", &old);
+    wait_until("another one is the master", || sentinel.master_of("mymaster") != old);
+    let new = sentinel.master_of("mymaster");
+    let lease = Lease::new();
+    wait_until("the new one has the vote", || {
+        manager.try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK
+            && manager.servers()[0].name == format!("mymaster ({new})")
+    });
+    assert_eq!(anew(group.at(&new), &["EXISTS", RESOURCE]).integer(), 1);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+}
+
+/// It answers, and calls itself the master. What the Sentinel tells is believed.
+#[test]
+fn m06_an_old_master_that_still_answers_is_left() {
+    let (old, new) = (primary(), primary());
+    let sentinel = Puppet::of(&old.address());
+    let manager = Manager::of_urls(&[url(&[sentinel.address()], "m")]);
+    let held = manager.take("held", TTL);
+    sentinel.move_to(&new.address());
+    moves(&manager, (&old, &new));
+    // The new one knows nothing of what the old one has granted.
+    assert_eq!(manager.confirm(&held, 0), REDLOCK_LOST, "{}", held.message());
+}
+
+/// The one that is listened to is gone, or says nothing any more: another one is asked.
+#[test]
+fn m06_another_sentinel_tells_of_it() {
+    type Silence = fn(&Puppet);
+    for silence in [(|it| it.fake().hang_up()) as Silence, Puppet::freeze] {
+        let (old, new) = (primary(), primary());
+        let [first, second] = [0, 1].map(|_| Puppet::of(&old.address()));
+        let manager = Manager::of_urls(&[url(&[first.address(), second.address()], "m")]);
+        assert_eq!(manager.connect(20_000), REDLOCK_OK, "{}", manager.message());
+        second.move_to(&new.address());
+        silence(&first);
+        moves(&manager, (&old, &new));
+    }
+}
+
+/// The first Sentinel has not heard that the master is gone.
+#[test]
+fn m06_a_sentinel_that_is_behind_is_not_asked_for_ever() {
+    let (old, new) = (primary(), primary());
+    let [first, second] = [&old, &new].map(|it| Puppet::of(&it.address()));
+    old.kill();
+    let manager = Manager::of_urls(&[url(&[first.address(), second.address()], "m")]);
+    let lease = Lease::new();
+    wait_until("the other is found", || manager.try_lock(RESOURCE, TTL, 0, &lease) == REDLOCK_OK);
+    assert!(new.exists(RESOURCE));
+}
+
+#[test]
+fn m06_a_master_that_became_a_replica_is_left() {
+    let (old, new) = (primary(), primary());
+    let sentinel = Puppet::of(&old.address());
+    let manager = Manager::of_urls(&[url(&[sentinel.address()], "m")]);
+    everything_works(&manager, RESOURCE);
+    // It does not tell; who asks it is told.
+    sentinel.mute();
+    sentinel.move_to(&new.address());
+    old.must(&["REPLICAOF", "127.0.0.1", "1"]);
+    moves(&manager, (&old, &new));
+}
+
+/// While all Sentinels are away, the master that was found goes on being used.
+#[test]
+fn m06_without_sentinels_the_master_is_kept() {
+    let group = Group::start("mymaster", 1, 1_000);
+    let sentinel = Sentinel::start(&[group.master_port()], 1);
+    let manager = Manager::of_urls(&[url(&[sentinel.address()], "mymaster")]);
+    everything_works(&manager, RESOURCE);
+    sentinel.kill();
+    for _ in 0..20 {
+        everything_works(&manager, RESOURCE);
+    }
+    group.servers[0].hang_up();
+    let lease = Lease::new();
+    make_brief(&manager);
+    wait_until_ok("it is not to be found any more", || {
+        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
+        let words = lease.message();
+        let is_told = words.contains("no Sentinel of mymaster says where it is");
+        if status != REDLOCK_OK && is_told { Ok(()) } else { Err(words) }
+    });
+}
+
+/// Its process is the same, and bears the note of before; what it has is the other's.
+#[test]
+fn m07_a_primary_that_was_a_replica_meanwhile_has_lost_its_memory() {
+    let group = Group::start("g", 2, 1_000);
+    let [first, second] = &group.servers[..] else { unreachable!("two") };
+    let manager = || {
+        let manager = Manager::of_urls(&[first.url()]);
+        make_brief(&manager);
+        manager
+    };
+    let (holder, rival) = (manager(), manager());
+    let held = holder.take(RESOURCE, TTL);
+    second.must(&["REPLICAOF", "NO", "ONE"]);
+    second.must(&["DEL", RESOURCE]);
+    group.have_follow(first, second.port());
+    first.must(&["REPLICAOF", "NO", "ONE"]);
+    assert!(!first.exists(RESOURCE));
+    let (taken, mut has_said) = (Lease::new(), false);
+    wait_until("the rival has its turn", || {
+        let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+        has_said |= taken.message().contains("lost its memory");
+        status == REDLOCK_OK
+    });
+    assert_eq!(held.remaining_ms(), 0, "two hold it");
+    assert!(has_said);
+}

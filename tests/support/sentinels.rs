@@ -1,0 +1,302 @@
+//! Real Sentinels, the servers that they watch, and Sentinels that say what they are told.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{fs, mem};
+
+use super::directory::Directory;
+use super::fake::Fake;
+use super::process::Process;
+use super::resp::{Connection, Reply};
+use super::servers::Server;
+use super::wait::wait_until;
+use super::{ports, product};
+
+/// How soon a server that says nothing is down, to them.
+const DOWN_MS: i64 = 500;
+
+/// A Sentinel of its own process, on a port of its own.
+pub(crate) struct Sentinel {
+    port: u16,
+    process: Process,
+    _directory: Directory,
+}
+
+impl Sentinel {
+    /// Watches these masters, each a name and a port. So many Sentinels have to agree that one is down.
+    pub(crate) fn start(masters: &[(&str, u16)], quorum: usize) -> Self {
+        Self::start_with(masters, quorum, &[])
+    }
+
+    /// With more lines of configuration.
+    pub(crate) fn start_with(masters: &[(&str, u16)], quorum: usize, more: &[&str]) -> Self {
+        let directory = Directory::new();
+        let file = directory.join("sentinel.conf");
+        for _ in 0..20 {
+            let port = ports::free();
+            let mut text = format!("bind 127.0.0.1\ndir {}\n", directory.join("."));
+            let is_over_tls = more.iter().any(|line| line.starts_with("tls-cert-file"));
+            let port_line = if is_over_tls { "port 0\ntls-port" } else { "port" };
+            let _ = writeln!(text, "{port_line} {port}\nlogfile {}", directory.join("log"));
+            for (name, master) in masters {
+                let _ = writeln!(text, "sentinel monitor {name} 127.0.0.1 {master} {quorum}");
+                let _ = writeln!(text, "sentinel down-after-milliseconds {name} {DOWN_MS}");
+                let _ = writeln!(text, "sentinel failover-timeout {name} 3000");
+            }
+            more.iter().for_each(|line| _ = writeln!(text, "{line}"));
+            fs::write(&file, text).expect("the file can be written");
+            let program = if is_over_tls { product::tls_program() } else { product::program() };
+            let mut command = Command::new(program);
+            command.args([&file, "--sentinel"]).stdout(Stdio::null()).stderr(Stdio::null());
+            let process = Process::start(&mut command).expect("the program was run before");
+            let log = || fs::read_to_string(directory.join("log")).unwrap_or_default();
+            wait_until("the Sentinel starts", || {
+                process.has_ended() || log().contains("Sentinel ID is")
+            });
+            // Before it listens it has nothing to say.
+            let listens = || is_over_tls || Connection::open(&format!("127.0.0.1:{port}")).is_ok();
+            wait_until("it listens", || process.has_ended() || listens());
+            if !process.has_ended() {
+                return Self { port, process, _directory: directory };
+            }
+        }
+        panic!("there is no Sentinel to be had");
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Asks it.
+    #[track_caller]
+    pub(crate) fn command(&self, words: &[&str]) -> Reply {
+        let mut connection = Connection::open(&self.address()).expect("it can be reached");
+        connection.command(words).expect("it answers")
+    }
+
+    /// Where it says that the master is.
+    #[track_caller]
+    pub(crate) fn master_of(&self, name: &str) -> String {
+        match self.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]) {
+            Reply::Array(parts) => {
+                parts.iter().filter_map(Reply::text).collect::<Vec<_>>().join(":")
+            }
+            reply => panic!("{reply:?}"),
+        }
+    }
+
+    /// What it says of a master, by the names of the fields.
+    pub(crate) fn state_of(&self, name: &str) -> HashMap<String, String> {
+        fields(&self.command(&["SENTINEL", "MASTER", name]))
+    }
+
+    /// Whether it knows that a replica of the master is well, and would do in its place.
+    pub(crate) fn knows_good_replica(&self, name: &str) -> bool {
+        let Reply::Array(all) = self.command(&["SENTINEL", "REPLICAS", name]) else { return false };
+        all.iter().map(fields).any(|it| it["flags"] == "slave" && it["master-link-status"] == "ok")
+    }
+
+    /// Has another server take the place of the master at this address. Sentinels give up without a word where
+    /// they know of no good replica yet.
+    #[track_caller]
+    pub(crate) fn fail_over(&self, name: &str, old: &str) {
+        wait_until("the failover has begun", || {
+            let state = self.state_of(name);
+            let has_moved = format!("{}:{}", state["ip"], state["port"]) != old;
+            if !has_moved && !state["flags"].contains("failover_in_progress") {
+                self.command(&["SENTINEL", "FAILOVER", name]);
+            }
+            has_moved
+        });
+    }
+
+    /// Returns when it knows so many replicas of the master, and so many other Sentinels.
+    #[track_caller]
+    pub(crate) fn await_company(&self, name: &str, replicas: usize, sentinels: usize) {
+        wait_until("the Sentinel knows them all", || {
+            let count = |what| match self.command(&["SENTINEL", what, name]) {
+                Reply::Array(all) => all.len(),
+                _ => 0,
+            };
+            count("REPLICAS") >= replicas && count("SENTINELS") >= sentinels
+        });
+    }
+
+    pub(crate) fn kill(&self) {
+        self.process.kill();
+    }
+
+    pub(crate) fn freeze(&self) {
+        self.process.freeze();
+    }
+}
+
+/// Names and values by turns.
+fn fields(reply: &Reply) -> HashMap<String, String> {
+    let Reply::Array(parts) = reply else { return HashMap::new() };
+    let texts: Vec<_> = parts.iter().map(|it| it.text().unwrap_or_default()).collect();
+    texts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
+
+/// A master and its replicas.
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) servers: Vec<Server>,
+}
+
+impl Group {
+    /// The first is the master. Locks of this TTL were in use there.
+    pub(crate) fn start(name: &str, count: usize, longest_ttl_ms: i64) -> Self {
+        let start = || Server::start_with(&["--repl-diskless-sync-delay", "0"]);
+        Self::of(name, (0..count).map(|_| start()).collect(), longest_ttl_ms)
+    }
+
+    pub(crate) fn of(name: &str, servers: Vec<Server>, longest_ttl_ms: i64) -> Self {
+        let group = Self { name: name.to_owned(), servers };
+        group.servers[0].be_in_use(longest_ttl_ms);
+        group.servers[1..].iter().for_each(|it| group.have_follow(it, group.servers[0].port()));
+        group
+    }
+
+    /// Has a server follow the one with this port, and waits until it has all its data.
+    #[track_caller]
+    pub(crate) fn have_follow(&self, server: &Server, port: u16) {
+        assert!(anew(server, &["REPLICAOF", "127.0.0.1", &port.to_string()]).is_ok());
+        wait_until("it has caught up", || {
+            let info = info(server);
+            info.contains(&format!("master_port:{port}")) && info.contains("master_link_status:up")
+        });
+    }
+
+    pub(crate) fn master_port(&self) -> (&str, u16) {
+        (&self.name, self.servers[0].port())
+    }
+
+    /// Which of the servers has this address.
+    #[track_caller]
+    pub(crate) fn at(&self, address: &str) -> &Server {
+        let found = self.servers.iter().find(|it| it.address() == address);
+        found.unwrap_or_else(|| panic!("{address} is none of {}", self.name))
+    }
+}
+
+/// Asks the server over a new connection: Sentinels end those of whom they promote or demote.
+#[track_caller]
+pub(crate) fn anew(server: &Server, words: &[&str]) -> Reply {
+    let mut reply = None;
+    wait_until("it answers", || {
+        reply = server.connect().and_then(|mut it| it.command(words)).ok();
+        reply.is_some()
+    });
+    reply.expect("it has answered")
+}
+
+/// What the server says of replication.
+#[track_caller]
+pub(crate) fn info(server: &Server) -> String {
+    anew(server, &["INFO", "replication"]).text().expect("words")
+}
+
+/// The URL of a master that these Sentinels watch.
+pub(crate) fn url(sentinels: &[String], name: &str) -> String {
+    format!("redis-sentinel://{}/{name}", sentinels.join(","))
+}
+
+/// Says where the master is, as it is told, and tells its listeners when that changes.
+pub(crate) struct Puppet {
+    fake: Fake,
+    told: Arc<Mutex<Told>>,
+}
+
+#[derive(Default)]
+struct Told {
+    master: String,
+    changes: usize,
+    is_mute: bool,
+    is_frozen: bool,
+}
+
+impl Puppet {
+    /// Of a master "m" that is there.
+    pub(crate) fn of(master: &str) -> Self {
+        let told = Told { master: master.to_owned(), ..Told::default() };
+        let told = Arc::new(Mutex::new(told));
+        let shared = Arc::clone(&told);
+        let fake = Fake::start(move |guest| {
+            guest.stream().set_read_timeout(Some(Duration::from_millis(5)))?;
+            let (mut is_listening, mut changes) = (false, 0);
+            loop {
+                let heard = match guest.read() {
+                    Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+                    Ok(None) => return Ok(()),
+                    Err(it) if it.kind() == io::ErrorKind::WouldBlock => String::new(),
+                    Err(error) => return Err(error),
+                };
+                let told = shared.lock().expect("not poisoned");
+                if told.is_frozen {
+                    continue;
+                }
+                let (host, port) = told.master.rsplit_once(':').expect("a port");
+                let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+                let mut replies = String::new();
+                if heard.contains("GET-MASTER-ADDR") {
+                    let _ = write!(replies, "*2\r\n{}{}", bulk(host), bulk(port));
+                }
+                if heard.contains("SUBSCRIBE") {
+                    (is_listening, changes) = (true, told.changes);
+                    let _ = write!(
+                        replies,
+                        "*3\r\n{}{}:1\r\n",
+                        bulk("subscribe"),
+                        bulk("+switch-master")
+                    );
+                }
+                if heard.contains("PING") {
+                    replies += "*2\r\n$4\r\npong\r\n$0\r\n\r\n";
+                }
+                let has_changed = mem::replace(&mut changes, told.changes) != told.changes;
+                if is_listening && has_changed && !told.is_mute {
+                    let text = format!("m 127.0.0.1 1 {host} {port}");
+                    let message = [bulk("message"), bulk("+switch-master"), bulk(&text)];
+                    let _ = write!(replies, "*3\r\n{}", message.concat());
+                }
+                drop(told);
+                guest.write(replies.as_bytes())?;
+            }
+        });
+        Self { fake, told }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.fake.address()
+    }
+
+    pub(crate) fn fake(&self) -> &Fake {
+        &self.fake
+    }
+
+    /// From now on the master is there, and listeners are told.
+    pub(crate) fn move_to(&self, master: &str) {
+        let mut told = self.told.lock().expect("not poisoned");
+        master.clone_into(&mut told.master);
+        told.changes += 1;
+    }
+
+    /// Answers nothing any more.
+    pub(crate) fn freeze(&self) {
+        self.told.lock().expect("not poisoned").is_frozen = true;
+    }
+
+    /// Tells nothing to listeners any more.
+    pub(crate) fn mute(&self) {
+        self.told.lock().expect("not poisoned").is_mute = true;
+    }
+}
