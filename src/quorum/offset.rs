@@ -41,6 +41,10 @@ pub struct Offset {
 }
 
 impl Offset {
+    /// As long as the speed is not known, it is taken to differ by no more than that, in millionths: ten times what
+    /// crystals do, and twice what NTP slews.
+    const USUAL: i64 = 1_000;
+
     /// The speed of a clock that nobody sets changes by less than that, in millionths: NTP slews by 500 at the most.
     const SLEW: i64 = 500;
 
@@ -70,7 +74,11 @@ impl Offset {
         let most = self.most.saturating_add(share(passed, fastest));
         let (ahead, behind) = (new.least.saturating_sub(most), least.saturating_sub(new.most));
         if ahead > Self::STEP_LEAST || behind > Self::STEP_LEAST {
-            *self = new;
+            // It may be no more than a fast clock. Who cannot tell takes it for a step, once.
+            let least = speed(new.least.saturating_sub(self.most), passed);
+            let most = speed(new.most.saturating_sub(self.least), passed) + 1 + Self::SLEW;
+            let fastest = (ahead > 0 && least <= Self::bound(drift)).then_some(most);
+            *self = Self { fastest, ..new };
             return match ahead > 0 {
                 true => Course::Forward { ms: ahead / MS },
                 false => Course::Back { ms: behind / MS },
@@ -98,9 +106,15 @@ impl Offset {
 
     /// The least and the greatest, in millionths.
     fn speeds(&self, drift: Drift) -> (i64, i64) {
-        let bound = drift.share_ms(1_000_000);
-        let (slowest, fastest) = (self.slowest.unwrap_or(-bound), self.fastest.unwrap_or(bound));
-        (slowest.clamp(-bound, bound), fastest.clamp(-bound, bound))
+        let bound = Self::bound(drift);
+        let slowest = self.slowest.unwrap_or(-Self::USUAL).clamp(-bound, bound);
+        let fastest = self.fastest.unwrap_or(Self::USUAL).clamp(-bound, bound);
+        (slowest, fastest)
+    }
+
+    /// A drift, in millionths.
+    fn bound(drift: Drift) -> i64 {
+        drift.share_ms(1_000_000)
     }
 
     /// What the server's clock shows now, at the most, in milliseconds.
@@ -146,9 +160,9 @@ mod tests {
     fn a_clock_that_nobody_sets_goes_evenly() {
         use Course::Even;
         assert_eq!(courses(&[(0, 70), (1, 70), (1_000, 70), (100_000, 70)]), [Even; 3]);
-        // As much faster, or slower, as it may be; and by as much as a key may go early.
-        assert_eq!(courses(&[(0, 0), (50_000, 500), (100_000, 1_000)]), [Even; 2]);
-        assert_eq!(courses(&[(0, 0), (50_000, -500), (100_000, -1_000)]), [Even; 2]);
+        // A thousandth faster, or slower; and by as much as a key may go early.
+        assert_eq!(courses(&[(0, 0), (50_000, 50), (100_000, 100)]), [Even; 2]);
+        assert_eq!(courses(&[(0, 0), (50_000, -50), (100_000, -100)]), [Even; 2]);
         assert_eq!(courses(&[(0, 0), (10, 3), (20, 0)]), [Even; 2]);
     }
 
@@ -163,24 +177,26 @@ mod tests {
         assert_eq!(courses(&[(0, 0), (5_000, 0), (5_001, 6)]), [Even, Forward { ms: 3 }]);
     }
 
-    /// After a minute without a showing a hundredth would be 600 ms.
+    /// By a hundredth it may be faster; that is not known of it at first.
     #[test]
     fn the_speed_of_a_clock_is_learnt() {
         use Course::{Even, Forward};
-        let even = [(0, 0), (10_000, 100), (20_000, 200)];
-        let [last @ (at, ahead)] = [(80_000, 800)];
-        assert_eq!(courses(&[&even[..], &[last]].concat()), [Even; 3]);
-        let set = courses(&[&even[..], &[(at, ahead + 60)]].concat());
-        assert!(matches!(set[2], Forward { ms: 10..60 }), "{set:?}");
-        // Of another nothing is known yet.
-        assert_eq!(courses(&[(0, 0), (60_000, 500)]), [Even]);
+        let fast = [(0, 0), (10_000, 99), (20_000, 198), (30_000, 297)];
+        let seen = courses(&[&fast[..], &[(90_000, 891)]].concat());
+        assert!(matches!(seen[..], [Forward { ms: 80..99 }, Even, Even, Even]), "{seen:?}");
+        // From then on a step of 60 ms is seen after a minute, of which a hundredth would be 600.
+        let set = courses(&[&fast[..], &[(90_000, 891 + 60)]].concat());
+        assert!(matches!(set[3], Forward { ms: 10..60 }), "{set:?}");
+        // A faster one is never taken for one that goes evenly.
+        let too_fast = courses(&[(0, 0), (10_000, 200), (20_000, 400), (30_000, 600)]);
+        assert!(!too_fast.contains(&Even), "{too_fast:?}");
     }
 
     #[test]
     fn the_interval_narrows_with_each_showing() {
         let slow = Showing { heard: Moment::from_nanos(900 * MS), ..showing(0, 0) };
         let mut offset = Offset::of(&slow);
-        assert_eq!(offset.note(&showing(1_000, 400), Drift::DEFAULT), Course::Forward { ms: 396 });
+        assert_eq!(offset.note(&showing(1_000, 400), Drift::DEFAULT), Course::Forward { ms: 397 });
         let mut offset = Offset::of(&slow);
         assert_eq!(offset.note(&showing(1_000, 0), Drift::DEFAULT), Course::Even);
         assert_eq!(offset.note(&showing(1_001, 6), Drift::DEFAULT), Course::Forward { ms: 3 });
