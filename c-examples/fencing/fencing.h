@@ -72,6 +72,7 @@ struct orders {
     const struct server *servers; /* so many: SERVERS */
     int guard;                    /* REDLOCK_GUARD_ON or REDLOCK_GUARD_OFF */
     int ttl_ms;
+    bool waits;                   /* connected to all servers, until the story lets it try */
 
     /* To add an amount to the balance of an account: */
     const struct store *store;
@@ -83,6 +84,8 @@ struct orders {
 
 /* Where a worker and the story meet: memory of both. */
 struct place {
+    atomic_bool is_connected; /* who waits is connected to all servers */
+    atomic_bool may_try;   /* who waits may try */
     atomic_bool was_had;   /* the lock was had */
     atomic_bool is_tried;  /* the attempt is over, whatever came of it */
     atomic_bool may_end;   /* the story has seen enough */

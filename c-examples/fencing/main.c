@@ -169,12 +169,19 @@ static bool forget_all(struct server *server) {
 
 /*
  * A has its lock from the servers 0 and 1: the last one does not answer. Then that one answers again, server 1
- * loses what it knew, and B asks. Returns false if it could not be played; else tells who had the lock.
+ * loses what it knew, and B asks; where a clock is set B was connected before, for who comes later knows no clock. Returns false if it could not be played; else tells who had the lock.
  */
 static bool play_amnesia(struct server *servers, int guard, bool (*harm)(struct server *), bool had[WORKERS]) {
     struct orders a = {.name = "A", .resource = "job", .servers = servers, .guard = guard, .ttl_ms = HELD_TTL_MS};
     struct orders b = a;
     b.name = "B";
+    b.waits = harm == clock_set_forward;
+    if (b.waits) {
+        if (!start_worker(1, hold, &b) || !wait_until(&places[1].is_connected)) {
+            return false;
+        }
+        say(b.name, "is connected to all servers");
+    }
     say(">>", "server :%d does not answer (SIGSTOP)", servers[2].port);
     server_freeze(&servers[2]);
     if (!start_worker(0, hold, &a) || !wait_until(&places[0].is_tried)) {
@@ -182,7 +189,11 @@ static bool play_amnesia(struct server *servers, int guard, bool (*harm)(struct 
     }
     say(">>", "server :%d answers again (SIGCONT)", servers[2].port);
     server_thaw(&servers[2]);
-    if (!harm(&servers[1]) || !start_worker(1, hold, &b) || !wait_until(&places[1].is_tried)) {
+    if (!harm(&servers[1]) || (!b.waits && !start_worker(1, hold, &b))) {
+        return false;
+    }
+    atomic_store(&places[1].may_try, true);
+    if (!wait_until(&places[1].is_tried)) {
         return false;
     }
     /* B is asked first: what A has then, it has had since before B came. */

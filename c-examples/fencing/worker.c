@@ -116,12 +116,24 @@ int deposit(const struct orders *orders, struct place *place) {
     return outcome == WRITTEN ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Tries once to take the lock, and holds it until the story has seen enough. */
+/* Tries once to take the lock, at once or when the story says so, and holds it until the story has seen enough. */
 int hold(const struct orders *orders, struct place *place) {
     RedLock *rl = manager_for(orders);
     RedLockLease *lease = RedLockLease_New();
     if (rl == NULL || lease == NULL) {
         return EXIT_FAILURE;
+    }
+    if (orders->waits) {
+        /* Without words all servers are connected, not only enough of them. */
+        while (RedLock_Connect(rl, 0) != REDLOCK_OK || *RedLock_ErrorMessage(rl) != '\0') {
+            if (!sleep_ms(10)) {
+                break;
+            }
+        }
+        atomic_store(&place->is_connected, true);
+        while (!atomic_load(&place->may_try) && sleep_ms(5)) {
+            continue;
+        }
     }
     RedLockStatus status = RedLock_TryLock(rl, orders->resource, orders->ttl_ms, 0, lease);
     if (status == REDLOCK_OK) {

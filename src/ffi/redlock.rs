@@ -72,8 +72,9 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 ///                    host:port ([address]:port for IPv6), or a whole URL: redis://[user][:password@]host[:port][/database],
 ///                    unix:///path or redis+unix:///path, these two with ?db=, &user= and &pass=
 ///                    as needed; with rediss:// in the place of redis://, TLS is used. valkey:// and
-///                    its like are the same. redis-sentinel://[user][:password@]host[:port][,host[:port]...]/master[/database]
-///                    is the master of this name, wherever these Sentinels say it is, one voter; with
+///                    its like are the same. redis-sentinel://[user][:password@]hosts/master[/database], with
+///                    host[:port][,host[:port]...] for hosts, is the master of this name, wherever these
+///                    Sentinels say it is, one voter; with
 ///                    rediss-sentinel:// they and the master are reached over TLS. The user and the
 ///                    password are the master's; those of the Sentinels are ?sentinel_username= and
 ///                    &sentinel_password=. After a failover the new master has no vote until every lock that

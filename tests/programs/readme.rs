@@ -231,7 +231,7 @@ fn the_lines_about_tls_compile() {
 #[test]
 fn the_lines_about_fencing_tokens_compile() {
     let workshop = Workshop::new();
-    let lines = blocks("c").swap_remove(3);
+    let lines = blocks("c").swap_remove(4);
     assert!(lines.contains("RedLockLease_FencingToken"), "{lines}");
     let text = format!(
         "#include <redlock.h>\nint64_t draw(RedLock *rl, RedLockLease *lease);\n\

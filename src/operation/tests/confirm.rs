@@ -101,6 +101,8 @@ fn a_lock_that_is_gone_is_lost_and_the_next_is_told_but_nothing_is_released() {
     let acts = play.hear(2, &[gone(0), other, found(2, view.hold(), 9_000)]);
     assert_eq!(acts, [EndWait(1), ended(words)]);
     assert!(view.hold().is_lost_or_over() && !view.hold().is_over());
+    // Whoever keeps it is told how long it would have been valid.
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
     assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 1_500)]);
 }
 

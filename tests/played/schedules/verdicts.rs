@@ -119,9 +119,10 @@ impl World {
             let words = "a lease was taken that is of other servers";
             return self.records.violate(Promise::OtherServers, words);
         }
-        // Where clocks go wrong, a lock is valid no longer than the servers can have it.
-        let clocks = [Sin::LeapingClocks, Sin::FastClocks, Sin::StoppedClocks];
-        let is_exact = !self.schedule.sins.iter().any(|it| clocks.contains(it));
+        // Where clocks go wrong, or servers that lost a lock are given it for less, it is valid no longer than the
+        // servers can have it.
+        let wrong = [Sin::LeapingClocks, Sin::FastClocks, Sin::StoppedClocks, Sin::LostKeys];
+        let is_exact = !self.schedule.sins.iter().any(|it| wrong.contains(it));
         if is_same && is_exact && told.valid_until < asked.valid_until {
             return self.records.violate(Promise::DeadlineGrows, "a lock was made shorter");
         }
