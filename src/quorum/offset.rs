@@ -187,6 +187,9 @@ mod tests {
         // From then on a step of 60 ms is seen after a minute, of which a hundredth would be 600.
         let set = courses(&[&fast[..], &[(90_000, 891 + 60)]].concat());
         assert!(matches!(set[3], Forward { ms: 10..60 }), "{set:?}");
+        // One that has gone evenly for long is not taken for one that may have become a thousandth faster.
+        let even = courses(&[(0, 0), (50_000, 0), (100_000, 0), (160_000, 52)]);
+        assert!(matches!(even[..], [Even, Even, Forward { ms: 10..30 }]), "{even:?}");
         // A faster one is never taken for one that goes evenly.
         let too_fast = courses(&[(0, 0), (10_000, 200), (20_000, 400), (30_000, 600)]);
         assert!(!too_fast.contains(&Even), "{too_fast:?}");
@@ -204,6 +207,12 @@ mod tests {
         let slow = Showing { heard: Moment::from_nanos(9_000 * MS), ..showing(1_002, 6) };
         assert_eq!(offset.note(&slow, Drift::DEFAULT), Course::Even);
         assert_eq!(offset.note(&showing(1_003, 12), Drift::DEFAULT), Course::Forward { ms: 4 });
+        // Nor does one that was carried out late.
+        let late = Showing { shown: 18_012 * MS, heard: Moment::from_nanos(18_000 * MS), ..slow };
+        let mut offset = Offset::of(&showing(1_003, 12));
+        assert_eq!(offset.note(&late, Drift::DEFAULT), Course::Even);
+        let set = offset.note(&showing(18_001, 112), Drift::DEFAULT);
+        assert!(matches!(set, Course::Forward { ms: 70..100 }), "{set:?}");
     }
 
     #[test]
