@@ -54,7 +54,7 @@
 /**
  * What a RedLockServerInfo begins with.
  */
-#define REDLOCK_SERVER_INFO_INIT {sizeof(RedLockServerInfo), 0, 0, 0, "", "", "", "", "", "", ""}
+#define REDLOCK_SERVER_INFO_INIT {sizeof(RedLockServerInfo), 0, 0, 0, 0, "", "", "", "", "", "", ""}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -320,6 +320,13 @@ typedef struct {
    * How long its last answer took, from sending to reading, in microseconds; -1 if it has given none.
    */
   int64_t round_trip_us;
+  /**
+   * How far its clock is ahead of this machine's, in microseconds; below 0 if it is behind. It is exact to half a
+   * round trip and a millisecond. It was measured when the connection began and whenever a lock was asked
+   * for, and is told for what this machine's clock shows now. INT64_MIN if it is not known: there was no
+   * connection yet, the guard is off (RedLock_SetRestartGuard), or the user may not ask (TIME).
+   */
+  int64_t clock_offset_us;
   /**
    * Where it is: host:port, or the path of its socket. Of a master that Sentinels watch its name with its
    * address: "mymaster (10.0.0.7:6379)", or that of the first Sentinel before it is known:

@@ -224,7 +224,8 @@ impl Runtime {
     /// What is known of each server.
     pub(crate) fn portraits(&self) -> Vec<Portrait> {
         let portraits = |engine: &mut Engine| {
-            engine.servers().iter().map(|it| it.portrait(clock::now())).collect()
+            let (now, wall_us) = (clock::now(), clock::wall_us());
+            engine.servers().iter().map(|it| it.portrait(now, wall_us)).collect()
         };
         self.engine.visit(portraits)
     }

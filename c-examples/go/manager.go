@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"math"
 	"os"
 	"runtime"
 	"runtime/cgo"
@@ -157,6 +158,9 @@ type Server struct {
 	Votes     bool          // whether what it grants counts
 	Words     string        // why it is not connected, or does not vote
 	RoundTrip time.Duration // how long its last answer took; negative if it has given none
+	// How far its clock is ahead of this machine's, give or take half a round trip and a millisecond; nil if that
+	// is not known.
+	ClockOffset *time.Duration
 
 	// What it said of itself when it was last asked; empty where it did not, or the user may not ask.
 	Version  string
@@ -187,17 +191,23 @@ func (m *Manager) Servers() ([]Server, error) {
 	servers := make([]Server, len(infos))
 	for i := range infos {
 		info := &infos[i]
+		var offset *time.Duration
+		if us := int64(info.clock_offset_us); us != math.MinInt64 {
+			ahead := time.Duration(us) * time.Microsecond
+			offset = &ahead
+		}
 		servers[i] = Server{
-			Name:      C.GoString(&info.name[0]),
-			Connected: info.connected != 0,
-			Votes:     info.votes != 0,
-			Words:     C.GoString(&info.words[0]),
-			RoundTrip: time.Duration(info.round_trip_us) * time.Microsecond,
-			Version:   C.GoString(&info.version[0]),
-			Role:      C.GoString(&info.role[0]),
-			RunID:     C.GoString(&info.run_id[0]),
-			Keeps:     C.GoString(&info.keeps[0]),
-			Eviction:  C.GoString(&info.eviction[0]),
+			Name:        C.GoString(&info.name[0]),
+			Connected:   info.connected != 0,
+			Votes:       info.votes != 0,
+			Words:       C.GoString(&info.words[0]),
+			RoundTrip:   time.Duration(info.round_trip_us) * time.Microsecond,
+			ClockOffset: offset,
+			Version:     C.GoString(&info.version[0]),
+			Role:        C.GoString(&info.role[0]),
+			RunID:       C.GoString(&info.run_id[0]),
+			Keeps:       C.GoString(&info.keeps[0]),
+			Eviction:    C.GoString(&info.eviction[0]),
 		}
 	}
 	return servers, nil

@@ -124,6 +124,8 @@ export interface Server {
   words: string;
   /** How many milliseconds its last answer took. */
   roundTrip?: number;
+  /** By how many milliseconds its clock is ahead of this machine's; left out if that is not known. */
+  clockOffset?: number;
   /** What program it is. This and what follows is what it said of itself when it was last asked; empty where it did not, or the user may not ask. */
   version: string;
   /** "primary", or "replica" or "sentinel", which cannot vote. */

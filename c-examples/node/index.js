@@ -606,7 +606,11 @@ class Manager {
 
   servers() {
     this.#core.checkOpen();
-    const told = ({ roundTripUs, ...server }) => ({ ...server, roundTrip: roundTripUs < 0 ? undefined : roundTripUs / 1000 });
+    const told = ({ roundTripUs, clockOffsetUs, ...server }) => ({
+      ...server,
+      roundTrip: roundTripUs < 0 ? undefined : roundTripUs / 1000,
+      clockOffset: clockOffsetUs === null ? undefined : clockOffsetUs / 1000,
+    });
     return this.#core.servers().map(told);
   }
 

@@ -503,6 +503,12 @@ static napi_value ManagerMessage(napi_env env, napi_callback_info info) {
 }
 
 static napi_value server(napi_env env, const RedLockServerInfo *info) {
+    napi_value offset = NULL;
+    if (info->clock_offset_us == INT64_MIN) {
+        napi_get_null(env, &offset);
+    } else {
+        offset = number(env, info->clock_offset_us);
+    }
     const struct {
         const char *name;
         napi_value value;
@@ -512,6 +518,7 @@ static napi_value server(napi_env env, const RedLockServerInfo *info) {
         {"votes", truth(env, info->votes != 0)},
         {"words", string(env, info->words)},
         {"roundTripUs", number(env, info->round_trip_us)},
+        {"clockOffsetUs", offset},
         {"version", string(env, info->version)},
         {"role", string(env, info->role)},
         {"runId", string(env, info->run_id)},

@@ -112,6 +112,7 @@ class Server:
     votes: bool  # whether what it grants counts
     words: str  # why it is not connected, or does not vote
     round_trip: float | None  # seconds that its last answer took
+    clock_offset: float | None  # seconds by which its clock is ahead of this machine's; None if not known
     # What it said of itself when it was last asked; empty where it did not, or the user may not ask.
     version: str
     role: str  # "primary", or "replica" or "sentinel", which cannot vote
@@ -124,6 +125,8 @@ class Server:
             setattr(self, name, getattr(info, name).decode("utf-8", "replace"))
         self.connected, self.votes = bool(info.connected), bool(info.votes)
         self.round_trip = None if info.round_trip_us < 0 else info.round_trip_us / 1e6
+        is_known = info.clock_offset_us != -(2**63)
+        self.clock_offset = info.clock_offset_us / 1e6 if is_known else None
 
     def __repr__(self) -> str:
         state = "a voter" if self.votes else self.words or "no voter"
@@ -263,6 +266,7 @@ class _CServerInfo(ctypes.Structure):
         ("connected", ctypes.c_int32),
         ("votes", ctypes.c_int32),
         ("round_trip_us", ctypes.c_int64),
+        ("clock_offset_us", ctypes.c_int64),
         ("name", ctypes.c_char * 256),
         ("words", ctypes.c_char * 512),
         ("version", ctypes.c_char * 32),

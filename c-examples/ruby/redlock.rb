@@ -70,6 +70,7 @@ module Redlock
   # votes::      whether what it grants counts
   # words::      why it is not connected, or does not vote
   # round_trip:: how many seconds its last answer took; nil if it has given none
+  # clock_offset:: by how many seconds its clock is ahead of this machine's; nil if that is not known
   #
   # What it said of itself when it was last asked; empty where it did not, or the user may not ask:
   #
@@ -78,8 +79,8 @@ module Redlock
   # run_id::   another after each start
   # keeps::    what outlives its process: "log, synced always", ..., "no log"
   # eviction:: its maxmemory-policy
-  Server = Struct.new(:name, :connected, :votes, :words, :round_trip, :version, :role, :run_id, :keeps,
-                      :eviction, keyword_init: true)
+  Server = Struct.new(:name, :connected, :votes, :words, :round_trip, :clock_offset, :version, :role, :run_id,
+                      :keeps, :eviction, keyword_init: true)
 
   # The C functions.
   module C
@@ -108,8 +109,8 @@ module Redlock
         "long long remaining_ms"
       ])
       Server = struct([
-        "size_t size", "int connected", "int votes", "long long round_trip_us", "char name[256]",
-        "char words[512]", "char version[32]", "char role[16]", "char run_id[48]", "char keeps[32]",
+        "size_t size", "int connected", "int votes", "long long round_trip_us",
+        "long long clock_offset_us", "char name[256]", "char words[512]", "char version[32]", "char role[16]", "char run_id[48]", "char keeps[32]",
         "char eviction[32]"
       ])
       Count = struct(["size_t value"])
@@ -769,9 +770,11 @@ module Redlock
     def portrait(info)
       text = ->(letters) { letters.take_while(&:nonzero?).pack("c*").force_encoding(Encoding::UTF_8) }
       us = info.round_trip_us
+      ahead = info.clock_offset_us
       Server.new(
         name: text[info.name], connected: !info.connected.zero?, votes: !info.votes.zero?,
-        words: text[info.words], round_trip: us.negative? ? nil : us / 1e6, version: text[info.version],
+        words: text[info.words], round_trip: us.negative? ? nil : us / 1e6,
+        clock_offset: ahead == -(2**63) ? nil : ahead / 1e6, version: text[info.version],
         role: text[info.role], run_id: text[info.run_id], keeps: text[info.keeps],
         eviction: text[info.eviction]
       )

@@ -22,6 +22,11 @@ pub struct RedLockServerInfo {
     pub votes: i32,
     /// How long its last answer took, from sending to reading, in microseconds; -1 if it has given none.
     pub round_trip_us: i64,
+    /// How far its clock is ahead of this machine's, in microseconds; below 0 if it is behind. It is exact to half a
+    /// round trip and a millisecond. It was measured when the connection began and whenever a lock was asked
+    /// for, and is told for what this machine's clock shows now. INT64_MIN if it is not known: there was no
+    /// connection yet, the guard is off (RedLock_SetRestartGuard), or the user may not ask (TIME).
+    pub clock_offset_us: i64,
     /// Where it is: host:port, or the path of its socket. Of a master that Sentinels watch its name with its
     /// address: "mymaster (10.0.0.7:6379)", or that of the first Sentinel before it is known:
     /// "mymaster (Sentinel 10.0.0.5:26379)". Never a user or a password.
@@ -135,12 +140,14 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
 }
 
 fn info(portrait: &Portrait) -> RedLockServerInfo {
-    let Portrait { name, is_connected, has_vote, words, identity, round_trip_us } = portrait;
+    let Portrait { name, is_connected, has_vote, words, identity, round_trip_us, clock_offset_us } =
+        portrait;
     RedLockServerInfo {
         size: 0,
         connected: i32::from(*is_connected),
         votes: i32::from(*has_vote),
         round_trip_us: round_trip_us.unwrap_or(-1),
+        clock_offset_us: clock_offset_us.unwrap_or(i64::MIN),
         name: text(name),
         words: text(words),
         version: text(identity.version()),

@@ -117,6 +117,11 @@ impl Offset {
         drift.share_ms(1_000_000)
     }
 
+    /// The server's clock less ours, in nanoseconds: the middle of where it may lie.
+    pub fn middle_ns(&self) -> i64 {
+        self.least.midpoint(self.most)
+    }
+
     /// What the server's clock shows now, at the most, in milliseconds.
     pub fn shown_ms(&self, now: Moment) -> i64 {
         self.most.saturating_add(now.as_nanos()) / 1_000_000
@@ -218,6 +223,7 @@ mod tests {
     #[test]
     fn what_a_clock_shows_is_known_between_two_showings() {
         let offset = Offset::of(&showing(0, 70));
+        assert_eq!(offset.middle_ns(), 70 * MS);
         let shown = offset.shown_ms(Moment::from_nanos(100 * MS));
         assert!((170..=171).contains(&shown), "{shown}");
     }

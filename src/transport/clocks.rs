@@ -80,6 +80,12 @@ impl Clock {
         self.with(|state| state.known.map(|(_, offset)| offset.shown_ms(now)))
     }
 
+    /// How far it is ahead of ours, which shows this, in microseconds, if anything is known of it. Both are clocks that people set.
+    pub(super) fn ahead_us(&self, now: Moment, wall_us: i64) -> Option<i64> {
+        let middle_ns = self.with(|state| state.known.map(|(_, offset)| offset.middle_ns()))?;
+        Some((middle_ns.saturating_add(now.as_nanos()) / 1_000).saturating_sub(wall_us))
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -103,6 +109,7 @@ mod tests {
         let clock = Clock::default();
         clock.note(id('a'), &showing(0, 0), Drift::DEFAULT);
         assert_eq!((clock.step(), clock.shown_ms(Moment::from_nanos(0))), (None, Some(0)));
+        assert_eq!(clock.ahead_us(Moment::from_nanos(5_000_000), 7_000), Some(-2_000));
         clock.note(id('a'), &showing(10, 500), Drift::DEFAULT);
         clock.note(id('a'), &showing(20, 500), Drift::DEFAULT);
         let step = Step { at: Moment::from_nanos(0).plus_ms(10), ms: 499 };

@@ -250,6 +250,7 @@ pub(crate) struct Known {
     pub(crate) keeps: String,
     pub(crate) eviction: String,
     pub(crate) round_trip_us: i64,
+    pub(crate) clock_offset_us: i64,
 }
 
 impl Known {
@@ -271,6 +272,7 @@ impl Known {
             keeps: text(&info.keeps),
             eviction: text(&info.eviction),
             round_trip_us: info.round_trip_us,
+            clock_offset_us: info.clock_offset_us,
         }
     }
 }

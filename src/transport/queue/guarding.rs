@@ -35,6 +35,11 @@ impl Queue {
         self.guard.doubt(self.clock.step(), now, &self.rules)
     }
 
+    /// How far its clock is ahead of ours, in microseconds.
+    pub(in crate::transport) fn clock_offset_us(&self, now: Moment, wall_us: i64) -> Option<i64> {
+        self.clock.ahead_us(now, wall_us)
+    }
+
     /// What is to be said of it although its grants are votes.
     pub(in crate::transport) fn caveat(&self) -> &'static str {
         self.guard.caveat()

@@ -20,6 +20,8 @@ pub struct Portrait {
     pub identity: Identity,
     /// How long its last answer took, from sending to reading, in microseconds.
     pub round_trip_us: Option<i64>,
+    /// How far its clock is ahead of this machine's, in microseconds.
+    pub clock_offset_us: Option<i64>,
 }
 
 impl Portrait {
@@ -38,12 +40,13 @@ impl Portrait {
             words: NOT_TRIED.to_owned(),
             identity: Identity::default(),
             round_trip_us: None,
+            clock_offset_us: None,
         }
     }
 }
 
 impl Server {
-    pub(crate) fn portrait(&self, now: Moment) -> Portrait {
+    pub(crate) fn portrait(&self, now: Moment, wall_us: i64) -> Portrait {
         let is_connected = self.link.is_up() || self.is_stuck();
         let queue = match &self.predecessor {
             Some(it) if !it.is_replaced => &it.queue,
@@ -62,6 +65,7 @@ impl Server {
             words,
             identity: self.link.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),
+            clock_offset_us: self.queue.clock_offset_us(now, wall_us),
         }
     }
 }

@@ -113,6 +113,7 @@ fn s23_what_is_known_of_each_server_is_told() {
     assert_eq!(told.iter().map(|it| it.name.clone()).collect::<Vec<_>>(), addresses(&cluster));
     assert!(told.iter().all(|it| !it.connected && !it.votes && it.words == "not tried yet"));
     assert!(told.iter().all(|it| it.round_trip_us == -1 && it.run_id.is_empty()));
+    assert!(told.iter().all(|it| it.clock_offset_us == i64::MIN));
     manager.connect_to_all();
     let told = manager.servers();
     for (it, server) in told.iter().zip(cluster.iter()) {
@@ -122,6 +123,8 @@ fn s23_what_is_known_of_each_server_is_told() {
         assert!(!version.is_empty() && info.contains(&format!("_version:{version}")), "{it:?}");
         assert!(it.connected && it.votes && it.words.is_empty() && it.round_trip_us >= 0, "{it:?}");
         assert_eq!((&*it.role, &*it.eviction), ("primary", "noeviction"), "{it:?}");
+        // Its clock is asked for by the guard alone.
+        assert_eq!(it.clock_offset_us, i64::MIN, "{it:?}");
     }
     let keeps: Vec<_> = told.iter().map(|it| &*it.keeps).collect();
     assert_eq!(keeps, ["log, synced always", "no log", "no log"]);

@@ -29,10 +29,10 @@ func TestServersTellsOfEach(t *testing.T) {
 	if len(told) != 3 || told[0].Name != servers[0] || told[2].Name != misspelt {
 		t.Fatalf("%+v", told)
 	}
-	if it := told[0]; !it.Connected || !it.Votes || it.Words != "" || it.RoundTrip < 0 || it.Role != "primary" || len(it.RunID) != 40 || it.Version == "" {
+	if it := told[0]; !it.Connected || !it.Votes || it.Words != "" || it.RoundTrip < 0 || it.ClockOffset == nil || it.ClockOffset.Abs() > time.Hour || it.Role != "primary" || len(it.RunID) != 40 || it.Version == "" {
 		t.Errorf("%+v", it)
 	}
-	if it := told[2]; it.Connected || it.Votes || it.Words == "" || it.RoundTrip >= 0 || it.Role != "" || it.RunID != "" {
+	if it := told[2]; it.Connected || it.Votes || it.Words == "" || it.RoundTrip >= 0 || it.ClockOffset != nil || it.Role != "" || it.RunID != "" {
 		t.Errorf("%+v", it)
 	}
 	m.Close()

@@ -26,8 +26,9 @@ test('what is known of each server is told', async (t) => {
   assert.deepEqual([there.name, there.isConnected, there.votes, there.words], [SERVERS[0], true, true, '']);
   assert.deepEqual([there.role, there.runId.length], ['primary', 40]);
   assert.ok(there.version && there.roundTrip >= 0);
+  assert.ok(Math.abs(there.clockOffset) < 3600e3); // the same machine's
   assert.deepEqual([absent.name, absent.isConnected, absent.votes], [MISSPELT, false, false]);
-  assert.deepEqual([absent.role, absent.runId, absent.roundTrip], ['', '', undefined]);
+  assert.deepEqual([absent.role, absent.runId, absent.roundTrip, absent.clockOffset], ['', '', undefined, undefined]);
   assert.ok(absent.words);
   await locker.close();
   assert.throws(() => locker.servers());

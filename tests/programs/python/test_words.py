@@ -40,8 +40,9 @@ class Words(RedlockTest):
         self.assertEqual(("primary", 40), (there.role, len(there.run_id)))
         self.assertTrue(there.version)
         self.assertGreaterEqual(there.round_trip, 0)
+        self.assertLess(abs(there.clock_offset), 3600)  # the same machine's
         self.assertEqual((MISSPELT, False, False), (absent.name, absent.connected, absent.votes))
-        self.assertEqual(("", "", None), (absent.role, absent.run_id, absent.round_trip))
+        self.assertEqual(("", "", None, None), (absent.role, absent.run_id, absent.round_trip, absent.clock_offset))
         self.assertTrue(absent.words)
         self.assertIn(absent.words, repr(absent))
         locker.close()

@@ -38,8 +38,10 @@ class WordsTest < RedlockTest
     assert_equal [SERVERS[0], true, true, "", "primary"], [there.name, there.connected, there.votes, there.words, there.role]
     assert_equal [40, false], [there.run_id.size, there.version.empty?]
     assert_operator there.round_trip, :>=, 0
+    assert_operator there.clock_offset.abs, :<, 3600 # the same machine's
     assert_equal [MISSPELT, false, false, "", ""], [absent.name, absent.connected, absent.votes, absent.run_id, absent.role]
     assert_nil absent.round_trip
+    assert_nil absent.clock_offset
     refute_empty absent.words
     locker.close
     assert_raises(Redlock::Closed) { locker.servers }
