@@ -55,6 +55,14 @@
  * What a RedLockServerInfo begins with.
  */
 #define REDLOCK_SERVER_INFO_INIT {sizeof(RedLockServerInfo), 0, 0, 0, 0, "", "", "", "", "", "", ""}
+/**
+ * How many bytes a ticket of RedLock_Detach has at most, with its NUL, if the resource has so many.
+ */
+#define REDLOCK_TICKET_SIZE(resource_size) (128 + ((resource_size) + 2) / 3 * 4)
+/**
+ * What a RedLockInfo begins with.
+ */
+#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, ""}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -205,6 +213,38 @@ typedef void (*RedLockLogger)(int32_t level, const char *message, void *user_dat
  * @param user_data what was given along with the callback.
  */
 typedef void (*RedLockDestroy)(void *user_data);
+
+/**
+ * What RedLock_Inspect tells of a resource. Begin with REDLOCK_INFO_INIT.
+ */
+typedef struct {
+  /**
+   * sizeof(RedLockInfo).
+   */
+  size_t size;
+  /**
+   * 1 if somebody holds it on a quorum, else 0.
+   */
+  int32_t locked;
+  /**
+   * How it is held: REDLOCK_EXCLUSIVE. Other values may follow.
+   */
+  int32_t mode;
+  /**
+   * For how long it is held still, in milliseconds, if it is neither extended nor released. -1: for ever, as by
+   * a program that has set no TTL. 0: it ends just now, or the user may not ask (PTTL), or nobody holds it.
+   */
+  int64_t remaining_ms;
+  /**
+   * How many hold it at the same time in a mode in which several may; else 0.
+   */
+  int64_t readers;
+  /**
+   * After REDLOCK_OK: which servers could not answer, and why; empty if all that were needed could. After a
+   * failure: what was wrong. It ends with a NUL; longer words are cut.
+   */
+  char words[1024];
+} RedLockInfo;
 
 /**
  * How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
@@ -566,7 +606,7 @@ RedLockStatus RedLock_SetLoggerWithDestroy(RedLock *rl,
 
 /**
  * What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
- * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL. RedLock_NextEvent,
+ * RedLock_Connect, RedLock_Set..., RedLock_IsLocked, RedLock_Inspect, or one whose lease was NULL. RedLock_NextEvent,
  * RedLock_Descriptor and RedLock_Cancel change it only if they fail: a thread that takes events leaves the
  * words of other threads' calls alone.
  *
@@ -740,7 +780,7 @@ RedLockStatus RedLock_Confirm(RedLock *rl,
 
 /**
  * Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
- * when it arrives: to take a lock, take it.
+ * when it arrives: to take a lock, take it. RedLock_Inspect tells more.
  *
  * @param rl       the manager.
  * @param resource as for RedLock_Lock.
@@ -754,6 +794,24 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
                                bool *locked);
 
 /**
+ * Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
+ * found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
+ * take a lock, take it.
+ *
+ * @param rl            the manager.
+ * @param resource      as for RedLock_Lock.
+ * @param resource_size how many bytes it has, so that a NUL may be one of them; 0: up to the NUL.
+ * @param info          receives the answer: nobody holds it, on failure. Its size must be set.
+ * @return REDLOCK_OK. REDLOCK_UNREACHABLE: so few servers answered that nobody can say. REDLOCK_INVALID_ARGUMENT,
+ *         REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the child), REDLOCK_INTERNAL.
+ *         RedLock_ErrorMessage(rl) has the words, too. Any thread may call this.
+ */
+RedLockStatus RedLock_Inspect(RedLock *rl,
+                              const char *resource,
+                              size_t resource_size,
+                              RedLockInfo *info);
+
+/**
  * Takes a lock as the options say, and waits for that: RedLock_Lock and RedLock_TryLock are short forms of
  * it. Callers wait in a queue as for RedLock_Lock.
  *
@@ -765,6 +823,59 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
 RedLockStatus RedLock_Acquire(RedLock *rl,
                               const RedLockAcquireOptions *options,
                               RedLockLease *lease);
+
+/**
+ * Gives a held lock away: writes a ticket, by which another process, or another lease of this one, takes it over
+ * with RedLock_Adopt. The lock stays as it is on the servers, with its token and its fencing token; until it is adopted nobody
+ * extends it, and it ends when its time is over. No I/O.
+ *
+ * After this the lease holds nothing, nor does any other handle of the lock (RedLock_ContinueLock): RedLock_Unlock,
+ * RedLock_Extend and RedLock_Confirm answer REDLOCK_LOST and say so, it is not kept any more, and freeing a handle, or the
+ * manager, releases nothing. The lease may be used for another lock. Only a lock that nobody has begun to release is
+ * given away.
+ *
+ * The ticket is as secret as the token, which is in it: who knows it can release the lock. Hand it over by a
+ * descriptor or by the environment, not in the arguments of a program, which everybody can see. What has become of a
+ * ticket that nobody adopts, the library cannot know.
+ *
+ * A server that had not answered the call that took the lock, or repaired it there, may carry that out after
+ * whoever adopted the lock has released it: then its key ends with its TTL.
+ *
+ * @param rl     a manager with the servers that the lock was taken on.
+ * @param lease  the lock.
+ * @param ticket receives the ticket: printable ASCII without spaces, and a NUL.
+ * @param size   bytes of room, with the NUL: REDLOCK_TICKET_SIZE(n) is enough for a resource of n bytes.
+ * @return REDLOCK_OK. REDLOCK_LOST: it is not held; there is no ticket. REDLOCK_INVALID_ARGUMENT: also if there is too
+ *         little room; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Detach(RedLock *rl,
+                             RedLockLease *lease,
+                             char *ticket,
+                             size_t size);
+
+/**
+ * Takes over a lock that was given away by RedLock_Detach, in this process or another. The servers are asked, as
+ * by RedLock_Confirm, and nothing is changed on them: where a quorum has the lock, the lease holds it for as long as they
+ * have it still, less what is allowed for drift. To have it for longer, extend it.
+ *
+ * Adopt a ticket once. Nothing on the servers tells two adopters of one ticket apart: they would share the
+ * lock, as threads that share a lease do, and the first to unlock it would release it for both. Of a call that failed, or was
+ * cancelled, the ticket is as good as before.
+ *
+ * Every server that has the lock counts, as after RedLock_Lock. Whether somebody else has had it between the two
+ * holders nobody can tell if servers lost their memory in between without a guard (RedLock_SetRestartGuard).
+ *
+ * @param rl     a manager of the same servers, in any order.
+ * @param ticket what RedLock_Detach has written, in any process. As secret as a token, and quoted nowhere.
+ * @param lease  receives the lock. Must not hold one. Its resource, token and fencing token are those of the lock.
+ * @return REDLOCK_OK. REDLOCK_LOST: the lock has ended, or never was on these servers. REDLOCK_UNREACHABLE: too few
+ *         servers answered; try again. REDLOCK_TOO_SLOW: it ended while log lines were told. REDLOCK_CANCELLED.
+ *         REDLOCK_INVALID_ARGUMENT: also for what is no ticket, or only a part of one, or one of another version.
+ *         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Adopt(RedLock *rl,
+                            const char *ticket,
+                            RedLockLease *lease);
 
 /**
  * Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread
@@ -828,6 +939,21 @@ RedLockStatus RedLock_SubmitConfirm(RedLock *rl,
                                     RedLockLease *lease,
                                     int64_t least_ms,
                                     void *user_data);
+
+/**
+ * Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the lease is
+ * freed when it has been adopted, and before the event is taken, the lock is released.
+ *
+ * @param rl        as for RedLock_Adopt.
+ * @param ticket    as for RedLock_Adopt; read during the call only.
+ * @param lease     as for RedLock_Adopt.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitAcquire. The status of the event is one of RedLock_Adopt.
+ */
+RedLockStatus RedLock_SubmitAdopt(RedLock *rl,
+                                  const char *ticket,
+                                  RedLockLease *lease,
+                                  void *user_data);
 
 /**
  * Keeps a held lock until it is unlocked: it is extended, with the TTL that it was given last, whenever a third

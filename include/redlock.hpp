@@ -43,6 +43,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -217,6 +218,16 @@ public:
 
     RedLock *get() const noexcept { return rl_; }
 
+    void note_drift(double factor) noexcept { drift_.store(factor); }
+
+    // The TTL that a lock has to be given to be valid for so long, with what is allowed for drift, 2 ms for the
+    // precision of expiry, and a rounding.
+    Milliseconds ttl_for(Milliseconds validity) const noexcept {
+        const double ttl = static_cast<double>(validity.count() + 3) / (1.0 - drift_.load());
+        // More than any TTL may be is more than this, and refused.
+        return Milliseconds(ttl < 1e15 ? static_cast<std::int64_t>(ttl) + 1 : 1000000000000000);
+    }
+
     // The library gives each logger back when no call can use it any more.
     Status set_logger(Logger logger) {
         if (!logger) {
@@ -291,6 +302,7 @@ private:
     }
 
     RedLock *rl_;
+    std::atomic<double> drift_{0.01};
     std::mutex mutex_; // guards what follows
     std::shared_ptr<Watches> watches_;
 };
@@ -415,6 +427,22 @@ public:
                               : REDLOCK_LOST);
     }
 
+    /** The same for so much longer than it is valid now: by what is left of it and `more`, which is more than
+     * zero. Returns and throws like extend. */
+    REDLOCK_HPP_NODISCARD bool extend_by(std::chrono::milliseconds more) {
+        if (more <= std::chrono::milliseconds::zero()) {
+            status_ = Status::InvalidArgument;
+            throw Error(status_, "there is nothing to extend the lock by");
+        }
+        if (!engine_ || !held()) {
+            // The library says why.
+            return extend(more);
+        }
+        const std::chrono::milliseconds left = remaining();
+        const std::chrono::milliseconds most((std::numeric_limits<std::int64_t>::max)() / 4);
+        return extend(engine_->ttl_for(left + (std::min)(more, most)));
+    }
+
     /** Keeps the lock until it is released: it is extended in the background. That takes a thread, the only one
      * that the library ever starts: this asks for it (Manager::set_background_thread). When it cannot be kept, lost() is true,
      * while at least a tenth of the TTL is left. A lock that is released, or whose lease is gone, is kept no
@@ -443,6 +471,24 @@ public:
     confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
         return settle(handle_ ? RedLock_Confirm(native(), handle_.get(), least.count())
                               : REDLOCK_LOST);
+    }
+
+    /** Gives the lock away, and returns a ticket, by which another process, or another Manager, takes it over with
+     * Manager::adopt. This lease holds nothing then, and releases nothing. The ticket is as secret as the token. No I/O. See
+     * RedLock_Detach. Throws Error, Status::Lost if nothing is held. */
+    REDLOCK_HPP_NODISCARD std::string detach() {
+        if (!handle_) {
+            status_ = Status::Lost;
+            throw Error(status_, message());
+        }
+        // What there has to be room for is there before the lock is given away.
+        std::string ticket(REDLOCK_TICKET_SIZE(RedLockLease_ResourceSize(handle_.get())), '\0');
+        if (!settle(RedLock_Detach(native(), handle_.get(), &ticket[0], ticket.size()))) {
+            throw Error(status_, message());
+        }
+        armed_ = false;
+        ticket.resize(ticket.find('\0'));
+        return ticket;
     }
 
     /** Releases now rather than in the destructor, and tells how it went: Status::Ok; Status::Lost
@@ -577,7 +623,9 @@ public:
     /** How much faster a server's clock may run than this machine's: at least 0, less than 1;
      * default 0.01. Throws Error if out of range. */
     Manager &set_clock_drift_factor(double factor) {
-        return settle(RedLock_SetClockDriftFactor(native(), factor));
+        settle(RedLock_SetClockDriftFactor(native(), factor));
+        engine_->note_drift(factor);
+        return *this;
     }
 
     /** What is done against servers that lose their memory; redlock.h (RedLock_SetRestartGuard) says
@@ -749,6 +797,20 @@ public:
     }
 #endif
 
+    /** Takes over a lock that was given away with Lease::detach, in this process or another: the servers are asked
+     * whether it is there. Adopt a ticket once: see RedLock_Adopt. Returns a lease that holds it. Throws Error: Status::Lost if
+     * it has ended; Status::Unreachable if too few servers answered, and it may be tried again. */
+    REDLOCK_HPP_NODISCARD Lease adopt(const std::string &ticket) {
+        const char *text = detail::without_nul(ticket, "the ticket").c_str();
+        Lease lease(engine_);
+        const Status status = lease.take(
+            [&](RedLock *rl, RedLockLease *handle) { return RedLock_Adopt(rl, text, handle); });
+        if (status != Status::Ok) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
     /** Whether anybody holds a resource, on a quorum. The answer may be out of date when it
      * arrives: to take a lock, take it. Throws Error, Status::Unreachable included. */
     REDLOCK_HPP_NODISCARD bool is_locked(const std::string &resource) {
@@ -756,6 +818,19 @@ public:
         bool locked = false;
         settle(RedLock_IsLocked(native(), text, &locked));
         return locked;
+    }
+
+    /** The same, with how long it is held still; see RedLock_Inspect and RedLockInfo. It finds the locks of any
+     * client, and changes nothing. Throws Error, Status::Unreachable included. */
+    REDLOCK_HPP_NODISCARD RedLockInfo inspect(const std::string &resource) {
+        detail::without_nul(resource, "the resource");
+        RedLockInfo info = REDLOCK_INFO_INIT;
+        const Status status =
+            detail::status_of(RedLock_Inspect(native(), resource.c_str(), 0, &info));
+        if (status != Status::Ok) {
+            throw Error(status, info.words);
+        }
+        return info;
     }
 
     /** What is known of each server, in the order in which they were added: whether it is connected and votes, and if not
@@ -904,6 +979,9 @@ public:
     std::int64_t fencing_token() const noexcept { return lease_.fencing_token(); }
     REDLOCK_HPP_NODISCARD bool extend() { return lease_.extend(ttl_); }
     REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) { return lease_.extend(ttl); }
+    REDLOCK_HPP_NODISCARD bool extend_by(std::chrono::milliseconds more) {
+        return lease_.extend_by(more);
+    }
     REDLOCK_HPP_NODISCARD bool
     confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
         return lease_.confirm(least);

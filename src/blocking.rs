@@ -7,15 +7,26 @@ use crate::check;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
+use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::Ended;
 use crate::operation::acquire::Plan;
 use crate::operation::connect::Connect;
+use crate::operation::detach::Detach;
 use crate::operation::inspect::Inspect;
 use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
 use crate::transport::server::portrait::Portrait;
+
+/// What the servers said of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// For how long somebody has it still, in milliseconds; below 0: for ever. None: nobody has it.
+    pub left_ms: Option<i64>,
+    /// Words about servers that could not say anything.
+    pub absent: String,
+}
 
 impl Runtime {
     /// Connects now. Returns the words about servers that are not up, or have no vote.
@@ -122,13 +133,49 @@ impl Runtime {
         self.call(self.begin_confirm(lease, least_ms)?, lease)
     }
 
-    pub(crate) fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
+    /// Gives a lock away. Returns its ticket, which is to have room in so many bytes, with a NUL.
+    pub(crate) fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
+        let view = self.view(required_hold_of(lease)?)?;
+        let ticket = LockTicket::of(view.hold()).to_text();
+        if ticket.len() >= room {
+            let words =
+                format!("the ticket needs {} bytes, and there are {room}", ticket.len() + 1);
+            return Err(Error::invalid(words));
+        }
+        self.continued().forget(view.hold());
+        match self.run(Box::new(Detach::new(view)), None) {
+            Ok(Ended::Detached) => {
+                lease.keeper = None;
+                Ok(ticket)
+            }
+            Ok(_) => Err(Error::invalid("the lock is in use by another call")),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Takes over the lock of a ticket.
+    pub(crate) fn adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<(), Error> {
+        let underway = Underway::begin(self, lease);
+        let begun = self.begin_adopt(ticket, lease)?;
+        self.ask_for_passwords();
+        self.check_process()?;
+        self.run_to_end(begun, underway, lease)
+    }
+
+    pub(crate) fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
         check::resource(resource)?;
         // Of a server as well that the quorum does without: it may owe somebody a release.
         self.ask_for_passwords();
         self.check_process()?;
         match self.run(Box::new(Inspect::new(resource)), None) {
-            Ok(ended) => Ok(matches!(ended, Ended::Inspected { is_locked: true })),
+            Ok(Ended::Inspected { locked_until, absent }) => {
+                let left_ms = |until: Moment| match until {
+                    Moment::NEVER => -1,
+                    _ => until.ms_since(self.now()),
+                };
+                Ok(Inspection { left_ms: locked_until.map(left_ms), absent })
+            }
+            Ok(_) => Ok(Inspection::default()),
             Err(failed) => Err(failed.error),
         }
     }

@@ -7,8 +7,10 @@ use crate::check;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, View};
 use crate::lease::Lease;
+use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
+use crate::operation::adopt::Adopt;
 use crate::operation::confirm::Confirm;
 use crate::operation::extend::Extend;
 use crate::operation::release::Release;
@@ -64,9 +66,7 @@ impl Runtime {
         keeping: Option<Keeping>,
         lease: &mut Lease,
     ) -> Result<Begun, Error> {
-        if hold_of(lease)?.is_some_and(|hold| hold.is_held(self.now())) {
-            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
-        }
+        self.check_free(lease)?;
         let &Demand { resource, ttl_ms, plan, slice_end, thread } = demand;
         self.warn_of(ttl_ms);
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
@@ -105,6 +105,22 @@ impl Runtime {
         Ok(Begun { operation, then: Then::Clear(view) })
     }
 
+    /// The lease is made empty for the lock of a ticket that can be read.
+    pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
+        let ticket = LockTicket::read(ticket)?;
+        self.check_free(lease)?;
+        lease.begin(&ticket.resource);
+        Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
+    }
+
+    /// Whether the lease may be used for another lock.
+    fn check_free(&self, lease: &Lease) -> Result<(), Error> {
+        if hold_of(lease)?.is_some_and(|hold| hold.is_held(self.now())) {
+            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn begin_confirm(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
         if least_ms < 0 {
             return Err(Error::invalid(format!("least_ms is {least_ms}, less than 0")));
@@ -131,7 +147,7 @@ impl Runtime {
             },
             Then::Extend(view) => self.finish_extension(&view, end, lease),
             Then::Clear(view) => {
-                if view.hold().is_over() {
+                if view.hold().is_over() || view.hold().is_detached() {
                     lease.clear();
                 }
                 lease.absent = words(end)?;

@@ -26,6 +26,7 @@ mod keeper;
 mod kept_log;
 mod lease;
 mod lease_call;
+mod lock_ticket;
 mod log;
 pub mod moment;
 mod operation;

@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use crate::background::{Background, EventSink};
+use crate::blocking::Inspection;
 use crate::call::Call;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
@@ -226,6 +227,16 @@ impl RedLock {
         self.ask(|own| own.confirm(lease, least_ms))
     }
 
+    /// Gives a lock away. Returns its ticket, which is to have room in so many bytes, with a NUL.
+    pub fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
+        self.ask(|own| own.detach(lease, room))
+    }
+
+    /// Takes over the lock of a ticket.
+    pub fn adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<(), Error> {
+        self.ask(|own| own.adopt(ticket, lease))
+    }
+
     /// What is known of each server, in the order in which they were added. Nobody is asked.
     pub fn servers(&self) -> Vec<Portrait> {
         match self.states.known() {
@@ -236,7 +247,12 @@ impl RedLock {
 
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.ask(|own| own.is_locked(resource))
+        self.inspect(resource).map(|it| it.left_ms.is_some())
+    }
+
+    /// Asks the servers whether anybody holds a resource, and for how long still.
+    pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
+        self.ask(|own| own.inspect(resource))
     }
 
     /// Takes a lock as the options say, and waits for that.
@@ -272,6 +288,11 @@ impl RedLock {
     /// Begins to ask the servers whether a lock is still there for so long.
     pub fn submit_confirm(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_confirm(lease, least_ms, tag)
+    }
+
+    /// Begins to take over the lock of a ticket. The lease comes back with the event.
+    pub fn submit_adopt(&self, ticket: &[u8], lease: Lease, tag: Tag) -> Result<(), Error> {
+        self.own()?.submit_adopt(ticket, lease, tag)
     }
 
     /// Keeps a lock that is held until it is released.

@@ -95,6 +95,17 @@ impl Runtime {
         Ok(())
     }
 
+    pub(crate) fn submit_adopt(
+        &self,
+        ticket: &[u8],
+        mut lease: Lease,
+        tag: Tag,
+    ) -> Result<(), Error> {
+        let begun = self.begin_adopt(ticket, &mut lease)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
     /// Has a lock that is held extended in time, again and again.
     pub(crate) fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
         let hold = required_hold_of(lease)?;

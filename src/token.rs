@@ -36,6 +36,12 @@ impl Token {
         Self(digits)
     }
 
+    /// The one of these digits, if they are the digits of one.
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
+        let is_digit = |it: &u8| matches!(it, b'0'..=b'9' | b'A'..=b'F');
+        digits.iter().all(is_digit).then(|| digits.try_into().ok().map(Self)).flatten()
+    }
+
     /// The digits.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -72,6 +78,21 @@ mod tests {
         bytes[0] = 0xA5;
         bytes[19] = 0x0F;
         assert_eq!(Token::from_random(bytes).as_str(), "A50000000000000000000000000000000000000F");
+    }
+
+    #[test]
+    fn digits_are_those_of_a_token_or_none() {
+        let token = Token::from_random([0x5F; BYTES]);
+        assert_eq!(Token::from_digits(token.as_bytes()), Some(token));
+        let digits = token.as_str();
+        for bad in [
+            &digits[1..],
+            &format!("{digits}0"),
+            &digits.to_lowercase(),
+            &digits.replacen('5', "G", 1),
+        ] {
+            assert_eq!(Token::from_digits(bad.as_bytes()), None);
+        }
     }
 
     #[test]

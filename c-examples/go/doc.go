@@ -10,7 +10,7 @@
 // Any number of goroutines may lock through one Manager. Those that want the same resource wait in
 // the library's queue, and get the lock in the order in which they came. No goroutine that waits for a
 // lock, or for servers, has a thread of the system: one goroutine per Manager takes in what has happened, and
-// waits as for a network connection. Only Connect and IsLocked occupy threads, four at most, and so does a
+// waits as for a network connection. Only Connect, IsLocked and Inspect occupy threads, four at most, and so does a
 // PasswordFunc, or a name server, that takes its time. A call whose context ends is cancelled, and what it
 // may have taken is released.
 //

@@ -30,6 +30,9 @@ var ErrClosed = errors.New("redlock: the manager is closed")
 // ErrReleased is why the Context of a Lease has ended that was unlocked.
 var ErrReleased = errors.New("redlock: the lock was released")
 
+// ErrDetached is why the Context of a Lease has ended that was given away.
+var ErrDetached = errors.New("redlock: the lock was given away")
+
 // Error is the name of the status, such as REDLOCK_TAKEN.
 func (s Status) Error() string {
 	return C.GoString(C.RedLockStatus_Name(C.int32_t(s)))
@@ -41,7 +44,7 @@ func (s Status) Retriable() bool {
 }
 
 // Error is a call that did not succeed. Every error of this package is one, but for ErrClosed,
-// ErrReleased, and what a context says that had ended before the call began.
+// ErrReleased, ErrDetached, and what a context says that had ended before the call began.
 type Error struct {
 	Status  Status
 	Message string // for a person: what each server answered, with the votes counted

@@ -173,6 +173,12 @@ func (h *hold) remaining() time.Duration {
 	return time.Duration(C.RedLockLease_RemainingMs(h.handle)) * time.Millisecond
 }
 
+// resource is what is locked, as C has it.
+func (h *hold) resource() string {
+	size := C.RedLockLease_ResourceSize(h.handle)
+	return C.GoStringN(C.RedLockLease_Resource(h.handle), C.int(size))
+}
+
 func (h *hold) submitUnlock() C.RedLockStatus {
 	return C.redlock_go_unlock(h.shared.handle, h.handle, C.uintptr_t(h.id))
 }

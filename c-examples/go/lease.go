@@ -1,6 +1,7 @@
 package redlock
 
 /*
+#include <stdlib.h>
 #include <redlock.h>
 
 static RedLockStatus redlock_go_extend(RedLock *rl, RedLockLease *lease, int64_t ttl_ms, uintptr_t id) {
@@ -53,6 +54,24 @@ func (l *Lease) Extend(ttl time.Duration) error {
 func (l *Lease) ExtendContext(ctx context.Context, ttl time.Duration) error {
 	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
 		return C.redlock_go_extend(rl, h.handle, ms(ttl), C.uintptr_t(h.id))
+	})
+}
+
+// ExtendBy is Extend for so much longer than the lock is valid now: by what Remaining says and more, which is more than
+// zero.
+func (l *Lease) ExtendBy(more time.Duration) error {
+	return l.ExtendByContext(context.Background(), more)
+}
+
+// ExtendByContext is ExtendBy that ends with ctx, at the latest.
+func (l *Lease) ExtendByContext(ctx context.Context, more time.Duration) error {
+	if more <= 0 {
+		return invalid("there is nothing to extend the lock by")
+	}
+	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
+		// Of a lock that is over C says so, whatever it is to be given.
+		left := int64(C.RedLockLease_RemainingMs(h.handle))
+		return C.redlock_go_extend(rl, h.handle, h.shared.ttlFor(float64(left)+float64(ms(more))), C.uintptr_t(h.id))
 	})
 }
 
@@ -113,7 +132,7 @@ func (l *Lease) Context(parent context.Context) context.Context {
 }
 
 // Err is why there is no lock any more, as far as is known without asking: nil while there is one,
-// ErrReleased after Unlock, else an Error with ErrLost, or with ErrUnreachable if it could not be kept.
+// ErrReleased after Unlock, ErrDetached after Detach, else an Error with ErrLost, or with ErrUnreachable if it could not be kept.
 func (l *Lease) Err() error {
 	h := l.inner()
 	h.mu.Lock()
@@ -147,6 +166,37 @@ func (l *Lease) Unlock() error {
 		<-h.shared.freed
 	}
 	return err
+}
+
+// Detach gives the lock away, and returns a ticket, by which another process, or another Manager, takes it over with
+// Manager.Adopt. The Lease holds nothing then: its calls return ErrLost, its contexts end with ErrDetached, and it
+// is kept no more. Until it is adopted nobody extends the lock, and it ends when its time is over. No I/O.
+//
+// The ticket is as secret as the Token, which is in it: hand it over by a pipe or by the environment, not as an
+// argument of a program, which everybody can see.
+func (l *Lease) Detach() (string, error) {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if h.handle == nil {
+		return "", released()
+	}
+	size := C.size_t(128 + (len(l.resource)+2)/3*4) // REDLOCK_TICKET_SIZE
+	room := (*C.char)(C.malloc(size))
+	defer freeText(room)
+	status := h.submit(func() C.RedLockStatus {
+		return C.RedLock_Detach(h.shared.handle, h.handle, room, size)
+	})
+	if err := h.outcome(status, nil); err != nil {
+		return "", err
+	}
+	ticket := C.GoString(room)
+	h.end(ErrDetached, false)
+	if h.finish() {
+		<-h.shared.freed
+	}
+	return ticket, nil
 }
 
 // Remaining is how long the lock is valid from now on, 0 when it is not. No I/O.

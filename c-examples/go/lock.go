@@ -14,6 +14,10 @@ static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_
 	options.tries = tries;
 	return RedLock_SubmitAcquire(rl, &options, lease, (void *)id);
 }
+
+static RedLockStatus redlock_go_adopt(RedLock *rl, const char *ticket, RedLockLease *lease, uintptr_t id) {
+	return RedLock_SubmitAdopt(rl, ticket, lease, (void *)id);
+}
 */
 import "C"
 
@@ -54,6 +58,40 @@ func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duratio
 	if err := check(ctx, resource, ttl); err != nil {
 		return nil, err
 	}
+	wait, tries, deadline := time.Duration(0), 0, false
+	if s := m.shared; waits && s != nil {
+		wait, tries = forever, s.tries
+		if end, ok := ctx.Deadline(); ok && tries == 0 {
+			wait, deadline = notNegative(time.Until(end)), true
+		}
+	}
+	return m.take(ctx, deadline, func(s *shared, h *hold) C.RedLockStatus {
+		return C.redlock_go_acquire(s.handle, resource, ms(ttl), ms(wait), C.int32_t(tries), h.handle, C.uintptr_t(h.id))
+	})
+}
+
+// Adopt takes over a lock that was given away with Lease.Detach, in this process or another: the servers are asked
+// whether it is there. ErrLost: it has ended. ErrUnreachable: too few servers answered, and it may be tried again.
+// Adopt a ticket once: who adopts it again shares the lock, as goroutines that share a Lease do, and the first to
+// unlock it releases it for both.
+//
+// It returns promptly when ctx ends: the lock is then as it was, or released if it had been adopted by then.
+func (m *Manager) Adopt(ctx context.Context, ticket string) (*Lease, error) {
+	if strings.IndexByte(ticket, 0) >= 0 {
+		return nil, invalid("the ticket holds a NUL byte")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m.take(ctx, false, func(s *shared, h *hold) C.RedLockStatus {
+		text := C.CString(ticket)
+		defer freeText(text)
+		return C.redlock_go_adopt(s.handle, text, h.handle, C.uintptr_t(h.id))
+	})
+}
+
+// take submits a call by which a lock is had, and waits for it.
+func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, *hold) C.RedLockStatus) (*Lease, error) {
 	s := m.shared
 	if err := s.begin(); err != nil {
 		return nil, err
@@ -64,16 +102,7 @@ func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	wait, tries, deadline := time.Duration(0), 0, false
-	if waits {
-		wait, tries = forever, s.tries
-		if end, ok := ctx.Deadline(); ok && tries == 0 {
-			wait, deadline = notNegative(time.Until(end)), true
-		}
-	}
-	status := h.submit(func() C.RedLockStatus {
-		return C.redlock_go_acquire(s.handle, resource, ms(ttl), ms(wait), C.int32_t(tries), h.handle, C.uintptr_t(h.id))
-	})
+	status := h.submit(func() C.RedLockStatus { return submit(s, h) })
 	over := error(nil)
 	if status == C.REDLOCK_OK {
 		status, over = h.await(ctx, s.closing, deadline)
@@ -83,7 +112,7 @@ func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duratio
 		s.keep()
 		h.counts = true
 		_ = h.note(status)
-		return newLease(m, resource, h), nil
+		return newLease(m, h.resource(), h), nil
 	}
 	failure := h.note(status)
 	if status == C.REDLOCK_OK {

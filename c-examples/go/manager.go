@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// How many calls that block a thread may be under way: those of Connect and IsLocked.
+// How many calls that block a thread may be under way: those of Connect, IsLocked and
+// Inspect.
 const blockingMax = 4
 
 // Manager takes locks on one set of servers. Any number of goroutines may use it at once. New makes
@@ -31,6 +32,7 @@ type Manager struct {
 type shared struct {
 	handle    *C.RedLock
 	tries     int
+	drift     float64
 	passwords cgo.Handle // 0, or the function that is asked
 	logger    cgo.Handle
 
@@ -94,8 +96,8 @@ func NewWithOptions(options Options, servers ...string) (*Manager, error) {
 }
 
 // Close ends the taking of locks: those who wait get ErrClosed, and so do later calls. It returns
-// when all of them have heard of it, and calls of Connect and IsLocked are over, which takes no longer
-// than the timeouts. What servers may have granted to those who waited is released.
+// when all of them have heard of it, and calls of Connect, IsLocked and Inspect are over, which takes
+// no longer than the timeouts. What servers may have granted to those who waited is released.
 //
 // Locks that are held stay held, may still be extended and unlocked, and are kept if they were: the
 // connections end with the last of them. To call Close again does no harm.
@@ -226,6 +228,48 @@ func (m *Manager) IsLocked(ctx context.Context, resource string) (bool, error) {
 		return err
 	})
 	return err == nil && <-answer, err
+}
+
+// Info is what the servers say of a resource, as Manager.Inspect tells it.
+type Info struct {
+	Locked    bool
+	Remaining time.Duration // for how long it is held still, if it is neither extended nor unlocked; negative: for ever
+	Shared    bool          // whether several may hold it at the same time
+	Readers   int64         // how many do
+	Words     string        // which servers could not answer, and why
+}
+
+// Inspect asks the servers whether anybody holds the resource, on a quorum, and for how long still. It finds the
+// lock of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it arrives.
+func (m *Manager) Inspect(ctx context.Context, resource string) (Info, error) {
+	answer := make(chan Info, 1)
+	err := m.ask(ctx, func(s *shared) error {
+		var info C.RedLockInfo
+		info.size = C.sizeof_RedLockInfo
+		err := s.with(func(texts ...*C.char) C.RedLockStatus {
+			return C.RedLock_Inspect(s.handle, texts[0], 0, &info)
+		}, resource)
+		answer <- Info{
+			Locked:    info.locked != 0,
+			Remaining: duration(int64(info.remaining_ms)),
+			Shared:    info.mode == C.REDLOCK_SHARED,
+			Readers:   int64(info.readers),
+			Words:     C.GoString(&info.words[0]),
+		}
+		return err
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return <-answer, nil
+}
+
+// duration is so many milliseconds, or as many as there can be.
+func duration(ms int64) time.Duration {
+	if ms > int64(math.MaxInt64/time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
 }
 
 // ask makes a call into C that takes as long as the servers do, and a thread for that. It returns when

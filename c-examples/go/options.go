@@ -122,7 +122,9 @@ func (s *shared) configure(o Options) error {
 	if err == nil {
 		err = s.setRetry(o.RetryDelay)
 	}
+	s.drift = 0.01
 	if err == nil && o.ClockDriftFactor != 0 {
+		s.drift = o.ClockDriftFactor
 		err = s.check(C.RedLock_SetClockDriftFactor(s.handle, C.double(o.ClockDriftFactor)))
 	}
 	if err == nil {
@@ -143,6 +145,12 @@ func (s *shared) configure(o Options) error {
 		err = s.check(setLogger(s.handle, s.logger))
 	}
 	return err
+}
+
+// ttlFor is the TTL that a lock has to be given to be valid for so many milliseconds, with what is allowed for drift,
+// 2 ms for the precision of expiry, and a rounding.
+func (s *shared) ttlFor(validity float64) C.int64_t {
+	return C.int64_t(math.Min((validity+3)/(1-s.drift)+1, 1e15)) // C refuses what is too much
 }
 
 // setRetry sets the pauses. How often Lock tries comes with each call.

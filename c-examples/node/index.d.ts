@@ -138,6 +138,19 @@ export interface Server {
   eviction: string;
 }
 
+/** What the servers say of a resource. */
+export interface Info {
+  isLocked: boolean;
+  /** For how many milliseconds it is held still, if it is neither extended nor unlocked; Infinity: for ever. */
+  remaining: number;
+  /** Whether several may hold it at the same time. */
+  isShared: boolean;
+  /** How many do. */
+  readers: number;
+  /** Which servers could not answer, and why. */
+  words: string;
+}
+
 /** Takes locks on one set of servers. */
 export class Manager {
   /**
@@ -163,11 +176,27 @@ export class Manager {
   using<T>(resource: string | Uint8Array, options: LockOptions, action: (lease: Lease) => T | Promise<T>): Promise<T>;
 
   /**
+   * Takes over a lock that was given away with detach(), in this process or another: the servers are asked whether it is
+   * there. It rejects with LostError: it has ended; with UnreachableError: too few servers answered, and it may be
+   * tried again. What extend() gives it without an argument is what it was valid for now.
+   *
+   * Adopt a ticket once: who adopts it again shares the lock, and the first to unlock it releases it for both. A
+   * signal that is aborted meanwhile leaves the lock as it was, or released if it had been adopted by then.
+   */
+  adopt(ticket: string, options?: { keepAlive?: boolean; signal?: AbortSignal }): Promise<Lease>;
+
+  /**
    * Asks the servers whether anybody holds the resource. To take a lock, take it: the answer may be out of date when it
    * arrives. The name may not hold a NUL. It waits on a thread of Node.js, as connect() does, one such call after the
    * other for each manager.
    */
   isLocked(resource: string | Uint8Array, options?: CallOptions): Promise<boolean>;
+
+  /**
+   * Asks the servers whether anybody holds the resource, and for how long still. It finds the lock of any client, and
+   * changes nothing. It waits as isLocked() does.
+   */
+  inspect(resource: string | Uint8Array, options?: CallOptions): Promise<Info>;
 
   /**
    * Connects now rather than at the first lock; resolves when a quorum of the servers is up, to words about those that are
@@ -184,7 +213,7 @@ export class Manager {
   setCredentials(username?: string | null, password?: ManagerOptions['password'] | null): void;
 
   /**
-   * Ends the calls that are under way: they reject with ClosedError, as all later ones do. Those that unlock, isLocked()
+   * Ends the calls that are under way: they reject with ClosedError, as all later ones do. Those that unlock, isLocked(), inspect()
    * and connect() come to their own ends. Resolves when all have ended. Locks that are held can still be unlocked, and are kept until then if they are kept;
    * with the last of them the connections are closed.
    */
@@ -245,11 +274,24 @@ export class Lease extends EventEmitter {
    */
   extend(ttl?: number, options?: CallOptions): Promise<void>;
 
+  /** As extend(), for so many milliseconds longer than the lock is valid now. */
+  extendBy(additional: number, options?: CallOptions): Promise<void>;
+
   /**
    * Asks the servers whether the lock is still this lease's, for so long at least: for the moment before a step that
    * cannot be undone. It rejects with LostError, TooShortError or UnreachableError.
    */
   confirm(least?: number, options?: CallOptions): Promise<void>;
+
+  /**
+   * Gives the lock away, and resolves to a ticket, by which another process, or manager, adopts it: see adopt(). The
+   * lease holds nothing then. Until it is adopted nobody extends the lock, and it ends when its time is over. Nobody is
+   * asked. It rejects with LostError: it had ended.
+   *
+   * The ticket is as secret as the token, which is in it: hand it over by a pipe or by the environment, not as an
+   * argument of a program, which everybody can see.
+   */
+  detach(): Promise<string>;
 
   /** Has the lock kept from now on, with the ttl that it was given last. */
   keepAlive(): Promise<void>;

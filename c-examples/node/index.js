@@ -202,6 +202,14 @@ function demandOf(resource, given) {
   };
 }
 
+function adoptionOf(ticket, given) {
+  if (typeof ticket !== 'string') throw wrongType('ticket', 'a string', ticket);
+  // The library reads it up to a NUL.
+  if (ticket.includes('\0')) throw Object.assign(new TypeError('the ticket holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
+  const { keepAlive, signal } = options('options', given, ['keepAlive', 'signal']);
+  return { ticket: Buffer.from(ticket), keepAlive: truth('keepAlive', keepAlive), signal: abortSignal('signal', signal) };
+}
+
 // --- What is under way ---
 
 // By their numbers: who waits for a call, whose locks are kept, and who is told log lines. Those that are kept may
@@ -314,6 +322,8 @@ async function unlessAborted(promise, ...signals) {
 
 // The manager of the library with what goes on on it. A Manager and its leases share it.
 class Core {
+  // How much faster a server's clock may run than ours.
+  drift = 0.01;
   #handle = addon.newManager(bridge);
   // Aborted when the manager is closed.
   #closing = new AbortController();
@@ -506,6 +516,7 @@ class Manager {
     if (driftFactor !== undefined) {
       if (typeof driftFactor !== 'number') throw wrongType('driftFactor', 'a number', driftFactor);
       this.#core.set('setDriftFactor', driftFactor);
+      this.#core.drift = driftFactor;
     }
     this.#setRestartGuard(restartGuard, longestTtl, guardCap);
     this.#core.set('setFencing', truth('fencing', fencing));
@@ -591,11 +602,24 @@ class Manager {
     return result;
   }
 
+  async adopt(ticket, given = {}) {
+    return take(this.#core, adoptionOf(ticket, given));
+  }
+
   async isLocked(resource, given = {}) {
+    return this.#askAbout('isLocked', resource, given);
+  }
+
+  async inspect(resource, given = {}) {
+    const info = await this.#askAbout('inspect', resource, given);
+    return { ...info, remaining: info.remaining < 0 ? Infinity : info.remaining };
+  }
+
+  async #askAbout(call, resource, given) {
     const name = bytes(resource);
     // The library asks by a string that ends with a NUL.
     if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
-    const { answer } = await this.#core.wait('isLocked', name, signalOf(given));
+    const { answer } = await this.#core.wait(call, name, signalOf(given));
     return answer;
   }
 
@@ -642,6 +666,7 @@ async function take(core, demand) {
   // From here to where the signal is heeded nothing waits: it would be missed.
   const lease = new Lease(OWN, core, demand);
   await lease[OWN].take(demand);
+  if (demand.ticket !== undefined && demand.keepAlive) await lease.keepAlive();
   return lease;
 }
 
@@ -707,14 +732,16 @@ class Hold {
   }
 
   async take(demand) {
-    const { name, ttl, wait, tries, keepAlive, signal } = demand;
+    const { name, ttl, wait, tries, keepAlive, signal, ticket } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
     const undo = onAbort(signal, cancel);
     let id;
     try {
       await core.operate(async () => {
-        const begin = (handle, number) => addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive);
+        const begin = (handle, number) => (ticket === undefined
+          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive)
+          : addon.adopt(handle, number, ticket));
         let status = await submit(this.#handle, begin);
         let words = this.message;
         core.note(status, words);
@@ -728,16 +755,42 @@ class Hold {
         check(status, () => words);
         this.#token = addon.token(this.#handle);
         core.remember(this.#state);
-        if (keepAlive) this.#keepAs(id);
+        if (ticket !== undefined) this.#ttl = this.remaining;
+        if (keepAlive && id !== undefined) this.#keepAs(id);
       }, cancel);
     } finally {
       undo();
     }
   }
 
+  // What is locked, as the library has it.
+  get resource() {
+    return addon.resource(this.#handle);
+  }
+
+  detach() {
+    return this.#inTurn(() => {
+      if (this.#core.isFreed) throw closed();
+      const ticket = addon.detach(this.#handle);
+      if (typeof ticket !== 'string') check(ticket, () => this.message);
+      this.#isUnlocked = true;
+      this.#token = '';
+      this.#forget();
+      return ticket;
+    });
+  }
+
   extend(ttl = this.#ttl, given = {}) {
     const ms = duration('ttl', ttl);
     return this.#call((handle, id) => addon.extend(handle, id, ms), signalOf(given));
+  }
+
+  extendBy(additional, given = {}) {
+    const more = duration('additional', additional);
+    if (more < 1) throw outOfRange('additional', 'more than 0', additional);
+    // With what is allowed for drift, 2 ms for the precision of expiry, and a rounding.
+    const ttl = () => Math.min(Math.ceil((this.remaining + more + 3) / (1 - this.#core.drift)), 1e15);
+    return this.#call((handle, id) => addon.extend(handle, id, ttl()), signalOf(given));
   }
 
   confirm(least = 0, given = {}) {
@@ -868,6 +921,8 @@ class Lease extends EventEmitter {
   }
 
   get resource() {
+    // Of a lock that was adopted the library knows it.
+    this.#resource ??= textOrBytes(this.#hold.resource);
     return this.#resource;
   }
 
@@ -903,6 +958,10 @@ class Lease extends EventEmitter {
     return this.#hold.extend(ttl, given);
   }
 
+  async extendBy(additional, given) {
+    return this.#hold.extendBy(additional, given);
+  }
+
   async confirm(least, given) {
     return this.#hold.confirm(least, given);
   }
@@ -911,18 +970,27 @@ class Lease extends EventEmitter {
     return this.#hold.keepAlive();
   }
 
+  async detach() {
+    return this.#hold.detach();
+  }
+
   async unlock() {
     return this.#hold.unlock();
   }
 
   toJSON() {
-    return { resource: String(this.#resource), remaining: this.remaining };
+    return { resource: String(this.resource), remaining: this.remaining };
   }
 
   [INSPECT](depth, inspectOptions, inspect) {
     const { resource, remaining } = this;
     return showAs(this, { resource, remaining, isKept: this.isKept }, inspectOptions, inspect);
   }
+}
+
+function textOrBytes(name) {
+  const text = name.toString();
+  return Buffer.from(text).equals(name) ? text : name;
 }
 
 // Node.js before 18.18 has no such symbol.

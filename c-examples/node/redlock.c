@@ -1,6 +1,6 @@
 /* The C library for JavaScript: index.js is what programs use, and this is the part of it that is C.
  *
- * Nothing here waits, but for two calls that have no other form (connect, isLocked): those run on the threads
+ * Nothing here waits, but for three calls that have no other form (connect, isLocked, inspect): those run on the threads
  * that Node.js has for such work. The ends of all others come on the thread of the library. No JavaScript may
  * run there, so they go into the queue of a thread-safe function, and from there to one function in index.js.
  *
@@ -89,6 +89,8 @@ struct job {
     int64_t timeout_ms;
     RedLockStatus status;
     bool is_locked;
+    bool inspects; /* and fills info */
+    RedLockInfo info;
     char message[MESSAGE_SIZE];
 };
 
@@ -695,6 +697,9 @@ static void do_job(napi_env env, void *data) {
     (void)env;
     if (job->resource == NULL) {
         job->status = RedLock_Connect(rl, job->timeout_ms);
+    } else if (job->inspects) {
+        job->info.size = sizeof job->info;
+        job->status = RedLock_Inspect(rl, job->resource, 0, &job->info);
     } else {
         job->status = RedLock_IsLocked(rl, job->resource, &job->is_locked);
     }
@@ -710,7 +715,20 @@ static void free_job(napi_env env, struct job *job) {
     free(job);
 }
 
-/* Settles the promise with [status, message, isLocked]. */
+/* What inspect has found. */
+static napi_value info_of(napi_env env, const RedLockInfo *found) {
+    napi_value result = NULL;
+    if (napi_create_object(env, &result) == napi_ok) {
+        napi_set_named_property(env, result, "isLocked", truth(env, found->locked != 0));
+        napi_set_named_property(env, result, "remaining", number(env, found->remaining_ms));
+        napi_set_named_property(env, result, "isShared", truth(env, found->mode == REDLOCK_SHARED));
+        napi_set_named_property(env, result, "readers", number(env, found->readers));
+        napi_set_named_property(env, result, "words", string(env, found->words));
+    }
+    return result;
+}
+
+/* Settles the promise with [status, message, isLocked], or with what inspect has found in the place of that. */
 static void end_job(napi_env env, napi_status how, void *data) {
     struct job *job = data;
     napi_value result = NULL;
@@ -718,18 +736,20 @@ static void end_job(napi_env env, napi_status how, void *data) {
     if (how == napi_ok && napi_create_array_with_length(env, 3, &result) == napi_ok) {
         napi_set_element(env, result, 0, number(env, job->status));
         napi_set_element(env, result, 1, string(env, job->message));
-        napi_set_element(env, result, 2, truth(env, job->is_locked));
+        napi_value answer = job->inspects ? info_of(env, &job->info) : truth(env, job->is_locked);
+        napi_set_element(env, result, 2, answer);
         napi_resolve_deferred(env, job->deferred, result);
     }
     free_job(env, job);
 }
 
-static napi_value start_job(napi_env env, struct manager *manager, char *resource, int64_t timeout_ms) {
+static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int64_t timeout_ms) {
     napi_value promise = NULL, name = string(env, "redlock");
     struct job *job = allocate(sizeof *job);
     atomic_fetch_add(&manager->users, 1);
     job->manager = manager;
     job->resource = resource;
+    job->inspects = inspects;
     job->timeout_ms = timeout_ms;
     if (napi_create_async_work(env, NULL, name, do_job, end_job, job, &job->work) != napi_ok ||
         napi_create_promise(env, &job->deferred, &promise) != napi_ok ||
@@ -748,17 +768,27 @@ static napi_value Connect(napi_env env, napi_callback_info info) {
     struct manager *manager;
     int64_t timeout_ms = 0;
     bool is_read = read_manager(env, info, 2, &call, &manager) && read_int64(&call, 1, &timeout_ms);
-    return is_read ? start_job(env, manager, NULL, timeout_ms) : NULL;
+    return is_read ? start_job(env, manager, NULL, false, timeout_ms) : NULL;
 }
 
-/* isLocked(manager, resource) */
-static napi_value IsLocked(napi_env env, napi_callback_info info) {
+/* Calls about a resource. */
+static napi_value ask_about(napi_env env, napi_callback_info info, bool inspects) {
     struct call call;
     struct manager *manager;
     char *resource = NULL;
     size_t size = 0;
     bool is_read = read_manager(env, info, 2, &call, &manager) && read_bytes(&call, 1, &resource, &size);
-    return is_read ? start_job(env, manager, resource, 0) : NULL;
+    return is_read ? start_job(env, manager, resource, inspects, 0) : NULL;
+}
+
+/* isLocked(manager, resource) */
+static napi_value IsLocked(napi_env env, napi_callback_info info) {
+    return ask_about(env, info, false);
+}
+
+/* inspect(manager, resource) */
+static napi_value Inspect(napi_env env, napi_callback_info info) {
+    return ask_about(env, info, true);
 }
 
 /* --- The lease --- */
@@ -811,6 +841,48 @@ static napi_value Acquire(napi_env env, napi_callback_info info) {
     }
     free(resource);
     return status;
+}
+
+/* adopt(lease, id, ticket) */
+static napi_value Adopt(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    char *ticket = NULL;
+    size_t size = 0;
+    void *id = NULL;
+    napi_value status = NULL;
+    if (read_lease(env, info, 3, &call, &lease) && read_id(&call, 1, &id) && read_bytes(&call, 2, &ticket, &size)) {
+        status = number(env, RedLock_SubmitAdopt(lease->manager->rl, ticket, lease->lease, id));
+    }
+    free(ticket);
+    return status;
+}
+
+/* detach(lease): the ticket, or a status. */
+static napi_value Detach(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    if (!read_lease(env, info, 1, &call, &lease)) {
+        return NULL;
+    }
+    size_t size = REDLOCK_TICKET_SIZE(RedLockLease_ResourceSize(lease->lease));
+    char *ticket = allocate(size);
+    RedLockStatus status = RedLock_Detach(lease->manager->rl, lease->lease, ticket, size);
+    napi_value result = status == REDLOCK_OK ? string(env, ticket) : number(env, status);
+    free(ticket);
+    return result;
+}
+
+/* resource(lease): its bytes. While no call is under way, as for token(lease). */
+static napi_value Resource(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    napi_value result = NULL;
+    if (read_lease(env, info, 1, &call, &lease)) {
+        size_t size = RedLockLease_ResourceSize(lease->lease);
+        napi_create_buffer_copy(env, size, RedLockLease_Resource(lease->lease), NULL, &result);
+    }
+    return result;
 }
 
 /* Calls with a time: extend(lease, id, ttl) and confirm(lease, id, least). */
@@ -931,6 +1003,10 @@ static const struct {
     {"setTlsInsecureSkipVerify", SetTlsInsecureSkipVerify},
     {"connect", Connect},
     {"isLocked", IsLocked},
+    {"inspect", Inspect},
+    {"adopt", Adopt},
+    {"detach", Detach},
+    {"resource", Resource},
     {"newLease", NewLease},
     {"acquire", Acquire},
     {"extend", Extend},

@@ -79,6 +79,7 @@ __all__ = [
     "Closed",
     "Error",
     "Forked",
+    "Info",
     "Internal",
     "InvalidArgument",
     "Lease",
@@ -131,6 +132,20 @@ class Server:
     def __repr__(self) -> str:
         state = "a voter" if self.votes else self.words or "no voter"
         return f"<redlock.Server {self.name}: {state}>"
+
+
+class Info(NamedTuple):
+    """What the servers say of a resource, as Manager.inspect tells it."""
+
+    locked: bool
+    remaining: float
+    """For how many seconds it is held still, if it is neither extended nor unlocked; inf: for ever."""
+    shared: bool
+    """Whether several may hold it at the same time."""
+    readers: int
+    """How many do."""
+    words: str
+    """Which servers could not answer, and why."""
 
 
 class Error(Exception):
@@ -277,8 +292,22 @@ class _CServerInfo(ctypes.Structure):
     ]
 
 
+class _CInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("locked", ctypes.c_int32),
+        ("mode", ctypes.c_int32),
+        ("remaining_ms", ctypes.c_int64),
+        ("readers", ctypes.c_int64),
+        ("words", ctypes.c_char * 1024),
+    ]
+
+
 # Kinds of events. C writes the first two; the last one stands where there is none.
 _DONE, _LOST, _NONE = 0, 1, -1
+
+# A mode in which several may hold a lock.
+_SHARED = 1
 
 # These answer with a status. Other threads run while one of them does.
 _CALLS: dict[str, tuple[Any, ...]] = {
@@ -300,6 +329,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
     "RedLock_IsLocked": (_HANDLE, _STRING, ctypes.POINTER(ctypes.c_bool)),
+    "RedLock_Detach": (_HANDLE, _HANDLE, _STRING, ctypes.c_size_t),
+    "RedLock_Adopt": (_HANDLE, _STRING, _HANDLE),
+    "RedLock_Inspect": (_HANDLE, _STRING, ctypes.c_size_t, ctypes.POINTER(_CInfo)),
     "RedLock_KeepAlive": (_HANDLE, _HANDLE, _NUMBER),
     "RedLock_SetBackgroundThread": (_HANDLE, ctypes.c_bool),
     "RedLock_NextEvent": (_HANDLE, _MS, ctypes.POINTER(_CEvent)),
@@ -312,6 +344,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_ErrorMessage": (_STRING, _HANDLE),
     "RedLock_TakeLogLine": (_INT, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLock_SubmitAcquire": (_INT, _HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE, _NUMBER),
+    "RedLock_SubmitAdopt": (_INT, _HANDLE, _STRING, _HANDLE, _NUMBER),
     "RedLock_SubmitExtend": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitConfirm": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
@@ -322,6 +355,9 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLockLease_Free": (None, _HANDLE),
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
     "RedLockLease_RemainingMs": (_MS, _HANDLE),
+    "RedLockLease_ValidityMs": (_MS, _HANDLE),
+    "RedLockLease_Resource": (ctypes.c_void_p, _HANDLE),
+    "RedLockLease_ResourceSize": (ctypes.c_size_t, _HANDLE),
     "RedLockLease_Token": (_STRING, _HANDLE),
     "RedLockLease_FencingToken": (ctypes.c_int64, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
@@ -620,6 +656,7 @@ class Manager:
         timeouts = (_ms(connect_timeout, "connect_timeout"), _ms(reply_timeout, "reply_timeout"))
         self._call(_c.RedLock_SetTimeouts, *timeouts)
         self._call(_c.RedLock_SetClockDriftFactor, drift_factor)
+        self._drift = float(drift_factor)
         if restart_guard not in _GUARDS:
             raise InvalidArgument(f"restart_guard is {restart_guard!r}, not one of {_GUARDS}", -1)
         longest_ms = 0 if longest_ttl is None else _ms(longest_ttl, "longest_ttl")
@@ -711,6 +748,51 @@ class Manager:
         except Taken:
             return None
 
+    def adopt(self, ticket: Name, keep_alive: bool = False) -> Lease:
+        """Takes over a lock that was given away with Lease.detach, in this process or another.
+
+        The servers are asked whether it is there. Lost: it has ended. Unreachable: too few servers
+        answered, and it may be tried again. The lease is as one that lock returns, and may be used in a
+        with statement. What extend gives it without an argument is what it was valid for now.
+
+        Adopt a ticket once: who adopts it again shares the lock, as threads that share a lease do, and
+        the first to unlock it releases it for both.
+        """
+        lease = Lease(self, b"", 0)
+        try:
+            self._renew_log_in()
+            lease._call(_c.RedLock_Adopt, _string(ticket, "the ticket"), lease._handle)
+            lease._note_adopted()
+            self._here.leases.put(lease._name, lease)
+            if keep_alive:
+                lease.keep_alive()
+            lease._callers[:] = [lease]  # no call may come after this: see __enter__
+            return lease
+        except BaseException:
+            lease._release()
+            raise
+
+    async def aadopt(self, ticket: Name, keep_alive: bool = False) -> AsyncLease:
+        """As adopt, for a task of asyncio.
+
+        A task that is cancelled while it waits leaves the lock as it was, or released if it had been
+        adopted by then.
+        """
+        lease = AsyncLease(self, b"", 0)
+        try:
+            self._renew_log_in()
+            text = _string(ticket, "the ticket")
+            await lease._ask(_c.RedLock_SubmitAdopt, text, lease._handle)
+            lease._note_adopted()
+            lease._belong_to_task()
+            if keep_alive:
+                await lease.keep_alive()
+        except BaseException:
+            lease._let_go()
+            raise
+        lease._callers[:] = [lease]
+        return lease
+
     def is_locked(self, resource: Name) -> bool:
         """Asks the servers whether anybody holds the resource.
 
@@ -720,6 +802,24 @@ class Manager:
         self._renew_log_in()
         self._call(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
         return answer.value
+
+    def inspect(self, resource: Name) -> Info:
+        """Asks the servers whether anybody holds the resource, and for how long still.
+
+        It finds the lock of any client, and changes nothing. To take a lock, take it: the answer may be
+        out of date when it arrives.
+        """
+        info = _CInfo(size=ctypes.sizeof(_CInfo))
+        self._renew_log_in()
+        self._call(_c.RedLock_Inspect, _string(resource, "the resource"), 0, ctypes.byref(info))
+        ms = info.remaining_ms
+        return Info(
+            locked=bool(info.locked),
+            remaining=math.inf if ms < 0 else ms / 1000,
+            shared=info.mode == _SHARED,
+            readers=info.readers,
+            words=info.words.decode("utf-8", "replace"),
+        )
 
     def servers(self) -> list[Server]:
         """What is known of each server, in the order in which they were given; nobody is asked."""
@@ -1099,7 +1199,8 @@ class _Call:
 
     def _undo(self) -> None:
         """A lock that came too late for its task is released. Nobody waits for that event."""
-        if self._function is _c.RedLock_SubmitAcquire and self.status == 0:
+        takes = self._function in (_c.RedLock_SubmitAcquire, _c.RedLock_SubmitAdopt)
+        if takes and self.status == 0:
             _c.RedLock_SubmitUnlock(self._events.handle, self._lease._handle, 0)
 
     def _read_words(self) -> str:
@@ -1243,6 +1344,37 @@ class _Held:
             self._set_lost(was_lost)
             raise
 
+    def _ttl_for_more(self, additional: Seconds) -> int:
+        """The ttl to be valid for so much longer than now.
+
+        That is what is left and more, what is allowed for drift, 2 ms for the precision of expiry, and
+        a rounding.
+        """
+        more_ms = _ms(additional, "additional")
+        if more_ms <= 0:
+            raise InvalidArgument("there is nothing to extend the lock by", -1)
+        validity_ms = int(_c.RedLockLease_RemainingMs(self._handle)) + more_ms
+        return int(min((validity_ms + 3) / (1 - self._manager._drift) + 1, 1e15))
+
+    def _detach(self) -> str:
+        size = 128 + (len(self._name) + 2) // 3 * 4
+        room = ctypes.create_string_buffer(size)
+        self._call(_c.RedLock_Detach, self._handle, room, size, leaving=True)
+        self._unlocked = True
+        self._end()
+        return room.value.decode()
+
+    def _note_adopted(self) -> None:
+        """What is known of it since it was adopted."""
+        address = _c.RedLockLease_Resource(self._handle)
+        self._name = ctypes.string_at(address, _c.RedLockLease_ResourceSize(self._handle))
+        try:
+            self.resource = self._name.decode()
+        except UnicodeDecodeError:
+            self.resource = self._name
+        self._ttl_ms = _c.RedLockLease_ValidityMs(self._handle)
+        self._ttl = self._ttl_ms / 1000
+
     def _set_lost(self, is_lost: bool) -> bool:
         """Returns what it was before."""
         raise NotImplementedError
@@ -1310,6 +1442,13 @@ class Lease(_Held):
         """
         self._call(_c.RedLock_Extend, self._handle, _ms(self._ttl if ttl is None else ttl, "ttl"))
 
+    def extend_by(self, additional: Seconds) -> None:
+        """As extend, for so many seconds longer than the lock is valid now.
+
+        In redis-py this is extend without replace_ttl.
+        """
+        self._call(_c.RedLock_Extend, self._handle, self._ttl_for_more(additional))
+
     def confirm(self, least: Seconds = 0) -> None:
         """Asks the servers whether the lock is still ours, for at least so many seconds.
 
@@ -1329,6 +1468,18 @@ class Lease(_Held):
         finally:
             if not self.held:
                 self._end()
+
+    def detach(self) -> str:
+        """Gives the lock away, and returns a ticket, by which another process, or manager, adopts it.
+
+        See Manager.adopt. The lease holds nothing then, and a with block releases nothing. Until it is
+        adopted nobody extends the lock, and it ends when its time is over. Nobody is asked. Lost: it had
+        ended.
+
+        The ticket is as secret as the token, which is in it: hand it over by a pipe or by the
+        environment, not as an argument of a program, which everybody can see.
+        """
+        return self._detach()
 
     def keep_alive(self) -> None:
         """Has the lock extended again and again, by the ttl it has, until it is unlocked.
@@ -1497,6 +1648,11 @@ class AsyncLease(_Held):
         ttl_ms = _ms(self._ttl if ttl is None else ttl, "ttl")
         await self._ask(_c.RedLock_SubmitExtend, self._handle, ttl_ms)
 
+    async def extend_by(self, additional: Seconds) -> None:
+        """As Lease.extend_by."""
+        await self._turn()
+        await self._ask(_c.RedLock_SubmitExtend, self._handle, self._ttl_for_more(additional))
+
     async def confirm(self, least: Seconds = 0) -> None:
         """As Lease.confirm."""
         await self._ask(_c.RedLock_SubmitConfirm, self._handle, _ms(least, "least"))
@@ -1509,6 +1665,11 @@ class AsyncLease(_Held):
         finally:
             if not self.held:
                 self._end()
+
+    async def detach(self) -> str:
+        """As Lease.detach. It asks nobody, but waits for a call that is under way."""
+        await self._turn()
+        return self._detach()
 
     async def keep_alive(self) -> None:
         """As Lease.keep_alive. It asks nobody, but waits for a call that is under way."""
@@ -1572,9 +1733,15 @@ class AsyncLease(_Held):
             raise
         if self._words:
             manager._some_server_failed()
+        self._belong_to_task()
+
+    def _belong_to_task(self) -> None:
+        import asyncio
+
+        task = asyncio.current_task()
         if task is not None:
             self._task = weakref.ref(task)
-        leases.put(self._name, self)
+        self._manager._leases_of_tasks.put(self._name, self)
 
     async def _turn(self) -> None:
         """Waits until no other call is under way."""

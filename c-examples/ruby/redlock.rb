@@ -82,6 +82,16 @@ module Redlock
   Server = Struct.new(:name, :connected, :votes, :words, :round_trip, :clock_offset, :version, :role, :run_id,
                       :keeps, :eviction, keyword_init: true)
 
+  # What the servers say of a resource, as Manager#info tells it.
+  #
+  # locked::    whether anybody holds it
+  # remaining:: for how many seconds it is held still, if it is neither extended nor unlocked;
+  #             Float::INFINITY: for ever
+  # shared::    whether several may hold it at the same time
+  # readers::   how many do
+  # words::     which servers could not answer, and why
+  Info = Struct.new(:locked, :remaining, :shared, :readers, :words, keyword_init: true)
+
   # The C functions.
   module C
     # The interface that this file is written for. Below 1.0 it may change with the second number.
@@ -96,7 +106,7 @@ module Redlock
     INT = Fiddle::TYPE_INT
     BOOL = -Fiddle::TYPE_CHAR
 
-    # RedLockAcquireOptions, RedLockEvent and RedLockServerInfo.
+    # RedLockAcquireOptions, RedLockEvent, RedLockServerInfo and RedLockInfo.
     module Structs
       extend Fiddle::Importer
       Options = struct([
@@ -113,8 +123,15 @@ module Redlock
         "long long clock_offset_us", "char name[256]", "char words[512]", "char version[32]", "char role[16]", "char run_id[48]", "char keeps[32]",
         "char eviction[32]"
       ])
+      Info = struct([
+        "size_t size", "int locked", "int mode", "long long remaining_ms", "long long readers",
+        "char words[1024]"
+      ])
       Count = struct(["size_t value"])
     end
+
+    # A mode in which several may hold a lock.
+    SHARED = 1
 
     # What RedLock_NextEvent answers, and kinds of events.
     NO_EVENT = 6
@@ -138,6 +155,7 @@ module Redlock
       "RedLock_KeepLog" => [ADDRESS, INT],
       "RedLock_SetBackgroundThread" => [ADDRESS, BOOL],
       "RedLock_IsLocked" => [ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_Inspect" => [ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T, ADDRESS],
       "RedLock_NextEvent" => [ADDRESS, MS, ADDRESS]
     }.freeze
 
@@ -150,6 +168,8 @@ module Redlock
       "RedLock_Descriptor" => [INT, ADDRESS],
       "RedLock_Servers" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_SubmitAdopt" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_Detach" => [INT, ADDRESS, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLock_SubmitExtend" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitConfirm" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitUnlock" => [INT, ADDRESS, ADDRESS, ADDRESS],
@@ -161,6 +181,9 @@ module Redlock
       "RedLockLease_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLockLease_IsHeld" => [BOOL, ADDRESS],
       "RedLockLease_RemainingMs" => [MS, ADDRESS],
+      "RedLockLease_ValidityMs" => [MS, ADDRESS],
+      "RedLockLease_Resource" => [POINTER, ADDRESS],
+      "RedLockLease_ResourceSize" => [Fiddle::TYPE_SIZE_T, ADDRESS],
       "RedLockLease_Token" => [POINTER, ADDRESS],
       "RedLockLease_FencingToken" => [MS, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
@@ -194,6 +217,11 @@ module Redlock
 
       def words(pointer)
         pointer.to_s.dup.force_encoding(Encoding::UTF_8).scrub
+      end
+
+      # The words that stand in a struct.
+      def letters(room)
+        room.take_while(&:nonzero?).pack("c*").force_encoding(Encoding::UTF_8).scrub
       end
 
       # A handle that the garbage collector frees: the C functions for that do no I/O, and in a
@@ -569,6 +597,9 @@ module Redlock
 
     attr_reader :events
 
+    # How much faster a server's clock may run than ours.
+    attr_accessor :drift
+
     def initialize(user, password, looks_up_names)
       @handle = C.handle("RedLock")
       @events = Events.new(@handle, looks_up_names)
@@ -768,7 +799,7 @@ module Redlock
     end
 
     def portrait(info)
-      text = ->(letters) { letters.take_while(&:nonzero?).pack("c*").force_encoding(Encoding::UTF_8) }
+      text = C.method(:letters)
       us = info.round_trip_us
       ahead = info.clock_offset_us
       Server.new(
@@ -876,6 +907,7 @@ module Redlock
       timeouts = [C.ms(connect_timeout, "connect_timeout"), C.ms(reply_timeout, "reply_timeout")]
       set("RedLock_SetTimeouts", *timeouts)
       set("RedLock_SetClockDriftFactor", Float(drift_factor))
+      @servers.drift = Float(drift_factor)
       guard(restart_guard, longest_ttl || 0, guard_cap || 0)
       set("RedLock_SetFencing", 1) if fencing
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
@@ -907,6 +939,17 @@ module Redlock
       raise unless lease.refused_by?(e) # then it comes out of the block
     end
 
+    # Takes over a lock that was given away with Lease#detach, in this process or another: the servers are asked
+    # whether it is there. Lost: it has ended. Unreachable: too few servers answered, and it may be tried
+    # again. With a block it is released when that ends, and its value is returned; else the Lease is. What
+    # Lease#extend gives it without an argument is what it was valid for now.
+    #
+    # Adopt a ticket once: who adopts it again shares the lock, as threads that share a lease do, and the
+    # first to unlock it releases it for both.
+    def adopt(ticket, keep_alive: false, &block)
+      Lease.new(@servers, "", 0).take_over(ticket, keep_alive, &block)
+    end
+
     # Asks the servers whether anybody holds the resource. To take a lock, take it: the answer may
     # be out of date when it arrives.
     def locked?(resource)
@@ -915,6 +958,18 @@ module Redlock
       @servers.renew_log_in
       set("RedLock_IsLocked", name.to_i, answer.to_i)
       answer[0] != 0
+    end
+
+    # Asks the servers whether anybody holds the resource, and for how long still: an Info. It finds the lock
+    # of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it
+    # arrives.
+    def info(resource)
+      found = C::Structs::Info.malloc(Fiddle::RUBY_FREE)
+      found.size = C::Structs::Info.size
+      name = C.string(resource, "the resource")
+      @servers.renew_log_in
+      set("RedLock_Inspect", name.to_i, 0, found.to_i)
+      info_of(found)
     end
 
     # Connects now rather than at the first lock; returns when a quorum of the servers is up. It
@@ -961,6 +1016,14 @@ module Redlock
       return if !defined?(Ractor) || Ractor.current == Ractor.main
 
       raise Error, "redlock works in the main Ractor only"
+    end
+
+    def info_of(found)
+      ms = found.remaining_ms
+      Info.new(
+        locked: !found.locked.zero?, remaining: ms.negative? ? Float::INFINITY : ms / 1000.0,
+        shared: found.mode == C::SHARED, readers: found.readers, words: C.letters(found.words)
+      )
     end
 
     def set(function, *arguments)
@@ -1021,8 +1084,18 @@ module Redlock
     # The body of Manager#lock.
     def take(wait, keeps, &block) # :nodoc:
       refuse_nested
+      have(-> { acquire(wait) }, keeps, &block)
+    end
+
+    # The body of Manager#adopt.
+    def take_over(ticket, keeps, &block) # :nodoc:
+      have(-> { adopt(ticket) }, keeps, &block)
+    end
+
+    # Has the lock by this, for the length of the block if there is one.
+    def have(by, keeps, &block) # :nodoc:
       hold_on
-      acquire(wait)
+      by.call
       keep_alive if keeps
       return (@handed_out = self) unless block
 
@@ -1053,6 +1126,17 @@ module Redlock
       call("RedLock_SubmitExtend", @handle.to_i, C.ms(ttl, "ttl"))
     end
 
+    # As #extend, for so many seconds longer than the lock is valid now.
+    def extend_by(additional)
+      more_ms = C.ms(additional, "additional")
+      raise InvalidArgument.new("there is nothing to extend the lock by", -1) unless more_ms.positive?
+
+      # With what is allowed for drift, 2 ms for the precision of expiry, and a rounding.
+      validity_ms = C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms
+      ttl_ms = ((validity_ms + 3) / (1 - @servers.drift)).ceil
+      call("RedLock_SubmitExtend", @handle.to_i, [ttl_ms, 10**15].min)
+    end
+
     # Asks the servers whether the lock is still ours, for at least so many seconds. Lost: it is not. TooShort:
     # it is, but not for that long.
     def confirm(least: 0)
@@ -1076,6 +1160,26 @@ module Redlock
           raise
         end
       end
+    end
+
+    # Gives the lock away, and returns a ticket, by which another process, or manager, adopts it: see
+    # Manager#adopt. The lease holds nothing then, and a block releases nothing. Until it is adopted nobody
+    # extends the lock, and it ends when its time is over. Nobody is asked. Lost: it had ended.
+    #
+    # The ticket is as secret as the token, which is in it: hand it over by a pipe or by the environment, not
+    # as an argument of a program, which everybody can see.
+    def detach
+      size = 128 + ((@name.size + 2) / 3 * 4)
+      room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
+      @servers.use(leaving: true) do |address|
+        @calling.synchronize do
+          settle(address)
+          take_status(C.call("RedLock_Detach", address, @handle.to_i, room.to_i, size))
+          @unlocked = true
+        end
+      end
+      let_go
+      C.words(room)
     end
 
     # Whether the lock has ended although nobody unlocked it, or cannot be kept: then what it guards has to
@@ -1160,6 +1264,19 @@ module Redlock
       raise @refusal = e
     ensure
       options&.to_i # C has read it by now
+    end
+
+    def adopt(ticket)
+      text = C.string(ticket, "the ticket")
+      @servers.renew_log_in
+      call("RedLock_SubmitAdopt", text.to_i, @handle.to_i, patient: true)
+      size = C.call("RedLockLease_ResourceSize", @handle.to_i)
+      name = C.call("RedLockLease_Resource", @handle.to_i)[0, size].force_encoding(Encoding::UTF_8)
+      @resource = (name.valid_encoding? ? name : name.b).freeze
+      @name = C.string(@resource, "the resource")
+      @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
+    ensure
+      text&.to_i # C has read it by now
     end
 
     def options(wait_ms)

@@ -160,6 +160,38 @@ pub(super) fn copy_words(words: &CStr, place: *mut c_char, size: usize) -> usize
     bytes.len()
 }
 
+/// Room for a text that has to fit in as a whole.
+pub(super) struct Room {
+    place: *mut c_char,
+    size: usize,
+}
+
+impl Room {
+    pub(super) fn new(place: *mut c_char, size: usize, name: &str) -> Result<Self, Error> {
+        match place.is_null() {
+            true => Err(Error::invalid(format!("{name} is NULL"))),
+            false => Ok(Self { place, size }),
+        }
+    }
+
+    /// How many bytes there are, with one for a NUL.
+    pub(super) fn bytes(&self) -> usize {
+        self.size
+    }
+
+    /// Writes the text and a NUL, if it fits in.
+    pub(super) fn write(&mut self, text: &str) {
+        if text.len() < self.size {
+            // SAFETY: the pointer is not NULL, and the header asks for so much room that may be written to during
+            // the call.
+            let room =
+                unsafe { slice::from_raw_parts_mut(self.place.cast::<u8>(), text.len() + 1) };
+            room[..text.len()].copy_from_slice(text.as_bytes());
+            room[text.len()] = 0;
+        }
+    }
+}
+
 /// An argument that the call writes its answer to.
 pub(super) struct Argument<T> {
     place: *mut T,
@@ -180,5 +212,28 @@ impl<T> Argument<T> {
         // SAFETY: the pointer is not NULL, and the header asks for one that may be written to
         // during the call.
         unsafe { self.place.write(value) }
+    }
+}
+
+/// As much of the words as there is room for, and a NUL.
+pub(super) fn words<const ROOM: usize>(words: &str) -> [c_char; ROOM] {
+    let mut room = [0; ROOM];
+    let end = (0..ROOM).rev().find(|&end| words.is_char_boundary(end)).unwrap_or(0);
+    for (place, &byte) in room.iter_mut().zip(&words.as_bytes()[..end]) {
+        *place = c_char::from_ne_bytes([byte]);
+    }
+    room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_do_not_fit_are_cut_between_letters() {
+        let bytes = |room: [c_char; 6]| room.map(|it| it.to_ne_bytes()[0]);
+        assert_eq!(&bytes(words("ab")), b"ab\0\0\0\0");
+        assert_eq!(&bytes(words("abcdef")), b"abcde\0");
+        assert_eq!(&bytes(words("abcd\u{e9}")), b"abcd\0\0");
     }
 }

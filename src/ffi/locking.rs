@@ -185,7 +185,7 @@ pub unsafe extern "C" fn RedLock_Confirm(
 }
 
 /// Asks the servers whether anybody holds a resource, on a quorum. The answer may be out of date
-/// when it arrives: to take a lock, take it.
+/// when it arrives: to take a lock, take it. RedLock_Inspect tells more.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.

@@ -11,6 +11,8 @@ pub mod event;
 pub mod fencing;
 mod guard;
 mod handle;
+pub mod handover;
+pub mod inspect;
 pub mod kept_log;
 pub mod lease;
 mod lease_state;

@@ -232,7 +232,7 @@ pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
 }
 
 /// What went wrong in the last call on this manager that has no lease: RedLock_AddServerUrl,
-/// RedLock_Connect, RedLock_Set..., RedLock_IsLocked, or one whose lease was NULL. RedLock_NextEvent,
+/// RedLock_Connect, RedLock_Set..., RedLock_IsLocked, RedLock_Inspect, or one whose lease was NULL. RedLock_NextEvent,
 /// RedLock_Descriptor and RedLock_Cancel change it only if they fail: a thread that takes events leaves the
 /// words of other threads' calls alone.
 ///

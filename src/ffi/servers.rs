@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use super::arguments::{Array, Versioned};
+use super::arguments::{Array, Versioned, words as text};
 use super::call::{manager_call, side_call};
 use super::handle::RedLock;
 use super::status::RedLockStatus;
@@ -155,28 +155,5 @@ fn info(portrait: &Portrait) -> RedLockServerInfo {
         run_id: text(identity.run_id().as_ref().map_or("", |id| id.as_str())),
         keeps: text(identity.keeps()),
         eviction: text(identity.eviction()),
-    }
-}
-
-/// As much of the words as there is room for, and a NUL.
-fn text<const ROOM: usize>(words: &str) -> [c_char; ROOM] {
-    let mut room = [0; ROOM];
-    let end = (0..ROOM).rev().find(|&end| words.is_char_boundary(end)).unwrap_or(0);
-    for (place, &byte) in room.iter_mut().zip(&words.as_bytes()[..end]) {
-        *place = c_char::from_ne_bytes([byte]);
-    }
-    room
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_do_not_fit_are_cut_between_letters() {
-        let bytes = |room: [c_char; 6]| room.map(|it| it.to_ne_bytes()[0]);
-        assert_eq!(&bytes(text("ab")), b"ab\0\0\0\0");
-        assert_eq!(&bytes(text("abcdef")), b"abcde\0");
-        assert_eq!(&bytes(text("abcd\u{e9}")), b"abcd\0\0");
     }
 }

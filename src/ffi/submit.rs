@@ -1,9 +1,10 @@
 //! The C functions that begin a call and wait for nothing, and the one that has a lock kept.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use super::acquire::{RedLockAcquireOptions, plain, read};
+use super::arguments::text;
 use super::call::lease_call;
 use super::event::Tag;
 use super::guard::guard;
@@ -99,6 +100,26 @@ pub unsafe extern "C" fn RedLock_SubmitConfirm(
 ) -> RedLockStatus {
     submit(rl, lease, user_data, false, |handle, own, tag| {
         handle.manager.submit_confirm(own, least_ms, tag)
+    })
+}
+
+/// Begins to take over a lock that was given away, as RedLock_Adopt does. See RedLock_SubmitAcquire. If the lease is
+/// freed when it has been adopted, and before the event is taken, the lock is released.
+///
+/// @param rl        as for RedLock_Adopt.
+/// @param ticket    as for RedLock_Adopt; read during the call only.
+/// @param lease     as for RedLock_Adopt.
+/// @param user_data comes with the event.
+/// @return as for RedLock_SubmitAcquire. The status of the event is one of RedLock_Adopt.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_SubmitAdopt(
+    rl: *mut RedLock,
+    ticket: *const c_char,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+) -> RedLockStatus {
+    submit(rl, lease, user_data, true, |handle, own, tag| {
+        handle.manager.submit_adopt(text(ticket, "ticket")?, own, tag)
     })
 }
 

@@ -1,5 +1,7 @@
 //! One lock that was asked for: how far its life has come, and what each server has said of it.
 
+mod handover;
+
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -64,6 +66,8 @@ pub(crate) enum Phase {
     Releasing,
     /// Nothing is left of it.
     Over,
+    /// It was given away.
+    Detached,
 }
 
 impl HeldLock {
@@ -184,7 +188,8 @@ impl HeldLock {
             0 => Phase::Taken,
             1 => Phase::Lost,
             2 => Phase::Releasing,
-            _ => Phase::Over,
+            3 => Phase::Over,
+            _ => Phase::Detached,
         }
     }
 
@@ -192,9 +197,9 @@ impl HeldLock {
         self.phase.load(Ordering::Acquire) != Phase::Taken as u8
     }
 
-    /// Whether its holder has released it, and it was not lost before.
+    /// Whether its holder has released it, or given it away, and it was not lost before.
     pub(crate) fn was_released(&self) -> bool {
-        self.was_released.load(Ordering::Acquire)
+        self.was_released.load(Ordering::Acquire) || self.is_detached()
     }
 
     /// Its holder releases it. Returns the phase that it was in.
@@ -215,10 +220,10 @@ impl HeldLock {
         self.release_sent.load(Ordering::Acquire)
     }
 
-    /// Whether somebody else may have it by now: nothing is left of it, or it was found out to be lost.
+    /// Whether somebody else may have it by now: nothing is left of it, it was given away, or found out to be lost.
     pub(crate) fn is_lost_or_over(&self) -> bool {
         let phase = self.phase.load(Ordering::Acquire);
-        phase == Phase::Lost as u8 || phase == Phase::Over as u8
+        phase == Phase::Lost as u8 || phase >= Phase::Over as u8
     }
 
     /// Whether nothing is left of it.
@@ -357,7 +362,11 @@ impl View {
 
     /// The servers that are to be sent a repair now, and its number.
     pub(crate) fn begin_repairs(&self) -> (u32, ServerSet) {
-        let (number, servers) = self.hold.standings().begin_repairs();
+        let mut standings = self.hold.standings();
+        if self.hold.is_detached() {
+            return (0, ServerSet::default());
+        }
+        let (number, servers) = standings.begin_repairs();
         (number, self.places.here(ServerSet::from_bits(servers)))
     }
 

@@ -169,7 +169,7 @@ impl Extension {
         let repair = request(Verb::Repair, view, self.ttl_ms).numbered(number);
         let told = actions.tell(repair.to(servers));
         view.withdraw_repairs(servers.minus(told));
-        if view.hold().has_ended() {
+        if view.hold().has_ended() && !view.hold().is_detached() {
             // Another handle released it meanwhile, and its release may have come before the repair.
             view.hold().note_release();
             actions.tell(release_of(view));

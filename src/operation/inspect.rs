@@ -59,7 +59,10 @@ impl Operation for Inspect {
                 }
             },
             Stage::Asking(holders) => actions.end(match holders.outcome() {
-                Outcome::Reached => Ok(Ended::Inspected { is_locked: holders.found_lock() }),
+                Outcome::Reached => Ok(Ended::Inspected {
+                    locked_until: holders.locked_until(),
+                    absent: holders.absent(actions.roster()),
+                }),
                 _ => Err(holders.error(Status::Unreachable, actions.roster()).into()),
             }),
         }

@@ -6,8 +6,10 @@
 //! to it who waits for it, or whether anybody does.
 
 pub(crate) mod acquire;
+pub(crate) mod adopt;
 pub(crate) mod confirm;
 pub(crate) mod connect;
+pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod question;
@@ -203,10 +205,13 @@ pub(crate) enum Ended {
     Connected {
         absent: String,
     },
-    /// Whether anybody has the lock.
+    /// Until when anybody has the lock, if anybody has it.
     Inspected {
-        is_locked: bool,
+        locked_until: Option<Moment>,
+        absent: String,
     },
+    /// The lock was given away.
+    Detached,
     /// The lock is kept no more, as its holder wished.
     Stopped,
     /// The lock cannot be kept, for this reason.
@@ -282,7 +287,7 @@ fn forget(hold: &HeldLock, actions: &mut dyn Actions) {
 fn give_up(view: &View, actions: &mut dyn Actions) {
     let hold = view.hold();
     forget(hold, actions);
-    if hold.pass_to(Phase::Over) != Phase::Over {
+    if !matches!(hold.pass_to(Phase::Over), Phase::Over | Phase::Detached) {
         hold.note_release();
         actions.tell(release_of(view));
     }
@@ -290,6 +295,9 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
 
 /// Why a lock that is to be extended or confirmed is none any more, if it is none.
 fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
+    if hold.is_detached() {
+        return Err(detached());
+    }
     if hold.has_ended() {
         return Err(Error::new(Status::Lost, "the lock was released or lost before"));
     }
@@ -300,6 +308,11 @@ fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     hold.pass_to(Phase::Lost);
     let words = format!("the lock expired {} ms ago", now.ms_since(valid_until));
     Err(Error::new(Status::Lost, words))
+}
+
+/// What a call says on a lock that was given away.
+fn detached() -> Error {
+    Error::new(Status::Lost, "the lock was detached: it is for whoever adopts its ticket")
 }
 
 /// What a call says that was cancelled.

@@ -109,6 +109,12 @@ impl Question {
         Self { view: Some(view), ..Self::new(Count::Confirm(round, confirmation)) }
     }
 
+    /// A question whether a lock is there that is to be adopted: the word of every server counts.
+    pub(crate) fn adopt(confirmation: Confirmation, servers: usize) -> Self {
+        let round = Round::new(Goal::Extend { valid_until: Moment::NEVER }, servers);
+        Self::new(Count::Confirm(round, confirmation))
+    }
+
     pub(crate) fn holders(servers: usize) -> Self {
         Self::new(Count::Holders(Holders::new(servers)))
     }
@@ -180,9 +186,10 @@ impl Question {
         Refusal { round_trip, claims, to_expire, is_complete }
     }
 
-    /// Whether it has found a lock.
-    pub(crate) fn found_lock(&self) -> bool {
-        matches!(&self.count, Count::Holders(it) if it.finding() == Some(Finding::Locked))
+    /// Until when there is a lock, if it has found one.
+    pub(crate) fn locked_until(&self) -> Option<Moment> {
+        let Count::Holders(holders) = &self.count else { return None };
+        holders.locked_until()
     }
 
     /// For how long a quorum confirmed the lock, to be sure of at `now`.
@@ -298,8 +305,10 @@ impl Question {
             }
             Count::Holders(holders) => match &answer {
                 Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
-                Answer::Found { value, .. } => {
-                    (Vote::Yes, holders.handle_value(server, Some(value.clone())))
+                Answer::Found { value, left_ms } => {
+                    // Below 0 it has no end.
+                    let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
+                    (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
                 }
                 _ => (Vote::Yes, holders.handle_value(server, None)),
             },

@@ -4,7 +4,7 @@ use std::mem;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Absence, Question};
-use super::{Actions, Ended, Event, Limits, Operation, cancelled, release_of, reply_ms};
+use super::{Actions, Ended, Event, Limits, Operation, cancelled, detached, release_of, reply_ms};
 use crate::error::{Error, Status};
 use crate::held_lock::{Phase, View};
 use crate::moment::Moment;
@@ -46,6 +46,9 @@ impl Release {
         self.was_held = hold.is_held(actions.now());
         // An extension that has found out meanwhile that it is over has sent a release of its own.
         self.is_again = [Phase::Releasing, Phase::Over].contains(&hold.begin_release());
+        if hold.is_detached() {
+            return actions.end(Err(detached().into()));
+        }
         actions.wake_keepers(*hold.token());
         match ConnectQuorum::if_needed(Moment::NEVER, hold.longest_ttl_ms(), actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum),

@@ -1,6 +1,7 @@
 //! Does anybody hold a resource? One value that stands on a quorum says so.
 
 use super::ballot::{Ballot, Vote};
+use crate::moment::Moment;
 
 /// What was found out about the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,8 @@ pub enum Finding {
 #[derive(Clone, Debug)]
 pub struct Holders {
     ballot: Ballot,
-    values: Vec<(Vec<u8>, u32)>,
+    /// Each value, and when it ends on each of the servers that have it.
+    values: Vec<(Vec<u8>, Vec<Moment>)>,
     finding: Option<Finding>,
 }
 
@@ -27,13 +29,13 @@ impl Holders {
         Self { ballot: Ballot::new(servers), values: Vec::new(), finding: None }
     }
 
-    /// Counts a server that has this value, or none. Returns whether it is decided.
-    pub fn handle_value(&mut self, server: usize, value: Option<Vec<u8>>) -> bool {
+    /// Counts a server that has this value until then, or none. Returns whether it is decided.
+    pub fn handle_value(&mut self, server: usize, value: Option<(Vec<u8>, Moment)>) -> bool {
         self.ballot.cast(server, if value.is_some() { Vote::Yes } else { Vote::No });
-        if let Some(value) = value {
+        if let Some((value, until)) = value {
             match self.values.iter_mut().find(|(known, _)| *known == value) {
-                Some((_, count)) => *count += 1,
-                None => self.values.push((value, 1)),
+                Some((_, ends)) => ends.push(until),
+                None => self.values.push((value, vec![until])),
             }
         }
         self.decide()
@@ -50,6 +52,15 @@ impl Holders {
         self.finding
     }
 
+    /// Until when a quorum has the value that stands on one, if it is neither extended nor released.
+    pub fn locked_until(&self) -> Option<Moment> {
+        let quorum = self.ballot.quorum() as usize;
+        let (_, ends) = self.values.iter().find(|(_, ends)| ends.len() >= quorum)?;
+        let mut ends = ends.clone();
+        ends.sort_unstable_by(|one, other| other.cmp(one));
+        ends.get(quorum - 1).copied()
+    }
+
     /// Who has answered: yes, a value; no, none.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
@@ -64,7 +75,8 @@ impl Holders {
 
     fn find(&self) -> Option<Finding> {
         let ballot = &self.ballot;
-        let most = self.values.iter().map(|&(_, count)| count).max().unwrap_or(0);
+        let most = self.values.iter().map(|(_, ends)| ends.len()).max().unwrap_or(0);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
         if most >= ballot.quorum() {
             Some(Finding::Locked)
         } else if ballot.unusable() > ballot.tolerance() {
@@ -84,10 +96,12 @@ impl Holders {
 mod tests {
     use super::*;
 
+    const END: Moment = Moment::from_nanos(9_000_000);
+
     fn take(servers: usize, values: &[Option<&str>]) -> Option<Finding> {
         let mut holders = Holders::new(servers);
         for (server, value) in values.iter().enumerate() {
-            holders.handle_value(server, value.map(|it| it.as_bytes().to_vec()));
+            holders.handle_value(server, value.map(|it| (it.as_bytes().to_vec(), END)));
         }
         holders.finding()
     }
@@ -105,12 +119,30 @@ mod tests {
     fn silence_is_no_answer() {
         let mut holders = Holders::new(3);
         assert!(!holders.handle_silence(0));
-        assert!(!holders.handle_value(1, Some(b"a".to_vec())));
-        assert!(holders.handle_value(2, Some(b"a".to_vec())));
+        assert!(!holders.handle_value(1, Some((b"a".to_vec(), END))));
+        assert!(holders.handle_value(2, Some((b"a".to_vec(), END))));
         assert_eq!(holders.finding(), Some(Finding::Locked));
         let mut holders = Holders::new(3);
         holders.handle_silence(0);
         assert!(holders.handle_silence(1));
         assert_eq!(holders.finding(), Some(Finding::Unreachable));
+    }
+
+    #[test]
+    fn a_lock_ends_when_no_quorum_has_it_any_more() {
+        let until = |holders: &mut Holders, ends: &[(&str, i64)]| {
+            for (server, &(value, ms)) in ends.iter().enumerate() {
+                let end = Moment::from_nanos(0).plus_ms(ms);
+                holders.handle_value(server, Some((value.as_bytes().to_vec(), end)));
+            }
+            holders.locked_until().map(|it| it.ms_since(Moment::from_nanos(0)))
+        };
+        assert_eq!(until(&mut Holders::new(3), &[("a", 5), ("a", 7)]), Some(5));
+        assert_eq!(until(&mut Holders::new(3), &[("b", 5), ("a", 7), ("a", 9)]), Some(7));
+        assert_eq!(until(&mut Holders::new(3), &[("a", 9), ("a", 5), ("a", 7)]), Some(7));
+        assert_eq!(until(&mut Holders::new(5), &[("a", 5), ("a", 7)]), None);
+        let mut forever = Holders::new(1);
+        forever.handle_value(0, Some((b"a".to_vec(), Moment::NEVER)));
+        assert_eq!(forever.locked_until(), Some(Moment::NEVER));
     }
 }

@@ -243,6 +243,24 @@ fn the_lines_about_fencing_tokens_compile() {
     }
 }
 
+#[test]
+fn the_lines_about_looking_at_a_lock_and_handing_it_over_compile() {
+    let workshop = Workshop::new();
+    let mut blocks = blocks("c");
+    let (handing, looking) = (blocks.swap_remove(6), blocks.swap_remove(5));
+    assert!(looking.contains("RedLock_Inspect") && handing.contains("RedLock_Detach"));
+    let text = format!(
+        "#define _POSIX_C_SOURCE 200809L\n#include <redlock.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+         void look(RedLock *rl);\nvoid look(RedLock *rl) {{\n{looking}}}\n\
+         void hand(RedLock *rl, RedLockLease *lease);\n\
+         void hand(RedLock *rl, RedLockLease *lease) {{\n{handing}}}\n"
+    );
+    let source = workshop.write("looking.c", &text);
+    for compiler in compilers::c(&["c99"]) {
+        assert_eq!(workshop.check(compiler, &source, &[]), Ok(()));
+    }
+}
+
 /// The blocks of the README in a language.
 fn blocks(language: &str) -> Vec<String> {
     let readme = fs::read_to_string(library::root().join("README.md")).expect("README.md");

@@ -4,14 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 16] = [
     "version.rs",
     "status.rs",
     "callback.rs",
     "handle.rs",
     "redlock.rs",
     "locking.rs",
+    "inspect.rs",
     "acquire.rs",
+    "handover.rs",
     "submit.rs",
     "event.rs",
     "kept_log.rs",

@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use std::{mem, ptr};
 
 use redlock::ffi::fencing::{RedLock_SetFencing, RedLockLease_FencingToken};
+use redlock::ffi::handover::{RedLock_Adopt, RedLock_Detach};
+use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
 use redlock::ffi::lease::{
     RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
@@ -185,6 +187,53 @@ impl Manager {
         unsafe { RedLock_Confirm(self.raw, lease.raw, least_ms) }
     }
 
+    /// The ticket of a lock that is given away, or the status of the call that gave none.
+    pub(crate) fn detach(&self, lease: &Lease) -> Result<String, RedLockStatus> {
+        self.detach_into(lease, 100_000)
+    }
+
+    /// The same with so much room.
+    pub(crate) fn detach_into(&self, lease: &Lease, room: usize) -> Result<String, RedLockStatus> {
+        let mut ticket = vec![b'?'; room.max(1)];
+        // SAFETY: manager and lease live, and there is so much room.
+        let status =
+            unsafe { RedLock_Detach(self.raw, lease.raw, ticket.as_mut_ptr().cast(), room) };
+        if status != RedLockStatus::REDLOCK_OK {
+            assert!(ticket.iter().all(|&it| it == b'?'), "a call that failed wrote something");
+            return Err(status);
+        }
+        let ticket = CStr::from_bytes_until_nul(&ticket).expect("it ends with a NUL");
+        Ok(ticket.to_str().expect("ASCII").to_owned())
+    }
+
+    pub(crate) fn adopt(&self, ticket: &str, lease: &Lease) -> RedLockStatus {
+        let ticket = string(ticket);
+        // SAFETY: manager, lease and string live.
+        unsafe { RedLock_Adopt(self.raw, ticket.as_ptr(), lease.raw) }
+    }
+
+    /// What is told of a resource, or the status of the call that told nothing, and its words.
+    pub(crate) fn inspect(
+        &self,
+        resource: impl AsRef<[u8]>,
+    ) -> Result<Sight, (RedLockStatus, String)> {
+        let (size, mut info) = (resource.as_ref().len(), no_info());
+        let resource = [resource.as_ref(), &[0]].concat();
+        info.locked = 1;
+        // SAFETY: manager and string live, and the struct may be written to.
+        let status =
+            unsafe { RedLock_Inspect(self.raw, resource.as_ptr().cast(), size, &raw mut info) };
+        let words = info.words.map(|it| it.to_ne_bytes()[0]);
+        let words = CStr::from_bytes_until_nul(&words).expect("it ends with a NUL");
+        let words = words.to_str().expect("UTF-8").to_owned();
+        if status != RedLockStatus::REDLOCK_OK {
+            assert_eq!((info.locked, info.remaining_ms), (0, 0), "a call that failed");
+            return Err((status, words));
+        }
+        let RedLockInfo { locked, mode, remaining_ms, readers, .. } = info;
+        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, words })
+    }
+
     /// The answer, or the status of the call that gave none.
     pub(crate) fn is_locked(&self, resource: impl Into<Vec<u8>>) -> Result<bool, RedLockStatus> {
         let resource = string(resource);
@@ -235,6 +284,23 @@ pub(crate) fn no_server_info() -> RedLockServerInfo {
     // SAFETY: it is made of numbers, for which 0 is a value.
     let info = unsafe { mem::zeroed() };
     RedLockServerInfo { size: size_of::<RedLockServerInfo>(), ..info }
+}
+
+/// A struct as a program begins it.
+pub(crate) fn no_info() -> RedLockInfo {
+    // SAFETY: it is made of numbers, for which 0 is a value.
+    let info = unsafe { mem::zeroed() };
+    RedLockInfo { size: size_of::<RedLockInfo>(), ..info }
+}
+
+/// What RedLock_Inspect tells, with its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    pub(crate) locked: bool,
+    pub(crate) mode: i32,
+    pub(crate) remaining_ms: i64,
+    pub(crate) readers: i64,
+    pub(crate) words: String,
 }
 
 /// What is told of a server.

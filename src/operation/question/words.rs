@@ -77,6 +77,7 @@ impl Question {
                 Goal::Release => "released".to_owned(),
                 Goal::Connect => "are connected".to_owned(),
             },
+            Count::Confirm(..) if self.view.is_none() => "have the lock of the ticket".to_owned(),
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
             Count::Holders(_) => "answered".to_owned(),
             Count::AllServers(_) => "are connected".to_owned(),

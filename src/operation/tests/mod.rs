@@ -9,6 +9,7 @@ mod confirm;
 mod connect;
 mod extend;
 mod fencing;
+mod handover;
 mod inspect;
 mod release;
 mod renew;

@@ -132,8 +132,9 @@ impl World {
             Ok(Ended::Confirmed { absent }) => ("confirmed", absent),
             Ok(Ended::Released { absent }) => ("released", absent),
             Ok(Ended::Connected { absent }) => ("connected", absent),
-            Ok(Ended::Inspected { is_locked: true }) => ("locked", String::new()),
-            Ok(Ended::Inspected { is_locked: false }) => ("free", String::new()),
+            Ok(Ended::Inspected { locked_until: Some(_), .. }) => ("locked", String::new()),
+            Ok(Ended::Inspected { locked_until: None, .. }) => ("free", String::new()),
+            Ok(Ended::Detached) => ("detached", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
             Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),
             Err(Failed { error, broken_off }) => {

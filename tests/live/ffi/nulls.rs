@@ -10,6 +10,8 @@ use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::event::*;
 use redlock::ffi::fencing::*;
+use redlock::ffi::handover::*;
+use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
 use redlock::ffi::servers::*;
@@ -18,7 +20,7 @@ use redlock::ffi::submit::*;
 use redlock::ffi::*;
 
 use crate::declarations::functions;
-use crate::support::client::no_server_info;
+use crate::support::client::{no_info, no_server_info};
 use crate::support::events::{Wanted, no_event};
 use crate::support::{Lease, Manager};
 use crate::{Holder, TTL};
@@ -56,6 +58,7 @@ struct Arguments<'a> {
     options: RedLockAcquireOptions,
     event: Cell<RedLockEvent>,
     infos: Cell<RedLockServerInfo>,
+    info: Cell<RedLockInfo>,
     count: Cell<usize>,
     room: [Cell<c_char>; ROOM],
     missing: &'a [&'a str],
@@ -97,6 +100,10 @@ impl Arguments<'_> {
 
     fn infos(&self) -> *mut RedLockServerInfo {
         self.or_null("infos", self.infos.as_ptr())
+    }
+
+    fn info(&self) -> *mut RedLockInfo {
+        self.or_null("info", self.info.as_ptr())
     }
 
     fn count(&self) -> *mut usize {
@@ -159,7 +166,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 52] = calls! {
+    let calls: [(&str, Call); 56] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -198,6 +205,12 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_Unlock(it.rl(), it.lease()) of it;
         Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
         Status RedLock_IsLocked(it.rl(), it.resource(), it.locked()) of it;
+        Status RedLock_Inspect(it.rl(), it.resource(), 0, it.info()) of it;
+        Status RedLock_Detach(it.rl(), it.lease(), it.room("ticket"), ROOM) of it;
+        Status RedLock_Adopt(it.rl(), it.text("ticket", c"a ticket"), it.lease()) of it;
+        Status RedLock_SubmitAdopt(
+            it.rl(), it.text("ticket", c"a ticket"), it.lease(), it.user_data()
+        ) of it;
         Status RedLock_SetCredentials(it.rl(), it.text("user", c"u"), it.text("password", c"p")) of it;
         Status RedLock_SetCredentialsFromEnv(
             it.rl(), it.text("user_variable", c"PATH"), it.text("password_variable", c"PATH")
@@ -284,7 +297,11 @@ fn null_is_refused_by_a_manager_without_servers_and_an_empty_lease_as_well() {
 fn an_answer_is_false_after_a_failure_whatever_is_missing() {
     each_choice(|function, missing, call| {
         let (manager, lease, mut locked) = (Manager::new(), Lease::new(), true);
-        call(&arguments((&manager, &lease), &mut locked, missing));
+        let arguments = arguments((&manager, &lease), &mut locked, missing);
+        call(&arguments);
+        if function == "RedLock_Inspect" && !missing.contains(&"info") {
+            assert_eq!(arguments.info.get().locked, 0, "without {missing:?}");
+        }
         if function == "RedLock_IsLocked" && !missing.contains(&"locked") {
             assert!(!locked, "without {missing:?} it answered that it is locked");
         }
@@ -320,7 +337,20 @@ fn arguments<'a>(
     (options.resource, options.resource_size) = (c"other".as_ptr(), 0);
     let event = Cell::new(no_event());
     let (infos, count) = (Cell::new(no_server_info()), Cell::new(1));
-    Arguments { manager, lease, resource, locked, options, event, infos, count, room, missing }
+    let info = Cell::new(RedLockInfo { locked: 1, ..no_info() });
+    Arguments {
+        manager,
+        lease,
+        resource,
+        locked,
+        options,
+        event,
+        infos,
+        info,
+        count,
+        room,
+        missing,
+    }
 }
 
 #[track_caller]

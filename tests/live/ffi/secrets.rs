@@ -12,8 +12,10 @@ use redlock::ffi::access::{
 };
 use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::RedLock_NextEvent;
+use redlock::ffi::handover::RedLock_Adopt;
+use redlock::ffi::inspect::RedLock_Inspect;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK};
-use redlock::ffi::submit::RedLock_SubmitAcquire;
+use redlock::ffi::submit::{RedLock_SubmitAcquire, RedLock_SubmitAdopt};
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_ContinueLock, RedLock_IsLocked, RedLock_Lock,
     RedLock_TryLock, RedLock_TryLockSlice,
@@ -21,6 +23,7 @@ use redlock::ffi::{
 
 use crate::TTL;
 use crate::declarations::functions;
+use crate::support::client::no_info;
 use crate::support::events::{Wanted, no_event};
 use crate::support::usage::make_brief;
 use crate::support::{Lease, Manager, ports};
@@ -132,6 +135,17 @@ fn places() -> Vec<(&'static str, &'static str, Pass)> {
             let mut locked = false;
             RedLock_IsLocked(rl, it, &raw mut locked)
         }),
+        // SAFETY: see above.
+        ("RedLock_Inspect", "resource", |rl, _, it| unsafe {
+            let mut info = no_info();
+            RedLock_Inspect(rl, it, 0, &raw mut info)
+        }),
+        // SAFETY: see above.
+        ("RedLock_Adopt", "ticket", |rl, lease, it| unsafe { RedLock_Adopt(rl, it, lease.raw()) }),
+        // SAFETY: see above.
+        ("RedLock_SubmitAdopt", "ticket", |rl, lease, it| unsafe {
+            RedLock_SubmitAdopt(rl, it, lease.raw(), ptr::null_mut())
+        }),
     ]
 }
 
@@ -170,7 +184,8 @@ fn every_string_that_a_function_takes_has_its_place_here() {
     let declared =
         declared.iter().flat_map(|it| it.strings.iter().map(|name| (&*it.name, &**name)));
     // Places for a line, and for words, that go out.
-    let goes_out = |it: &(&str, &str)| matches!(it.1, "line" | "message");
+    let goes_out =
+        |it: &(&str, &str)| matches!(*it, (_, "line" | "message") | ("RedLock_Detach", _));
     let declared = declared.filter(|it| !goes_out(it));
     let known = places();
     let known = known.iter().map(|&(function, parameter, _)| (function, parameter));

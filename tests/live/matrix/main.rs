@@ -19,9 +19,11 @@ mod clocks_set;
 mod clocks_stopped;
 mod connecting;
 mod forks;
+mod handed;
 mod interface;
 mod kept;
 mod kept_processes;
+mod looks;
 mod masters;
 mod masters_moving;
 #[cfg(feature = "tls")]

@@ -43,6 +43,8 @@ mod kept_log;
 mod lease;
 #[path = "../../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../../src/lock_ticket.rs"]
+mod lock_ticket;
 #[path = "../../../src/log.rs"]
 mod log;
 #[path = "../../../src/moment.rs"]

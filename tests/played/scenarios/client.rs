@@ -192,6 +192,20 @@ impl Client {
         self.call(|it| it.is_locked(resource.as_bytes()))
     }
 
+    /// For how long the resource is locked still, if it is.
+    pub(crate) fn left_ms(&self, resource: &str) -> Result<Option<i64>, Status> {
+        self.call(|it| it.inspect(resource.as_bytes()).map(|it| it.left_ms))
+    }
+
+    /// Gives a lock away, and returns its ticket.
+    pub(crate) fn detach(&self, lease: &mut Lease) -> Result<String, Status> {
+        self.call(|it| it.detach(lease, 100_000))
+    }
+
+    pub(crate) fn adopt(&self, ticket: &str, lease: &mut Lease) -> Said {
+        self.call(|it| it.adopt(ticket.as_bytes(), lease))
+    }
+
     /// Takes a lock, which has to succeed.
     #[track_caller]
     pub(crate) fn take(&self, resource: &str, ttl_ms: i64) -> Lease {

@@ -13,6 +13,7 @@ mod history;
 mod continue_lock;
 mod extend;
 mod hand_over;
+mod handed;
 mod line;
 mod manners;
 mod questions;

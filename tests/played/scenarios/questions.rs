@@ -178,6 +178,20 @@ fn a_lock_of_a_quorum_is_seen_whoever_asks() {
     }
 }
 
+/// What is left is counted from when the servers said it, and not from when somebody looks at it.
+#[test]
+fn what_is_left_of_a_lock_is_what_a_quorum_has_of_it_now() {
+    for servers in 1..=5 {
+        let (cluster, _client, _lease) = locked(servers, 1_000_000);
+        let other = cluster.client().waits_ms(500).connected();
+        cluster.run_ms(4_000);
+        assert_eq!(other.left_ms("another"), Ok(None));
+        let left_ms = other.left_ms("r").expect("it answers").expect("it is locked");
+        let passed_ms = TTL - left_ms;
+        assert!((4_000..4_100).contains(&passed_ms), "{passed_ms} ms have passed of {servers}");
+    }
+}
+
 /// One that is silent may be the one that makes a quorum.
 #[test]
 fn a_lock_that_is_held_is_never_said_to_be_free() {

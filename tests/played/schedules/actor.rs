@@ -9,6 +9,7 @@ use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::redlock::{AcquireOptions, Canceller, RedLock};
 use crate::schedules::generate::CONNECTS_FOR;
+use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
@@ -153,6 +154,23 @@ impl Actor {
             Call::Confirm { least_ms } => manager.confirm(lease, least_ms),
             Call::Unlock => manager.unlock(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
+            Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
+                let is_it = |it: &&str| it.as_bytes() == lease.resource();
+                let resource = RESOURCES.iter().position(is_it).unwrap_or(step.resource);
+                world::with(|world| world.records.offers.push(Offer { resource, ticket }));
+            }),
+            Call::Adopt => match world::with(|world| take_offer(world, step.resource)) {
+                None => Ok(()),
+                Some(offer) => {
+                    found = Some(true);
+                    let said = manager.adopt(offer.ticket.as_bytes(), lease);
+                    if said.as_ref().is_err_and(|it| it.status() != Status::Lost) {
+                        // It is as good as before.
+                        world::with(|world| world.records.offers.push(offer));
+                    }
+                    said
+                }
+            },
             Call::Forget => {
                 self.let_go(lease);
                 Ok(())
@@ -318,6 +336,7 @@ impl Actor {
 
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
         let hold = lease.hold.as_ref();
+        let is_detached = hold.is_some_and(|it| it.is_detached());
         world::with(|world| {
             world.go_through(step.manager);
             if let Some((after, mishap)) = step.mishap {
@@ -335,7 +354,8 @@ impl Actor {
                 client: self.client,
                 manager: step.manager,
                 resource: step.resource,
-                tag: tag_of(lease),
+                tag: tag_of(lease).filter(|_| !is_detached),
+                is_detached,
                 is_held: hold.is_some_and(|it| {
                     let shown = world.clients[self.client].read(world.now);
                     !it.has_ended() && it.valid_until().as_nanos() > shown
@@ -390,7 +410,22 @@ fn options<'a>(
 
 /// Whether there is a form of the call that blocks nobody.
 fn is_submitted(call: Call) -> bool {
-    !matches!(call, Call::Continue { .. } | Call::IsLocked | Call::KeepAlive | Call::Forget)
+    !matches!(
+        call,
+        Call::Continue { .. }
+            | Call::IsLocked
+            | Call::KeepAlive
+            | Call::Detach
+            | Call::Adopt
+            | Call::Forget
+    )
+}
+
+/// The first ticket for this resource that nobody has adopted.
+fn take_offer(world: &mut World, resource: usize) -> Option<Offer> {
+    let offers = &mut world.records.offers;
+    let place = offers.iter().position(|it| it.resource == resource)?;
+    Some(offers.remove(place))
 }
 
 fn yes_or_no(found: bool) -> &'static str {

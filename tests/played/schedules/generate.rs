@@ -3,6 +3,7 @@
 
 use std::{env, mem};
 
+use crate::schedules::handed::hand_some_over;
 use crate::schedules::schedule::{
     Call, ClientPlan, Cut, Fault, Hitch, How, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
     ServerPlan, Sin, Step, Weather, What,
@@ -121,6 +122,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         connects_first: false,
         plant: None,
     };
+    hand_some_over(&mut schedule);
     if is_guarded {
         have_usual_clocks(&mut schedule);
     }

@@ -7,6 +7,7 @@
 mod actor;
 mod differential;
 pub(crate) mod generate;
+pub(crate) mod handed;
 pub(crate) mod kept;
 pub(crate) mod plants;
 mod play;

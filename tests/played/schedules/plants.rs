@@ -57,6 +57,10 @@ pub(crate) enum Plant {
     Lies(Kind, Says, Says),
     /// A lease that was lost says that it is held.
     HeldAfterLost,
+    /// Who gives a lock away goes on as if it had it; or is told that it has. What is lost is adopted.
+    GivesAndKeeps,
+    GiverGoesOn,
+    AdoptsNothing,
     /// IsLocked says the opposite.
     Denies,
     /// A lease of other servers is taken; one of the same in another order is not.
@@ -92,7 +96,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 51] = [
+pub(crate) const PLANTS: [(Plant, Promise); 54] = [
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
@@ -109,6 +113,9 @@ pub(crate) const PLANTS: [(Plant, Promise); 51] = [
     (Plant::Lies(Kind::Extend, Some(Status::Unreachable), OK), Promise::TrueExtend),
     (Plant::Lies(Kind::Confirm, Some(Status::Lost), OK), Promise::TrueConfirm),
     (Plant::Lies(Kind::Unlock, Some(Status::Unreachable), OK), Promise::TrueUnlock),
+    (Plant::GivesAndKeeps, Promise::OneHolder),
+    (Plant::GiverGoesOn, Promise::HandedOver),
+    (Plant::AdoptsNothing, Promise::HandedOver),
     (Plant::Denies, Promise::TrueIsLocked),
     (Plant::Lies(Kind::Take, Some(Status::Unreachable), Some(Status::Taken)), Promise::TrueTaken),
     (
@@ -245,6 +252,12 @@ pub(crate) fn distort(world: &mut World, asked: &Asked, told: &mut Told) {
         }
         Plant::HeldAfterLost if status == Some(Status::Lost) && asked.tag.is_some() => {
             (told.tag, told.has_ended) = (asked.tag, false);
+        }
+        Plant::GiverGoesOn if asked.is_detached && status == Some(Status::Lost) => {
+            told.said = Ok(());
+        }
+        Plant::AdoptsNothing if matches!(asked.call, Call::Adopt) && status.is_some() => {
+            told.said = Ok(());
         }
         Plant::Denies => told.found = told.found.map(|it| !it),
         Plant::TakesOthers if is_foreign && status == Some(Status::InvalidArgument) => {

@@ -173,7 +173,8 @@ impl World {
     /// A lock is vouched for, by a call that began then. A majority must not have lost it before.
     pub(crate) fn judge_vouched(&mut self, client: usize, since: i64, tag: u64) {
         let quorum = self.clients[client].quorum();
-        let Some(token) = self.records.find(tag) else { return };
+        // Who adopts a lock does not know which servers had it all the time.
+        let Some(token) = self.records.find(tag).filter(|it| !it.is_handed) else { return };
         let Some(strictly) = token.lost_at(quorum, since, false) else { return };
         let (had_at, window_end) = (token.had_at, token.window_end);
         let resource = token.resource;

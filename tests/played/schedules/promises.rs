@@ -19,6 +19,7 @@ pub(crate) enum Promise {
     TrueConfirm,
     TrueUnlock,
     TrueIsLocked,
+    HandedOver,
     TrueTaken,
     TrueUnreachable,
     TrueTooSlow,
@@ -46,7 +47,7 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 37] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 38] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
@@ -83,6 +84,11 @@ pub(crate) const PROMISES: [(Promise, &str, &str); 37] = [
         Promise::TrueIsLocked,
         "true-is-locked",
         "what IsLocked says is so: one value on a quorum, or on none",
+    ),
+    (
+        Promise::HandedOver,
+        "handed-over",
+        "a lock that was given away is its giver's no more, and is adopted by a quorum that has it",
     ),
     (Promise::TrueTaken, "true-taken", "TAKEN: somebody else had it"),
     (

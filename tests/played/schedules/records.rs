@@ -1,5 +1,6 @@
 //! What was done and what was held, in true time; and the first thing that was wrong with it.
 
+use crate::schedules::handed::Offer;
 use crate::schedules::kept::Keeping;
 use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
@@ -13,6 +14,8 @@ pub(crate) const SERVERS_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Records {
+    /// Tickets of locks that were given away.
+    pub(crate) offers: Vec<Offer>,
     pub(crate) tokens: Vec<Token>,
     /// How many tokens were drawn; and those that no server has seen yet, with their numbers.
     pub(crate) drawn: u64,
@@ -69,6 +72,8 @@ pub(crate) struct Token {
     /// It was released through another manager while it was on its way to be set; or its release was cancelled,
     /// and goes on only as long as somebody calls.
     pub(crate) is_stray: bool,
+    /// It was given away, and what its giver has sent before may come after what its taker sends.
+    pub(crate) is_handed: bool,
     /// Which servers have it, and had it.
     pub(crate) spans: Vec<Span>,
     /// When its client was told that it has the lock, and until when grants were on their way.
@@ -128,7 +133,7 @@ impl Token {
     /// Whether more than one manager had to do with it: then what one sends may pass what another has sent,
     /// and a release waits until the manager is used that owes it.
     pub(crate) fn is_shared(&self) -> bool {
-        self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
+        self.is_handed || self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
     }
 
     pub(crate) fn note_use(&mut self, manager: usize) {
@@ -158,6 +163,7 @@ impl Token {
             noticed_at: never,
             overtaken: None,
             is_stray: false,
+            is_handed: false,
             spans: Vec::new(),
             had_at: i64::MAX,
             window_end: i64::MIN,
@@ -188,7 +194,9 @@ impl Records {
             Deed::Nothing | Deed::Notice { tag: None, .. } => {}
             Deed::Inspect { key, tag: None } => {
                 let resource = resource_of(key);
-                let is_it = |it: &&mut Token| (it.client, it.resource) == (sender.client, resource);
+                let is_it = |it: &&mut Token| {
+                    (it.client == sender.client || it.is_handed) && it.resource == resource
+                };
                 self.tokens.iter_mut().filter(is_it).for_each(|it| it.miss(server));
             }
             Deed::Acquire { key, value, ttl_ms, done } => {
@@ -295,7 +303,7 @@ impl Records {
             self.tokens.push(Token { number, ..Token::new(tag, sender, key) });
             self.tokens.len() - 1
         });
-        if self.tokens[place].client != sender.client {
+        if self.tokens[place].client != sender.client && !self.tokens[place].is_handed {
             self.violate(Promise::TokensDiffer, "two clients used the same token");
         }
         self.tokens[place].note_use(sender.manager);

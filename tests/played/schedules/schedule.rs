@@ -156,6 +156,10 @@ pub(crate) enum Call {
     IsLocked,
     /// The lock is kept from now on.
     KeepAlive,
+    /// The lock is given away: its ticket is for whoever comes first.
+    Detach,
+    /// A lock is adopted, if there is a ticket for the resource.
+    Adopt,
     /// The lease is let go of, and the lock is not released.
     Forget,
 }

@@ -16,6 +16,8 @@ pub(crate) struct Asked {
     pub(crate) resource: usize,
     /// Whether its lease held a lock, as far as that is known without asking.
     pub(crate) is_held: bool,
+    /// Whether it has given its lock away.
+    pub(crate) is_detached: bool,
     /// Of the lock that its lease had, and until when that was valid on the client's clock.
     pub(crate) tag: Option<u64>,
     pub(crate) valid_until: i64,
@@ -89,7 +91,7 @@ impl World {
             }
             _ => {}
         }
-        if !matches!(asked.call, Call::IsLocked | Call::Forget)
+        if !matches!(asked.call, Call::IsLocked | Call::Adopt | Call::Forget)
             && !is_foreign
             && let Some(token) = asked.tag.and_then(|it| self.records.find(it))
         {
@@ -104,6 +106,9 @@ impl World {
     pub(crate) fn judge(&mut self, asked: &Asked, told: &Told) {
         self.judge_time(asked);
         self.judge_words(told);
+        if self.judge_handover(asked, told) {
+            return;
+        }
         let status = told.said.as_ref().err().map(Error::status);
         if let Some(status) = status {
             self.judge_failure(asked, told, status);
@@ -143,7 +148,7 @@ impl World {
             Call::KeepAlive if !asked.is_held => {
                 self.records.violate(Promise::TrueLost, "a lock is kept that is not held");
             }
-            Call::KeepAlive | Call::Forget => {}
+            Call::KeepAlive | Call::Detach | Call::Adopt | Call::Forget => {}
         }
     }
 
@@ -458,7 +463,7 @@ fn longest_ms(plan: &ClientPlan, asked: &Asked, is_fenced: bool) -> i64 {
         Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
         Call::Extend { ttl_ms } => once(ttl_ms),
         Call::Confirm { .. } | Call::Unlock => once(asked.longest_ttl_ms),
-        Call::IsLocked => once(10_000),
-        Call::KeepAlive | Call::Forget => 0,
+        Call::IsLocked | Call::Adopt => once(10_000),
+        Call::KeepAlive | Call::Detach | Call::Forget => 0,
     }
 }

@@ -73,6 +73,71 @@ void lock_guard_holds_and_releases(const Servers &servers) {
     CHECK(!manager.is_locked(name));
 }
 
+void a_lock_is_looked_at(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("looked");
+    CHECK(!manager.inspect(name).locked && manager.inspect(name).remaining_ms == 0);
+    const Lease lease = manager_of(servers).lock(name, seconds(60));
+    const RedLockInfo info = manager.inspect(name);
+    CHECK(info.locked && info.mode == REDLOCK_EXCLUSIVE && info.readers == 0);
+    CHECK(info.remaining_ms > 30000 && info.remaining_ms <= 60000);
+    CHECK(thrown_by([&] { return manager.inspect(""); }) == Status::InvalidArgument);
+    CHECK(thrown_by([&] { return manager.inspect(std::string("a\0b", 3)); }) ==
+          Status::InvalidArgument);
+}
+
+void a_lock_changes_hands(const Servers &servers) {
+    Manager manager = manager_of(servers), other = manager_of(servers);
+    const std::string name = fresh_name("handed");
+    std::string ticket;
+    {
+        Lease giver = manager.lock(name, ttl);
+        const std::string token = giver.token();
+        ticket = giver.detach();
+        CHECK(!giver.held() && giver.remaining() == milliseconds(0));
+        CHECK(!giver.extend(ttl) && giver.status() == Status::Lost);
+        CHECK(ticket.find(token) != std::string::npos && ticket.find('\0') == std::string::npos);
+        CHECK(thrown_by([&] { return giver.detach(); }) == Status::Lost);
+        CHECK(giver.release() == Status::Lost);
+    }
+    CHECK(manager.is_locked(name));
+    {
+        Lease taker = other.adopt(ticket);
+        CHECK(taker.held() && taker.resource() == name);
+        CHECK(taker.remaining() > seconds(10) && taker.remaining() < ttl);
+        CHECK(taker.extend(ttl) && taker.confirm(seconds(10)));
+        CHECK(!manager.try_lock(name, ttl));
+    }
+    CHECK(servers.all_come_to_lack(name));
+    CHECK(thrown_by([&] { return other.adopt(ticket); }) == Status::Lost);
+    CHECK(thrown_by([&] { return other.adopt("no ticket"); }) == Status::InvalidArgument);
+    CHECK(thrown_by([&] { return other.adopt(std::string("a\0b", 3)); }) ==
+          Status::InvalidArgument);
+    CHECK(thrown_by([&] { return Lease().detach(); }) == Status::Lost);
+}
+
+void a_lock_is_extended_by_more_than_is_left(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    for (const double drift : {0.01, 0.2, 0.0}) {
+        manager.set_clock_drift_factor(drift);
+        Lease lease = manager.lock(fresh_name("more"), seconds(100));
+        for (int i = 1; i <= 20; i++) {
+            const milliseconds before = lease.remaining();
+            CHECK(lease.extend_by(seconds(50)));
+            // It was valid until then, and is for as much longer, but for some milliseconds of rounding.
+            CHECK(lease.validity() > before && lease.validity() <= before + milliseconds(50010));
+        }
+        CHECK(lease.remaining() > seconds(60));
+        CHECK(thrown_by([&] { return lease.extend_by(milliseconds(0)); }) ==
+              Status::InvalidArgument);
+        CHECK(thrown_by([&] { return lease.extend_by((milliseconds::max)()); }) ==
+              Status::InvalidArgument);
+        CHECK(lease.held() && lease.release() == Status::Ok);
+        CHECK(!lease.extend_by(seconds(1)) && lease.status() == Status::Lost);
+    }
+    CHECK(!Lease().extend_by(seconds(1)));
+}
+
 void what_is_known_of_each_server_is_told(const Servers &servers) {
     Manager manager = manager_of(servers);
     for (const RedLockServerInfo &it : manager.servers()) {
@@ -416,6 +481,7 @@ void unreachable_servers_are_no_fault_of_the_call() {
     CHECK(thrown_by([&] { return manager.lock("x", ttl); }) == Status::Unreachable);
     CHECK(thrown_by([&] { manager.connect(milliseconds(50)); }) == Status::Unreachable);
     CHECK(thrown_by([&] { return manager.is_locked("x"); }) == Status::Unreachable);
+    CHECK(thrown_by([&] { return manager.inspect("x"); }) == Status::Unreachable);
     CHECK(told > 0);
     manager.set_logger(redlock::Logger());
 }
@@ -496,6 +562,9 @@ void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
 int main(int argc, char **argv) {
     const Servers servers(argc - 1, argv + 1);
     lock_guard_holds_and_releases(servers);
+    a_lock_is_looked_at(servers);
+    a_lock_is_extended_by_more_than_is_left(servers);
+    a_lock_changes_hands(servers);
     what_is_known_of_each_server_is_told(servers);
     an_exception_through_a_guard_releases(servers);
     unique_lock_in_all_its_forms(servers);

@@ -28,6 +28,86 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	mustUnlock(t, mustLock(t, other, name, time.Second))
 }
 
+func TestInspectTellsForHowLong(t *testing.T) {
+	m, other, name := impatient(t), impatient(t), resource(t)
+	info, err := other.Inspect(context.Background(), name)
+	if err != nil || info.Locked || info.Remaining != 0 {
+		t.Fatal(info, err)
+	}
+	lease := mustLock(t, m, name, time.Minute)
+	info, err = other.Inspect(context.Background(), name)
+	if err != nil || !info.Locked || info.Shared || info.Readers != 0 {
+		t.Fatal(info, err)
+	}
+	if info.Remaining <= 30*time.Second || info.Remaining > time.Minute {
+		t.Fatal(info.Remaining)
+	}
+	mustUnlock(t, lease)
+	_, err = m.Inspect(context.Background(), "")
+	mustBe(t, err, redlock.ErrInvalidArgument)
+	_, err = m.Inspect(context.Background(), "a\x00b")
+	mustBe(t, err, redlock.ErrInvalidArgument)
+}
+
+func TestExtendByAddsToWhatIsLeft(t *testing.T) {
+	for _, drift := range []float64{0, 0.2} {
+		m := newManager(t, redlock.Options{ClockDriftFactor: drift, ReplyTimeout: 20 * time.Second}, servers...)
+		lease := mustLock(t, m, resource(t), 100*time.Second)
+		for i := 0; i < 20; i++ {
+			before := lease.Remaining()
+			if err := lease.ExtendBy(50 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			// Some of it has passed by now.
+			if now := lease.Remaining(); now <= before || now > before+50100*time.Millisecond {
+				t.Fatal(before, now)
+			}
+		}
+		mustBe(t, lease.ExtendBy(0), redlock.ErrInvalidArgument)
+		mustBe(t, lease.ExtendBy(1<<62), redlock.ErrInvalidArgument)
+		mustUnlock(t, lease)
+		mustBe(t, lease.ExtendBy(time.Second), redlock.ErrLost)
+	}
+}
+
+func TestALockChangesHands(t *testing.T) {
+	m, other, name := impatient(t), impatient(t), resource(t)
+	lease := mustLock(t, m, name, 30*time.Second)
+	ctx := lease.Context(context.Background())
+	ticket, err := lease.Detach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if lease.Held() || lease.Err() != redlock.ErrDetached || !isLocked(t, other, name) {
+		t.Fatal("not given away: ", lease.Err())
+	}
+	mustBe(t, lease.Unlock(), redlock.ErrLost)
+	mustBe(t, lease.Extend(time.Minute), redlock.ErrLost)
+	_, err = lease.Detach()
+	mustBe(t, err, redlock.ErrLost)
+	taken, err := other.Adopt(context.Background(), ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken.Resource() != name || taken.Remaining() <= 10*time.Second || taken.Remaining() >= 30*time.Second {
+		t.Fatal(taken)
+	}
+	if err := taken.Extend(time.Minute); err != nil || taken.Remaining() <= 30*time.Second {
+		t.Fatal(taken, err)
+	}
+	_, err = m.TryLock(context.Background(), name, time.Second)
+	mustBe(t, err, redlock.ErrTaken)
+	mustUnlock(t, taken)
+	_, err = other.Adopt(context.Background(), ticket)
+	mustBe(t, err, redlock.ErrLost)
+	for _, bad := range []string{"", "no ticket", ticket[:len(ticket)-1], ticket + "\x00"} {
+		_, err = other.Adopt(context.Background(), bad)
+		mustBe(t, err, redlock.ErrInvalidArgument)
+	}
+	mustUnlock(t, mustLock(t, other, name, time.Second))
+}
+
 // The counter is a plain one: two holders at once would lose a count, and the race detector
 // would see them.
 func TestGoroutinesExcludeEachOther(t *testing.T) {

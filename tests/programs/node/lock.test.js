@@ -28,6 +28,57 @@ test('the life of a lock', async (t) => {
   assert.ok(await assertCode(lease.extend(), 'LOST') instanceof RedlockError);
 });
 
+test('for how long it is held is told', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const { words, ...free } = await other.inspect(name);
+  assert.deepEqual(free, { isLocked: false, remaining: 0, isShared: false, readers: 0 });
+  const lease = await locker.lock(name, { ttl: 60_000 });
+  const info = await other.inspect(name);
+  assert.deepEqual([info.isLocked, info.isShared, info.readers], [true, false, 0]);
+  assert.ok(info.remaining > 30_000 && info.remaining <= 60_000, `${info.remaining}`);
+  await lease.unlock();
+});
+
+test('a lock is extended by more than is left', async (t) => {
+  for (const driftFactor of [undefined, 0.2]) {
+    const lease = await manager(t, SERVERS, { driftFactor }).lock(nameFor(t), { ttl: 100_000 });
+    for (let i = 0; i < 20; i++) {
+      const before = lease.remaining;
+      await lease.extendBy(50_000);
+      // Some of it has passed by now.
+      assert.ok(lease.remaining > before && lease.remaining <= before + 50_100, `${before}, ${lease.remaining}`);
+    }
+    await assertCode(lease.extendBy(1e12), 'INVALID_ARGUMENT');
+    await assert.rejects(lease.extendBy(0), RangeError);
+    await lease.unlock();
+    await assertCode(lease.extendBy(1_000), 'LOST');
+  }
+});
+
+test('a lock changes hands', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const giver = await locker.lock(name, { ttl: TTL, keepAlive: true });
+  const { token } = giver;
+  const ticket = await giver.detach();
+  assert.ok(ticket.includes(token));
+  assert.deepEqual([giver.isHeld, giver.isKept, giver.token], [false, false, '']);
+  await assertCode(giver.extend(), 'LOST');
+  await assertCode(giver.unlock(), 'LOST');
+  await assertCode(giver.detach(), 'LOST');
+  assert.equal(await other.isLocked(name), true);
+  const taker = await other.adopt(ticket, { keepAlive: true });
+  assert.deepEqual([taker.resource, taker.token, taker.isKept], [name, token, true]);
+  assert.ok(taker.remaining > 0 && taker.remaining < TTL);
+  await taker.extend(2 * TTL);
+  await assertCode(locker.lock(name, { ttl: TTL, wait: 0 }), 'TAKEN');
+  await taker.unlock();
+  await assertFree(other, name);
+  await assertCode(other.adopt(ticket), 'LOST');
+  for (const bad of ['', 'no ticket', ticket.slice(1), `${ticket} `]) await assertCode(other.adopt(bad), 'INVALID_ARGUMENT');
+  await assert.rejects(other.adopt(`${ticket}\0`), TypeError);
+  await assert.rejects(other.adopt(5), TypeError);
+});
+
 test('the library is the one that was meant', () => {
   assert.match(version, /^0\.2\.\d+$/);
 });

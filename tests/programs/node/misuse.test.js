@@ -72,12 +72,15 @@ test('what is to be locked', async (t) => {
     await assertType(locker.lock(bad, { ttl: TTL }), 'resource');
     await assertType(locker.using(bad, { ttl: TTL }, () => assert.fail()), 'resource');
     await assertType(locker.isLocked(bad), 'resource');
+    await assertType(locker.inspect(bad), 'resource');
   }
   for (const bad of ['', Buffer.alloc(0), 'x'.repeat(65_537)]) {
     await assertValue(locker.lock(bad, { ttl: TTL }), 'resource');
     await assertValue(locker.isLocked(bad), 'resource');
+    await assertValue(locker.inspect(bad), 'resource');
   }
   await assertType(locker.isLocked(`${name}\0`), 'resource');
+  await assertType(locker.inspect(`${name}\0`), 'resource');
   await assertType(locker.isLocked(Buffer.from([65, 0])), 'resource');
 });
 

@@ -38,6 +38,29 @@ class Block(AsyncTest):
         async with fencing.alock(self.name, ttl=30) as second:
             self.assertGreater(second.fencing_token, token)
 
+    async def test_a_lock_changes_hands(self) -> None:
+        async with self.manager.alock(self.name, ttl=30) as giver:
+            await giver.extend_by(30)
+            self.assertTrue(30 < giver.remaining <= 60)
+            token, ticket = giver.token, await giver.detach()
+            self.assertFalse(giver.held)
+            with self.assertRaises(redlock.Lost):
+                await giver.extend()
+        async with await manager().aadopt(ticket, keep_alive=True) as taker:
+            self.assertEqual((self.name, token), (taker.resource, taker.token))
+            self.assertTrue(10 < taker.remaining <= 60)
+            self.assertIsNone(await self.manager.atry_lock(self.name, ttl=1))
+        await self.assert_all_over()
+        for bad, kind in ((ticket, redlock.Lost), ("no ticket", redlock.InvalidArgument)):
+            with self.assertRaises(kind):
+                await self.manager.aadopt(bad)
+        adopting = asyncio.ensure_future(self.manager.aadopt(ticket))
+        await asyncio.sleep(0)
+        adopting.cancel()
+        with self.assertRaises((asyncio.CancelledError, redlock.Lost)):
+            await adopting
+        await self.assert_all_over()
+
     async def test_an_exception_releases(self) -> None:
         for kind in (ZeroDivisionError, GeneratorExit, asyncio.CancelledError, redlock.Taken):
             with self.assertRaises(kind):

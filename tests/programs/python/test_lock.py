@@ -17,6 +17,48 @@ class Block(RedlockTest):
         self.assertFalse(lease.held)
         self.assertFalse(self.manager.is_locked(self.name))
 
+    def test_for_how_long_it_is_held_is_told(self) -> None:
+        self.assertEqual((False, 0, False, 0), self.manager.inspect(self.name)[:4])
+        with self.manager.lock(self.name, ttl=60):
+            info = manager().inspect(self.name)
+            self.assertTrue(info.locked and 30 < info.remaining <= 60)
+            self.assertEqual((False, 0), (info.shared, info.readers))
+        for bad in ("", "a\0b"):
+            self.assert_fails(redlock.InvalidArgument, self.manager.inspect, bad)
+
+    def test_a_lock_is_extended_by_more_than_is_left(self) -> None:
+        for drift in (0.01, 0.2):
+            lease = manager(drift_factor=drift).lock(self.name, ttl=100)
+            for _ in range(20):
+                before = lease.remaining
+                lease.extend_by(50)
+                # Some of it has passed by now.
+                self.assertTrue(before < lease.remaining <= before + 50.1)
+            self.assert_fails(redlock.InvalidArgument, lease.extend_by, 0)
+            self.assert_fails(redlock.InvalidArgument, lease.extend_by, 1e300)
+            lease.unlock()
+            self.assert_fails(redlock.Lost, lease.extend_by, 1)
+
+    def test_a_lock_changes_hands(self) -> None:
+        with self.manager.lock(self.name, ttl=30) as giver:
+            token, ticket = giver.token, giver.detach()
+            self.assertFalse(giver.held)
+            self.assertIn(token, ticket)
+            self.assert_fails(redlock.Lost, giver.extend)
+            self.assert_fails(redlock.Lost, giver.detach)
+        self.assertTrue(self.manager.is_locked(self.name), "the block released it")
+        other = manager()
+        with other.adopt(ticket, keep_alive=True) as taker:
+            self.assertEqual((self.name, token), (taker.resource, taker.token))
+            self.assertTrue(10 < taker.remaining < 30)
+            taker.extend(60)
+            self.assertTrue(taker.remaining > 30)
+            self.assert_fails(redlock.Taken, self.manager.lock, self.name, 1, 0)
+        self.assert_free()
+        self.assert_fails(redlock.Lost, other.adopt, ticket)
+        for bad in ("", "no ticket", ticket[:-1], ticket + "\0", ticket + " "):
+            self.assert_fails(redlock.InvalidArgument, other.adopt, bad)
+
     def test_an_exception_releases(self) -> None:
         for kind in (
             ZeroDivisionError,

@@ -16,6 +16,65 @@ class BlockTest < RedlockTest
     refute @locker.locked?(@name)
   end
 
+  def test_for_how_long_it_is_held_is_told
+    free = { locked: false, remaining: 0, shared: false, readers: 0 }
+    assert_equal free, @locker.info(@name).to_h.slice(*free.keys)
+    @locker.lock(@name, ttl: 60) do
+      info = manager.info(@name)
+      assert info.locked
+      assert_operator info.remaining, :>, 30
+      assert_operator info.remaining, :<=, 60
+      assert_equal [false, 0], [info.shared, info.readers]
+    end
+    ["", "a\0b"].each { |bad| assert_raises(Redlock::InvalidArgument) { @locker.info(bad) } }
+  end
+
+  def test_a_lock_is_extended_by_more_than_is_left
+    [0.01, 0.2].each do |drift|
+      lease = manager(drift_factor: drift).lock(@name, ttl: 100)
+      20.times do
+        before = lease.remaining
+        lease.extend_by(50)
+        # Some of it has passed by now.
+        assert_operator lease.remaining, :>, before
+        assert_operator lease.remaining, :<=, before + 50.1
+      end
+      assert_raises(Redlock::InvalidArgument) { lease.extend_by(0) }
+      assert_raises(Redlock::InvalidArgument) { lease.extend_by(1e14) }
+      lease.unlock
+      assert_raises(Redlock::Lost) { lease.extend_by(1) }
+    end
+  end
+
+  def test_a_lock_changes_hands
+    token = ticket = nil
+    @locker.lock(@name, ttl: 30) do |giver|
+      token = giver.token
+      ticket = giver.detach
+      refute giver.held?
+      assert_includes ticket, token
+      assert_raises(Redlock::Lost) { giver.extend }
+      assert_raises(Redlock::Lost) { giver.detach }
+    end
+    assert @locker.locked?(@name), "the block released it"
+    other = manager
+    result = other.adopt(ticket, keep_alive: true) do |taker|
+      assert_equal [@name, token], [taker.resource, taker.token]
+      assert_operator taker.remaining, :>, 10
+      assert_operator taker.remaining, :<, 30
+      taker.extend(ttl: 60)
+      assert_operator taker.remaining, :>, 30
+      assert_raises(Redlock::Taken) { @locker.lock(@name, ttl: 1, wait: 0) }
+      :value
+    end
+    assert_equal :value, result
+    assert_free
+    assert_raises(Redlock::Lost) { other.adopt(ticket) }
+    ["", "no ticket", ticket.chop, "#{ticket}\0", "#{ticket} "].each do |bad|
+      assert_raises(Redlock::InvalidArgument) { other.adopt(bad) }
+    end
+  end
+
   def test_an_exception_releases
     assert_raises(ZeroDivisionError) { @locker.lock(@name, ttl: 600) { 1 / 0 } }
     assert_free

@@ -1,0 +1,194 @@
+//! What is handed from one process to another so that a lock changes hands: printable text.
+//!
+//! `redlock1.` and four parts with dots between them: the resource, in base64 as URLs have it; the TTL that the lock
+//! was last given; its fencing token, 0 for none; its token. The token comes last and has a length of its own, so
+//! a ticket that was cut off is none. Nothing that is said of a bad one quotes it: its token is a secret.
+
+use std::str;
+use std::sync::Arc;
+
+use crate::check;
+use crate::error::Error;
+use crate::held_lock::HeldLock;
+use crate::quorum::validity::TTL_MAX_MS;
+use crate::token::Token;
+
+/// How all begin, and those of this version.
+const FAMILY: &[u8] = b"redlock";
+const BEGIN: &str = "redlock1.";
+
+/// As long as one can be: with a resource of 64 KiB.
+const SIZE_MAX: usize = 96 * 1024;
+
+/// The largest fencing token, and one more.
+const FENCE_END: i64 = 1 << 53;
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// What whoever adopts a lock has to know of it.
+#[derive(Debug)]
+pub(crate) struct LockTicket {
+    pub(crate) resource: Arc<[u8]>,
+    pub(crate) ttl_ms: i64,
+    /// 0: none.
+    pub(crate) fencing_token: i64,
+    pub(crate) token: Token,
+}
+
+impl LockTicket {
+    pub(crate) fn of(hold: &HeldLock) -> Self {
+        Self {
+            resource: Arc::clone(hold.resource()),
+            ttl_ms: hold.ttl_ms(),
+            fencing_token: hold.fencing_token(),
+            token: *hold.token(),
+        }
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let Self { ttl_ms, fencing_token, token, .. } = self;
+        let resource = encode(&self.resource);
+        format!("{BEGIN}{resource}.{ttl_ms}.{fencing_token}.{}", token.as_str())
+    }
+
+    pub(crate) fn read(text: &[u8]) -> Result<Self, Error> {
+        let Some(parts) = text.strip_prefix(BEGIN.as_bytes()) else {
+            let is_other = text.starts_with(FAMILY)
+                && text[FAMILY.len()..].first().is_some_and(u8::is_ascii_digit);
+            return Err(Error::invalid(match (text.is_empty(), is_other) {
+                (true, _) => "the ticket is empty",
+                (_, true) => "the ticket is one of another version of this library",
+                _ => "the ticket is none: it does not begin as one",
+            }));
+        };
+        if text.len() > SIZE_MAX {
+            let words = format!("the ticket has {} bytes, more than any has", text.len());
+            return Err(Error::invalid(words));
+        }
+        let damaged = || Error::invalid("the ticket is damaged, or a part of it is missing");
+        let mut parts = parts.split(|&it| it == b'.');
+        let mut part = || parts.next().ok_or_else(damaged);
+        let resource = decode(part()?).ok_or_else(damaged)?;
+        let ttl_ms = number(part()?, 1..=TTL_MAX_MS).ok_or_else(damaged)?;
+        let fencing_token = number(part()?, 0..=FENCE_END - 1).ok_or_else(damaged)?;
+        let token = Token::from_digits(part()?).ok_or_else(damaged)?;
+        if parts.next().is_some() {
+            return Err(damaged());
+        }
+        check::resource(&resource)?;
+        Ok(Self { resource: Arc::from(resource), ttl_ms, fencing_token, token })
+    }
+}
+
+/// A number as it is written here, and no other way.
+fn number(text: &[u8], range: std::ops::RangeInclusive<i64>) -> Option<i64> {
+    let text = str::from_utf8(text).ok()?;
+    let number = text.parse().ok().filter(|it| range.contains(it))?;
+    (number.to_string() == text).then_some(number)
+}
+
+/// Three bytes are four digits; of one or two bytes, two or three.
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut three = [0; 3];
+        three[..chunk.len()].copy_from_slice(chunk);
+        let bits = three.iter().fold(0, |bits, &byte| bits << 8 | usize::from(byte));
+        let digits = [18, 12, 6, 0].map(|shift| char::from(DIGITS[bits >> shift & 63]));
+        text.extend(&digits[..=chunk.len()]);
+    }
+    text
+}
+
+fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
+    for chunk in text.chunks(4) {
+        let mut bits = 0;
+        for place in 0..4 {
+            let digit = match chunk.get(place) {
+                Some(digit) => DIGITS.iter().position(|it| it == digit)?,
+                None => 0,
+            };
+            bits = bits << 6 | digit;
+        }
+        let three = [16, 8, 0].map(|shift| u8::try_from(bits >> shift & 255).unwrap_or_default());
+        bytes.extend(&three[..chunk.len().checked_sub(1)?.min(3)]);
+    }
+    // Of some bytes there is one way to write them.
+    (encode(&bytes).as_bytes() == text).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem;
+
+    use super::*;
+    use crate::error::Status;
+
+    fn ticket(resource: &[u8], fencing_token: i64) -> LockTicket {
+        let token = Token::from_random([0xAB; 20]);
+        LockTicket { resource: Arc::from(resource), ttl_ms: 30_000, fencing_token, token }
+    }
+
+    fn refusal(text: impl AsRef<[u8]>) -> String {
+        let error = LockTicket::read(text.as_ref()).expect_err("it is none");
+        assert_eq!(error.status(), Status::InvalidArgument);
+        error.to_string()
+    }
+
+    #[test]
+    fn a_ticket_is_read_as_it_was_written() {
+        let long = [b'r'; 65_536];
+        let all: Vec<u8> = (0..=255).collect();
+        for resource in [&b"r"[..], b"re", b"res", b"reso", b"a\0b", &all, &long] {
+            for fencing_token in [0, 1, FENCE_END - 1] {
+                let text = ticket(resource, fencing_token).to_text();
+                assert!(text.bytes().all(|it| it.is_ascii_graphic()));
+                assert!(text.len() < 128 + resource.len().div_ceil(3) * 4);
+                let read = LockTicket::read(text.as_bytes()).expect("it is one");
+                assert_eq!((&*read.resource, read.ttl_ms), (resource, 30_000));
+                assert_eq!(read.fencing_token, fencing_token);
+                assert_eq!(read.token, Token::from_random([0xAB; 20]));
+            }
+        }
+        let expected = format!("redlock1.aW52b2ljZTo0Mg.30000.7.{}", "AB".repeat(20));
+        assert_eq!(ticket(b"invoice:42", 7).to_text(), expected);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_changed_is_none_and_is_not_quoted() {
+        let text = ticket(b"invoice:42", 7).to_text();
+        for end in 0..text.len() {
+            let words = refusal(&text[..end]);
+            assert!(!words.contains("AB") && !words.contains("aW52"), "{words}");
+        }
+        for place in 0..text.len() {
+            for other in [b'.', b'*', b' ', 0, 0xFF, b'-'] {
+                let mut text = text.clone().into_bytes();
+                if mem::replace(&mut text[place], other) == other {
+                    continue;
+                }
+                if let Ok(read) = LockTicket::read(&text) {
+                    // It is one of another resource: nobody holds that by this token.
+                    assert_ne!(&*read.resource, b"invoice:42", "at {place}");
+                }
+            }
+        }
+        let another = |from: &str, to: &str| refusal(text.replacen(from, to, 1));
+        assert!(another("redlock1.", "redlock2.").contains("another version"));
+        assert!(another("redlock1.", "ticket1.").contains("does not begin"));
+        assert!(another("30000", "0").contains("damaged"));
+        assert!(another("30000", "+30000").contains("damaged"));
+        assert!(another("30000", "99999999999999").contains("damaged"));
+        assert!(another(".7.", ".9007199254740992.").contains("damaged"));
+        assert!(another(".7.", ".-1.").contains("damaged"));
+        assert!(another("ABAB", "abab").contains("damaged"));
+        assert!(another("aW52b2ljZTo0Mg", "").contains("empty"));
+        assert!(refusal(format!("{text}.")).contains("damaged"));
+        assert!(refusal(format!("{text}\n")).contains("damaged"));
+        assert!(refusal("").contains("empty"));
+        assert!(refusal([BEGIN.as_bytes(), &[b'a'; 200_000]].concat()).contains("200009 bytes"));
+        let guard = ticket(b"redlock:guard", 0).to_text();
+        assert!(refusal(guard).contains("redlock:guard"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Taking over a lock that its holder has given away: the servers are asked whether it is there.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::connect::{ConnectQuorum, Progress};
+use super::question::{Confirmation, Question};
+use super::{Actions, Ended, Event, Limits, Operation, cancelled, reply_ms};
+use crate::command::{Request, Verb, Witness};
+use crate::error::Status;
+use crate::held_lock::{Asked, HeldLock};
+use crate::lock_ticket::LockTicket;
+use crate::moment::Moment;
+use crate::quorum::round::Outcome;
+use crate::quorum::validity::TTL_MAX_MS;
+use crate::server_set::ServerSet;
+use crate::transport::timeouts::Timeouts;
+
+/// Takes over a lock.
+pub(crate) struct Adopt {
+    ticket: LockTicket,
+    stage: Stage,
+}
+
+enum Stage {
+    Submitted,
+    Connecting(Box<ConnectQuorum>),
+    Asking(Arc<HeldLock>, Box<Question>),
+}
+
+impl Adopt {
+    pub(crate) fn new(ticket: LockTicket) -> Self {
+        Self { ticket, stage: Stage::Submitted }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        match ConnectQuorum::if_needed(Moment::NEVER, self.ticket.ttl_ms, actions) {
+            Some(quorum) => self.stage = Stage::Connecting(quorum),
+            None => self.ask(actions),
+        }
+    }
+
+    fn ask(&mut self, actions: &mut dyn Actions) {
+        let LockTicket { resource, ttl_ms, fencing_token, token } = &self.ticket;
+        let (since, drift) = (actions.now(), actions.settings().drift());
+        let reply_ms = reply_ms(actions, *ttl_ms);
+        // Who says in this time that it has the lock counts as if it had said it at once, as with an acquire.
+        let window_ms = reply_ms.max(Timeouts::default_reply_ms(*ttl_ms));
+        let asked = Asked { at: since, ttl_ms: *ttl_ms, window_ms, drift };
+        let roster = actions.roster().clone();
+        let confirmation = Confirmation::new(*token, drift, since, 1);
+        let question = Question::adopt(confirmation, roster.len());
+        let hold = Arc::new(HeldLock::new(Arc::clone(resource), *token, asked, roster));
+        hold.set_fencing_token(*fencing_token);
+        let request = Request::new(Verb::Inspect, Arc::clone(resource), *token, *ttl_ms)
+            .before(Arc::clone(&hold) as Arc<dyn Witness>);
+        self.stage = Stage::Asking(hold, Box::new(question));
+        actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+    }
+
+    fn conclude(hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
+        let (now, roster) = (actions.now(), actions.roster());
+        // Without an end it is valid for as long as any lock can be.
+        let left_ms = question.confirmed_ms(now).min(TTL_MAX_MS);
+        let status = match question.outcome() {
+            Outcome::Reached if left_ms > 0 => {
+                let all = ServerSet::first(roster.len());
+                hold.adopt(question.voters(), all, now.plus_ms(left_ms));
+                let absent = question.absent(roster);
+                return actions.end(Ok(Ended::Acquired { hold, absent, keeper: None }));
+            }
+            Outcome::Unreachable => Status::Unreachable,
+            Outcome::Reached | Outcome::Refused | Outcome::TooLate => Status::Lost,
+        };
+        let error = question.error(status, roster);
+        actions.end(Err(error.into()));
+    }
+}
+
+impl Operation for Adopt {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        let stage = mem::replace(&mut self.stage, Stage::Submitted);
+        if let Event::Cancelled { .. } = event {
+            // A question changes nothing: the ticket is as good as before.
+            return actions.end(Err(cancelled().into()));
+        }
+        match stage {
+            Stage::Submitted => self.begin(actions),
+            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                Progress::Connected => self.ask(actions),
+                Progress::Failed(miss) => {
+                    let error = miss.error(actions.roster());
+                    actions.end(Err(error.into()));
+                }
+            },
+            Stage::Asking(hold, question) => Self::conclude(hold, &question, actions),
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted => None,
+            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Asking(_, question) => Some(question),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Giving a lock away: nobody is asked.
+
+use super::question::Question;
+use super::{Actions, Ended, Event, Operation, cancelled, check_valid, forget};
+use crate::held_lock::View;
+
+/// Gives a lock away.
+pub(crate) struct Detach {
+    view: View,
+}
+
+impl Detach {
+    pub(crate) fn new(view: View) -> Self {
+        Self { view }
+    }
+}
+
+impl Operation for Detach {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        if let Event::Cancelled { .. } = event {
+            return actions.end(Err(cancelled().into()));
+        }
+        let hold = self.view.hold();
+        let check = check_valid(hold, actions.now());
+        if check.is_ok() && hold.detach() {
+            // Whoever of this manager waits for it waits for another holder from now on.
+            forget(hold, actions);
+            return actions.end(Ok(Ended::Detached));
+        }
+        // Another handle may have released it at this moment.
+        let check = check.and_then(|()| check_valid(hold, actions.now()));
+        actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+}

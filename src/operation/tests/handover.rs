@@ -1,0 +1,188 @@
+//! Giving a lock away, and taking one over.
+
+use super::*;
+use crate::command::Verb::{Extend as Extending, Inspect as Inspecting, Release as Releasing};
+use crate::keeper::Keeper;
+use crate::lock_ticket::LockTicket;
+use crate::operation::adopt::Adopt;
+use crate::operation::detach::Detach;
+use crate::operation::renew::Renew;
+
+const WORDS: &str = "Lost: the lock was detached: it is for whoever adopts its ticket";
+
+fn detach(play: &mut Play, view: &View) {
+    let acts = play.submit(Detach::new(view.clone()));
+    assert_eq!(acts.last(), Some(&ended("detached")), "{acts:?}");
+}
+
+#[test]
+fn nothing_is_sent_when_it_is_given_away_nor_after_that() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(play.submit(Detach::new(view.clone())), [ended("detached")]);
+    assert!(!view.hold().is_held(at(0)) && view.hold().is_detached());
+    assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [ended(WORDS)]);
+    assert_eq!(play.submit(Confirm::new(view.clone(), 0)), [ended(WORDS)]);
+    assert_eq!(play.submit(Release::new(view.clone())), [ended(WORDS)]);
+    assert_eq!(play.submit(Detach::new(view.clone())), [ended(WORDS)]);
+    assert!(!view.hold().was_release_sent() && view.hold().is_detached());
+}
+
+#[test]
+fn what_is_not_held_is_not_given_away() {
+    for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
+        let (mut play, view) = Play::holding();
+        view.hold().pass_to(phase);
+        let words = "Lost: the lock was released or lost before";
+        assert_eq!(play.submit(Detach::new(view.clone())), [ended(words)]);
+        assert!(!view.hold().is_detached());
+    }
+    let (mut play, view) = Play::holding();
+    let words = "Lost: the lock expired 0 ms ago";
+    assert_eq!(play.at(VALID_MS).submit(Detach::new(view)), [ended(words)]);
+}
+
+#[test]
+fn who_waits_is_woken_when_it_is_given_away() {
+    let (mut play, view) = Play::holding_and_waiting();
+    let acts = play.at(10).submit(Detach::new(view.clone()));
+    assert_eq!(acts, [EndWait(1), ended("detached")]);
+    // Its next holder may be as quick as anybody.
+    assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 510)]);
+}
+
+#[test]
+fn an_extension_that_finds_it_given_away_releases_nothing() {
+    for gone_there in [vec![gone(0), gone(1)], vec![extended(0), extended(1)]] {
+        let (mut play, view) = Play::holding();
+        assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
+        detach(&mut play, &view);
+        let acts = play.hear(1, &gone_there);
+        assert!(matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Lost")), "{acts:?}");
+        assert!(!view.hold().was_release_sent());
+    }
+    // One that another manager drives looks at it a moment before, and at its end once more.
+    let (mut play, view) = Play::holding();
+    view.hold().detach();
+    super::super::give_up(&view, &mut play.world);
+    assert_eq!(play.world.acts, []);
+}
+
+/// Another manager's extension has succeeded at the moment in which it is given away.
+#[test]
+fn who_has_given_it_away_repairs_nothing() {
+    let (_, view) = Play::holding();
+    let witness = view.witness();
+    let number = view.begin_round();
+    witness.hear(2, (Verb::Extend, number), &Answer::Absent, at(1));
+    assert!(view.pass_round(number, ServerSet::first(2)));
+    view.hold().detach();
+    assert!(view.begin_repairs().1.is_empty());
+}
+
+#[test]
+fn a_lock_that_is_kept_is_kept_no_more_and_nothing_is_told() {
+    let (mut play, view) = Play::holding();
+    let keeper = Keeper::new();
+    play.submit(Renew::new(view.clone(), keeper.kept()));
+    detach(&mut play, &view);
+    assert_eq!(play.world.woken, [*view.hold().token()]);
+    assert_eq!(play.time_out(1), [ended("stopped")]);
+}
+
+fn adopt(play: &mut Play, view: &View) {
+    let acts = play.submit(Adopt::new(LockTicket::of(view.hold())));
+    assert_eq!(acts, [Ask(Inspecting, ms_after(play, 500))]);
+}
+
+fn ms_after(play: &Play, ms: i64) -> i64 {
+    play.world.now.ms_since(at(0)) + ms
+}
+
+#[test]
+fn it_is_adopted_for_what_a_quorum_has_of_it_less_the_drift() {
+    let (mut play, view) = Play::holding();
+    view.hold().set_fencing_token(7);
+    detach(&mut play, &view);
+    adopt(play.at(1_000), &view);
+    let words = [found(0, view.hold(), 9_000), found(1, view.hold(), 5_000)];
+    assert_eq!(play.at(1_100).hear(2, &words), [ended("acquired")]);
+    let taken = play.view();
+    // 5,000 ms since it was asked, less 1 %, 2 ms for the precision of expiry and one for rounding.
+    assert_eq!(taken.hold().valid_until(), at(1_000 + 5_000 - 50 - 2 - 1));
+    assert_eq!(taken.hold().token(), view.hold().token());
+    assert_eq!((taken.hold().fencing_token(), taken.hold().ttl_ms()), (7, TTL));
+    assert!(taken.hold().is_held(at(1_100)) && !view.hold().is_held(at(1_100)));
+    // It is released where it may be: also on the server that was not heard.
+    assert_eq!(taken.servers(), ServerSet::first(3));
+    assert_eq!(play.submit(Release::new(taken)), [Ask(Releasing, 1_600)]);
+}
+
+#[test]
+fn it_is_adopted_by_a_quorum_or_not_at_all() {
+    let refused_with = |words: &[Word], ms| {
+        let (mut play, view) = Play::holding();
+        detach(&mut play, &view);
+        adopt(&mut play, &view);
+        let mut acts = play.hear(2, words);
+        if acts.is_empty() {
+            acts = play.at(ms).time_is_up(2);
+        }
+        let [Act::Ended(words)] = &acts[..] else { panic!("{acts:?}") };
+        words.clone()
+    };
+    let (_, view) = Play::holding();
+    let has = |server| found(server, view.hold(), 9_000);
+    let theirs = (1, Answer::Found { value: b"another's".to_vec(), left_ms: 70 });
+    assert_eq!(
+        refused_with(&[gone(0), theirs], 0),
+        "Lost: 0 of 3 servers have the lock of the ticket, 2 needed: a:1 has it no more, b:1 held by \
+         another (70 ms left), c:1 was not heard"
+    );
+    let words = refused_with(&[has(0), gone(1)], 500);
+    assert!(words.starts_with("Unreachable: 1 of 3 servers have"), "{words}");
+    // What is there for so short a time that nothing of it is for sure is not there.
+    let short = |server| found(server, view.hold(), 3);
+    let words = refused_with(&[short(0), short(1)], 0);
+    assert!(words.starts_with("Lost: ") && words.contains("has it for 3 ms only"), "{words}");
+}
+
+/// Without an end, as by somebody who has taken it away by hand.
+#[test]
+fn a_key_without_an_end_is_a_lock_with_one() {
+    let (mut play, view) = Play::holding();
+    detach(&mut play, &view);
+    adopt(&mut play, &view);
+    let words = [found(0, view.hold(), -1), found(1, view.hold(), -1)];
+    assert_eq!(play.hear(2, &words), [ended("acquired")]);
+    assert_eq!(play.view().hold().remaining_ms(at(0)), 315_360_000_000);
+}
+
+#[test]
+fn one_that_is_cancelled_leaves_the_lock_as_it_was() {
+    let (mut play, view) = Play::holding();
+    detach(&mut play, &view);
+    adopt(&mut play, &view);
+    let acts = play.happen(2, Event::Cancelled { sent: ServerSet::first(3) });
+    assert_eq!(acts, [ended("Cancelled: the call was cancelled")]);
+}
+
+/// As one that was taken: who is heard after the end of the call votes if that was in time, who has lost it is given it
+/// again, and whoever is heard late votes after a round.
+#[test]
+fn what_is_adopted_is_vouched_for_as_what_was_taken() {
+    let (mut play, view) = Play::holding();
+    detach(&mut play, &view);
+    adopt(play.at(1_000), &view);
+    let heard = [found(0, view.hold(), 9_000), found(1, view.hold(), 9_000)];
+    assert_eq!(play.hear(2, &heard), [ended("acquired")]);
+    let taken = play.view();
+    assert!(taken.is_sound(0) && taken.is_sound(1) && !taken.is_sound(2));
+    // By what is left of it, it was there when it was adopted.
+    let words = (2, Answer::Extended { left_ms: 5_000 });
+    assert_eq!(play.at(3_000).submit(Extend::new(taken.clone(), TTL)), [Ask(Extending, 3_500)]);
+    assert_eq!(
+        play.hear(3, &[gone(0), words, extended(1)]),
+        [Tell(Verb::Repair, vec![0]), ended("extended")]
+    );
+    assert!(taken.is_sound(1) && taken.is_sound(2) && !taken.is_sound(0));
+}

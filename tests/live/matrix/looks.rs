@@ -1,0 +1,146 @@
+//! What RedLock_Inspect tells of a resource: what stands on a quorum of the servers, whoever has set it.
+
+use redlock::ffi::acquire::REDLOCK_EXCLUSIVE;
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_OK, REDLOCK_UNREACHABLE,
+};
+
+use crate::support::usage::{
+    DEADLINE, TTL, addresses, blames, connected, in_time, make_brief, names, patient, unguarded,
+};
+use crate::support::{Cluster, Manager, Server, wait_until};
+
+const RESOURCE: &str = "r";
+
+/// Sets the key as any client does.
+fn set(server: &Server, value: &str, ttl_ms: i64) {
+    server.must(&["SET", RESOURCE, value, "PX", &ttl_ms.to_string()]);
+}
+
+/// For how long it is held, if it is.
+#[track_caller]
+fn left_ms(manager: &Manager) -> Option<i64> {
+    let sight = manager.inspect(RESOURCE).expect("an answer");
+    assert_eq!((sight.mode, sight.readers), (REDLOCK_EXCLUSIVE, 0));
+    assert!(sight.locked || sight.remaining_ms == 0, "{sight:?}");
+    sight.locked.then_some(sight.remaining_ms)
+}
+
+#[test]
+fn q01_a_lock_of_any_client_is_found_with_what_is_left_of_it() {
+    let cluster = Cluster::start(3);
+    let (holder, manager) = (connected(&cluster), connected(&cluster));
+    assert_eq!(left_ms(&manager), None);
+    let lease = holder.take(RESOURCE, TTL);
+    cluster.wait_until_everywhere(RESOURCE);
+    for manager in [&holder, &manager] {
+        let left_ms = left_ms(manager).expect("it is locked");
+        assert!((1..=TTL).contains(&left_ms), "{left_ms}");
+        // The validity is less than what the servers have.
+        assert!(left_ms >= lease.remaining_ms(), "{left_ms}");
+    }
+    assert_eq!(holder.extend(&lease, 10 * TTL), REDLOCK_OK, "{}", lease.message());
+    assert!(left_ms(&manager).is_some_and(|it| it > TTL));
+    assert_eq!(holder.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_gone(RESOURCE);
+    assert_eq!(left_ms(&manager), None);
+
+    cluster.iter().for_each(|it| set(it, "a plain client's", 50_000));
+    assert!(left_ms(&manager).is_some_and(|it| (1..=50_000).contains(&it)));
+    // Until no quorum has it any more: whichever two of the three answer first.
+    set(&cluster[0], "a plain client's", 90_000);
+    set(&cluster[1], "a plain client's", 500_000);
+    set(&cluster[2], "a plain client's", 500_000);
+    assert!(left_ms(&manager).is_some_and(|it| it > 50_000 && it <= 500_000));
+    cluster.iter().for_each(|it| _ = it.must(&["PERSIST", RESOURCE]));
+    assert_eq!(left_ms(&manager), Some(-1), "for ever");
+    // What is on a minority, and what differs, keeps nobody out for long: it is no lock.
+    set(&cluster[0], "another's", 50_000);
+    set(&cluster[1], "one more's", 50_000);
+    assert_eq!(left_ms(&manager), None);
+}
+
+#[test]
+fn q01_it_is_one_question_to_each_server_and_changes_nothing() {
+    let cluster = Cluster::start(5);
+    let manager = connected(&cluster);
+    cluster.iter().for_each(|it| set(it, "theirs", TTL));
+    let writes = ["set", "del", "eval", "evalsha", "pexpire", "delex", "delifeq", "persist"];
+    let count = |commands: &[&str]| -> Vec<u64> {
+        cluster.iter().map(|it| commands.iter().map(|name| it.calls(name)).sum()).collect()
+    };
+    let (asked, written) = (count(&["getrange"]), count(&writes));
+    assert!(left_ms(&manager).is_some());
+    let once: Vec<u64> = asked.iter().map(|it| it + 1).collect();
+    wait_until("each was asked once", || count(&["getrange"]) == once);
+    assert_eq!(count(&writes), written);
+    assert!(cluster.iter().all(|it| it.get(RESOURCE).as_deref() == Some("theirs")));
+}
+
+#[test]
+fn q02_a_minority_that_is_gone_does_not_show_and_a_majority_is_named() {
+    let cluster = Cluster::start(3);
+    let manager = unguarded(cluster.manager());
+    make_brief(&manager);
+    cluster.iter().for_each(|it| set(it, "theirs", TTL));
+    wait_until("all are connected", || {
+        manager.connect(0) == REDLOCK_OK && manager.message().is_empty()
+    });
+    for (go, come) in [
+        (Server::freeze as fn(&Server), Server::resume as fn(&Server)),
+        (Server::kill, Server::restart),
+    ] {
+        go(&cluster[0]);
+        wait_until("the others answer", || manager.inspect(RESOURCE).is_ok_and(|it| it.locked));
+        go(&cluster[1]);
+        wait_until("nobody can say, and it is told why", || {
+            let mut said = None;
+            in_time(DEADLINE, || said = manager.inspect(RESOURCE).err());
+            let (status, words) = said.expect("there is no quorum");
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{words}");
+            assert_eq!(manager.message(), words);
+            // Where it is known before that they are gone, they are not asked.
+            let counted = ["answered", "are connected"]
+                .map(|what| format!("1 of 3 servers {what}, 2 needed: "));
+            counted.iter().any(|it| words.starts_with(it)) && names(&words, &cluster[..2])
+        });
+        cluster[..2].iter().for_each(come);
+        cluster[..2].iter().for_each(|it| set(it, "theirs", TTL));
+        wait_until("all is as before", || manager.inspect(RESOURCE).is_ok_and(|it| it.locked));
+    }
+}
+
+#[test]
+fn q02_who_may_not_ask_is_told_so() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    cluster.iter().for_each(|it| set(it, "theirs", TTL));
+    // For how long is not known then; that it is held is.
+    cluster.iter().for_each(|it| _ = it.must(&["ACL", "SETUSER", "default", "-pttl"]));
+    assert_eq!(left_ms(&manager), Some(0));
+    cluster.iter().for_each(|it| _ = it.must(&["ACL", "SETUSER", "default", "-getrange"]));
+    let (status, words) = manager.inspect(RESOURCE).expect_err("nobody may say");
+    assert_eq!(status, REDLOCK_UNREACHABLE);
+    assert_eq!(blames(&words, &addresses(&cluster[..2]), &["NOPERM", "not permit"]), Ok(()));
+    // Of something that is no lock nobody can say who has it.
+    cluster.iter().for_each(|it| {
+        it.must(&["ACL", "SETUSER", "default", "+@all"]);
+        it.must(&["DEL", RESOURCE]);
+        it.must(&["RPUSH", RESOURCE, "a list"]);
+    });
+    let (status, words) = manager.inspect(RESOURCE).expect_err("it is no string");
+    assert_eq!((status, words.contains("WRONGTYPE")), (REDLOCK_UNREACHABLE, true), "{words}");
+}
+
+#[test]
+fn q02_what_cannot_be_asked_is_refused() {
+    let (nobody, somebody) = (Manager::new(), Manager::at(&["127.0.0.1:1".to_owned()]));
+    let refused =
+        |manager: &Manager, resource: &[u8]| manager.inspect(resource).expect_err("no answer");
+    assert_eq!(refused(&nobody, b"r").0, REDLOCK_NO_SERVERS);
+    assert_eq!(refused(&somebody, b""), (REDLOCK_INVALID_ARGUMENT, "resource is empty".to_owned()));
+    let (status, words) = refused(&somebody, &[b'r'; 65_537]);
+    assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+    assert!(words.contains("65537 bytes"), "{words}");
+    assert_eq!(refused(&somebody, b"r").0, REDLOCK_UNREACHABLE);
+}

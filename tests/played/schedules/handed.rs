@@ -1,0 +1,153 @@
+//! Locks that go from one client to another by a ticket: whoever has given one away has it no more, and who adopts it has
+//! it by a quorum.
+
+use std::mem;
+
+use crate::error::{Error, Status};
+use crate::schedules::plants::Plant;
+use crate::schedules::promises::Promise;
+use crate::schedules::records::HeldLock;
+use crate::schedules::schedule::{Call, How, Schedule, Sin, Step};
+use crate::schedules::verdicts::{Asked, Told};
+use crate::world::World;
+use crate::world::clocks::MS;
+use crate::world::dice::Dice;
+
+/// A ticket that nobody has adopted yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    pub(crate) resource: usize,
+    pub(crate) ticket: String,
+}
+
+/// In some schedules in which clients have the same servers, and one caller each, some locks are not released but given
+/// away, and some that are wanted are adopted if there is a ticket. All else is as it would be.
+pub(crate) fn hand_some_over(schedule: &mut Schedule) {
+    let mut dice = Dice::of(schedule.seed, 11, 0);
+    let is_plain = |call: Call| !matches!(call, Call::KeepAlive);
+    let may_be = !schedule.sins.contains(&Sin::SplitLists)
+        && schedule.clients.iter().all(|it| it.callers.len() == 1)
+        && schedule
+            .clients
+            .iter()
+            .flat_map(|it| &it.callers)
+            .flatten()
+            .all(|it| is_plain(it.call) && !it.keeps);
+    if !may_be || !dice.once_in(2) {
+        return;
+    }
+    for steps in schedule.clients.iter_mut().flat_map(|it| &mut it.callers) {
+        for mut step in mem::take(steps) {
+            let how = How::Blocks;
+            match step.call {
+                Call::Unlock if step.manager == 0 && dice.once_in(2) => {
+                    steps.push(Step { call: Call::Detach, how, ..step });
+                    if dice.once_in(2) {
+                        continue;
+                    }
+                    // He tries to go on.
+                    step.pause = dice.between(0, 20 * MS);
+                    (step.mishap, step.before_end) = (None, None);
+                    step.call = match dice.below(3) {
+                        0 => Call::Extend { ttl_ms: 1_000 },
+                        1 => Call::Confirm { least_ms: 0 },
+                        _ => Call::Unlock,
+                    };
+                }
+                Call::Lock { .. } | Call::TryLock { .. }
+                    if step.manager == 0 && dice.once_in(3) =>
+                {
+                    (step.call, step.how) = (Call::Adopt, how);
+                    // Somebody has to have given one away by then.
+                    step.pause += dice.between(0, 200 * MS);
+                }
+                _ => {}
+            }
+            steps.push(step);
+        }
+    }
+}
+
+impl World {
+    /// Judges the calls that give a lock away or adopt one, and all that a giver tries after that. Returns whether
+    /// it was one of these.
+    pub(crate) fn judge_handover(&mut self, asked: &Asked, told: &Told) -> bool {
+        let status = told.said.as_ref().err().map(Error::status);
+        let is_about_lease = matches!(
+            asked.call,
+            Call::Extend { .. }
+                | Call::Confirm { .. }
+                | Call::Unlock
+                | Call::KeepAlive
+                | Call::Detach
+        );
+        if asked.is_detached && is_about_lease {
+            let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
+            let refused =
+                [Some(Status::Lost), Some(Status::InvalidArgument).filter(|_| is_foreign)];
+            if status.is_none() || !refused.contains(&status) {
+                let words = format!("its giver was told {status:?} of a lock that was given away");
+                self.records.violate(Promise::HandedOver, words);
+            }
+            return true;
+        }
+        match asked.call {
+            Call::Detach if status.is_none() => self.note_given(asked, told),
+            Call::Adopt => self.judge_adopted(asked, told, status),
+            _ => return false,
+        }
+        true
+    }
+
+    fn note_given(&mut self, asked: &Asked, told: &Told) {
+        let (now, keeps) = (self.now, self.is_broken(Plant::GivesAndKeeps));
+        let Some(tag) = asked.tag.filter(|tag| told.tag == Some(*tag) && asked.is_held) else {
+            return self.records.violate(Promise::HandedOver, "what nobody held was given away");
+        };
+        if let Some(hold) = self.records.hold(tag).filter(|_| !keeps) {
+            hold.ended.get_or_insert(now);
+        }
+        if let Some(token) = self.records.find(tag) {
+            token.is_handed = true;
+        }
+    }
+
+    fn judge_adopted(&mut self, asked: &Asked, told: &Told, status: Option<Status>) {
+        let Some(true) = told.found else { return };
+        match status {
+            None => {}
+            Some(Status::Lost | Status::Unreachable | Status::TooSlow) => return,
+            Some(Status::InvalidArgument) if asked.is_held => return,
+            Some(_) => return self.records.violate(Promise::NoFault, "it could not be adopted"),
+        }
+        let Some(tag) = told.tag else {
+            return self.records.violate(Promise::HandedOver, "a lock without a token");
+        };
+        if self.records.seen(tag, asked.at) < self.clients[asked.client].quorum() {
+            let words = "a lock was adopted that no quorum has";
+            return self.records.violate(Promise::HandedOver, words);
+        }
+        let mut resource = asked.resource;
+        if let Some(token) = self.records.find(tag) {
+            token.client = asked.client;
+            token.note_use(asked.manager);
+            resource = token.resource;
+        }
+        self.records.holds.push(HeldLock {
+            tag,
+            client: asked.client,
+            resource,
+            fence: told.fence,
+            from: self.now,
+            until: told.valid_until,
+            ended: None,
+            told_lost: None,
+            is_forgotten: false,
+            is_kept: false,
+            was_cancelled: false,
+            releases: 0,
+            extensions: 0,
+        });
+        self.judge_kept_until(asked.client, tag, told.valid_until);
+    }
+}
