@@ -4,7 +4,7 @@
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::{Error, Status};
 use crate::fork::ForkMutex;
@@ -25,6 +25,11 @@ const NOBODY: Generation = 0;
 pub(crate) struct Background {
     /// The process in which there is to be one and is none, as far as can be told without the mutex.
     is_lacking: AtomicU64,
+    /// The name among threads of the one that runs, once it does.
+    number: AtomicUsize,
+    /// How often there was news for the thread, which takes the mutex only then. A child that was
+    /// forked while the thread had the mutex could never take it, and the thread comes round all the time.
+    changes: AtomicU64,
     state: ForkMutex<State>,
 }
 
@@ -35,8 +40,12 @@ struct State {
     running: Generation,
     /// The one that runs. That of a parent is never looked at: its child has no such thread.
     thread: ManuallyDrop<Option<Thread>>,
-    /// Its name among threads, once it runs.
-    number: usize,
+    sink: Option<EventSink>,
+}
+
+/// What the thread knows of the state, and since which change.
+struct Known {
+    changes: u64,
     sink: Option<EventSink>,
 }
 
@@ -44,8 +53,10 @@ impl Background {
     /// There is to be a thread from now on. It begins with the first call that asks servers.
     pub(crate) fn want(&self) -> Result<(), Error> {
         let mut state = self.state.lock()?;
-        state.wanted = this_process();
-        self.note(&state);
+        if state.wanted != this_process() {
+            state.wanted = this_process();
+            self.note_change(&state);
+        }
         Ok(())
     }
 
@@ -53,9 +64,9 @@ impl Background {
     pub(crate) fn end(&self, rouse: impl FnOnce()) -> Result<(), Error> {
         let mut state = self.state.lock()?;
         state.wanted = NOBODY;
-        self.note(&state);
+        self.note_change(&state);
         let thread = if state.running == this_process() { state.thread.take() } else { None };
-        let is_it = state.number == this_thread();
+        let is_it = self.number.load(Ordering::Relaxed) == this_thread();
         drop(state);
         rouse();
         // It does not wait for itself.
@@ -67,7 +78,10 @@ impl Background {
 
     /// Changes who is told. The old one is dropped with nothing held: it is somebody else's code.
     pub(crate) fn set_sink(&self, sink: Option<EventSink>) -> Result<(), Error> {
-        let old = std::mem::replace(&mut self.state.lock()?.sink, sink);
+        let mut state = self.state.lock()?;
+        let old = std::mem::replace(&mut state.sink, sink);
+        self.note_change(&state);
+        drop(state);
         drop(old);
         Ok(())
     }
@@ -88,7 +102,8 @@ impl Background {
             return Ok(());
         }
         let (background, its_runtime) = (Arc::clone(self), Arc::clone(runtime));
-        let started = thread::start("redlock", move || background.serve(&its_runtime));
+        let known = self.known(&state);
+        let started = thread::start("redlock", move || background.serve(&its_runtime, known));
         let thread = started.map_err(|error| {
             Error::new(Status::Internal, format!("the system gave no thread: {error}"))
         })?;
@@ -99,13 +114,11 @@ impl Background {
     }
 
     /// What the thread does.
-    fn serve(&self, runtime: &Arc<Runtime>) {
-        if let Ok(mut state) = self.state.lock() {
-            state.number = this_thread();
-        }
+    fn serve(&self, runtime: &Arc<Runtime>, mut known: Known) {
+        self.number.store(this_thread(), Ordering::Relaxed);
         // A fault of this thread's is no reason to end it: the calls of others depend on it.
-        while self.goes_on(runtime) {
-            let serve = AssertUnwindSafe(|| self.serve_once(runtime));
+        while self.goes_on(runtime.is_abandoned(), &mut known) {
+            let serve = AssertUnwindSafe(|| serve_once(runtime, known.sink.as_ref()));
             let _ = panic::catch_unwind(serve);
             if !runtime.is_ours() {
                 // A callback has forked, and this is the child.
@@ -113,33 +126,42 @@ impl Background {
             }
         }
         // The manager is gone, or the thread is: who is told events hears of all that has ended.
-        if let Ok(Some(sink)) = self.state.lock().map(|state| state.sink.clone()) {
+        if let Some(sink) = known.sink {
             while let Ok(Some(event)) = runtime.next_event(Moment::from_nanos(0)) {
                 sink(event, runtime);
             }
         }
     }
 
-    fn serve_once(&self, runtime: &Arc<Runtime>) {
-        let Ok(sink) = self.state.lock().map(|state| state.sink.clone()) else { return };
-        let event = runtime.stand_by(sink.is_some());
-        if let (Some(sink), Some(event)) = (sink, event) {
-            sink(event, runtime);
-        }
-        runtime.tell();
-    }
-
-    /// Whether the thread is wanted still. If not, it is none from now on.
-    fn goes_on(&self, runtime: &Runtime) -> bool {
-        let Ok(mut state) = self.state.lock() else { return false };
-        if state.wanted == this_process() && !runtime.is_abandoned() {
+    /// Whether the thread is wanted still, and what is new. If it is not, it is none from now on.
+    fn goes_on(&self, is_abandoned: bool, known: &mut Known) -> bool {
+        if !is_abandoned && self.changes.load(Ordering::Acquire) == known.changes {
             return true;
         }
-        // Where nobody waits for its end, the system frees it by itself.
-        state.thread.take();
-        (state.running, state.number) = (NOBODY, 0);
-        self.note(&state);
-        false
+        let Ok(mut state) = self.state.lock() else { return false };
+        let old = std::mem::replace(known, self.known(&state));
+        let goes_on = state.wanted == this_process() && !is_abandoned;
+        if !goes_on {
+            // Where nobody waits for its end, the system frees it by itself.
+            state.thread.take();
+            state.running = NOBODY;
+            self.number.store(0, Ordering::Relaxed);
+            self.note(&state);
+        }
+        drop(state);
+        // Its sink is somebody else's code.
+        drop(old);
+        goes_on
+    }
+
+    fn known(&self, state: &State) -> Known {
+        Known { changes: self.changes.load(Ordering::Relaxed), sink: state.sink.clone() }
+    }
+
+    /// Notes a change that the thread has to hear of, with the mutex taken.
+    fn note_change(&self, state: &State) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.note(state);
     }
 
     fn note(&self, state: &State) {
@@ -148,8 +170,41 @@ impl Background {
     }
 }
 
+fn serve_once(runtime: &Runtime, sink: Option<&EventSink>) {
+    let event = runtime.stand_by(sink.is_some());
+    if let (Some(sink), Some(event)) = (sink, event) {
+        sink(event, runtime);
+    }
+    runtime.tell();
+}
+
 impl State {
     fn is_lacking(&self) -> bool {
         self.wanted == this_process() && self.running != this_process()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the thread held it, a child forked at that moment could ask for nothing any more.
+    #[test]
+    fn the_thread_takes_the_mutex_only_for_news() {
+        let background = Background::default();
+        background.want().unwrap();
+        let mut known = background.known(&background.state.lock().unwrap());
+        let taken = background.state.lock().unwrap();
+        assert!(background.goes_on(false, &mut known));
+        drop(taken);
+        background.want().unwrap();
+        let taken = background.state.lock().unwrap();
+        assert!(background.goes_on(false, &mut known), "that it is wanted is no news");
+        drop(taken);
+        background.set_sink(Some(Arc::new(|_, _| {}))).unwrap();
+        assert!(background.goes_on(false, &mut known));
+        assert!(known.sink.is_some());
+        background.end(|| {}).unwrap();
+        assert!(!background.goes_on(false, &mut known));
     }
 }

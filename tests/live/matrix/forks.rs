@@ -114,6 +114,12 @@ fn f01_a_child_forked_as_the_first_call_was_made_locks_on_its_own() {
 }
 
 #[test]
+fn f01_a_child_of_a_process_with_a_thread_in_the_background_locks_on_its_own() {
+    let cluster = Cluster::start(3);
+    Program::compile("fork_background").run(&cluster.urls());
+}
+
+#[test]
 fn f01_a_child_that_closed_what_it_inherited_keeps_what_it_opened_since() {
     let cluster = Cluster::start(3);
     Program::compile("fork_descriptors").run(&cluster.urls());

@@ -121,7 +121,11 @@ fn q02_who_may_not_ask_is_told_so() {
     cluster.iter().for_each(|it| _ = it.must(&["ACL", "SETUSER", "default", "-getrange"]));
     let (status, words) = manager.inspect(RESOURCE).expect_err("nobody may say");
     assert_eq!(status, REDLOCK_UNREACHABLE);
-    assert_eq!(blames(&words, &addresses(&cluster[..2]), &["NOPERM", "not permit"]), Ok(()));
+    // Two that refuse are enough: the third may not have answered yet.
+    let blamed = addresses(&cluster)
+        .into_iter()
+        .filter(|it| blames(&words, std::slice::from_ref(it), &["NOPERM", "not permit"]).is_ok());
+    assert!(blamed.count() >= 2, "{words}");
     // Of something that is no lock nobody can say who has it.
     cluster.iter().for_each(|it| {
         it.must(&["ACL", "SETUSER", "default", "+@all"]);
