@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::check;
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
+use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, upgrade, words};
 use crate::lock_kind::LockKind;
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
@@ -25,6 +25,8 @@ use crate::transport::server::portrait::Portrait;
 pub struct Inspection {
     /// For how long somebody has it still, in milliseconds; below 0: for ever. None: nobody has it.
     pub left_ms: Option<i64>,
+    /// How many have it, if they have it shared.
+    pub readers: Option<i64>,
     /// Words about servers that could not say anything.
     pub absent: String,
 }
@@ -99,6 +101,9 @@ impl Runtime {
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
         };
+        if hold.as_ref().is_some_and(|hold| hold.is_shared()) {
+            return Err(upgrade());
+        }
         match hold {
             Some(hold) => {
                 let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
@@ -124,6 +129,10 @@ impl Runtime {
         check::ttl(ttl_ms, self.settings().drift())?;
         let begun = self.begin_extend(required_hold_of(lease)?, ttl_ms, 1)?;
         self.call(begun, lease)
+    }
+
+    pub(crate) fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.call(self.begin_downgrade(lease)?, lease)
     }
 
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
@@ -168,13 +177,14 @@ impl Runtime {
         // Of a server as well that the quorum does without: it may owe somebody a release.
         self.ask_for_passwords();
         self.check_process()?;
-        match self.run(Box::new(Inspect::new(resource)), None) {
-            Ok(Ended::Inspected { locked_until, absent }) => {
+        match self.run(Box::new(Inspect::new(resource).with_count()), None) {
+            Ok(Ended::Inspected { locked_until, readers, absent }) => {
                 let left_ms = |until: Moment| match until {
                     Moment::NEVER => -1,
                     _ => until.ms_since(self.now()),
                 };
-                Ok(Inspection { left_ms: locked_until.map(left_ms), absent })
+                let readers = readers.filter(|_| locked_until.is_some());
+                Ok(Inspection { left_ms: locked_until.map(left_ms), readers, absent })
             }
             Ok(_) => Ok(Inspection::default()),
             Err(failed) => Err(failed.error),

@@ -27,8 +27,7 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
 pub(crate) fn kind(kind: &LockKind) -> Result<(), Error> {
     let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
     match kind {
-        LockKind::Exclusive => Ok(()),
-        LockKind::Shared => not_yet("REDLOCK_SHARED"),
+        LockKind::Exclusive | LockKind::Shared => Ok(()),
         LockKind::Permit { .. } => not_yet("a semaphore"),
         LockKind::Several(_) => not_yet("a lock of several resources"),
     }

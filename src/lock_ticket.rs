@@ -2,7 +2,8 @@
 //!
 //! `redlock1.` and four parts with dots between them: the resource, in base64 as URLs have it; the TTL that the lock
 //! was last given; its fencing token, 0 for none; its token. The token comes last and has a length of its own, so
-//! a ticket that was cut off is none. Nothing that is said of a bad one quotes it: its token is a secret.
+//! a ticket that was cut off is none. One of a lock that is no exclusive one begins with `redlock2.` and the kind of it:
+//! versions that know no other kinds say that it is of another version. Nothing that is said of a bad one quotes it: its token is a secret.
 
 use std::str;
 use std::sync::Arc;
@@ -10,12 +11,17 @@ use std::sync::Arc;
 use crate::check;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
+use crate::lock_kind::{LockKind, Target};
 use crate::quorum::validity::TTL_MAX_MS;
 use crate::token::Token;
 
 /// How all begin, and those of this version.
 const FAMILY: &[u8] = b"redlock";
 const BEGIN: &str = "redlock1.";
+const BEGIN_OF_KIND: &str = "redlock2.";
+
+/// How a shared lock is told.
+const SHARED: &[u8] = b"shared";
 
 /// As long as one can be: with a resource of 64 KiB.
 const SIZE_MAX: usize = 96 * 1024;
@@ -28,7 +34,7 @@ const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// What whoever adopts a lock has to know of it.
 #[derive(Debug)]
 pub(crate) struct LockTicket {
-    pub(crate) resource: Arc<[u8]>,
+    pub(crate) target: Target,
     pub(crate) ttl_ms: i64,
     /// 0: none.
     pub(crate) fencing_token: i64,
@@ -38,7 +44,7 @@ pub(crate) struct LockTicket {
 impl LockTicket {
     pub(crate) fn of(hold: &HeldLock) -> Self {
         Self {
-            resource: Arc::clone(hold.resource()),
+            target: hold.target(),
             ttl_ms: hold.ttl_ms(),
             fencing_token: hold.fencing_token(),
             token: *hold.token(),
@@ -46,13 +52,18 @@ impl LockTicket {
     }
 
     pub(crate) fn to_text(&self) -> String {
-        let Self { ttl_ms, fencing_token, token, .. } = self;
-        let resource = encode(&self.resource);
-        format!("{BEGIN}{resource}.{ttl_ms}.{fencing_token}.{}", token.as_str())
+        let Self { target, ttl_ms, fencing_token, token } = self;
+        let resource = encode(&target.resource);
+        let begin = match target.kind {
+            LockKind::Shared => format!("{BEGIN_OF_KIND}shared."),
+            _ => BEGIN.to_owned(),
+        };
+        format!("{begin}{resource}.{ttl_ms}.{fencing_token}.{}", token.as_str())
     }
 
     pub(crate) fn read(text: &[u8]) -> Result<Self, Error> {
-        let Some(parts) = text.strip_prefix(BEGIN.as_bytes()) else {
+        let plain = text.strip_prefix(BEGIN.as_bytes()).map(|rest| (rest, LockKind::Exclusive));
+        let Some((parts, kind)) = plain.or_else(|| of_kind(text)) else {
             let is_other = text.starts_with(FAMILY)
                 && text[FAMILY.len()..].first().is_some_and(u8::is_ascii_digit);
             return Err(Error::invalid(match (text.is_empty(), is_other) {
@@ -76,8 +87,15 @@ impl LockTicket {
             return Err(damaged());
         }
         check::resource(&resource)?;
-        Ok(Self { resource: Arc::from(resource), ttl_ms, fencing_token, token })
+        let target = Target { resource: Arc::from(resource), kind };
+        Ok(Self { target, ttl_ms, fencing_token, token })
     }
+}
+
+/// What comes after the kind of a lock, and that kind, if it is known.
+fn of_kind(text: &[u8]) -> Option<(&[u8], LockKind)> {
+    let rest = text.strip_prefix(BEGIN_OF_KIND.as_bytes())?.strip_prefix(SHARED)?;
+    Some((rest.strip_prefix(b".")?, LockKind::Shared))
 }
 
 /// A number as it is written here, and no other way.
@@ -127,7 +145,8 @@ mod tests {
 
     fn ticket(resource: &[u8], fencing_token: i64) -> LockTicket {
         let token = Token::from_random([0xAB; 20]);
-        LockTicket { resource: Arc::from(resource), ttl_ms: 30_000, fencing_token, token }
+        let target = Target::from(Arc::<[u8]>::from(resource));
+        LockTicket { target, ttl_ms: 30_000, fencing_token, token }
     }
 
     fn refusal(text: impl AsRef<[u8]>) -> String {
@@ -146,13 +165,31 @@ mod tests {
                 assert!(text.bytes().all(|it| it.is_ascii_graphic()));
                 assert!(text.len() < 128 + resource.len().div_ceil(3) * 4);
                 let read = LockTicket::read(text.as_bytes()).expect("it is one");
-                assert_eq!((&*read.resource, read.ttl_ms), (resource, 30_000));
+                assert_eq!((&*read.target.resource, read.ttl_ms), (resource, 30_000));
+                assert_eq!(read.target.kind, LockKind::Exclusive);
                 assert_eq!(read.fencing_token, fencing_token);
                 assert_eq!(read.token, Token::from_random([0xAB; 20]));
             }
         }
         let expected = format!("redlock1.aW52b2ljZTo0Mg.30000.7.{}", "AB".repeat(20));
         assert_eq!(ticket(b"invoice:42", 7).to_text(), expected);
+    }
+
+    #[test]
+    fn a_ticket_tells_that_a_lock_is_shared() {
+        let mut shared = ticket(b"invoice:42", 0);
+        shared.target.kind = LockKind::Shared;
+        let text = shared.to_text();
+        assert!(text.starts_with("redlock2.shared.aW52b2ljZTo0Mg.30000.0."), "{text}");
+        let read = LockTicket::read(text.as_bytes()).expect("it is one");
+        assert_eq!(read.target, shared.target);
+        for other in ["redlock2.", "redlock2.shared", "redlock2.permit.", "redlock2.sharedx."] {
+            let text = text.replacen("redlock2.shared.", other, 1);
+            assert!(refusal(&text).contains("another version"), "{text}");
+        }
+        for end in 0..text.len() {
+            assert!(!refusal(&text[..end]).contains("AB"));
+        }
     }
 
     #[test]
@@ -170,12 +207,12 @@ mod tests {
                 }
                 if let Ok(read) = LockTicket::read(&text) {
                     // It is one of another resource: nobody holds that by this token.
-                    assert_ne!(&*read.resource, b"invoice:42", "at {place}");
+                    assert_ne!(&*read.target.resource, b"invoice:42", "at {place}");
                 }
             }
         }
         let another = |from: &str, to: &str| refusal(text.replacen(from, to, 1));
-        assert!(another("redlock1.", "redlock2.").contains("another version"));
+        assert!(another("redlock1.", "redlock3.").contains("another version"));
         assert!(another("redlock1.", "ticket1.").contains("does not begin"));
         assert!(another("30000", "0").contains("damaged"));
         assert!(another("30000", "+30000").contains("damaged"));

@@ -220,6 +220,11 @@ impl RedLock {
         self.ask(|own| own.extend(lease, ttl_ms))
     }
 
+    /// Makes a shared lock of an exclusive one.
+    pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.ask(|own| own.downgrade(lease))
+    }
+
     /// Releases a lock.
     pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
         self.ask(|own| own.unlock(lease))
@@ -281,6 +286,11 @@ impl RedLock {
     /// Begins to give a lock a new TTL.
     pub fn submit_extend(&self, lease: Lease, ttl_ms: i64, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_extend(lease, ttl_ms, tag)
+    }
+
+    /// Begins to make a shared lock of an exclusive one.
+    pub fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
+        self.own()?.submit_downgrade(lease, tag)
     }
 
     /// Begins to release a lock.

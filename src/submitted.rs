@@ -78,6 +78,12 @@ impl Runtime {
         Ok(())
     }
 
+    pub(crate) fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
+        let begun = self.begin_downgrade(&lease)?;
+        self.submit_call(begun, lease, tag);
+        Ok(())
+    }
+
     pub(crate) fn submit_unlock(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
         let begun = self.begin_unlock(&lease)?;
         self.submit_call(begun, lease, tag);

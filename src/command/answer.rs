@@ -20,6 +20,10 @@ pub enum Answer {
     AbsentOrReleased,
     /// The key has another value, and so long to live if that is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
+    /// So many readers have it, not we; and how long the key has to live, if that is known. 0: nobody knows how many.
+    Shared { readers: i64, left_ms: Option<i64> },
+    /// A writer waits, and readers are to wait for it: so long, unless it says so again.
+    WriterWaits { left_ms: i64 },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
     /// No usable answer.
@@ -34,6 +38,20 @@ impl Answer {
     /// Whether it did what was asked.
     pub fn is_grant(&self) -> bool {
         matches!(self, Self::Done | Self::Granted { .. })
+    }
+
+    /// Whether somebody else's lock is in the way, so that nothing was done.
+    pub(crate) fn is_of_another(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Shared { .. } | Self::WriterWaits { .. })
+    }
+
+    /// How long what is in the way has to live, if that is known. Below 0: for ever.
+    pub(crate) fn in_the_way_ms(&self) -> Option<i64> {
+        match *self {
+            Self::Foreign { left_ms } | Self::Shared { left_ms, .. } => left_ms,
+            Self::WriterWaits { left_ms } => Some(left_ms),
+            _ => None,
+        }
     }
 
     /// What an error reply means.

@@ -6,6 +6,7 @@
 //! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
 
 mod acquire;
+mod acquire_again;
 pub(crate) mod acquire_fenced;
 mod answer;
 mod capabilities;
@@ -22,6 +23,7 @@ pub(crate) mod raise_fence;
 mod release;
 mod script;
 pub(crate) mod sentinel;
+pub(crate) mod shared;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -43,12 +45,20 @@ use crate::token::Token;
 pub enum Verb {
     /// Set the key to the token for the TTL, unless it is there.
     Acquire,
+    /// The same, by one that waits: it asks as well for readers that are in the way.
+    AcquireAgain,
     /// The same as to acquire, and draw a fencing token.
     AcquireFenced,
     /// Have the counter of fencing tokens reach the one that another server drew, if the key has the token.
     RaiseFence,
     /// Give the key, if it has the token, at least the TTL. Never sets it.
     Extend,
+    /// Make a shared lock of an exclusive one, which keeps its end.
+    Downgrade,
+    /// Say that a writer waits, where readers have the resource.
+    Intend,
+    /// Take that back.
+    Recant,
     /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
     Repair,
     /// Delete the key if it has the token.
@@ -58,10 +68,30 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it asks for a lock that is not had yet.
+    pub(crate) fn acquires(self) -> bool {
+        matches!(self, Self::Acquire | Self::AcquireAgain | Self::AcquireFenced)
+    }
+
     /// By which command it is done for a lock of this kind.
-    fn definition(self, _kind: &LockKind) -> &'static Definition {
+    fn definition(self, kind: &LockKind) -> &'static Definition {
+        match (self, kind) {
+            (Self::Acquire | Self::Repair, LockKind::Shared) => &shared::acquire::DEFINITION,
+            (Self::Extend, LockKind::Shared) => &shared::extend::DEFINITION,
+            (Self::Release, LockKind::Shared) => &shared::release::DEFINITION,
+            (Self::Inspect, LockKind::Shared) => &shared::inspect::DEFINITION,
+            (verb, _) => verb.exclusive(),
+        }
+    }
+
+    /// By which command it is done for a lock that one has alone.
+    fn exclusive(self) -> &'static Definition {
         match self {
             Self::Acquire | Self::Repair => &acquire::DEFINITION,
+            Self::AcquireAgain => &acquire_again::DEFINITION,
+            Self::Downgrade => &shared::extend::DOWNGRADE,
+            Self::Intend => &shared::intend::DEFINITION,
+            Self::Recant => &shared::intend::RECANT,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
@@ -151,17 +181,18 @@ impl Request {
 
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::RaiseFence)
+        self.verb.acquires() || self.verb == Verb::RaiseFence
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Repair) && capabilities.expiry_time
+        let is_plain = matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::Repair);
+        is_plain && self.subject.kind != LockKind::Shared && capabilities.expiry_time
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::Extend)
+        self.verb.acquires() || self.verb == Verb::Extend
     }
 
     /// What it does to a server, for those who deliver it.

@@ -1,8 +1,9 @@
 //! One lock that was asked for: how far its life has come, and what each server has said of it.
 
 mod handover;
+mod sharing;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::command::{Answer, Verb, Witness};
@@ -39,6 +40,8 @@ pub(crate) struct HeldLock {
     longest_ttl_ms: AtomicI64,
     /// 0: none.
     fencing_token: AtomicI64,
+    /// The round in which it became a shared lock; 0: in none.
+    downgraded_in: AtomicU32,
     phase: AtomicU8,
     /// Whether its holder has released it, before it was found out to be lost.
     was_released: AtomicBool,
@@ -87,6 +90,7 @@ impl HeldLock {
             ttl_ms: AtomicI64::new(asked.ttl_ms),
             longest_ttl_ms: AtomicI64::new(asked.ttl_ms),
             fencing_token: AtomicI64::new(0),
+            downgraded_in: AtomicU32::new(0),
             phase: AtomicU8::new(Phase::Taken as u8),
             was_released: AtomicBool::new(false),
             release_sent: AtomicBool::new(false),
@@ -126,11 +130,6 @@ impl HeldLock {
     /// Until when it is valid as long as it is not extended.
     pub(crate) fn deadline(&self) -> Moment {
         self.asked.drift.deadline(self.asked.at, self.asked.ttl_ms)
-    }
-
-    /// What it is of.
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
     }
 
     pub(crate) fn resource(&self) -> &Arc<[u8]> {
@@ -257,24 +256,29 @@ impl HeldLock {
     /// What a server says of the key, asked by the request of this number, and heard at `now`.
     fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
-            (Verb::Acquire | Verb::AcquireFenced, Answer::Done | Answer::Granted { .. }) => {
+            (verb, answer) if verb.acquires() && answer.is_grant() => {
                 Word::Granted { in_time: now <= self.window_end() }
             }
             (Verb::Repair, Answer::Done) => Word::Repaired,
             // A reply that is an error is a reply: the server does not come back to the request.
-            (Verb::Acquire | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
-            (Verb::Extend, &Answer::Extended { left_ms }) => {
+            (verb, _) if verb.acquires() || verb == Verb::Repair => Word::NotSet,
+            (Verb::Extend | Verb::Downgrade, &Answer::Extended { left_ms }) => {
                 Word::Has { in_time: self.was_set_in_time(left_ms, now) }
             }
             (Verb::Inspect, Answer::Found { value, left_ms }) => {
                 if value == self.token.as_bytes() {
                     Word::Has { in_time: self.was_set_in_time(*left_ms, now) }
+                } else if self.was_exclusive_in(number) {
+                    return;
                 } else {
                     Word::Foreign
                 }
             }
-            (Verb::Extend | Verb::Inspect, Answer::Absent) => Word::Absent,
-            (Verb::Extend, Answer::Foreign { .. }) => Word::Foreign,
+            (Verb::Extend, Answer::Foreign { .. }) if self.was_exclusive_in(number) => return,
+            (Verb::Extend | Verb::Downgrade | Verb::Inspect, Answer::Absent) => Word::Absent,
+            // Other readers have it: it can be joined once more.
+            (Verb::Inspect, Answer::Shared { .. }) => Word::Absent,
+            (Verb::Extend | Verb::Downgrade, Answer::Foreign { .. }) => Word::Foreign,
             _ => return,
         };
         self.standings().hear(server, number, word);

@@ -1,12 +1,14 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod patience;
 mod raising;
 mod waiting;
 
 use std::mem;
 use std::sync::Arc;
 
+use self::patience::Patience;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -17,7 +19,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
-use crate::lock_kind::Target;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
@@ -73,6 +75,9 @@ pub(crate) struct Acquire {
     cut: Moment,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
+    /// Whether the servers have refused it because of somebody else.
+    was_refused: bool,
+    patience: Patience,
     stage: Stage,
 }
 
@@ -95,13 +100,29 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        Self { wanted, tries: 0, has_asked, backoff, token, cut, number: None, stage }
+        let (number, was_refused, patience) = Default::default();
+        Self {
+            wanted,
+            tries: 0,
+            has_asked,
+            backoff,
+            token,
+            cut,
+            number,
+            was_refused,
+            patience,
+            stage,
+        }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (resource, thread) = (&self.wanted.target.resource, self.wanted.thread);
-        self.number = Some(actions.wait_queues().join(resource, thread, now));
+        let (target, thread) = (&self.wanted.target, self.wanted.thread);
+        let queues = actions.wait_queues();
+        self.number = Some(match target.kind {
+            LockKind::Shared => queues.join_readers(&target.resource, thread, now),
+            _ => queues.join(&target.resource, thread, now),
+        });
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -125,8 +146,9 @@ impl Acquire {
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
-            Permission::Held { left_ms } => {
-                return self.miss(Miss::Queued(held_here(left_ms)), actions);
+            Permission::Held { left_ms, readers } => {
+                self.patience.note(readers > 0);
+                return self.miss(Miss::Queued(held_here(left_ms, readers)), actions);
             }
             Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
         }
@@ -166,10 +188,12 @@ impl Acquire {
         let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
-        let request = match actions.settings().has_fencing() {
-            true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
-                .with_fence(actions.wall_us()),
-            false => Request::new(Verb::Acquire, target, token, ttl_ms),
+        let verb = self.verb(actions.settings().has_fencing());
+        let request = match verb {
+            Verb::AcquireFenced => {
+                Request::new(verb, target, token, ttl_ms).with_fence(actions.wall_us())
+            }
+            _ => Request::new(verb, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
         self.cut = cut;
@@ -195,6 +219,7 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
+        self.patience.note(question.has_readers());
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
         self.miss(miss, actions);
@@ -209,6 +234,7 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
+        self.patience.end(&self.wanted.target, actions);
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
@@ -225,9 +251,10 @@ impl Acquire {
     }
 
     /// Tells the queue what the servers said.
-    fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
+    fn note(&mut self, miss: &Miss, actions: &mut dyn Actions) {
         if let Miss::Votes(status, _) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
+            self.was_refused |= is_taken;
             let number = self.number();
             actions.wait_queues().refused(&self.wanted.target.resource, number, is_taken, now);
         }
@@ -303,8 +330,11 @@ impl Operation for Acquire {
     }
 }
 
-fn held_here(left_ms: i64) -> Error {
-    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+fn held_here(left_ms: i64, readers: usize) -> Error {
+    let words = match readers {
+        0 => format!("held through another lease of this manager ({left_ms} ms left)"),
+        _ => format!("held shared through {readers} leases of this manager ({left_ms} ms left)"),
+    };
     Error::new(Status::Taken, words)
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod adopt;
 pub(crate) mod confirm;
 pub(crate) mod connect;
 pub(crate) mod detach;
+pub(crate) mod downgrade;
 pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod question;
@@ -208,6 +209,8 @@ pub(crate) enum Ended {
     /// Until when anybody has the lock, if anybody has it.
     Inspected {
         locked_until: Option<Moment>,
+        /// How many have it, if they have it shared; 0 if that was not asked.
+        readers: Option<i64>,
         absent: String,
     },
     /// The lock was given away.
@@ -263,14 +266,14 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 /// A request about a lock, whose answers it hears.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
-    let request = Request::new(verb, hold.target().clone(), *hold.token(), ttl_ms);
+    let request = Request::new(verb, hold.target(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
 /// The release of a lock from all servers that may have it.
 fn release_of(view: &View) -> Request {
     let hold = view.hold();
-    let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+    let (target, ttl_ms) = (hold.target(), hold.longest_ttl_ms());
     let request = Request::new(Verb::Release, target, *hold.token(), ttl_ms);
     request.to(view.servers())
 }

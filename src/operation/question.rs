@@ -13,6 +13,7 @@ use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
+use crate::quorum::readers::Readers;
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
@@ -46,6 +47,8 @@ enum Count {
     Confirm(Round, Confirmation),
     /// To find out whether there is a lock.
     Holders(Holders),
+    /// To find out how many readers there are.
+    Readers(Readers),
     /// To hear of every server once.
     AllServers(Ballot),
 }
@@ -119,6 +122,11 @@ impl Question {
         Self::new(Count::Holders(Holders::new(servers)))
     }
 
+    /// How many readers have a resource.
+    pub(crate) fn readers_of(servers: usize) -> Self {
+        Self::new(Count::Readers(Readers::new(servers)))
+    }
+
     pub(crate) fn all_servers(servers: usize) -> Self {
         Self::new(Count::AllServers(Ballot::new(servers)))
     }
@@ -134,6 +142,7 @@ impl Question {
                 round.outcome().is_some()
             }
             Count::Holders(holders) => holders.finding().is_some(),
+            Count::Readers(readers) => readers.outcome().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
         }
     }
@@ -148,6 +157,7 @@ impl Question {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
             }),
+            Count::Readers(readers) => readers.outcome(),
             Count::AllServers(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
@@ -161,9 +171,14 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Foreign { .. });
+        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_of_another();
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
+    }
+
+    /// Whether readers are in the way.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.reasons.iter().any(|reason| matches!(reason.1, Answer::Shared { .. }))
     }
 
     /// What is known after the servers refused.
@@ -171,7 +186,7 @@ impl Question {
         let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
-            let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
+            let left_ms = answer.in_the_way_ms()?;
             if left_ms < 0 {
                 return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
             }
@@ -190,6 +205,16 @@ impl Question {
     pub(crate) fn locked_until(&self) -> Option<Moment> {
         let Count::Holders(holders) = &self.count else { return None };
         holders.locked_until()
+    }
+
+    /// Whether a quorum has this value.
+    pub(crate) fn is_locked_by(&self, value: &[u8]) -> bool {
+        matches!(&self.count, Count::Holders(holders) if holders.has(value))
+    }
+
+    /// How many readers a quorum has.
+    pub(crate) fn readers(&self) -> i64 {
+        if let Count::Readers(readers) = &self.count { readers.count() } else { 0 }
     }
 
     /// For how long a quorum confirmed the lock, to be sure of at `now`.
@@ -223,8 +248,8 @@ impl Question {
         let left_ms = match *answer {
             Answer::Extended { left_ms } => Some(left_ms),
             Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
-            Answer::Found { .. } | Answer::Absent | Answer::Foreign { .. } => Some(0),
-            _ => None,
+            Answer::Found { .. } | Answer::Absent => Some(0),
+            ref other => other.is_of_another().then_some(0),
         };
         // Below 0 it has no end.
         let left_ms = left_ms.map(|ms| if ms < 0 { TTL_MAX_MS } else { ms });
@@ -269,6 +294,7 @@ impl Question {
                 round.ballot()
             }
             Count::Holders(holders) => holders.ballot(),
+            Count::Readers(readers) => readers.ballot(),
             Count::AllServers(ballot) => ballot,
         }
     }
@@ -311,6 +337,13 @@ impl Question {
                     (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
                 }
                 _ => (Vote::Yes, holders.handle_value(server, None)),
+            },
+            Count::Readers(readers) => match &answer {
+                Answer::Failed(_) => (Vote::Unusable, readers.handle_silence(server)),
+                Answer::Shared { readers: count, .. } => {
+                    (Vote::Yes, readers.handle_count(server, *count))
+                }
+                _ => (Vote::Yes, readers.handle_count(server, 0)),
             },
             Count::AllServers(ballot) => {
                 ballot.cast(server, plain);

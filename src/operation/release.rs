@@ -84,7 +84,7 @@ impl Release {
         }
         match next {
             Next::Ask(waiter) => actions.give_turn(waiter),
-            Next::Tell(waiter) => actions.end_wait(waiter),
+            Next::Tell(waiters) => waiters.into_iter().for_each(|waiter| actions.end_wait(waiter)),
             Next::Nobody => {}
         }
     }

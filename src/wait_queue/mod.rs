@@ -41,13 +41,33 @@ impl WaitQueues {
     /// One whose thread has another in that queue already would wait for itself: it is a password
     /// callback's, made from within the other's call. It is left out of the queue, and asks when it likes.
     pub(crate) fn join(&mut self, resource: &Arc<[u8]>, thread: Option<usize>, now: Moment) -> u64 {
+        self.enter(resource, thread, false, now)
+    }
+
+    /// The same, of one that wants it shared.
+    pub(crate) fn join_readers(
+        &mut self,
+        resource: &Arc<[u8]>,
+        thread: Option<usize>,
+        now: Moment,
+    ) -> u64 {
+        self.enter(resource, thread, true, now)
+    }
+
+    fn enter(
+        &mut self,
+        resource: &Arc<[u8]>,
+        thread: Option<usize>,
+        is_reader: bool,
+        now: Moment,
+    ) -> u64 {
         self.last_number += 1;
         if !self.queues.contains_key(resource) {
             self.clean(now);
         }
         let new = || WaitQueue::new(now);
         let queue = self.queues.entry(Arc::clone(resource)).or_insert_with(new);
-        queue.join(self.last_number, thread);
+        queue.join(self.last_number, thread, is_reader);
         self.last_number
     }
 
@@ -76,8 +96,9 @@ impl WaitQueues {
         resource: &[u8],
         number: u64,
         hold: &Arc<HeldLock>,
-    ) -> Option<Ticket> {
-        self.queues.get_mut(resource)?.acquired(number, hold)
+    ) -> Vec<Ticket> {
+        let queue = self.queues.get_mut(resource);
+        queue.map_or_else(Vec::new, |queue| queue.acquired(number, hold))
     }
 
     /// The waiter is about to leave the queue, in the midst of a pause, and to come again. Whoever is the
@@ -100,8 +121,8 @@ impl WaitQueues {
     }
 
     /// The waiter gives up. Returns whose wait is to be ended.
-    pub(crate) fn leave(&mut self, resource: &[u8], number: u64, now: Moment) -> Option<Ticket> {
-        let queue = self.queues.get_mut(resource)?;
+    pub(crate) fn leave(&mut self, resource: &[u8], number: u64, now: Moment) -> Vec<Ticket> {
+        let Some(queue) = self.queues.get_mut(resource) else { return Vec::new() };
         let next = queue.leave(number, now);
         if !queue.is_needed(now) {
             self.queues.remove(resource);
@@ -138,7 +159,7 @@ impl WaitQueues {
     pub(crate) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
         let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold));
         let Some(queue) = queue else { return (Next::Nobody, false) };
-        let released = queue.release(now);
+        let released = queue.release(hold, now);
         if !queue.is_needed(now) {
             self.queues.remove(hold.resource());
         }
@@ -153,9 +174,15 @@ impl WaitQueues {
     }
 
     /// The lock was lost. Returns whose wait is to be ended.
-    pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Option<Ticket> {
-        let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold))?;
-        queue.lost(now)
+    pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
+        let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold));
+        queue.map_or_else(Vec::new, |queue| queue.lost(hold, now))
+    }
+
+    /// The lock has become a shared one. Returns whose wait is to be ended.
+    pub(crate) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
+        let queue = self.queues.get_mut(hold.resource());
+        queue.map_or_else(Vec::new, |queue| queue.downgraded(hold))
     }
 
     /// Forgets locks that ended without a release, before there are too many.
@@ -186,7 +213,7 @@ mod tests {
         assert_eq!(queues.begin(resource, number, URGENT, at_ms(ms)), Permission::MayAsk);
         let token = Token::from_random([0; 20]);
         let hold = Arc::new(HeldLock::of_one_server(resource, token, (at_ms(ms), 100)));
-        assert_eq!(queues.acquired(resource, number, &hold), None);
+        assert_eq!(queues.acquired(resource, number, &hold), []);
         hold
     }
 
@@ -214,7 +241,7 @@ mod tests {
         for number in 0..MANY {
             let resource = name(number);
             let waiter = queues.join(&resource, None, at_ms(0));
-            assert_eq!(queues.leave(&resource, waiter, at_ms(1)), None);
+            assert_eq!(queues.leave(&resource, waiter, at_ms(1)), []);
             assert_eq!(count(&queues), 0);
         }
     }
@@ -237,7 +264,7 @@ mod tests {
             let waiter = queues.join(&resource, None, now);
             assert_eq!(queues.begin(&resource, waiter, URGENT, now), Permission::MayAsk);
             queues.refused(&resource, waiter, true, now);
-            assert_eq!(queues.leave(&resource, waiter, now), None);
+            assert_eq!(queues.leave(&resource, waiter, now), []);
             assert!(queues.queues[&resource].has_rivals(now));
             assert!(count(&queues) <= 4 * RIVAL_MS as usize, "{} queues", count(&queues));
         }

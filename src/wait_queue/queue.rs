@@ -1,5 +1,7 @@
 //! The queue of those that want one resource.
 
+mod readers;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +41,12 @@ const LOOK_FROM_BEHIND_MS: i64 = 1000;
 pub(super) struct WaitQueue {
     head: Option<Waiter>,
     behind: VecDeque<Waiter>,
-    /// The lock, while this manager has it.
+    /// The first of them that wants the lock alone. Readers before it may ask together.
+    first_writer: Option<u64>,
+    /// The lock, while this manager has it alone.
     hold: Option<Arc<HeldLock>>,
+    /// Those by which it has the lock shared.
+    readers: Vec<Arc<HeldLock>>,
     /// When the servers may be asked for it all the same.
     ask_held_at: Moment,
     /// Whether they are asked by the head, although this manager has the lock.
@@ -61,6 +67,9 @@ pub(super) struct WaitQueue {
 struct Waiter {
     number: u64,
     thread: Option<usize>,
+    /// Whether it wants the lock shared; and then, whether it may ask without a pause.
+    is_reader: bool,
+    is_called: bool,
     /// Its name while it waits: it may be given the turn.
     ticket: Option<Ticket>,
     /// When it would wait no longer.
@@ -70,6 +79,8 @@ struct Waiter {
 /// Where a waiter stands.
 enum Position {
     Head,
+    /// A reader behind other readers, with which it may ask.
+    Beside,
     Behind,
     /// It was left out of the queue.
     Apart,
@@ -80,7 +91,9 @@ impl WaitQueue {
         Self {
             head: None,
             behind: VecDeque::new(),
+            first_writer: None,
             hold: None,
+            readers: Vec::new(),
             ask_held_at: now,
             asks_in_vain: false,
             open_at: None,
@@ -92,12 +105,16 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn join(&mut self, number: u64, thread: Option<usize>) {
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, is_reader: bool) {
         let mut waiters = self.head.iter().chain(&self.behind);
         if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
-        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER };
+        if !is_reader {
+            self.first_writer.get_or_insert(number);
+        }
+        let (ticket, until) = (None, Moment::NEVER);
+        let waiter = Waiter { number, thread, is_reader, is_called: false, ticket, until };
         match self.head {
             None => self.head = Some(waiter),
             Some(_) => self.behind.push_back(waiter),
@@ -106,39 +123,46 @@ impl WaitQueue {
 
     pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
         self.forget_ended(now);
-        let left_ms = self.hold.as_ref().map(|hold| hold.remaining_ms(now));
+        let held = self.held_from(number, now);
         match self.position(number) {
             Position::Head => {}
+            Position::Beside if held.is_none() => return self.begin_beside(number, manners, now),
             Position::Apart => return Permission::MayAsk,
-            Position::Behind => return self.begin_from_behind(left_ms, manners.is_last, now),
+            Position::Beside | Position::Behind => {
+                return self.begin_from_behind(number, held, manners.is_last, now);
+            }
         }
-        if let Some(left_ms) = left_ms
+        if let Some(held) = held
             && !manners.is_urgent
             && now < self.ask_held_at
         {
-            return Permission::Held { left_ms };
+            return held;
         }
         if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
             return Permission::NotYet;
         }
         self.ask_held_at = now.plus_ms(ASK_HELD_MS);
         (self.open_at, self.run_since) = (None, now);
-        self.asks_in_vain = self.hold.is_some();
+        self.asks_in_vain = held.is_some();
+        self.note_called(number, false);
         Permission::MayAsk
     }
 
     fn begin_from_behind(
         &mut self,
-        left_ms: Option<i64>,
+        number: u64,
+        held: Option<Permission>,
         is_last: bool,
         now: Moment,
     ) -> Permission {
-        match left_ms {
+        match held {
             Some(_) if is_last && now >= self.ask_held_at => {
                 self.ask_held_at = now.plus_ms(ASK_HELD_MS);
                 Permission::MayAsk
             }
-            Some(left_ms) => Permission::Held { left_ms },
+            Some(held) => held,
+            // It would overtake a writer that waits for readers of this manager.
+            None if !self.readers.is_empty() && self.is_reader(number) => Permission::NotYet,
             None if is_last => Permission::MayAsk,
             None => Permission::NotYet,
         }
@@ -150,14 +174,17 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
-        self.hold = Some(Arc::clone(hold));
+    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Vec<Ticket> {
+        match hold.is_shared() {
+            true => self.readers.push(Arc::clone(hold)),
+            false => self.hold = Some(Arc::clone(hold)),
+        }
         self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
         (self.open_at, self.backoff) = (None, None);
         self.remove(number);
         // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
         let next = self.head.as_ref().filter(|next| hold.valid_until() < next.until);
-        next.and_then(|next| next.ticket)
+        next.and_then(|next| next.ticket).into_iter().collect()
     }
 
     pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
@@ -174,14 +201,15 @@ impl WaitQueue {
         if self.is_head(number) { self.backoff.take() } else { None }
     }
 
-    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<Ticket> {
-        if !self.remove(number) {
-            return None;
-        }
-        if self.head.is_some() && self.hold.is_none() {
+    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Vec<Ticket> {
+        let was_first_writer = self.first_writer == Some(number);
+        let was_head = self.remove(number);
+        if was_head && self.head.is_some() && self.hold.is_none() {
             self.open_at.get_or_insert(now);
         }
-        self.waiting_head()
+        let head = if was_head { self.waiting_head() } else { None };
+        let readers = if was_first_writer { self.call_readers(number) } else { Vec::new() };
+        merge(head, readers)
     }
 
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
@@ -201,23 +229,27 @@ impl WaitQueue {
         self.due(number, wait, now) <= now
     }
 
-    pub(super) fn release(&mut self, now: Moment) -> (Next, bool) {
-        self.hold = None;
+    pub(super) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
+        self.let_go_of(hold);
+        if !self.is_free_for_head() {
+            return (Next::Nobody, false);
+        }
         let has_rivals = self.has_rivals(now);
+        let readers = self.call_readers(0);
         let Some(head) = &mut self.head else { return (Next::Nobody, has_rivals) };
         let run_ms = if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS };
         if now.ms_since(self.run_since) >= run_ms {
             self.run_since = now;
-            return (self.waiting_head().map_or(Next::Nobody, Next::Tell), true);
+            return (Next::Tell(merge(self.waiting_head(), readers)), true);
         }
-        match head.ticket.take() {
+        match head.ticket.take_if(|_| !head.is_reader) {
             Some(ticket) => {
                 self.asks_in_vain = false;
                 (Next::Ask(ticket), false)
             }
             None => {
                 self.open_at = Some(now);
-                (Next::Nobody, false)
+                (Next::Tell(readers), false)
             }
         }
     }
@@ -226,14 +258,19 @@ impl WaitQueue {
         self.open_at = Some(until);
     }
 
-    pub(super) fn lost(&mut self, now: Moment) -> Option<Ticket> {
-        (self.hold, self.open_at) = (None, Some(now));
-        self.waiting_head()
+    pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
+        self.let_go_of(hold);
+        if !self.is_free_for_head() {
+            return Vec::new();
+        }
+        self.open_at = Some(now);
+        let readers = self.call_readers(0);
+        merge(self.waiting_head(), readers)
     }
 
     /// Whether this manager has the lock by this.
     pub(super) fn has(&self, hold: &HeldLock) -> bool {
-        self.hold.as_ref().is_some_and(|ours| ours.token() == hold.token())
+        self.hold.iter().chain(&self.readers).any(|ours| ours.token() == hold.token())
     }
 
     pub(super) fn has_rivals(&self, now: Moment) -> bool {
@@ -242,15 +279,15 @@ impl WaitQueue {
 
     pub(super) fn is_needed(&self, now: Moment) -> bool {
         self.head.is_some()
-            || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
+            || self.hold.iter().chain(&self.readers).any(|hold| now < hold.valid_until())
             || self.has_rivals(now)
     }
 
     fn position(&self, number: u64) -> Position {
         if self.is_head(number) {
             Position::Head
-        } else if self.place_behind(number).is_some() {
-            Position::Behind
+        } else if let Some(place) = self.place_behind(number) {
+            if self.leads(&self.behind[place]) { Position::Beside } else { Position::Behind }
         } else {
             Position::Apart
         }
@@ -258,15 +295,18 @@ impl WaitQueue {
 
     /// Returns whether the waiter was the head. Then the one behind it is, now.
     fn remove(&mut self, number: u64) -> bool {
-        if !self.is_head(number) {
-            if let Some(place) = self.place_behind(number) {
-                self.behind.remove(place);
-            }
-            return false;
+        let is_head = self.is_head(number);
+        if is_head {
+            self.asks_in_vain = false;
+            self.head = self.behind.pop_front();
+        } else if let Some(place) = self.place_behind(number) {
+            self.behind.remove(place);
         }
-        self.asks_in_vain = false;
-        self.head = self.behind.pop_front();
-        true
+        if self.first_writer == Some(number) {
+            let mut waiters = self.head.iter().chain(&self.behind);
+            self.first_writer = waiters.find(|it| !it.is_reader).map(|it| it.number);
+        }
+        is_head
     }
 
     fn is_head(&self, number: u64) -> bool {
@@ -304,97 +344,44 @@ impl WaitQueue {
         if self.hold.as_ref().is_some_and(has_ended) {
             self.hold = None;
             self.open_at.get_or_insert(now);
+            self.call_readers(0);
+        }
+        if !self.readers.is_empty() {
+            self.readers.retain(|hold| !has_ended(hold));
+            if self.readers.is_empty() {
+                self.open_at.get_or_insert(now);
+            }
         }
     }
 
     /// When a waiter has to do something.
     fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
-        let due = match (self.position(number), &self.hold, self.open_at) {
+        let held_until = self.held_until(number);
+        let due = match (self.position(number), held_until, self.open_at) {
             (Position::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
-            (Position::Head, Some(hold), _) => {
-                hold.valid_until().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+            (Position::Beside, Some(until), _) => until.min(now.plus_ms(LOOK_FROM_BEHIND_MS)),
+            (Position::Head, Some(until), _) => {
+                until.min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+            }
+            (Position::Head | Position::Beside, None, open_at) if self.is_called(number) => {
+                open_at.unwrap_or(now)
             }
             (Position::Head, None, Some(open_at)) => open_at,
-            (Position::Head, None, None) | (Position::Apart, ..) => wait.pause_until,
+            (Position::Head | Position::Beside, None, _) | (Position::Apart, ..) => {
+                wait.pause_until
+            }
         };
         due.min(wait.until)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::held_lock::Phase;
-    use crate::token::Token;
-
-    const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
-
-    fn at_ms(ms: i64) -> Moment {
-        Moment::from_nanos(1_000_000_000).plus_ms(ms)
-    }
-
-    #[test]
-    fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
-        let mut queue = WaitQueue::new(at_ms(0));
-        // One waiter of each thread.
-        queue.join(1, Some(1));
-        queue.join(2, Some(2));
-        assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
-        queue.refused(1, true, at_ms(1));
-        assert_eq!(queue.leave(2, at_ms(2)), None);
-        let wait = Wait { pause_until: at_ms(9), until: at_ms(1_000) };
-        assert!(!queue.end_wait(1, wait, at_ms(8)));
-        assert!(queue.end_wait(1, wait, at_ms(9)));
-    }
-
-    /// The queue of a lock that this manager took at 0 ms, for 10 s; 2 is the head, and 3 behind it.
-    fn held() -> (WaitQueue, Arc<HeldLock>) {
-        let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
-        let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-        (1..=3).for_each(|number| queue.join(number, None));
-        assert_eq!(queue.acquired(1, &hold), None);
-        (queue, hold)
-    }
-
-    #[test]
-    fn to_look_from_behind_costs_no_more_where_thousands_wait() {
-        const WAITERS: u64 = 4_096;
-        let mut queue = WaitQueue::new(at_ms(0));
-        (1..=WAITERS).for_each(|number| queue.join(number, None));
-        let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
-        for number in 2..=WAITERS {
-            assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);
-            assert!(!queue.end_wait(number, wait, at_ms(2)));
-        }
-        (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), None));
-        assert!(queue.behind.is_empty());
-        // Each is found four times, and its place is one of 4,096.
-        let looked_at = queue.looked_at.get() as u64;
-        assert!((1..=4 * 13 * WAITERS).contains(&looked_at), "{looked_at}");
-    }
-
-    #[test]
-    fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
-        let ((mut queue, _), last) = (held(), Manners { is_urgent: true, is_last: true });
-        for asked_at in [1_000, 2_000] {
-            let permission = queue.begin(3, last, at_ms(asked_at - 1));
-            assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
-            assert_eq!(queue.begin(3, last, at_ms(asked_at)), Permission::MayAsk);
-        }
-        // Who has more tries stays behind.
-        assert_ne!(queue.begin(3, PATIENT, at_ms(3_000)), Permission::MayAsk);
-    }
-
-    #[test]
-    fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for() {
-        for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
-            let has_ended = phase != Phase::Releasing;
-            let (mut queue, hold) = held();
-            hold.pass_to(phase);
-            let wait = Wait { pause_until: Moment::NEVER, until: at_ms(60_000) };
-            assert_eq!(queue.end_wait(2, wait, at_ms(5)), has_ended, "{phase:?}");
-            let permission = queue.begin(2, PATIENT, at_ms(5));
-            assert_eq!(permission == Permission::MayAsk, has_ended, "{phase:?}: {permission:?}");
-        }
+/// The head, if it is not one of these readers.
+fn merge(head: Option<Ticket>, readers: Vec<Ticket>) -> Vec<Ticket> {
+    match head {
+        Some(head) if readers.first() != Some(&head) => [vec![head], readers].concat(),
+        _ => readers,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,8 @@ pub(crate) struct Manners {
 pub(crate) enum Permission {
     /// It may, and is taken to do it.
     MayAsk,
-    /// This manager has the lock, for so long.
-    Held { left_ms: i64 },
+    /// This manager has the lock, for so long; if it has it shared, by so many.
+    Held { left_ms: i64, readers: usize },
     /// It is not its turn.
     NotYet,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Wait {
 }
 
 /// What becomes of the queue when a lock is let go of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The head is to be given the turn: it asks at once.
     Ask(Ticket),
-    /// The wait of the head is to be ended, for it to look.
-    Tell(Ticket),
+    /// The waits of these are to be ended, for them to look: of the head, or of readers, which come together.
+    Tell(Vec<Ticket>),
     Nobody,
 }

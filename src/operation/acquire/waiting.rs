@@ -63,7 +63,8 @@ impl Acquire {
         };
         let random = actions.random()?;
         let number = self.number();
-        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target.resource, number) {
+        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target.resource, number)
+        {
             self.backoff = inherited;
         }
         Ok(self.backoff.next(&refusal, longest, random, now))
@@ -75,8 +76,9 @@ impl Acquire {
         let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
         let queues = actions.wait_queues();
         let until = queues.wait(&self.wanted.target.resource, number, ticket, in_slice, now);
+        let again_at = self.patience.tell(&self.wanted.target, actions);
         self.stage = Stage::Waiting(wait, miss);
-        actions.wait_until(until);
+        actions.wait_until(until.min(again_at));
     }
 
     pub(super) fn handle_time_out(
