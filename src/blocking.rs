@@ -131,10 +131,6 @@ impl Runtime {
         self.call(begun, lease)
     }
 
-    pub(crate) fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.call(self.begin_downgrade(lease)?, lease)
-    }
-
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
         self.call(self.begin_unlock(lease)?, lease)
     }
@@ -207,7 +203,7 @@ impl Runtime {
         self.run_to_end(begun, underway, lease)
     }
 
-    fn call(&self, begun: Begun, lease: &mut Lease) -> Result<(), Error> {
+    pub(crate) fn call(&self, begun: Begun, lease: &mut Lease) -> Result<(), Error> {
         let underway = Underway::begin(self, lease);
         self.run_to_end(begun, underway, lease)
     }

@@ -13,7 +13,6 @@ use crate::moment::Moment;
 use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
 use crate::operation::adopt::Adopt;
 use crate::operation::confirm::Confirm;
-use crate::operation::downgrade::Downgrade;
 use crate::operation::extend::Extend;
 use crate::operation::release::Release;
 use crate::operation::{End, Ended, Failed, Operation};
@@ -115,12 +114,6 @@ impl Runtime {
         self.check_free(lease, None)?;
         lease.begin(&ticket.target.resource);
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
-    }
-
-    pub(crate) fn begin_downgrade(&self, lease: &Lease) -> Result<Begun, Error> {
-        let view = self.view(required_hold_of(lease)?)?;
-        let operation = Box::new(Downgrade::new(view.clone()));
-        Ok(Begun { operation, then: Then::Extend(view) })
     }
 
     /// Whether the lease may be used for another lock.

@@ -42,6 +42,7 @@ mod server_list;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+mod shared_lock;
 mod submitted;
 mod system;
 #[doc(hidden)]

@@ -220,11 +220,6 @@ impl RedLock {
         self.ask(|own| own.extend(lease, ttl_ms))
     }
 
-    /// Makes a shared lock of an exclusive one.
-    pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
-        self.ask(|own| own.downgrade(lease))
-    }
-
     /// Releases a lock.
     pub fn unlock(&self, lease: &mut Lease) -> Result<(), Error> {
         self.ask(|own| own.unlock(lease))
@@ -286,11 +281,6 @@ impl RedLock {
     /// Begins to give a lock a new TTL.
     pub fn submit_extend(&self, lease: Lease, ttl_ms: i64, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_extend(lease, ttl_ms, tag)
-    }
-
-    /// Begins to make a shared lock of an exclusive one.
-    pub fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
-        self.own()?.submit_downgrade(lease, tag)
     }
 
     /// Begins to release a lock.
@@ -380,7 +370,10 @@ impl RedLock {
 
     /// Makes a call that asks servers. Who is asked for a password, or told a line, may fork: then what
     /// the call has done it has done for the parent, and the child does not take it for its own.
-    fn ask<T>(&self, call: impl FnOnce(&Runtime) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn ask<T>(
+        &self,
+        call: impl FnOnce(&Runtime) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let process = this_process();
         let outcome = self.own().and_then(|own| call(own));
         if !self.is_told_by_caller {
@@ -390,7 +383,7 @@ impl RedLock {
     }
 
     /// What belongs to this process.
-    fn own(&self) -> Result<&Arc<Runtime>, Error> {
+    pub(crate) fn own(&self) -> Result<&Arc<Runtime>, Error> {
         let own = self.states.own(|| self.server_list(), &self.settings, &self.log)?;
         self.background.start_if_lacking(own)?;
         Ok(own)

@@ -78,12 +78,6 @@ impl Runtime {
         Ok(())
     }
 
-    pub(crate) fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
-        let begun = self.begin_downgrade(&lease)?;
-        self.submit_call(begun, lease, tag);
-        Ok(())
-    }
-
     pub(crate) fn submit_unlock(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
         let begun = self.begin_unlock(&lease)?;
         self.submit_call(begun, lease, tag);
@@ -167,7 +161,7 @@ impl Runtime {
         self.stand_by_for_notice(listens).and_then(|notice| self.event_of(notice))
     }
 
-    fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
+    pub(crate) fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
         let call: Arc<Call> = Arc::clone(&lease.call);
         call.begin(self.number());
         let companion = Companion::Call { lease: Box::new(lease), then, tag };

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use super::acquire::REDLOCK_EXCLUSIVE;
+use super::acquire::{REDLOCK_EXCLUSIVE, REDLOCK_SHARED};
 use super::arguments::{Versioned, bytes, text, versioned, words, write_versioned};
 use super::call::{manager_call, told};
 use super::handle::RedLock;
@@ -16,12 +16,13 @@ pub struct RedLockInfo {
     pub size: usize,
     /// 1 if somebody holds it on a quorum, else 0.
     pub locked: i32,
-    /// How it is held: REDLOCK_EXCLUSIVE. Other values may follow.
+    /// How it is held: REDLOCK_EXCLUSIVE, as well if nobody holds it, or REDLOCK_SHARED. Other values may follow.
     pub mode: i32,
     /// For how long it is held still, in milliseconds, if it is neither extended nor released. -1: for ever, as by
     /// a program that has set no TTL. 0: it ends just now, or the user may not ask (PTTL), or nobody holds it.
     pub remaining_ms: i64,
-    /// How many hold it at the same time in a mode in which several may; else 0.
+    /// How many hold it at the same time in a mode in which several may: so many as a quorum of servers has at
+    /// the least; else 0.
     pub readers: i64,
     /// After REDLOCK_OK: which servers could not answer, and why; empty if all that were needed could. After a
     /// failure: what was wrong. It ends with a NUL; longer words are cut.
@@ -46,7 +47,7 @@ const NONE: RedLockInfo = RedLockInfo {
 };
 
 /// Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
-/// found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
+/// found. All servers are asked at once, and once more if readers have it, for their number; nothing is changed. The answer may be out of date when it arrives: to
 /// take a lock, take it.
 ///
 /// @param rl            the manager.
@@ -86,7 +87,9 @@ pub unsafe extern "C" fn RedLock_Inspect(
         let answer = answer.inspect_err(|error| fill(NONE, &error.to_string()))?;
         let locked = i32::from(answer.left_ms.is_some());
         let remaining_ms = answer.left_ms.unwrap_or(0);
-        fill(RedLockInfo { locked, remaining_ms, ..NONE }, &answer.absent);
+        let mode = answer.readers.map_or(REDLOCK_EXCLUSIVE, |_| REDLOCK_SHARED);
+        let readers = answer.readers.unwrap_or(0);
+        fill(RedLockInfo { locked, mode, remaining_ms, readers, ..NONE }, &answer.absent);
         Ok(())
     })
 }

@@ -20,6 +20,7 @@ mod locking;
 mod message;
 mod redlock;
 pub mod servers;
+pub mod shared_lock;
 pub mod status;
 pub mod submit;
 pub mod version;

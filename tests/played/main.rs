@@ -72,6 +72,8 @@ mod server_list;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/shared_lock.rs"]
+mod shared_lock;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

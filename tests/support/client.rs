@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::Mutex;
 use std::{mem, ptr};
 
+use redlock::ffi::acquire::REDLOCK_SHARED;
 use redlock::ffi::fencing::{RedLock_SetFencing, RedLockLease_FencingToken};
 use redlock::ffi::handover::{RedLock_Adopt, RedLock_Detach};
 use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
@@ -13,6 +14,7 @@ use redlock::ffi::lease::{
     RedLockLease_ValidityMs,
 };
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
+use redlock::ffi::shared_lock::{RedLock_Downgrade, RedLockLease_Mode};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
@@ -180,6 +182,11 @@ impl Manager {
     pub(crate) fn unlock(&self, lease: &Lease) -> RedLockStatus {
         // SAFETY: manager and lease live.
         unsafe { RedLock_Unlock(self.raw, lease.raw) }
+    }
+
+    pub(crate) fn downgrade(&self, lease: &Lease) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_Downgrade(self.raw, lease.raw) }
     }
 
     pub(crate) fn confirm(&self, lease: &Lease, least_ms: i64) -> RedLockStatus {
@@ -386,6 +393,11 @@ impl Lease {
     pub(crate) fn fencing_token(&self) -> i64 {
         // SAFETY: the lease lives.
         unsafe { RedLockLease_FencingToken(self.raw) }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_Mode(self.raw) == REDLOCK_SHARED }
     }
 
     pub(crate) fn resource(&self) -> String {
