@@ -80,6 +80,7 @@ impl<'a> Command<'a, '_> {
             b"GET" if words == 2 => self.get(0, i64::MAX),
             b"GETRANGE" if words == 4 => self.get_range(),
             b"PTTL" if words == 2 => self.pttl(),
+            b"ZCARD" if words == 2 => self.zcard(),
             b"PEXPIRETIME" if !self.tells_ends() => self.unknown(),
             b"PEXPIRETIME" if words == 2 => self.pexpiretime(),
             b"PEXPIRETIME" => self.wrong_number(name),
@@ -262,6 +263,12 @@ impl<'a> Command<'a, '_> {
         let found = self.store.find(self.session.database, key);
         self.integer(found.map_or(-2, |it| self.left_ms(it)));
         Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
+    }
+
+    /// How many readers there are.
+    fn zcard(&mut self) -> Deed<'a> {
+        self.integer(0);
+        Deed::Nothing
     }
 
     /// Whether it is a Redis 7.0 or later.
