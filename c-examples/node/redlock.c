@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 7,
+    ARGUMENTS_MAX = 8,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
@@ -822,21 +822,23 @@ static napi_value NewLease(napi_env env, napi_callback_info info) {
     return wrap(env, lease, &lease_tag, collect_lease);
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive) */
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, shared) */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
     RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
     char *resource = NULL;
     void *id = NULL;
-    bool keep_alive = false;
+    bool keep_alive = false, shared = false;
     napi_value status = NULL;
-    if (read_lease(env, info, 7, &call, &lease) && read_id(&call, 1, &id) &&
+    if (read_lease(env, info, 8, &call, &lease) && read_id(&call, 1, &id) &&
         read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
         read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
+        read_bool(&call, 7, &shared) &&
         read_bytes(&call, 2, &resource, &options.resource_size)) {
         options.resource = resource;
         options.keep_alive = keep_alive;
+        options.mode = shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
         status = number(env, RedLock_SubmitAcquire(lease->manager->rl, &options, lease->lease, id));
     }
     free(resource);
@@ -904,7 +906,7 @@ static napi_value Confirm(napi_env env, napi_callback_info info) {
     return submit_timed(env, info, RedLock_SubmitConfirm);
 }
 
-/* unlock(lease, id) and keepAlive(lease, id). */
+/* unlock(lease, id), downgrade(lease, id) and keepAlive(lease, id). */
 static napi_value submit_plain(napi_env env, napi_callback_info info,
                                RedLockStatus (*submit)(RedLock *rl, RedLockLease *lease, void *id)) {
     struct call call;
@@ -916,6 +918,10 @@ static napi_value submit_plain(napi_env env, napi_callback_info info,
 
 static napi_value Unlock(napi_env env, napi_callback_info info) {
     return submit_plain(env, info, RedLock_SubmitUnlock);
+}
+
+static napi_value Downgrade(napi_env env, napi_callback_info info) {
+    return submit_plain(env, info, RedLock_SubmitDowngrade);
 }
 
 static napi_value KeepAlive(napi_env env, napi_callback_info info) {
@@ -934,6 +940,13 @@ static napi_value IsHeld(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
     return read_lease(env, info, 1, &call, &lease) ? truth(env, RedLockLease_IsHeld(lease->lease)) : NULL;
+}
+
+static napi_value IsShared(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    bool is_read = read_lease(env, info, 1, &call, &lease);
+    return is_read ? truth(env, RedLockLease_Mode(lease->lease) == REDLOCK_SHARED) : NULL;
 }
 
 static napi_value Remaining(napi_env env, napi_callback_info info) {
@@ -1012,9 +1025,11 @@ static const struct {
     {"extend", Extend},
     {"confirm", Confirm},
     {"unlock", Unlock},
+    {"downgrade", Downgrade},
     {"keepAlive", KeepAlive},
     {"cancel", Cancel},
     {"isHeld", IsHeld},
+    {"isShared", IsShared},
     {"remaining", Remaining},
     {"token", Token},
     {"fencingToken", FencingToken},

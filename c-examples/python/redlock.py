@@ -325,6 +325,8 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetCredentials": (_HANDLE, _STRING, _STRING),
     "RedLock_KeepLog": (_HANDLE, _INT),
     "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
+    "RedLock_Acquire": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE),
+    "RedLock_Downgrade": (_HANDLE, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
@@ -345,6 +347,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_TakeLogLine": (_INT, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLock_SubmitAcquire": (_INT, _HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE, _NUMBER),
     "RedLock_SubmitAdopt": (_INT, _HANDLE, _STRING, _HANDLE, _NUMBER),
+    "RedLock_SubmitDowngrade": (_INT, _HANDLE, _HANDLE, _NUMBER),
     "RedLock_SubmitExtend": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitConfirm": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
@@ -359,6 +362,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLockLease_Resource": (ctypes.c_void_p, _HANDLE),
     "RedLockLease_ResourceSize": (ctypes.c_size_t, _HANDLE),
     "RedLockLease_Token": (_STRING, _HANDLE),
+    "RedLockLease_Mode": (_INT, _HANDLE),
     "RedLockLease_FencingToken": (ctypes.c_int64, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
 }
@@ -678,6 +682,7 @@ class Manager:
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
+        shared: bool = False,
     ) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
 
@@ -689,10 +694,15 @@ class Manager:
 
         keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
 
+        shared: others may have the lock at the same time that want it shared, too, and nobody can have
+        it alone. While somebody waits for that, nobody is let in that comes later to have it shared. Such a
+        lock has no fencing token. Besides the resource, the servers use the keys with :r and :i behind
+        its name, so lock none of such names.
+
         Locks are not reentrant: who asks in a with block for the lock of that block gets Nested at
-        once.
+        once, unless both are shared.
         """
-        lease = Lease(self, resource, ttl)
+        lease = Lease(self, resource, ttl, shared)
         try:
             lease._acquire(wait)
             if keep_alive:
@@ -703,10 +713,12 @@ class Manager:
             lease._release()
             raise
 
-    def try_lock(self, resource: Name, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
+    def try_lock(
+        self, resource: Name, ttl: Seconds, keep_alive: bool = False, shared: bool = False
+    ) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
-            return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
+            return self.lock(resource, ttl, wait=0, keep_alive=keep_alive, shared=shared)
         except Taken:
             return None
 
@@ -717,6 +729,7 @@ class Manager:
         wait: Seconds | None = 5,
         keep_alive: bool = False,
         cancel_when_lost: bool = False,
+        shared: bool = False,
     ) -> _Locking:
         """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
 
@@ -737,14 +750,14 @@ class Manager:
 
         Nested is raised where this very task is in a block that holds the lock.
         """
-        return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
+        return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost, shared)
 
     async def atry_lock(
-        self, resource: Name, ttl: Seconds, keep_alive: bool = False
+        self, resource: Name, ttl: Seconds, keep_alive: bool = False, shared: bool = False
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
-            return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive)
+            return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive, shared=shared)
         except Taken:
             return None
 
@@ -1230,9 +1243,12 @@ class _Held:
     _leave: Callable[[], object] = int  # does nothing
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
+    def __init__(
+        self, manager: Manager, resource: Name, ttl: Seconds, shared: bool = False
+    ) -> None:
         self.resource: Name = resource
         """The name that is locked, as it was given."""
+        self._wants_shared = bool(shared)
         self._manager = manager
         self._name = _string(resource, "the resource")
         self._ttl = ttl
@@ -1250,6 +1266,11 @@ class _Held:
         self._callers: list[Any] = []
         self._entry = self._callers
         self._leave = self._release_in_c(self._owner, self._handle, self._callers)
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may have the lock at the same time."""
+        return int(_c.RedLockLease_Mode(self._handle)) == _SHARED
 
     @property
     def remaining(self) -> float:
@@ -1392,6 +1413,16 @@ class _Held:
         """Whether it is not the caller who is to release it."""
         return self._entry is not _SPENT and not self._callers
 
+    def _options(self, wait_ms: int, keep_alive: bool) -> _CAcquireOptions:
+        return _CAcquireOptions(
+            size=ctypes.sizeof(_CAcquireOptions),
+            resource=self._name,
+            ttl_ms=self._ttl_ms,
+            wait_ms=wait_ms,
+            mode=_SHARED if self._wants_shared else 0,
+            keep_alive=keep_alive,
+        )
+
     @staticmethod
     def _waiting_time(wait: Seconds | None) -> float:
         seconds = math.inf if wait is None else _seconds(wait, "wait")
@@ -1429,8 +1460,10 @@ class Lease(_Held):
     # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
     _SLICE = 0.25
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
-        super().__init__(manager, resource, ttl)
+    def __init__(
+        self, manager: Manager, resource: Name, ttl: Seconds, shared: bool = False
+    ) -> None:
+        super().__init__(manager, resource, ttl, shared)
         self.lost = LostEvent(self)
         """Set when a lock that is kept cannot be kept."""
 
@@ -1448,6 +1481,14 @@ class Lease(_Held):
         In redis-py this is extend without replace_ttl.
         """
         self._call(_c.RedLock_Extend, self._handle, self._ttl_for_more(additional))
+
+    def downgrade(self) -> None:
+        """Makes a shared lock of one that was had alone, which nobody can have had alone in between.
+
+        There is no way back. Lost: it had ended. Unreachable: too few servers answered; it is held until
+        its old end, as a shared lock if shared says so, and calling again is allowed.
+        """
+        self._call(_c.RedLock_Downgrade, self._handle)
 
     def confirm(self, least: Seconds = 0) -> None:
         """Asks the servers whether the lock is still ours, for at least so many seconds.
@@ -1549,7 +1590,11 @@ class Lease(_Held):
         manager._renew_log_in()
         times = -1 if left == math.inf else _ms(left, "wait"), _ms(self._SLICE, "a slice")
         try:
-            self._call(_c.RedLock_TryLockSlice, self._name, self._ttl_ms, *times, self._handle)
+            if self._wants_shared:
+                options = self._options(_ms(min(left, self._SLICE), "wait"), False)
+                self._call(_c.RedLock_Acquire, ctypes.byref(options), self._handle)
+            else:
+                self._call(_c.RedLock_TryLockSlice, self._name, self._ttl_ms, *times, self._handle)
         except Unreachable:
             manager._some_server_failed()
             raise
@@ -1560,6 +1605,8 @@ class Lease(_Held):
         leases = self._manager._here.leases
         outer = leases.find(self._name)
         if outer is not None and outer._is_ours and outer.held:
+            if self._wants_shared and outer.shared:
+                return  # the outer one stays the one that is found
             raise self._nested()
         leases.put(self._name, self)
 
@@ -1631,11 +1678,16 @@ class AsyncLease(_Held):
     _block: _Block | None = None
 
     def __init__(
-        self, manager: Manager, resource: Name, ttl: Seconds, cancels: bool = False
+        self,
+        manager: Manager,
+        resource: Name,
+        ttl: Seconds,
+        cancels: bool = False,
+        shared: bool = False,
     ) -> None:
         import asyncio
 
-        super().__init__(manager, resource, ttl)
+        super().__init__(manager, resource, ttl, shared)
         self._cancels = cancels
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
@@ -1652,6 +1704,10 @@ class AsyncLease(_Held):
         """As Lease.extend_by."""
         await self._turn()
         await self._ask(_c.RedLock_SubmitExtend, self._handle, self._ttl_for_more(additional))
+
+    async def downgrade(self) -> None:
+        """As Lease.downgrade."""
+        await self._ask(_c.RedLock_SubmitDowngrade, self._handle)
 
     async def confirm(self, least: Seconds = 0) -> None:
         """As Lease.confirm."""
@@ -1713,17 +1769,13 @@ class AsyncLease(_Held):
         leases, task = manager._leases_of_tasks, asyncio.current_task()
         outer = leases.find(self._name)
         if outer is not None and outer._is_ours and outer.held and outer._task() is task:
-            raise self._nested()
+            if not (self._wants_shared and outer.shared):
+                raise self._nested()
         manager._renew_log_in()
         if keep_alive:
             manager._start_background_thread()
-        options = _CAcquireOptions(
-            size=ctypes.sizeof(_CAcquireOptions),
-            resource=self._name,
-            ttl_ms=self._ttl_ms,
-            wait_ms=-1 if seconds == math.inf else _ms(seconds, "wait"),
-            keep_alive=keep_alive,
-        )
+        wait_ms = -1 if seconds == math.inf else _ms(seconds, "wait")
+        options = self._options(wait_ms, keep_alive)
         try:
             await self._ask(
                 _c.RedLock_SubmitAcquire, ctypes.byref(options), self._handle, keeps=keep_alive
@@ -1863,9 +1915,10 @@ class _Locking:
         wait: Seconds | None,
         keep_alive: bool,
         cancel_when_lost: bool,
+        shared: bool = False,
     ) -> None:
         self._manager = manager
-        self._arguments = resource, ttl, bool(cancel_when_lost)
+        self._arguments = resource, ttl, bool(cancel_when_lost), bool(shared)
         self._options = wait, bool(keep_alive or cancel_when_lost)
         self._is_used = False
         self._lease: AsyncLease | None = None

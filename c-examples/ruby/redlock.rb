@@ -170,6 +170,7 @@ module Redlock
       "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitAdopt" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_Detach" => [INT, ADDRESS, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
+      "RedLock_SubmitDowngrade" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitExtend" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitConfirm" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitUnlock" => [INT, ADDRESS, ADDRESS, ADDRESS],
@@ -185,6 +186,7 @@ module Redlock
       "RedLockLease_Resource" => [POINTER, ADDRESS],
       "RedLockLease_ResourceSize" => [Fiddle::TYPE_SIZE_T, ADDRESS],
       "RedLockLease_Token" => [POINTER, ADDRESS],
+      "RedLockLease_Mode" => [INT, ADDRESS],
       "RedLockLease_FencingToken" => [MS, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
@@ -926,14 +928,20 @@ module Redlock
     #
     # +keep_alive+ has the lock kept, as by Lease#keep_alive.
     #
-    # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
-    def lock(resource, ttl:, wait: 5, keep_alive: false, &block)
-      Lease.new(@servers, resource, ttl).take(wait, keep_alive, &block)
+    # +shared+: others may have the lock at the same time that want it shared, too, and nobody can have it
+    # alone. While somebody waits for that, nobody is let in that comes later to have it shared. Such a lock has no
+    # fencing token. Besides the resource, the servers use the keys with :r and :i behind its name, so lock none
+    # of such names.
+    #
+    # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once, unless both are
+    # shared.
+    def lock(resource, ttl:, wait: 5, keep_alive: false, shared: false, &block)
+      Lease.new(@servers, resource, ttl, shared: shared).take(wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
-    def try_lock(resource, ttl:, keep_alive: false, &block)
-      lease = Lease.new(@servers, resource, ttl)
+    def try_lock(resource, ttl:, keep_alive: false, shared: false, &block)
+      lease = Lease.new(@servers, resource, ttl, shared: shared)
       lease.take(0, keep_alive, &block)
     rescue Taken => e
       raise unless lease.refused_by?(e) # then it comes out of the block
@@ -1066,8 +1074,9 @@ module Redlock
     # empty if all could. After a failure: the message of the exception.
     attr_reader :message
 
-    def initialize(servers, resource, ttl) # :nodoc:
+    def initialize(servers, resource, ttl, shared: false) # :nodoc:
       @servers = servers
+      @wants_shared = shared ? true : false
       @resource = String(resource).dup.freeze
       @name = C.string(resource, "the resource")
       @ttl = ttl
@@ -1135,6 +1144,18 @@ module Redlock
       validity_ms = C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms
       ttl_ms = ((validity_ms + 3) / (1 - @servers.drift)).ceil
       call("RedLock_SubmitExtend", @handle.to_i, [ttl_ms, 10**15].min)
+    end
+
+    # Whether others may have the lock at the same time.
+    def shared?
+      C.call("RedLockLease_Mode", @handle.to_i) == C::SHARED
+    end
+
+    # Makes a shared lock of one that was had alone, which nobody can have had alone in between. There is no way
+    # back. Lost: it had ended. Unreachable: too few servers answered; it is held until its old end, as a shared lock
+    # if #shared? says so, and calling again is allowed.
+    def downgrade
+      call("RedLock_SubmitDowngrade", @handle.to_i)
     end
 
     # Asks the servers whether the lock is still ours, for at least so many seconds. Lost: it is not. TooShort:
@@ -1286,6 +1307,7 @@ module Redlock
       options.resource = @name.to_i
       options.ttl_ms = @ttl_ms
       options.wait_ms = wait_ms
+      options.mode = C::SHARED if @wants_shared
       options
     end
 
@@ -1314,7 +1336,8 @@ module Redlock
     end
 
     def refuse_nested
-      return if innermost.none? { |lease| lease.holds?(@servers, @name.to_s) }
+      outer = innermost.select { |lease| lease.holds?(@servers, @name.to_s) }
+      return if outer.all? { |lease| @wants_shared && lease.shared? }
 
       words = "the block around this call holds #{@resource.inspect}: locks are not reentrant"
       raise @refusal = Nested.new(words, 1)
