@@ -104,15 +104,7 @@ impl HeldLock {
         token: Token,
         (at, ttl_ms): (Moment, i64),
     ) -> Self {
-        use crate::transport::endpoint::Endpoint;
-
-        let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
-        let roster = Roster::new(vec![endpoint]);
-        let target = Target::from(Arc::<[u8]>::from(resource));
-        let hold = Self::new(target, token, asked, roster);
-        hold.take(ServerSet::first(1), ServerSet::first(1));
-        hold
+        Self::of_one_server_as(resource, false, token, (at, ttl_ms))
     }
 
     /// It is taken: these servers had granted it when that was decided, and to these it was sent.

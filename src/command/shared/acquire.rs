@@ -2,14 +2,13 @@
 
 use redis::Value;
 
-use super::{INTENT_MS, intent, readers};
+use super::{INTENT_MS, LONGEST_MS, intent, readers};
 use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::script::Script;
 use crate::failure::Failure;
-use crate::quorum::validity::TTL_MAX_MS;
 
 pub(in crate::command) static DEFINITION: Definition = Definition {
     kind: Kind::Acquiring,
@@ -29,7 +28,7 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put(|command| {
         command.arg("EVAL").arg(SCRIPT).arg(3).arg(key).arg(readers(key)).arg(intent(key));
-        command.arg(token).arg(subject.ttl_ms).arg(INTENT_MS).arg(TTL_MAX_MS)
+        command.arg(token).arg(subject.ttl_ms).arg(INTENT_MS).arg(LONGEST_MS)
     });
 }
 

@@ -3,13 +3,12 @@
 
 use redis::Value;
 
-use super::readers;
+use super::{LONGEST_MS, readers};
 use crate::command::answer::Answer;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::script::Script;
 use crate::failure::Failure;
-use crate::quorum::validity::TTL_MAX_MS;
 
 pub(in crate::command) static DEFINITION: Definition = Definition {
     kind: Kind::Extending,
@@ -33,7 +32,7 @@ fn encode(subject: &Subject, ttl_ms: i64, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put(|command| {
         command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(readers(key)).arg(token);
-        command.arg(ttl_ms).arg(TTL_MAX_MS)
+        command.arg(ttl_ms).arg(LONGEST_MS)
     });
 }
 

@@ -2,14 +2,13 @@
 
 use redis::Value;
 
-use super::readers;
+use super::{LONGEST_MS, readers};
 use crate::command::answer::{Answer, VALUE_MAX};
 use crate::command::capabilities::Capabilities;
 use crate::command::definition::{Definition, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::inspect;
 use crate::command::script::Script;
-use crate::quorum::validity::TTL_MAX_MS;
 
 pub(in crate::command) static DEFINITION: Definition =
     Definition { replies: 1, names: 2, form: only_form, encode, decode, ..inspect::DEFINITION };
@@ -22,7 +21,7 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put(|command| {
         command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(readers(key)).arg(token);
-        command.arg(VALUE_MAX).arg(TTL_MAX_MS)
+        command.arg(VALUE_MAX).arg(LONGEST_MS)
     });
 }
 

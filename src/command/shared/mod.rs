@@ -21,6 +21,9 @@ pub(crate) const VALUE: &[u8] = b"redlock:shared";
 /// For how long a writer says that it waits. It says so again as long as it does.
 pub(crate) const INTENT_MS: i64 = 500;
 
+/// No lock has a longer TTL: ten years. What stands there for longer is not taken at its word.
+const LONGEST_MS: i64 = 315_360_000_000;
+
 /// The key in which the readers of a resource stand.
 pub(super) fn readers(resource: &[u8]) -> Vec<u8> {
     [resource, b":r"].concat()

@@ -1,6 +1,5 @@
 //! A writer that waits for readers: it says so on the servers, again and again, and readers that come later wait for it.
 
-use super::Acquire;
 use crate::command::{Request, Verb, shared};
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -48,17 +47,4 @@ fn tell(verb: Verb, target: &Target, actions: &mut dyn Actions) {
     let all = ServerSet::first(actions.roster().len());
     let nobody = Token::from_random([0; 20]);
     actions.tell(Request::new(verb, target.clone(), nobody, QUESTION_TTL_MS).to(all));
-}
-
-impl Acquire {
-    /// With what to ask the servers. The first time it is what every Redlock client asks.
-    pub(super) fn verb(&self, has_fencing: bool) -> Verb {
-        match &self.wanted.target.kind {
-            // A fencing token orders those that change something.
-            LockKind::Shared => Verb::Acquire,
-            _ if has_fencing => Verb::AcquireFenced,
-            LockKind::Exclusive if self.was_refused => Verb::AcquireAgain,
-            _ => Verb::Acquire,
-        }
-    }
 }
