@@ -13,6 +13,7 @@ mod handover;
 mod inspect;
 mod release;
 mod renew;
+mod shared;
 mod waiting;
 mod world;
 
@@ -29,7 +30,7 @@ use super::{Actions, Event, Operation, Prepared};
 use crate::command::{Answer, Request, Verb};
 use crate::failure::Failure;
 use crate::held_lock::{HeldLock, Phase, View};
-use crate::lock_kind::Target;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
@@ -145,6 +146,13 @@ impl Play {
             thread: Some(self.calls.len() + 1),
             keeping: None,
         }
+    }
+
+    /// Shared.
+    fn read(&mut self, plan: Plan) -> Vec<Act> {
+        let mut wanted = self.wanted(plan);
+        wanted.target.kind = LockKind::Shared;
+        self.acquire_as(wanted)
     }
 
     fn acquire(&mut self, plan: Plan) -> Vec<Act> {

@@ -171,7 +171,7 @@ fn who_becomes_a_reader_lets_other_readers_in_and_no_writer() {
     assert_eq!(queue.downgraded(&own), [ticket(2)]);
     assert!(queue.has(&own));
     assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
-    assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::NotYet));
+    assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 1, .. }));
     assert_eq!(queue.acquired(2, &hold_of(2, true)), []);
     assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 2, .. }));
 }
