@@ -168,12 +168,15 @@ impl Runtime {
         self.run_to_end(begun, underway, lease)
     }
 
-    pub(crate) fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
+    /// With the number of readers, if it has any, or without.
+    pub(crate) fn inspect(&self, resource: &[u8], counts: bool) -> Result<Inspection, Error> {
         check::resource(resource)?;
         // Of a server as well that the quorum does without: it may owe somebody a release.
         self.ask_for_passwords();
         self.check_process()?;
-        match self.run(Box::new(Inspect::new(resource).with_count()), None) {
+        let inspect = Inspect::new(resource);
+        let inspect = if counts { inspect.with_count() } else { inspect };
+        match self.run(Box::new(inspect), None) {
             Ok(Ended::Inspected { locked_until, readers, absent }) => {
                 let left_ms = |until: Moment| match until {
                     Moment::NEVER => -1,

@@ -250,12 +250,12 @@ impl RedLock {
 
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.inspect(resource).map(|it| it.left_ms.is_some())
+        self.ask(|own| own.inspect(resource, false)).map(|it| it.left_ms.is_some())
     }
 
     /// Asks the servers whether anybody holds a resource, and for how long still.
     pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
-        self.ask(|own| own.inspect(resource))
+        self.ask(|own| own.inspect(resource, true))
     }
 
     /// Takes a lock as the options say, and waits for that.

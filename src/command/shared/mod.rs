@@ -9,11 +9,11 @@
 //! A writer that waits says so in a third key, and readers that come later wait for it. So readers that come and
 //! go can never keep it out for ever.
 
-pub(super) mod acquire;
-pub(super) mod extend;
-pub(super) mod inspect;
-pub(super) mod intend;
-pub(super) mod release;
+pub(crate) mod acquire;
+pub(crate) mod extend;
+pub(crate) mod inspect;
+pub(crate) mod intend;
+pub(crate) mod release;
 
 /// What stands under the name of a resource that readers have.
 pub(crate) const VALUE: &[u8] = b"redlock:shared";

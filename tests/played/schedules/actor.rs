@@ -141,10 +141,10 @@ impl Actor {
         let resource = RESOURCES[step.resource].as_bytes();
         let said = match step.call {
             _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
-            Call::Lock { ttl_ms } if step.keeps => {
+            Call::Lock { ttl_ms } if step.keeps || step.shares => {
                 manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
-            Call::TryLock { ttl_ms, wait_ms } if step.keeps => {
+            Call::TryLock { ttl_ms, wait_ms } if step.keeps || step.shares => {
                 manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
             }
             Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
@@ -154,6 +154,7 @@ impl Actor {
             Call::Extend { ttl_ms } => manager.extend(lease, ttl_ms),
             Call::Confirm { least_ms } => manager.confirm(lease, least_ms),
             Call::Unlock => manager.unlock(lease),
+            Call::Downgrade => manager.downgrade(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
                 let is_it = |it: &&str| it.as_bytes() == lease.resource();
@@ -193,6 +194,7 @@ impl Actor {
             fence: lease.fencing_token(),
             granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
+            is_shared: lease.is_shared(),
         };
         let hold = lease.hold.as_ref().filter(|_| told.said.is_ok());
         world::with(|world| {
@@ -243,6 +245,7 @@ impl Actor {
             }
             Call::Extend { ttl_ms } => manager.submit_extend(own, ttl_ms, tag)?,
             Call::Confirm { least_ms } => manager.submit_confirm(own, least_ms, tag)?,
+            Call::Downgrade => manager.submit_downgrade(own, tag)?,
             _ => manager.submit_unlock(own, tag)?,
         }
         let How::Submits { cancelled_after } = step.how else { unreachable!("it is submitted") };
@@ -406,7 +409,8 @@ fn options<'a>(
     (ttl_ms, wait_ms, tries): (i64, i64, i32),
     keep: Option<Tag>,
 ) -> AcquireOptions<'a> {
-    let (resource, kind) = (RESOURCES[step.resource].as_bytes(), LockKind::Exclusive);
+    let resource = RESOURCES[step.resource].as_bytes();
+    let kind = if step.shares { LockKind::Shared } else { LockKind::Exclusive };
     AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
 }
 
@@ -466,6 +470,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
             how: How::Blocks,
             keeps: false,
             drives: false,
+            shares: false,
         };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);

@@ -32,6 +32,9 @@ pub(crate) enum Plant {
     HalvesTtls,
     Shortens,
     KeepsForEver,
+    /// A reader is let in beside a writer; or the first reader that leaves deletes what the others have.
+    LetsReadersIn,
+    LastOutTooEarly,
     /// An extension sets a key that is not there.
     SetsAgain,
     /// Keys that were lost are there again.
@@ -96,8 +99,10 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 54] = [
+pub(crate) const PLANTS: [(Plant, Promise); 56] = [
     (Plant::Undeclared, Promise::OneHolder),
+    (Plant::LetsReadersIn, Promise::WriterAlone),
+    (Plant::LastOutTooEarly, Promise::WriterAlone),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),

@@ -7,6 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Promise {
     OneHolder,
+    WriterAlone,
     GrantInTime,
     DeadlineKept,
     DeadlineGrows,
@@ -47,8 +48,9 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 38] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 39] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
+    (Promise::WriterAlone, "writer-alone", "nobody shares a resource while somebody has it alone"),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
         Promise::DeadlineKept,

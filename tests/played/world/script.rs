@@ -216,6 +216,7 @@ impl World {
             value: value.as_bytes().into(),
             tag: tag(value.as_bytes()),
             expires_ms: Some(expires_ms),
+            is_reader: false,
         });
     }
 

@@ -101,6 +101,8 @@ pub(crate) struct Store {
     pub(crate) memory: Option<Memory>,
     /// Of fencing tokens: they outlive all locks, so they are no keys of a schedule.
     pub(crate) counters: Vec<Counter>,
+    /// That writers wait: it is no lock, and ends soon.
+    pub(crate) intents: Vec<Intent>,
     /// How it is broken on purpose.
     pub(crate) plant: Option<Plant>,
 }
@@ -137,6 +139,16 @@ pub(crate) struct Key {
     pub(crate) tag: u64,
     /// None: it stays for ever.
     pub(crate) expires_ms: Option<i64>,
+    /// It is one of the readers of a resource of this name.
+    pub(crate) is_reader: bool,
+}
+
+/// That a writer waits, in the key of this name.
+#[derive(Clone, Debug)]
+pub(crate) struct Intent {
+    pub(crate) database: i64,
+    pub(crate) name: Box<[u8]>,
+    pub(crate) until_ms: i64,
 }
 
 /// The counter of a resource for fencing tokens.
@@ -168,6 +180,7 @@ impl Store {
             lies_ms: None,
             memory: None,
             counters: Vec::new(),
+            intents: Vec::new(),
             plant: None,
         }
     }
@@ -221,6 +234,7 @@ impl Store {
         let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
         self.keys = kept;
         self.counters.retain(|_| !is_lost());
+        self.intents.retain(|_| !is_lost());
         lost
     }
 
