@@ -15,6 +15,7 @@ use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
 use redlock::ffi::servers::*;
+use redlock::ffi::shared_lock::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
 use redlock::ffi::*;
@@ -203,6 +204,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
         Status RedLock_Unlock(it.rl(), it.lease()) of it;
+        Status RedLock_Downgrade(it.rl(), it.lease()) of it;
+        Status RedLock_SubmitDowngrade(it.rl(), it.lease(), it.user_data()) of it;
         Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
         Status RedLock_IsLocked(it.rl(), it.resource(), it.locked()) of it;
         Status RedLock_Inspect(it.rl(), it.resource(), 0, it.info()) of it;
@@ -232,6 +235,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Milliseconds RedLockLease_RemainingMs(it.lease()) of it;
         Milliseconds RedLockLease_ValidityMs(it.lease()) of it;
         Number RedLockLease_FencingToken(it.lease()) of it;
+        Level RedLockLease_Mode(it.lease()) of it;
         Words RedLockLease_Resource(it.lease()) of it;
         Words RedLockLease_Token(it.lease()) of it;
         Bytes RedLockLease_ResourceSize(it.lease()) of it;
