@@ -1,6 +1,7 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod in_the_way;
 mod words;
 
 use std::sync::Arc;
