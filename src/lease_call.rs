@@ -57,8 +57,8 @@ impl Runtime {
     }
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        check::resource(demand.resource)?;
         check::kind(&demand.kind)?;
+        check::resource(demand.resource)?;
         if self.settings().has_fencing() {
             check::counters(&demand.kind)?;
         }

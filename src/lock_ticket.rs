@@ -85,8 +85,8 @@ impl LockTicket {
         if parts.next().is_some() {
             return Err(damaged());
         }
-        check::resource(&target.resource)?;
         check::kind(&target.kind)?;
+        check::resource(&target.resource)?;
         Ok(Self { target, ttl_ms, fencing_token, token })
     }
 }
