@@ -7,6 +7,7 @@
 
 mod queue;
 mod several;
+mod standing;
 mod turn;
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
-use self::several::Standing;
+use self::standing::Standing;
 pub(crate) use self::turn::{Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};

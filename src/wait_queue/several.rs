@@ -10,8 +10,10 @@
 
 use std::sync::Arc;
 
+use super::WaitQueues;
+use super::queue::WaitQueue;
+use super::standing::Standing;
 use super::turn::{Manners, Permission, Wait};
-use super::{WaitQueue, WaitQueues};
 use crate::command::Place;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -22,15 +24,6 @@ pub(super) const HOLD_UP_MS: i64 = 100;
 
 type Names = Arc<[Arc<[u8]>]>;
 
-/// Where one stands that wants several resources.
-pub(super) struct Standing {
-    thread: Option<usize>,
-    /// In which queues: a bit for each of the resources.
-    queues: u128,
-    /// Since when others could have those that are free.
-    holds_up_since: Option<Moment>,
-}
-
 impl WaitQueues {
     pub(super) fn join_all(
         &mut self,
@@ -39,8 +32,7 @@ impl WaitQueues {
         thread: Option<usize>,
         now: Moment,
     ) {
-        let standing = Standing { thread, queues: 0, holds_up_since: None };
-        self.several.insert(number, standing);
+        self.several.insert(number, Standing::new(thread));
         self.come_back(names, number, now);
     }
 
