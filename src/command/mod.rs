@@ -22,7 +22,7 @@ pub(crate) mod raise_fence;
 mod release;
 mod script;
 pub(crate) mod sentinel;
-mod several;
+pub(crate) mod several;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -20,12 +20,12 @@ pub(super) static DEFINITION: Definition = Definition {
 
 const FILE: &str = concat!(include_str!("acquire.lua"), include_str!("in_the_way.lua"));
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = LINE.text();
 
 const FILE_MSETEX: &str =
     concat!(include_str!("acquire_msetex.lua"), include_str!("in_the_way.lua"));
 const LINE_MSETEX: Script<{ FILE_MSETEX.len() }> = Script::of(FILE_MSETEX);
-static SCRIPT_MSETEX: &str = LINE_MSETEX.text();
+pub(crate) static SCRIPT_MSETEX: &str = LINE_MSETEX.text();
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

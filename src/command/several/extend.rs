@@ -18,7 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
 const FILE: &str = include_str!("extend.lua");
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
 /// Without a TTL it looks, and changes nothing.
-pub(super) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = LINE.text();
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

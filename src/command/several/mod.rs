@@ -4,13 +4,13 @@
 //! All keys have the same token. What the plain commands say of one key, these say of all: that they are ours, or which
 //! of them is not, by its place. No name is ever quoted.
 
-mod acquire;
-mod extend;
+pub(crate) mod acquire;
+pub(crate) mod extend;
 mod fenced;
 mod inspect;
 mod raise;
-mod release;
-mod repair;
+pub(crate) mod release;
+pub(crate) mod repair;
 
 use redis::Value;
 

@@ -19,7 +19,7 @@ pub(super) static DEFINITION: Definition = Definition {
 
 const FILE: &str = include_str!("release.lua");
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = LINE.text();
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let count = i64::try_from(subject.names().len()).ok()?;

@@ -17,4 +17,4 @@ pub(super) static DEFINITION: Definition = Definition {
 
 const FILE: &str = include_str!("repair.lua");
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = LINE.text();
