@@ -73,9 +73,10 @@ help:
 	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR=, INCLUDEDIR= and MANDIR='
 	@echo 'make uninstall    with the same variables'
 	@echo 'make deb          Debian packages of it, in $(TARGET)/debian'
+	@echo 'make packages     the packages for pip, gem, npm, go and cargo, in $(TARGET)/packages (1 minute): docs/packages.md'
 	@echo 'make clean        remove what was built'
 	@echo
-	@echo 'demo, test and bench install what they lack; with NO_INSTALL=1 they only name it.'
+	@echo 'demo, test, packages and bench install what they lack; with NO_INSTALL=1 they only name it.'
 
 build:
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -131,8 +132,14 @@ CHECKED = exports header history hostile model played project standing tidy vers
 check: lint
 	$(CARGO) test --quiet --lib $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
 
-test-tools:
+test-tools: package-tools
 	@$(TOOLS) test
+
+# What makes and checks the packages for languages: programs of the system, and Python's in the build directory.
+.PHONY: package-tools
+package-tools:
+	@$(TOOLS) packages
+	@sh packaging/package-tools.sh "$(TARGET)" > /dev/null
 
 TEST_INSTALL = MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" CARGO="$(CARGO)" RELEASE="$(RELEASE)" \
 	sh packaging/test-install.sh
@@ -144,6 +151,11 @@ test-install: build
 .PHONY: test-packages
 test-packages: build
 	@$(TEST_INSTALL) debian cargo-c size
+
+# The packages for languages, each installed where nothing else is.
+.PHONY: test-registries
+test-registries: build
+	@$(TEST_INSTALL) docker wheel gem npm go-module crate
 
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo
@@ -298,6 +310,10 @@ uninstall:
 .PHONY: deb
 deb: build
 	@CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/deb.sh $(RELEASE) $(TARGET)/debian
+
+.PHONY: packages
+packages: package-tools build
+	@CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/packages.sh $(RELEASE) $(TARGET)/packages
 
 clean:
 	$(CARGO) clean
