@@ -24,6 +24,8 @@ main() {
     tools=$(sh "$here/packaging/package-tools.sh" "${CARGO_TARGET_DIR:-$here/target}") || exit 3
     third_party=$scratch/THIRD-PARTY.txt
     sh "$here/packaging/licences.sh" > "$third_party"
+    # What a compiler adds by itself.
+    { printf "\n\n==== Zig's compiler runtime: MIT\n" && cat "$tools"/lib/python*/site-packages/ziglang/LICENSE; } >> "$third_party"
     portable=$scratch/libredlock.so.$interface
     sh "$here/packaging/portable.sh" "$build" "$tools" "$portable"
     for package in "$@"; do

@@ -17,11 +17,12 @@ const VERSIONS: [(&str, &str, &str); 6] = [
 ];
 
 /// Where the interface is told: the version that the library has to begin with.
-const INTERFACES: [(&str, &str, &str); 4] = [
+const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
     ("c-examples/node/redlock.c", "#define INTERFACE \"", ".\""),
     ("c-examples/python/redlock.py", "_INTERFACE = \"", "\""),
     ("c-examples/ruby/redlock.rb", "INTERFACE = \"", "\""),
+    ("docs/packages.md", "`libredlock", "`"),
 ];
 
 /// What lays files down, or makes a package, asks Cargo.toml for it, and has none of its own.
@@ -92,11 +93,7 @@ fn scripts_have_no_version_of_their_own() {
         assert!(!code.into_iter().any(|it| it.contains(VERSION)), "{path} has a version");
     }
     for path in MAKING {
-        let text = read(path);
-        assert!(
-            !text.contains(VERSION) && !text.contains("Cargo.toml\" |"),
-            "{path} has a version"
-        );
+        assert!(!read(path).contains(VERSION), "{path} has a version");
     }
     for path in [MAKING[0], MAKING[6]] {
         assert!(read(path).contains(". \"$here/packaging/version.sh\""), "{path}");
