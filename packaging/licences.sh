@@ -1,10 +1,12 @@
 #!/bin/sh
-# Prints what is linked into the library that others have written, each with its licence. Usage: licences.sh
+# Prints what is linked into the library that others have written, each with its licence.
 #
+# Usage: licences.sh [PACKAGE]: cargo's name of what is linked, if not the library
 # The files are those that come with the crates, and with Rust. A crate without one is an error.
 # Environment: CARGO, CARGOFLAGS.
 set -eu
 
+what=${1:-redlock-core}
 here=$(cd "$(dirname "$0")/.." && pwd)
 cargo=${CARGO:-cargo}
 scratch=$(mktemp -d)
@@ -13,13 +15,13 @@ trap 'exit 1' HUP INT TERM
 
 main() {
     cd "$here"
-    echo 'What is in libredlock that others have written, each with its licence.'
+    echo "What is in $what that others have written, each with its licence."
     host=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
     # shellcheck disable=SC2086
     "$cargo" metadata --format-version 1 --filter-platform "$host" ${CARGOFLAGS:-} | tr ',' '\n' \
         | sed -n 's|.*"manifest_path":"\(.*\)/Cargo.toml"|\1|p' | sort > "$scratch/directories"
     # shellcheck disable=SC2086
-    "$cargo" tree --edges normal --prefix none --no-dedupe --format '{p}|{l}' ${CARGOFLAGS:-} \
+    "$cargo" tree --package "$what" --edges normal --prefix none --no-dedupe --format '{p}|{l}' ${CARGOFLAGS:-} \
         | sort -u > "$scratch/crates"
     while IFS='|' read -r crate licence; do
         # Ours have a path behind their name; macros have "(proc-macro)", and run in the compiler alone.
