@@ -58,6 +58,7 @@ help:
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
+	@echo 'make test-portable the process and every language with the library that packages have (10 minutes)'
 	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
 	@echo '                  (ONLY=M05,M16: these; 40 minutes)'
 	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
@@ -156,6 +157,15 @@ test-packages: build
 .PHONY: test-registries
 test-registries: build
 	@$(TEST_INSTALL) docker wheel gem npm go-module crate
+
+# The library of those packages, which another linker has linked, in what may depend on that: the process around it,
+# and every language. Not a part of the tests: the code is the same.
+PORTABLE = $(TARGET)/portable/libredlock.so
+.PHONY: test-portable
+test-portable: test-tools build
+	@mkdir -p $(dir $(PORTABLE))
+	@sh packaging/portable.sh $(RELEASE) $(TARGET)/package-tools $(PORTABLE)
+	REDLOCK_TEST_LIBRARY="$(abspath $(PORTABLE))" $(CARGO) test --test guest --test programs
 
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo

@@ -21,14 +21,16 @@ check_go_module() {
 
 # With the tags it asks for what is installed.
 check_go_with_installed() {
-    PKG_CONFIG_PATH=$(installed)/lib/pkgconfig
-    by_go build -mod=vendor -tags redlock_pkgconfig -o linked . || fail "the module does not find the library by pkg-config"
-    readelf -d "$project/linked" | grep -q "NEEDED.*\[$wanted\]" || fail "the tag redlock_pkgconfig changes nothing"
-    locks clean LD_LIBRARY_PATH="$(installed)/lib" "$project/linked"
+    tree=$(installed)
+    for tag in redlock_pkgconfig redlock_system; do
+        by_go build -mod=vendor -tags $tag -o linked . || fail "the module with the tag $tag cannot be built"
+        readelf -d "$project/linked" | grep -q "NEEDED.*\[$wanted\]" || fail "the tag $tag changes nothing"
+        locks clean LD_LIBRARY_PATH="$tree/lib" "$project/linked"
+    done
 }
 
 by_go() {
     (cd "$project" && clean GOPATH="$scratch/gopath" GOCACHE="$target/test-packages-go" GOENV=off GOPROXY="file://$proxy" \
-        GOFLAGS=-mod=mod GONOSUMDB=redlock.example GOTOOLCHAIN=local CGO_ENABLED=1 CC="$cc" PKG_CONFIG_PATH="${PKG_CONFIG_PATH:-}" \
-        go "$@")
+        GOFLAGS=-mod=mod GONOSUMDB=redlock.example GOTOOLCHAIN=local CGO_ENABLED=1 CC="$cc" PKG_CONFIG_LIBDIR="${tree:-}/lib/pkgconfig" \
+        CGO_CFLAGS="${tree:+-I$tree/include}" CGO_LDFLAGS="${tree:+-L$tree/lib}" go "$@")
 }
