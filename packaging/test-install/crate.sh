@@ -12,6 +12,7 @@ check_crate() {
     for field in description license readme documentation keywords categories rust-version '\[package.metadata.docs.rs\]'; do
         grep -q "^$field" "$unpacked/Cargo.toml" || fail "the crate's Cargo.toml has no $field"
     done
+    RUSTDOCFLAGS='-D warnings' "${CARGO:-cargo}" doc --quiet --no-deps --package redlock-core || fail "docs.rs would warn"
     project=$scratch/rust-project
     mkdir -p "$project/src"
     {
