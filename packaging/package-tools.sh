@@ -13,6 +13,7 @@ lists='tools.txt beside.txt'
 main() {
     mkdir -p "$1"
     into=$(cd "$1" && pwd)/package-tools
+    # shellcheck disable=SC2086
     (cd "$here/packaging/python" && cat $lists) > "$into.wanted.$$"
     # What was there before and is another list's is made anew.
     if cmp -s "$into.wanted.$$" "$into/wanted"; then

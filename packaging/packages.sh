@@ -29,6 +29,7 @@ main() {
     portable=$scratch/libredlock.so.$interface
     sh "$here/packaging/portable.sh" "$build" "$tools" "$portable"
     for package in "$@"; do
+        # shellcheck disable=SC1090
         . "$here/packaging/packages/$package.sh"
         "make_$package"
     done

@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034,SC2154
 # To be read by the scripts beside it, which set $here: what Cargo.toml says of the version, and when it was.
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -n 1)

@@ -1,4 +1,5 @@
 # The Go module, with the static library and the header in it, as a proxy hands it out.
+# shellcheck shell=sh disable=SC2154
 
 make_go() {
     begin go

@@ -1,4 +1,5 @@
 # The npm package: an addon that is built, with the library beside it, and what it takes to build it elsewhere.
+# shellcheck shell=sh disable=SC2154
 
 make_node() {
     begin node

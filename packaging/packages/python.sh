@@ -1,4 +1,5 @@
 # The wheel: for any Python 3, and any Linux whose glibc auditwheel finds new enough for the library.
+# shellcheck shell=sh disable=SC2154
 
 make_python() {
     begin python

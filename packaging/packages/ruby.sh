@@ -1,4 +1,5 @@
 # The gem, for one platform. `require "redlock/native"`: the gem redlock has a file redlock.rb.
+# shellcheck shell=sh disable=SC2154
 
 make_ruby() {
     begin ruby

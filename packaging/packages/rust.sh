@@ -1,4 +1,5 @@
 # The crate. Cargo builds it from what is packed.
+# shellcheck shell=sh disable=SC2154
 
 make_rust() {
     # What is not committed yet is packed as well. A dependency's path is not told to the crate's users.

@@ -1,4 +1,5 @@
 # The crate, as a dependency of a program elsewhere. Cargo has verified by then that it can be built.
+# shellcheck shell=sh disable=SC2154
 
 check_crate() {
     start_servers

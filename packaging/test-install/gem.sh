@@ -1,4 +1,5 @@
 # The gem, in a GEM_HOME that has nothing else.
+# shellcheck shell=sh disable=SC2154
 
 check_gem() {
     start_servers

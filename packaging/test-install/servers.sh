@@ -1,5 +1,6 @@
 # Servers for the parts of test-install.sh that take locks, and what those have in common: they make packages, install
 # them where nothing else is, and run what docs/packages.md shows.
+# shellcheck shell=sh disable=SC2034,SC2154
 
 cli=${REDIS_CLI:-redis-cli}
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
