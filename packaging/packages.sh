@@ -53,7 +53,8 @@ begin() {
     cp "$third_party" "$stage/THIRD-PARTY.txt"
 }
 
-# Usage: readme TITLE SECTION: the first paragraph of docs/packages.md, and its section.
+# Usage: readme TITLE SECTION: the first paragraph of docs/packages.md, and its section. What stands behind the
+# language of a block is for the tests; and who reads it there has the package by its name.
 readme() {
     printf '# %s\n\n' "$1"
     awk -v section="## $2" '
@@ -61,7 +62,8 @@ readme() {
         /^## / { is_in = $0 == section; seen = 1; next }
         !seen && /^$/ && begun { seen = 1; print; next }
         !seen && !/^$/ { begun = 1; print }
-        seen && is_in' "$here/docs/packages.md"
+        seen && is_in' "$here/docs/packages.md" | sed -e 's/^\(```[a-z]*\) .*/\1/' \
+        -e 's|target/packages/redlock[_-]native-[*][.][a-z]*$|redlock-native|' -e 's/^gem install --local/gem install/'
 }
 
 # Usage: take FILE: the package is done.

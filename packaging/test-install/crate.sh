@@ -1,4 +1,5 @@
 # The crate, as a dependency of a program elsewhere. Cargo has verified by then that it can be built.
+# It runs what docs/packages.md shows.
 # shellcheck shell=sh disable=SC2154
 
 check_crate() {
@@ -16,14 +17,17 @@ check_crate() {
     RUSTDOCFLAGS='-D warnings' "${CARGO:-cargo}" doc --quiet --no-deps --package redlock-core || fail "docs.rs would warn"
     project=$scratch/rust-project
     mkdir -p "$project/src"
-    {
-        printf '[package]\nname = "program"\nedition = "2024"\n\n'
-        shown toml | sed "s|path/to/redlock|$unpacked|"
-    } > "$project/Cargo.toml"
+    printf '[package]\nname = "program"\nedition = "2024"\n' > "$project/Cargo.toml"
     # The same versions, so that nothing is looked up.
     cp "$unpacked/Cargo.lock" "$project/"
     shown rust > "$project/src/main.rs"
-    (cd "$project" && CARGO_TARGET_DIR=$target/test-packages-crate "${CARGO:-cargo}" build --quiet --offline) \
-        || fail "a program with the crate cannot be built"
+    by_cargo_there add --quiet redlock-core --path "$unpacked" 2> "$scratch/said" || fail "cargo add: $(cat "$scratch/said")"
+    by_cargo_there build --quiet || fail "a program with the crate cannot be built"
     locks clean "$target/test-packages-crate/debug/program"
+}
+
+by_cargo_there() {
+    command=$1
+    shift
+    (cd "$project" && CARGO_TARGET_DIR=$target/test-packages-crate "${CARGO:-cargo}" "$command" --offline "$@")
 }

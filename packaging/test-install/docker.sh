@@ -1,4 +1,5 @@
-# The image and the services, as far as can be told without Docker's engine: .github/workflows runs them.
+# The image and the services of docs/packages.md, as far as can be told without Docker's engine: .github/workflows runs
+# them.
 # shellcheck shell=sh disable=SC2154
 
 check_docker() {

@@ -1,4 +1,5 @@
 # The gem, in a GEM_HOME that has nothing else.
+# It runs what docs/packages.md shows.
 # shellcheck shell=sh disable=SC2154
 
 check_gem() {

@@ -1,4 +1,5 @@
 # The Go module, from a proxy that is a directory, into a GOPATH that has nothing else; and vendored.
+# It runs what docs/packages.md shows.
 # shellcheck shell=sh disable=SC2154
 
 check_go_module() {

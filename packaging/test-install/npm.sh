@@ -1,4 +1,5 @@
 # The npm package, in a project that has nothing else: with the addon that it brings along, and with one that is built.
+# It runs what docs/packages.md shows.
 # shellcheck shell=sh disable=SC2154
 
 check_npm() {

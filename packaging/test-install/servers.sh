@@ -37,7 +37,7 @@ package() {
 shown() {
     # shellcheck disable=SC2086
     set -- "$1" $ports
-    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" docs/packages.md | sed -e '/^```/d' -e "s/\<6379\>/$2/" -e "s/\<6380\>/$3/" -e "s/\<6381\>/$4/" \
+    sed -n "/^\`\`\`$1 /,/^\`\`\`\$/p" docs/packages.md | sed -e '/^```/d' -e "s/\<6379\>/$2/" -e "s/\<6380\>/$3/" -e "s/\<6381\>/$4/" \
         > "$scratch/shown"
     [ -s "$scratch/shown" ] || fail "docs/packages.md has no example in $1"
     cat "$scratch/shown"

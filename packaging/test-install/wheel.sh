@@ -1,4 +1,5 @@
 # The wheel: pip installs it into a virtual environment that has nothing else.
+# It runs what docs/packages.md shows.
 # shellcheck shell=sh disable=SC2154
 
 WHEEL_KIB=3072
