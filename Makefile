@@ -126,7 +126,7 @@ test: test-tools build lint
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
 # What a contributor runs before each commit: no server, no release build, few seeds. Two to three minutes.
-CHECKED = exports header history hostile model played project standing tidy versions
+CHECKED = exports header history hostile model pages played project standing tidy versions
 .PHONY: check
 check: lint
 	$(CARGO) test --quiet --lib $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
