@@ -145,6 +145,52 @@ fn every_page_is_in_the_index() {
     }
 }
 
+/// Where what is said of servers is put in words.
+const WORDS: [&str; 3] =
+    ["src/failure.rs", "src/operation/question/words.rs", "src/transport/tls/words.rs"];
+
+/// What a message says stands on the page that explains messages, but for what is put into it.
+#[test]
+fn every_message_is_explained() {
+    let page = read("docs/troubleshooting.md");
+    let mut missing = Vec::new();
+    for name in WORDS {
+        let code = read(name);
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for words in sentences(code) {
+            let parts = words.split(['{', '}']).step_by(2);
+            let parts = parts.map(|it| it.trim_matches([' ', ':', '\\']));
+            let parts: Vec<_> = parts.filter(|it| it.len() > 5).collect();
+            if !parts.iter().all(|it| page.contains(it)) {
+                missing.push(format!("{name}: {words}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/troubleshooting.md lacks:\n{}", missing.join("\n"));
+}
+
+/// The strings in code that are more than a word.
+fn sentences(code: &str) -> Vec<&str> {
+    let lines = code.lines().filter(|it| !it.trim_start().starts_with("//"));
+    let strings = lines.flat_map(|it| it.split('"').skip(1).step_by(2));
+    let is_told = |it: &&str| it.contains(' ') && !IS_READ.contains(it);
+    strings.filter(is_told).collect()
+}
+
+/// What the library looks for in the words of servers and of the system, and in its own.
+const IS_READ: [&str; 10] = [
+    "max number of clients",
+    "unknown command",
+    "invalid expire",
+    "DB index",
+    "can't run this command",
+    "ACL failure in script",
+    "invalid password",
+    "without any password configured",
+    "does not permit",
+    " (os error",
+];
+
 /// A page in another language shows the code of the first, but for comments.
 #[test]
 fn what_is_said_in_two_languages_is_the_same_code() {
