@@ -165,7 +165,7 @@ def picture(events: list[dict]) -> Picture:
     made.text(x(good["at"]), low + 40, "B's write: 1 row", "other", "middle", 'font-size="12"')
     made.arrow(x(late), lanes["A"] + 14, x(late), low - 12, "bad")
     made.cross(x(late), low, 6, "bad")
-    made.text(x(late) + 8, low + 24, f"A's write, {short[0]}: 0 rows, refused", "bad", "end", 'font-size="12" font-weight="600"')
+    made.text(x(late) + 8, low + 24, "A's write, with its old token: 0 rows", "bad", "end", 'font-size="12" font-weight="600"')
 
     bottom = 306
     made.line(LEFT, bottom, WIDTH - RIGHT, bottom, "line")
