@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The languages that tests/programs/snippets/ runs, as they stand behind a fence.
-pub(crate) const RUN: [&str; 14] = [
+pub(crate) const RUN: [&str; 15] = [
     "c", "cmake", "conf", "cpp", "go", "js", "json", "mjs", "python", "ruby", "rust", "sh", "sql",
-    "yaml",
+    "toml", "yaml",
 ];
 
 /// What is shown and not run: what programs print, and drawings.

@@ -66,7 +66,10 @@ impl Ground {
         let root = library::root();
         for (name, target) in [
             ("c-examples", root.join("c-examples")),
+            // By the names that they have as packages.
             ("node_modules/redlock-native", root.join("c-examples/node")),
+            ("redlock_native.py", root.join("c-examples/python/redlock.py")),
+            ("redlock/native.rb", root.join("c-examples/ruby/redlock.rb")),
             #[cfg(feature = "tls")]
             ("servers", self.room.as_ref().map_or_else(PathBuf::new, Showroom::directory)),
         ] {
@@ -144,24 +147,38 @@ impl Ground {
             .get_envs()
             .filter_map(|it| Some((it.0.to_owned(), it.1?.to_owned())))
             .collect::<Vec<_>>();
-        let built = env::current_exe().expect("this program has a path");
-        // Where programs of the project are that were built with it.
-        let programs = built.parent().and_then(Path::parent).expect("it is in a directory");
         let tools = self.place.with_file_name("tools");
         let path = env::var("PATH").unwrap_or_default();
-        let path = format!("{}:{}:{path}", tools.display(), programs.display());
+        let path = format!("{}:{}:{path}", tools.display(), programs().display());
         command.current_dir(&self.place).envs(variables).env("PATH", path).env("PREFIX", &prefix);
         command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
         command.env("LD_LIBRARY_PATH", library::directory());
         command.env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));
         command.env("REDLOCK_SERVERS", servers.join(","));
         command.env("PYTHONPATH", root.join("c-examples/python"));
-        command.env("RUBYLIB", root.join("c-examples/ruby"));
+        let ruby = format!("{}:{}", root.join("c-examples/ruby").display(), self.place.display());
+        command.env("RUBYLIB", ruby);
         if command.get_program() == "node" || command.get_program() == "sh" {
             command.env("REDLOCK_ADDON", addon());
         }
         command
     }
+}
+
+/// Where programs of the project are, such as its command, built once.
+fn programs() -> &'static Path {
+    static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        let built = env::current_exe().expect("this program has a path");
+        let place = built.parent().and_then(Path::parent).expect("it is in a directory").to_owned();
+        let manifest = fs::read_to_string(library::root().join("Cargo.toml")).expect("Cargo.toml");
+        if manifest.contains("[workspace]") {
+            let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+            cargo.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(library::root());
+            Workshop::new().succeed(cargo.env("CARGO_TARGET_DIR", place.with_file_name("")));
+        }
+        place
+    })
 }
 
 /// The addon for Node.js, built once.

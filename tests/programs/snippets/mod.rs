@@ -74,6 +74,7 @@ fn the_blocks_for_a_shell_run() {
 fn the_blocks_of_settings_run() {
     each("conf");
     each("json");
+    each("toml");
     each("yaml");
 }
 
@@ -98,8 +99,12 @@ fn run_on(ground: &Ground, snippet: &Snippet) {
         "rust" => run_rust(ground, snippet),
         "conf" => start_server(snippet),
         "cmake" => run_cmake(ground, snippet),
-        "json" => read(ground, snippet, "require 'json'; JSON.parse($stdin.read)"),
-        "yaml" => read(ground, snippet, "require 'yaml'; YAML.load($stdin.read)"),
+        "json" => read(ground, snippet, &["ruby", "-e", "require 'json'; JSON.parse($stdin.read)"]),
+        "toml" => {
+            let reader = "import sys, tomllib; tomllib.load(sys.stdin.buffer)";
+            read(ground, snippet, &["python3", "-c", reader]);
+        }
+        "yaml" => read(ground, snippet, &["ruby", "-e", "require 'yaml'; YAML.load($stdin.read)"]),
         language => {
             let (program, text): (&[&str], _) = match language {
                 "js" | "mjs" => (&["node"], frames::js(snippet)),
@@ -179,10 +184,10 @@ fn start_server(snippet: &Snippet) {
     Server::start_with(&words.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-fn read(ground: &Ground, snippet: &Snippet, reader: &str) {
+fn read(ground: &Ground, snippet: &Snippet, reader: &[&str]) {
     let file = ground.write("snippet.data", &snippet.code);
     let input = File::open(file).expect("it was just written");
-    ground.run(snippet, Command::new("ruby").args(["-e", reader]).stdin(input));
+    ground.run(snippet, Command::new(reader[0]).args(&reader[1..]).stdin(input));
 }
 
 /// Runs what is to be run of a language, and names all that fail.
