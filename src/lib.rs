@@ -40,6 +40,8 @@ mod keeper;
 mod kept_log;
 mod lease;
 mod lease_call;
+#[doc(hidden)]
+pub mod lock_kind;
 mod lock_ticket;
 mod log;
 pub mod moment;
@@ -68,6 +70,8 @@ pub use crate::face::{
 };
 #[doc(hidden)]
 pub use crate::lease::Lease as PlainLease;
+#[doc(hidden)]
+pub use crate::lock_kind::LockKind;
 pub use crate::log::{Level, Logger};
 #[doc(hidden)]
 pub use crate::redlock::{AcquireOptions, Canceller, RedLock};

@@ -1,8 +1,10 @@
 //! How a lock is to be taken.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::time::ms;
+use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
 use crate::submitted::Tag;
 
@@ -19,6 +21,7 @@ use crate::submitted::Tag;
 #[derive(Clone, Debug)]
 pub struct Options {
     resource: Vec<u8>,
+    kind: LockKind,
     ttl: Duration,
     wait: Wait,
     keep_alive: bool,
@@ -38,7 +41,36 @@ impl Options {
     /// leave some validity after the allowance for clocks. Both are checked when the lock is asked for.
     pub fn new(resource: impl Into<Vec<u8>>, ttl: Duration) -> Self {
         let (resource, wait) = (resource.into(), Wait::For(Duration::ZERO));
-        Self { resource, ttl, wait, keep_alive: false }
+        Self { resource, kind: LockKind::Exclusive, ttl, wait, keep_alive: false }
+    }
+
+    /// One attempt to lock all of these, or none: 1 to 128 different resources. [`Options::resource`] is the first.
+    pub fn several<R: Into<Vec<u8>>>(
+        resources: impl IntoIterator<Item = R>,
+        ttl: Duration,
+    ) -> Self {
+        let resources: Vec<Vec<u8>> = resources.into_iter().map(Into::into).collect();
+        let mut options = Self::new(resources.first().cloned().unwrap_or_default(), ttl);
+        if resources.len() > 1 {
+            options.kind = LockKind::Several(resources.into_iter().map(Arc::from).collect());
+        }
+        options
+    }
+
+    /// Shares the lock with all others that want it shared; who does not is kept out, and keeps them out. In the place
+    /// of [`Options::permit_of`].
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.kind = LockKind::Shared;
+        self
+    }
+
+    /// Takes one of so many permits of the resource, 1 to 256: so many may have it at the same time. All who use it
+    /// name the same number. In the place of [`Options::shared`].
+    #[must_use]
+    pub fn permit_of(mut self, permits: u16) -> Self {
+        self.kind = LockKind::Permit { of: permits };
+        self
     }
 
     /// Tries for so long, and then once more. Zero, the default: one attempt.
@@ -87,6 +119,7 @@ impl Options {
             Wait::Forever => (-1, 0),
             Wait::Tries(tries) => (0, tries),
         };
-        AcquireOptions { resource: &self.resource, ttl_ms: ms(self.ttl), wait_ms, tries, keep }
+        let (resource, kind, ttl_ms) = (&self.resource, self.kind.clone(), ms(self.ttl));
+        AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
     }
 }

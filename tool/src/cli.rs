@@ -78,8 +78,8 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "permits")]
     pub(crate) shared: bool,
     /// Take one of so many permits of the name: so many programs run at once
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) permits: Option<u32>,
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) permits: Option<u16>,
     /// End with this status if somebody else has the lock
     #[arg(short = 'E', long, value_name = "STATUS")]
     pub(crate) conflict_exit_code: Option<u8>,

@@ -66,9 +66,9 @@ fn check(options: &Run) -> Result<(), Failure> {
             "--ttl is less than 500ms: there would be no time to stop the program in",
         ));
     }
-    if options.shared || options.permits.is_some() || options.names.len() > 1 {
+    if options.names.len() > 1 && (options.shared || options.permits.is_some()) {
         return Err(Failure::usage(
-            "this version of redlock locks one name, for one holder: it has no --shared, no --permits, and not several names",
+            "several names are locked for one holder: without --shared and --permits",
         ));
     }
     Ok(())
@@ -88,8 +88,13 @@ fn take(manager: &Manager, watch: &mut Watch, options: &Run) -> Result<Lease, Fa
             Ok(lease)
         })
     } else {
-        let name = options.names.first().map(String::as_str).unwrap_or_default();
-        let wanted = Options::new(name, options.ttl).keep_alive(!options.detach);
+        let wanted = Options::several(options.names.iter().map(String::as_str), options.ttl);
+        let wanted = match options.permits {
+            Some(permits) => wanted.permit_of(permits),
+            None if options.shared => wanted.shared(),
+            None => wanted,
+        };
+        let wanted = wanted.keep_alive(!options.detach);
         let wanted = match options.wait {
             _ if options.no_wait => wanted,
             Wait::For(wait) => wanted.wait(wait),
