@@ -47,6 +47,56 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(Run),
+    /// Tell of each name whether it is locked, and for how long still
+    ///
+    /// Asks the servers; nothing is changed on them.
+    Status {
+        /// The names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// List what is locked: the names that begin with PREFIX
+    ///
+    /// Goes through the keys of all servers (SCAN), and lists what a quorum has under the same token. Of other keys
+    /// than locks it knows that they have no TTL.
+    List {
+        /// What the names begin with; all of them without it
+        #[arg(default_value = "", value_name = "PREFIX")]
+        prefix: String,
+        /// Also what stands on fewer servers than a quorum: left behind, or being taken
+        #[arg(short, long)]
+        all: bool,
+    },
+    /// Look at each server: what it is, what it keeps, whether its vote counts or why not, and what to do about it
+    ///
+    /// Ends with 1 if something is wrong.
+    Doctor,
+    /// Show who waits for what, and how often locks change hands
+    ///
+    /// A page in the terminal, anew each second; q ends it. Without a terminal, lines. How often a lock changes hands
+    /// is what is seen by looking ten times a second: at most that often.
+    Top {
+        /// What the names begin with
+        #[arg(default_value = "", value_name = "PREFIX")]
+        prefix: String,
+        /// How often the page is new
+        #[arg(short, long, default_value = "1s", value_parser = time::parse, value_name = "TIME")]
+        interval: Duration,
+        /// One page, and no more
+        #[arg(long)]
+        once: bool,
+    },
+    /// Measure how long a lock takes on these servers, and draw it
+    ///
+    /// Locks and unlocks names that nobody else uses (redlock:bench:...), for so long and no longer.
+    Bench {
+        /// For how long
+        #[arg(short, long, default_value = "5s", value_parser = time::parse, value_name = "TIME")]
+        duration: Duration,
+        /// How many threads lock at the same time, each a name of its own
+        #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+        threads: u16,
+    },
     /// Print a script that completes the arguments of this program in a shell
     Completions {
         /// Which shell

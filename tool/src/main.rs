@@ -3,13 +3,22 @@
 //! `cli` says what can be asked for, `servers` where the servers are, `failure` with which status it ends. Each command
 //! has a module of its own. All stands on the library's face for Rust programs.
 
+mod bench;
 mod cli;
 mod config;
+mod doctor;
 mod failure;
+mod histogram;
+mod inspect;
+mod list;
 mod report;
 mod run;
+mod screen;
 mod servers;
+mod survey;
+mod table;
 mod time;
+mod top;
 
 use std::process::ExitCode;
 
@@ -36,6 +45,11 @@ fn main() -> ExitCode {
 fn carry_out(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.verb {
         Verb::Run(options) => run::run(&cli.common, &options),
+        Verb::Status { names } => inspect::status(&cli.common, &names),
+        Verb::List { prefix, all } => list::list(&cli.common, &prefix, all),
+        Verb::Doctor => doctor::doctor(&cli.common),
+        Verb::Top { prefix, interval, once } => top::top(&cli.common, &prefix, interval, once),
+        Verb::Bench { duration, threads } => bench::bench(&cli.common, duration, threads),
         Verb::Completions { shell } => {
             cli::write_completions(shell);
             Ok(ExitCode::SUCCESS)

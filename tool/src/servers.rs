@@ -73,10 +73,15 @@ impl Servers {
         Ok(Self { config })
     }
 
+    /// Each of them, as the library is told.
+    pub(crate) fn named(&self) -> Vec<String> {
+        self.config.servers.iter().map(|it| with_port(it)).collect()
+    }
+
     /// A manager of them, as far as all commands want it.
     pub(crate) fn builder(&self, common: &Common) -> Result<Builder, Failure> {
-        let Config { servers, user, password, tls_ca, tls_server_name, .. } = &self.config;
-        let mut builder = Manager::builder().servers(servers.iter().map(|it| with_port(it)));
+        let Config { user, password, tls_ca, tls_server_name, .. } = &self.config;
+        let mut builder = Manager::builder().servers(self.named());
         if let Some(password) = password {
             builder = builder.credentials(user.as_deref(), password);
         } else if user.is_some() {
