@@ -146,7 +146,9 @@ mod tests {
             let token = token.map(|it| it.as_bytes().to_vec());
             hands.note([(b"r".to_vec(), token)].into_iter());
         };
-        [Some("a"), Some("a"), None, Some("b"), None, Some("b"), Some("c")].map(&mut see);
+        [Some("a"), Some("a"), None, Some("b"), None, Some("b"), Some("c")]
+            .into_iter()
+            .for_each(&mut see);
         assert!((hands.rate(b"r", 2.0) - 1.0).abs() < 1e-9);
         assert!((hands.whole_rate(1.0) - 2.0).abs() < 1e-9);
     }

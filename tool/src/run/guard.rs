@@ -58,14 +58,14 @@ impl Guard {
     }
 
     /// The program has begun.
-    pub(crate) fn tell_child(&mut self, group: Pid, hold: &Hold) {
+    pub(crate) fn tell_child(&mut self, group: Pid, hold: &mut Hold) {
         self.group = group.as_raw();
         self.told = Duration::ZERO;
         self.tell_deadline(hold);
     }
 
     /// Says until when the program may run, if that has changed.
-    pub(crate) fn tell_deadline(&mut self, hold: &Hold) {
+    pub(crate) fn tell_deadline(&mut self, hold: &mut Hold) {
         let deadline = hold.last_moment();
         // A lock that nobody has extended ends when it did before, give or take a rounding.
         let change = deadline.abs_diff(self.told);

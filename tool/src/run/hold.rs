@@ -17,6 +17,8 @@ pub(crate) struct Hold {
     lease: Lease,
     lost: Lost,
     margin: Duration,
+    /// Until when it was valid when that was looked at last.
+    end: Duration,
     /// Whether the program was told to stop, and killed.
     is_stopping: bool,
     is_killing: bool,
@@ -26,16 +28,25 @@ impl Hold {
     pub(crate) fn new(lease: Lease, ttl: Duration) -> Self {
         let margin = (ttl / MARGIN_PART).clamp(MARGIN_MIN, MARGIN_MAX);
         let lost = lease.lost();
-        Self { lease, lost, margin, is_stopping: false, is_killing: false }
+        Self { lease, lost, margin, end: now(), is_stopping: false, is_killing: false }
     }
 
     pub(crate) fn remaining(&self) -> Duration {
         self.lease.remaining()
     }
 
+    /// Until when it is valid; what that was last, if it is no more.
+    pub(crate) fn end(&self) -> Duration {
+        self.end
+    }
+
     /// When whoever stands by has to kill the program, if nobody else has.
-    pub(crate) fn last_moment(&self) -> Duration {
-        now() + self.lease.remaining().saturating_sub(self.margin / 2)
+    pub(crate) fn last_moment(&mut self) -> Duration {
+        let (now, left) = (now(), self.lease.remaining());
+        if !left.is_zero() {
+            self.end = now + left;
+        }
+        now + left.saturating_sub(self.margin / 2)
     }
 
     /// How long to wait at most for anything to happen: then the program is to be killed.

@@ -142,7 +142,7 @@ fn supervise(
     command: Command,
     report: Report,
 ) -> Result<ExitCode, Failure> {
-    guard.tell_deadline(&hold);
+    guard.tell_deadline(&mut hold);
     let mut child = match Child::start(command) {
         Ok(child) => child,
         Err(failure) => {
@@ -151,7 +151,7 @@ fn supervise(
             return Err(failure);
         }
     };
-    guard.tell_child(child.group(), &hold);
+    guard.tell_child(child.group(), &mut hold);
     let end = loop {
         watch.wait(hold.time_to_next_step())?;
         manager.drive()?;
@@ -177,7 +177,7 @@ fn supervise(
             );
             child.terminate();
         }
-        guard.tell_deadline(&hold);
+        guard.tell_deadline(&mut hold);
     };
     await_rest(watch, manager, &mut hold, &mut child)?;
     guard.dismiss();
@@ -208,7 +208,8 @@ fn await_rest(
 
 fn finish(mut hold: Hold, end: End, report: Report) -> Result<ExitCode, Failure> {
     let lost = hold.release();
-    let event = json!({"event": "ended", "status": end.status, "signal": end.signal, "lost": lost});
+    let event = json!({"event": "ended", "status": end.status, "signal": end.signal, "lost": lost,
+        "valid_until_ms": hold.end().as_millis()});
     report.tell(&format!("the program has ended with {}", end.status), &event);
     match lost {
         Some(words) => Err(Failure::new(Kind::Lost, words)),
