@@ -1,9 +1,10 @@
 //! What is handed from one process to another so that a lock changes hands: printable text.
 //!
 //! `redlock1.` and four parts with dots between them: the resource, in base64 as URLs have it; the TTL that the lock
-//! was last given; its fencing token, 0 for none; its token. The token comes last and has a length of its own, so
-//! a ticket that was cut off is none. One of a lock that is no exclusive one begins with `redlock2.` and the kind of it:
-//! versions that know no other kinds say that it is of another version. Nothing that is said of a bad one quotes it: its token is a secret.
+//! was last given; its fencing token, 0 for none; its token. That of a lock that is no exclusive one begins with `redlock2.` and its kind, which
+//! versions that know no other kinds say not to know: `redlock2.shared.`, or `redlock2.several.` with all names in the place of the one,
+//! and tildes between them. The token comes last and has a length of its own, so
+//! a ticket that was cut off is none. Nothing that is said of a bad one quotes it: its token is a secret.
 
 use std::str;
 use std::sync::Arc;
@@ -18,10 +19,8 @@ use crate::token::Token;
 /// How all begin, and those of this version.
 const FAMILY: &[u8] = b"redlock";
 const BEGIN: &str = "redlock1.";
-const BEGIN_OF_KIND: &str = "redlock2.";
-
-/// How a shared lock is told.
-const SHARED: &[u8] = b"shared";
+const BEGIN_SHARED: &str = "redlock2.shared.";
+const BEGIN_SEVERAL: &str = "redlock2.several.";
 
 /// As long as one can be: with a resource of 64 KiB.
 const SIZE_MAX: usize = 96 * 1024;
@@ -52,18 +51,20 @@ impl LockTicket {
     }
 
     pub(crate) fn to_text(&self) -> String {
-        let Self { target, ttl_ms, fencing_token, token } = self;
-        let resource = encode(&target.resource);
-        let begin = match target.kind {
-            LockKind::Shared => format!("{BEGIN_OF_KIND}shared."),
-            _ => BEGIN.to_owned(),
+        let Self { ttl_ms, fencing_token, token, .. } = self;
+        let names: Vec<String> = self.target.names().iter().map(|name| encode(name)).collect();
+        let begin = match self.target.kind {
+            LockKind::Several(_) => BEGIN_SEVERAL,
+            LockKind::Shared => BEGIN_SHARED,
+            _ => BEGIN,
         };
-        format!("{begin}{resource}.{ttl_ms}.{fencing_token}.{}", token.as_str())
+        format!("{begin}{}.{ttl_ms}.{fencing_token}.{}", names.join("~"), token.as_str())
     }
 
     pub(crate) fn read(text: &[u8]) -> Result<Self, Error> {
-        let plain = text.strip_prefix(BEGIN.as_bytes()).map(|rest| (rest, LockKind::Exclusive));
-        let Some((parts, kind)) = plain.or_else(|| of_kind(text)) else {
+        let several = text.strip_prefix(BEGIN_SEVERAL.as_bytes());
+        let shared = text.strip_prefix(BEGIN_SHARED.as_bytes());
+        let Some(parts) = several.or(shared).or_else(|| text.strip_prefix(BEGIN.as_bytes())) else {
             let is_other = text.starts_with(FAMILY)
                 && text[FAMILY.len()..].first().is_some_and(u8::is_ascii_digit);
             return Err(Error::invalid(match (text.is_empty(), is_other) {
@@ -79,23 +80,31 @@ impl LockTicket {
         let damaged = || Error::invalid("the ticket is damaged, or a part of it is missing");
         let mut parts = parts.split(|&it| it == b'.');
         let mut part = || parts.next().ok_or_else(damaged);
-        let resource = decode(part()?).ok_or_else(damaged)?;
+        let names = part()?;
+        let target = match several {
+            Some(_) => target_of_several(names),
+            None => decode(names).map(|name| Target::from(Arc::from(name))),
+        };
+        let as_shared = |target| Target { kind: LockKind::Shared, ..target };
+        let target = if shared.is_some() { target.map(as_shared) } else { target };
+        let target = target.ok_or_else(damaged)?;
         let ttl_ms = number(part()?, 1..=TTL_MAX_MS).ok_or_else(damaged)?;
         let fencing_token = number(part()?, 0..=FENCE_END - 1).ok_or_else(damaged)?;
         let token = Token::from_digits(part()?).ok_or_else(damaged)?;
         if parts.next().is_some() {
             return Err(damaged());
         }
-        check::resource(&resource)?;
-        let target = Target { resource: Arc::from(resource), kind };
+        check::kind(&target.kind)?;
+        check::resource(&target.resource)?;
         Ok(Self { target, ttl_ms, fencing_token, token })
     }
 }
 
-/// What comes after the kind of a lock, and that kind, if it is known.
-fn of_kind(text: &[u8]) -> Option<(&[u8], LockKind)> {
-    let rest = text.strip_prefix(BEGIN_OF_KIND.as_bytes())?.strip_prefix(SHARED)?;
-    Some((rest.strip_prefix(b".")?, LockKind::Shared))
+fn target_of_several(names: &[u8]) -> Option<Target> {
+    let names = names.split(|&it| it == b'~').map(|name| decode(name).map(Arc::from));
+    let names: Option<Vec<Arc<[u8]>>> = names.collect();
+    let names: Arc<[Arc<[u8]>]> = Arc::from(names?);
+    Some(Target { resource: Arc::clone(names.first()?), kind: LockKind::Several(names) })
 }
 
 /// A number as it is written here, and no other way.
@@ -145,7 +154,7 @@ mod tests {
 
     fn ticket(resource: &[u8], fencing_token: i64) -> LockTicket {
         let token = Token::from_random([0xAB; 20]);
-        let target = Target::from(Arc::<[u8]>::from(resource));
+        let target = Target::from(Arc::from(resource));
         LockTicket { target, ttl_ms: 30_000, fencing_token, token }
     }
 
@@ -166,7 +175,6 @@ mod tests {
                 assert!(text.len() < 128 + resource.len().div_ceil(3) * 4);
                 let read = LockTicket::read(text.as_bytes()).expect("it is one");
                 assert_eq!((&*read.target.resource, read.ttl_ms), (resource, 30_000));
-                assert_eq!(read.target.kind, LockKind::Exclusive);
                 assert_eq!(read.fencing_token, fencing_token);
                 assert_eq!(read.token, Token::from_random([0xAB; 20]));
             }
@@ -190,6 +198,30 @@ mod tests {
         for end in 0..text.len() {
             assert!(!refusal(&text[..end]).contains("AB"));
         }
+    }
+
+    #[test]
+    fn a_ticket_of_several_resources_has_all_names_in_their_order() {
+        let names: [&[u8]; 3] = [b"b", b"invoice:42", b"a"];
+        let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
+        let kind = LockKind::Several(Arc::from(names.clone()));
+        let target = Target { resource: Arc::clone(&names[0]), kind };
+        let text = LockTicket { target: target.clone(), ..ticket(b"b", 7) }.to_text();
+        let expected = format!("Yg~aW52b2ljZTo0Mg~YQ.30000.7.{}", "AB".repeat(20));
+        assert_eq!(text, format!("redlock2.several.{expected}"));
+        assert_eq!(LockTicket::read(text.as_bytes()).expect("it is one").target, target);
+        // As much room as the macro of the header gives, with two bytes more for each name.
+        let bytes: usize = names.iter().map(|name| name.len() + 2).sum();
+        assert!(text.len() < 128 + bytes.div_ceil(3) * 4);
+        for (from, to) in
+            [("Yg~", "~"), ("Yg~", "Yg~~"), ("~YQ", "~Yg"), ("Yg~aW52b2ljZTo0Mg~", "")]
+        {
+            let words = refusal(text.replacen(from, to, 1));
+            assert!(!words.contains("invoice") && !words.contains("aW52"), "{words}");
+        }
+        assert!(refusal(text.replacen("several", "other", 1)).contains("another version"));
+        let guard = text.replacen("Yg", &encode(b"redlock:guard"), 1);
+        assert!(refusal(guard).contains("redlock:guard"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Then, required_hold_of};
+use crate::lock_kind::LockKind;
 use crate::operation::downgrade::Downgrade;
 use crate::redlock::RedLock;
 use crate::runtime::Runtime;
@@ -25,7 +26,12 @@ impl RedLock {
 
 impl Runtime {
     fn begin_downgrade(&self, lease: &Lease) -> Result<Begun, Error> {
-        let view = self.view(required_hold_of(lease)?)?;
+        let hold = required_hold_of(lease)?;
+        if let LockKind::Several(_) = hold.target().kind {
+            let words = "a lock of several resources is never shared";
+            return Err(Error::invalid(words));
+        }
+        let view = self.view(hold)?;
         let operation = Box::new(Downgrade::new(view.clone()));
         Ok(Begun { operation, then: Then::Extend(view) })
     }

@@ -1,5 +1,7 @@
 //! What a server says to a request.
 
+use std::fmt;
+
 use redis::ServerError;
 
 use crate::failure::Failure;
@@ -24,10 +26,28 @@ pub enum Answer {
     Shared { readers: i64, left_ms: Option<i64> },
     /// A writer waits, and readers are to wait for it: so long, unless it says so again.
     WriterWaits { left_ms: i64 },
+    /// Of several keys, this one has another value, and so long to live if that is known. Below 0: for ever.
+    Blocked { place: Place, left_ms: Option<i64> },
+    /// Of several keys, this one was not there, and none had another value.
+    Lacking { place: Place },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
     /// No usable answer.
     Failed(Failure),
+}
+
+/// Which of several resources, in the order in which they were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub nth: u16,
+    pub of: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "resource {} of {}", self.nth, self.of)
+    }
 }
 
 /// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
@@ -40,15 +60,23 @@ impl Answer {
         matches!(self, Self::Done | Self::Granted { .. })
     }
 
-    /// Whether somebody else's lock is in the way, so that nothing was done.
-    pub(crate) fn is_of_another(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Shared { .. } | Self::WriterWaits { .. })
+    /// Whether somebody else's lock is in the way, or that of one of several resources, so that nothing was done.
+    pub fn is_foreign(&self) -> bool {
+        matches!(
+            self,
+            Self::Foreign { .. }
+                | Self::Blocked { .. }
+                | Self::Shared { .. }
+                | Self::WriterWaits { .. }
+        )
     }
 
     /// How long what is in the way has to live, if that is known. Below 0: for ever.
     pub(crate) fn in_the_way_ms(&self) -> Option<i64> {
         match *self {
-            Self::Foreign { left_ms } | Self::Shared { left_ms, .. } => left_ms,
+            Self::Foreign { left_ms }
+            | Self::Blocked { left_ms, .. }
+            | Self::Shared { left_ms, .. } => left_ms,
             Self::WriterWaits { left_ms } => Some(left_ms),
             _ => None,
         }

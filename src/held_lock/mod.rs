@@ -267,10 +267,16 @@ impl HeldLock {
                 }
             }
             (Verb::Extend, Answer::Foreign { .. }) if self.was_exclusive_in(number) => return,
-            (Verb::Extend | Verb::Downgrade | Verb::Inspect, Answer::Absent) => Word::Absent,
-            // Other readers have it: it can be joined once more.
+            // Of one that shares it: other readers have it, and it can be joined once more.
             (Verb::Inspect, Answer::Shared { .. }) => Word::Absent,
-            (Verb::Extend | Verb::Downgrade, Answer::Foreign { .. }) => Word::Foreign,
+            (
+                Verb::Extend | Verb::Downgrade | Verb::Inspect,
+                Answer::Absent | Answer::Lacking { .. },
+            ) => Word::Absent,
+            (
+                Verb::Extend | Verb::Downgrade | Verb::Inspect,
+                Answer::Foreign { .. } | Answer::Blocked { .. },
+            ) => Word::Foreign,
             _ => return,
         };
         self.standings().hear(server, number, word);

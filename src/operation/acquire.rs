@@ -19,7 +19,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
-use crate::lock_kind::{LockKind, Target};
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
@@ -118,11 +118,7 @@ impl Acquire {
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
         let (target, thread) = (&self.wanted.target, self.wanted.thread);
-        let queues = actions.wait_queues();
-        self.number = Some(match target.kind {
-            LockKind::Shared => queues.join_readers(&target.resource, thread, now),
-            _ => queues.join(&target.resource, thread, now),
-        });
+        self.number = Some(actions.wait_queues().join(target, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -142,15 +138,24 @@ impl Acquire {
         let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
         let (number, manners) = (self.number(), Manners { is_urgent, is_last });
         let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.target.resource, number, manners, now);
+        let permission = queues.begin(&self.wanted.target, number, manners, now);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
             Permission::Held { left_ms, readers } => {
-                self.patience.note(readers > 0);
-                return self.miss(Miss::Queued(held_here(left_ms, readers)), actions);
+                self.patience.note_here(&self.wanted.target, readers > 0);
+                return self.miss(Miss::Queued(held_here("", left_ms, readers)), actions);
             }
-            Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
+            Permission::NotYet => {
+                return self.miss(Miss::Queued(others_first("the resource")), actions);
+            }
+            Permission::Blocked { place, left_ms } => {
+                let error = match left_ms {
+                    Some(left_ms) => held_here(&format!("{place} "), left_ms, 0),
+                    None => others_first(&place.to_string()),
+                };
+                return self.miss(Miss::Queued(error), actions);
+            }
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
         let cut = match self.wanted.plan {
@@ -219,7 +224,7 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
-        self.patience.note(question.has_readers());
+        self.patience.note(&self.wanted.target, &question);
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
         self.miss(miss, actions);
@@ -234,11 +239,11 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
-        self.patience.end(&self.wanted.target, actions);
+        self.patience.end(actions);
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target.resource, number, &hold);
+            let next = queues.acquired(&self.wanted.target, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -252,11 +257,12 @@ impl Acquire {
 
     /// Tells the queue what the servers said.
     fn note(&mut self, miss: &Miss, actions: &mut dyn Actions) {
-        if let Miss::Votes(status, _) = miss {
+        if let Miss::Votes(status, question) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
             self.was_refused |= is_taken;
-            let number = self.number();
-            actions.wait_queues().refused(&self.wanted.target.resource, number, is_taken, now);
+            let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
+            let next = actions.wait_queues().refused(target, waiter, is_taken, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 
@@ -324,22 +330,24 @@ impl Operation for Acquire {
     fn leave(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target.resource, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 }
 
-fn held_here(left_ms: i64, readers: usize) -> Error {
-    let words = match readers {
-        0 => format!("held through another lease of this manager ({left_ms} ms left)"),
-        _ => format!("held shared through {readers} leases of this manager ({left_ms} ms left)"),
+fn held_here(what: &str, left_ms: i64, readers: usize) -> Error {
+    let through = match readers {
+        0 => "held through another lease".to_owned(),
+        _ => format!("held shared through {readers} leases"),
     };
+    let words = format!("{what}{through} of this manager ({left_ms} ms left)");
     Error::new(Status::Taken, words)
 }
 
-fn others_first() -> Error {
-    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
+fn others_first(what: &str) -> Error {
+    let words = format!("others of this process want {what}, too, and came first");
+    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

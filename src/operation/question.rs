@@ -1,6 +1,7 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod in_the_way;
 mod refusals;
 mod words;
 
@@ -214,8 +215,8 @@ impl Question {
         let left_ms = match *answer {
             Answer::Extended { left_ms } => Some(left_ms),
             Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
-            Answer::Found { .. } | Answer::Absent => Some(0),
-            ref other => other.is_of_another().then_some(0),
+            Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
+            ref other => other.is_foreign().then_some(0),
         };
         // Below 0 it has no end.
         let left_ms = left_ms.map(|ms| if ms < 0 { TTL_MAX_MS } else { ms });

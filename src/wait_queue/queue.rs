@@ -1,12 +1,14 @@
 //! The queue of those that want one resource.
 
+mod handing_on;
 mod readers;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::turn::{Manners, Next, Permission, Wait};
+use super::turn::{Manners, Permission, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -55,6 +57,8 @@ pub(super) struct WaitQueue {
     open_at: Option<Moment>,
     /// Since when the lock was handed on, and nobody else had a chance.
     run_since: Moment,
+    /// Whether the head was told to look since the lock is handed on to it.
+    is_handed_on: bool,
     /// When another process was last seen to have the lock.
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a head that will be back.
@@ -67,13 +71,13 @@ pub(super) struct WaitQueue {
 struct Waiter {
     number: u64,
     thread: Option<usize>,
-    /// Whether it wants the lock shared; and then, whether it may ask without a pause.
-    is_reader: bool,
-    is_called: bool,
     /// Its name while it waits: it may be given the turn.
     ticket: Option<Ticket>,
     /// When it would wait no longer.
     until: Moment,
+    wants: Wants,
+    /// Whether it is a reader that may ask without a pause.
+    is_called: bool,
 }
 
 /// Where a waiter stands.
@@ -98,6 +102,7 @@ impl WaitQueue {
             asks_in_vain: false,
             open_at: None,
             run_since: now,
+            is_handed_on: false,
             rival_at: None,
             backoff: None,
             #[cfg(test)]
@@ -105,28 +110,43 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, is_reader: bool) {
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, wants: Wants) {
         let mut waiters = self.head.iter().chain(&self.behind);
         if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
-        if !is_reader {
-            self.first_writer.get_or_insert(number);
+        if wants != Wants::Shared && self.first_writer.is_none_or(|first| number < first) {
+            self.first_writer = Some(number);
         }
         let (ticket, until) = (None, Moment::NEVER);
-        let waiter = Waiter { number, thread, is_reader, is_called: false, ticket, until };
+        let waiter = Waiter { number, thread, ticket, until, wants, is_called: false };
         match self.head {
             None => self.head = Some(waiter),
+            // One that had left comes before those that came later.
+            Some(_) if self.behind.back().is_some_and(|last| last.number > number) => {
+                let place = self.behind.partition_point(|other| other.number < number);
+                self.behind.insert(place, waiter);
+            }
             Some(_) => self.behind.push_back(waiter),
         }
     }
 
+    /// Whether the waiter may ask; then it is taken to do it.
     pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+        let permission = self.permission(number, manners, now);
+        if permission == Permission::MayAsk {
+            self.ask(number, now);
+        }
+        permission
+    }
+
+    /// Whether the waiter may ask.
+    pub(super) fn permission(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
         self.forget_ended(now);
         let held = self.held_from(number, now);
         match self.position(number) {
             Position::Head => {}
-            Position::Beside if held.is_none() => return self.begin_beside(number, manners, now),
+            Position::Beside if held.is_none() => {}
             Position::Apart => return Permission::MayAsk,
             Position::Beside | Position::Behind => {
                 return self.begin_from_behind(number, held, manners.is_last, now);
@@ -141,30 +161,43 @@ impl WaitQueue {
         if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
             return Permission::NotYet;
         }
-        self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-        (self.open_at, self.run_since) = (None, now);
-        self.asks_in_vain = held.is_some();
-        self.note_called(number, false);
         Permission::MayAsk
     }
 
     fn begin_from_behind(
-        &mut self,
+        &self,
         number: u64,
         held: Option<Permission>,
         is_last: bool,
         now: Moment,
     ) -> Permission {
         match held {
-            Some(_) if is_last && now >= self.ask_held_at => {
-                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-                Permission::MayAsk
-            }
+            Some(_) if is_last && now >= self.ask_held_at => Permission::MayAsk,
             Some(held) => held,
             // It would overtake a writer that waits for readers of this manager.
             None if !self.readers.is_empty() && self.is_reader(number) => Permission::NotYet,
             None if is_last => Permission::MayAsk,
             None => Permission::NotYet,
+        }
+    }
+
+    /// The waiter asks.
+    pub(super) fn ask(&mut self, number: u64, now: Moment) {
+        match self.position(number) {
+            Position::Head => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+                self.open_at = None;
+                if !mem::take(&mut self.is_handed_on) {
+                    self.run_since = now;
+                }
+                self.asks_in_vain = self.held_from(number, now).is_some();
+                self.note_called(number, false);
+            }
+            Position::Beside | Position::Behind if self.held_from(number, now).is_some() => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+            }
+            Position::Beside => self.note_called(number, false),
+            Position::Behind | Position::Apart => {}
         }
     }
 
@@ -174,7 +207,7 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Vec<Ticket> {
+    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
         match hold.is_shared() {
             true => self.readers.push(Arc::clone(hold)),
             false => self.hold = Some(Arc::clone(hold)),
@@ -184,7 +217,7 @@ impl WaitQueue {
         self.remove(number);
         // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
         let next = self.head.as_ref().filter(|next| hold.valid_until() < next.until);
-        next.and_then(|next| next.ticket).into_iter().collect()
+        next.and_then(|next| next.ticket)
     }
 
     pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
@@ -209,63 +242,27 @@ impl WaitQueue {
         }
         let head = if was_head { self.waiting_head() } else { None };
         let readers = if was_first_writer { self.call_readers(number) } else { Vec::new() };
-        merge(head, readers)
+        handing_on::merge(head, readers)
     }
 
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
-        self.forget_ended(now);
         let until = self.due(number, wait, now);
-        if let Some(waiter) = self.find(number).filter(|_| until > now) {
-            (waiter.ticket, waiter.until) = (Some(ticket), until);
+        if until > now {
+            self.note_wait(number, Some(ticket), until);
         }
         until
     }
 
     pub(super) fn end_wait(&mut self, number: u64, wait: Wait, now: Moment) -> bool {
-        self.forget_ended(now);
-        if let Some(waiter) = self.find(number) {
-            waiter.ticket = None;
-        }
+        self.note_wait(number, None, now);
         self.due(number, wait, now) <= now
     }
 
-    pub(super) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
-        self.let_go_of(hold);
-        if !self.is_free_for_head() {
-            return (Next::Nobody, false);
+    /// The waiter waits until then, under that name; or no more, without one.
+    pub(super) fn note_wait(&mut self, number: u64, ticket: Option<Ticket>, until: Moment) {
+        if let Some(waiter) = self.find(number) {
+            (waiter.ticket, waiter.until) = (ticket, until);
         }
-        let has_rivals = self.has_rivals(now);
-        let readers = self.call_readers(0);
-        let Some(head) = &mut self.head else { return (Next::Nobody, has_rivals) };
-        let run_ms = if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS };
-        if now.ms_since(self.run_since) >= run_ms {
-            self.run_since = now;
-            return (Next::Tell(merge(self.waiting_head(), readers)), true);
-        }
-        match head.ticket.take_if(|_| !head.is_reader) {
-            Some(ticket) => {
-                self.asks_in_vain = false;
-                (Next::Ask(ticket), false)
-            }
-            None => {
-                self.open_at = Some(now);
-                (Next::Tell(readers), false)
-            }
-        }
-    }
-
-    pub(super) fn stand_back(&mut self, until: Moment) {
-        self.open_at = Some(until);
-    }
-
-    pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
-        self.let_go_of(hold);
-        if !self.is_free_for_head() {
-            return Vec::new();
-        }
-        self.open_at = Some(now);
-        let readers = self.call_readers(0);
-        merge(self.waiting_head(), readers)
     }
 
     /// Whether this manager has the lock by this.
@@ -297,14 +294,13 @@ impl WaitQueue {
     fn remove(&mut self, number: u64) -> bool {
         let is_head = self.is_head(number);
         if is_head {
-            self.asks_in_vain = false;
+            (self.asks_in_vain, self.is_handed_on) = (false, false);
             self.head = self.behind.pop_front();
         } else if let Some(place) = self.place_behind(number) {
             self.behind.remove(place);
         }
         if self.first_writer == Some(number) {
-            let mut waiters = self.head.iter().chain(&self.behind);
-            self.first_writer = waiters.find(|it| !it.is_reader).map(|it| it.number);
+            self.find_first_writer();
         }
         is_head
     }
@@ -355,7 +351,8 @@ impl WaitQueue {
     }
 
     /// When a waiter has to do something.
-    fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
+    pub(super) fn due(&mut self, number: u64, wait: Wait, now: Moment) -> Moment {
+        self.forget_ended(now);
         let held_until = self.held_until(number);
         let due = match (self.position(number), held_until, self.open_at) {
             (Position::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
@@ -372,14 +369,6 @@ impl WaitQueue {
             }
         };
         due.min(wait.until)
-    }
-}
-
-/// The head, if it is not one of these readers.
-fn merge(head: Option<Ticket>, readers: Vec<Ticket>) -> Vec<Ticket> {
-    match head {
-        Some(head) if readers.first() != Some(&head) => [vec![head], readers].concat(),
-        _ => readers,
     }
 }
 

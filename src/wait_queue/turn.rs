@@ -1,7 +1,19 @@
 //! What a waiter and its queue say to each other.
 
+use crate::command::Place;
 use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
+
+/// How a waiter wants the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// To have it alone.
+    Alone,
+    /// The same, and others with it: it has to look whether these are free.
+    Several,
+    /// With all others that want it so.
+    Shared,
+}
 
 /// How a waiter asks to be let ask the servers.
 #[derive(Clone, Copy)]
@@ -21,6 +33,8 @@ pub(crate) enum Permission {
     Held { left_ms: i64, readers: usize },
     /// It is not its turn.
     NotYet,
+    /// One of several resources is in the way: this manager has its lock, for so long; or it is not its turn there.
+    Blocked { place: Place, left_ms: Option<i64> },
 }
 
 /// What a waiter waits for.

@@ -112,6 +112,10 @@ impl Question {
             (Answer::WriterWaits { left_ms }, _) => {
                 format!("keeps it for a writer that waits ({left_ms} ms left)")
             }
+            (&Answer::Blocked { place, left_ms }, _) => {
+                format!("{place} {}", held_by("another", left_ms))
+            }
+            (Answer::Lacking { place }, _) => format!("has {place} no more"),
             (Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
                 "agreed".to_owned()
             }

@@ -1,26 +1,11 @@
 //! Readers: those that want a lock shared. They ask together, unless a writer came before them.
 
-use super::{Permission, Position, WaitQueue, Waiter};
+use super::{Permission, Position, WaitQueue, Waiter, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
-use crate::wait_queue::Manners;
 
 impl WaitQueue {
-    /// A reader beside the head asks with it.
-    pub(super) fn begin_beside(
-        &mut self,
-        number: u64,
-        manners: Manners,
-        now: Moment,
-    ) -> Permission {
-        if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
-            return Permission::NotYet;
-        }
-        self.note_called(number, false);
-        Permission::MayAsk
-    }
-
     /// What keeps a waiter from asking: this manager has the lock.
     pub(super) fn held_from(&self, number: u64, now: Moment) -> Option<Permission> {
         if let Some(hold) = &self.hold {
@@ -42,7 +27,7 @@ impl WaitQueue {
 
     /// Whether no hold of this manager is in the way of the head.
     pub(super) fn is_free_for_head(&self) -> bool {
-        let is_reader = self.head.as_ref().is_some_and(|head| head.is_reader);
+        let is_reader = self.head.as_ref().is_some_and(|head| head.wants == Wants::Shared);
         self.hold.is_none() && (is_reader || self.readers.is_empty())
     }
 
@@ -69,14 +54,22 @@ impl WaitQueue {
             return Vec::new();
         }
         let first_writer = self.first_writer.unwrap_or(u64::MAX);
-        let waiters = self.head.iter_mut().chain(&mut self.behind);
-        let leading = waiters.take_while(|waiter| waiter.number < first_writer);
-        let called = leading.filter(|waiter| waiter.number > after);
+        let behind = self.behind.iter_mut().take_while(|waiter| waiter.number < first_writer);
+        let leading = self.head.iter_mut().chain(behind);
+        let called = leading.filter(|it| it.wants == Wants::Shared && it.number > after);
         let call = |waiter: &mut Waiter| {
             waiter.is_called = true;
             waiter.ticket
         };
         called.filter_map(call).collect()
+    }
+
+    /// The one that was it is gone. They stand in the order of their numbers behind the head.
+    pub(super) fn find_first_writer(&mut self) {
+        let is_writer = |waiter: &&Waiter| waiter.wants != Wants::Shared;
+        let head = self.head.iter().find(is_writer);
+        let behind = self.behind.iter().find(is_writer);
+        self.first_writer = head.into_iter().chain(behind).map(|it| it.number).min();
     }
 
     pub(super) fn note_called(&mut self, number: u64, is_called: bool) {
@@ -87,11 +80,11 @@ impl WaitQueue {
 
     /// Whether it is a reader that no writer comes before.
     pub(super) fn leads(&self, waiter: &Waiter) -> bool {
-        waiter.is_reader && self.first_writer.is_none_or(|first| waiter.number < first)
+        waiter.wants == Wants::Shared && self.first_writer.is_none_or(|first| waiter.number < first)
     }
 
     pub(super) fn is_reader(&self, number: u64) -> bool {
-        self.look_at(number).is_some_and(|waiter| waiter.is_reader)
+        self.look_at(number).is_some_and(|waiter| waiter.wants == Wants::Shared)
     }
 
     pub(super) fn is_called(&self, number: u64) -> bool {

@@ -12,8 +12,8 @@ fn at_ms(ms: i64) -> Moment {
 fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
     let mut queue = WaitQueue::new(at_ms(0));
     // One waiter of each thread.
-    queue.join(1, Some(1), false);
-    queue.join(2, Some(2), false);
+    queue.join(1, Some(1), Wants::Alone);
+    queue.join(2, Some(2), Wants::Alone);
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
     queue.refused(1, true, at_ms(1));
     assert_eq!(queue.leave(2, at_ms(2)), []);
@@ -26,8 +26,8 @@ fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
 fn held() -> (WaitQueue, Arc<HeldLock>) {
     let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-    (1..=3).for_each(|number| queue.join(number, None, false));
-    assert_eq!(queue.acquired(1, &hold), []);
+    (1..=3).for_each(|number| queue.join(number, None, Wants::Alone));
+    assert_eq!(queue.acquired(1, &hold), None);
     (queue, hold)
 }
 
@@ -35,7 +35,7 @@ fn held() -> (WaitQueue, Arc<HeldLock>) {
 fn to_look_from_behind_costs_no_more_where_thousands_wait() {
     const WAITERS: u64 = 4_096;
     let mut queue = WaitQueue::new(at_ms(0));
-    (1..=WAITERS).for_each(|number| queue.join(number, None, false));
+    (1..=WAITERS).for_each(|number| queue.join(number, None, Wants::Alone));
     let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
     for number in 2..=WAITERS {
         assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);
@@ -77,7 +77,11 @@ fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for
 fn queue_of(numbers: &[i64]) -> WaitQueue {
     let mut queue = WaitQueue::new(at_ms(0));
     for number in numbers {
-        queue.join(number.unsigned_abs(), None, *number < 0);
+        queue.join(
+            number.unsigned_abs(),
+            None,
+            if *number < 0 { Wants::Shared } else { Wants::Alone },
+        );
     }
     queue
 }
@@ -113,8 +117,8 @@ fn readers_ask_together_unless_a_writer_came_before_them() {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), permission, "{number}");
     }
     let (one, two) = (hold_of(1, true), hold_of(2, true));
-    assert_eq!(queue.acquired(1, &one), []);
-    assert_eq!(queue.acquired(2, &two), []);
+    assert_eq!(queue.acquired(1, &one), None);
+    assert_eq!(queue.acquired(2, &two), None);
     // The writer waits for both, and who came after it waits for it.
     let held = Permission::Held { left_ms: one.remaining_ms(at_ms(1)), readers: 2 };
     assert_eq!(queue.begin(3, PATIENT, at_ms(1)), held);
@@ -130,7 +134,7 @@ fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
     for is_lost in [false, true] {
         let mut queue = queue_of(&[1, -2, -3, 4, -5]);
         let own = hold_of(1, false);
-        assert_eq!(queue.acquired(1, &own), []);
+        assert_eq!(queue.acquired(1, &own), None);
         wait(&mut queue, &[2, 3, 4, 5], at_ms(1));
         let called = vec![ticket(2), ticket(3)];
         match is_lost {
@@ -154,7 +158,7 @@ fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
 fn a_writer_that_gives_up_lets_readers_pass() {
     let mut queue = queue_of(&[-1, 2, -3, -4]);
     let one = hold_of(1, true);
-    assert_eq!(queue.acquired(1, &one), []);
+    assert_eq!(queue.acquired(1, &one), None);
     wait(&mut queue, &[2, 3, 4], at_ms(1));
     assert_eq!(queue.leave(2, at_ms(2)), [ticket(3), ticket(4)]);
     assert!(queue.end_wait(4, WAIT, at_ms(2)));
@@ -166,20 +170,20 @@ fn a_writer_that_gives_up_lets_readers_pass() {
 fn who_becomes_a_reader_lets_other_readers_in_and_no_writer() {
     let mut queue = queue_of(&[1, -2, 3]);
     let own = hold_of(1, false);
-    assert_eq!(queue.acquired(1, &own), []);
+    assert_eq!(queue.acquired(1, &own), None);
     wait(&mut queue, &[2, 3], at_ms(1));
     assert_eq!(queue.downgraded(&own), [ticket(2)]);
     assert!(queue.has(&own));
     assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
     assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 1, .. }));
-    assert_eq!(queue.acquired(2, &hold_of(2, true)), []);
+    assert_eq!(queue.acquired(2, &hold_of(2, true)), None);
     assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 2, .. }));
 }
 
 #[test]
 fn a_reader_whose_time_is_over_keeps_no_writer_waiting() {
     let mut queue = queue_of(&[-1, 2]);
-    assert_eq!(queue.acquired(1, &hold_of(1, true)), []);
+    assert_eq!(queue.acquired(1, &hold_of(1, true)), None);
     assert!(queue.is_needed(at_ms(1)));
     assert!(!queue.end_wait(2, WAIT, at_ms(50)));
     assert!(queue.end_wait(2, WAIT, at_ms(10_000)));

@@ -16,6 +16,7 @@ mod possession;
 pub(crate) mod promises;
 pub(crate) mod records;
 pub(crate) mod schedule;
+pub(crate) mod several;
 pub(crate) mod shared;
 mod shrink;
 mod simulate;

@@ -4,10 +4,11 @@ use crate::schedules::handed::Offer;
 use crate::schedules::kept::Keeping;
 use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::RESOURCES;
+use crate::schedules::schedule::{ALL, RESOURCES, share};
 use crate::world::World;
 use crate::world::clocks::{Clock, MS};
 use crate::world::readers::shared_tag;
+use crate::world::several;
 use crate::world::store::{Deed, tag};
 
 /// Servers beyond these are in no schedule.
@@ -129,6 +130,9 @@ impl HeldLock {
 }
 
 fn resource_of(key: &[u8]) -> usize {
+    if key == several::ALL {
+        return ALL;
+    }
     RESOURCES.iter().position(|it| it.as_bytes() == key).unwrap_or(usize::MAX)
 }
 
@@ -430,7 +434,7 @@ impl World {
             let (from, until) = (one.from.max(two.from), *end.min(other_end));
             // Both share it from then on.
             let until = until.min(one.shared_from.max(two.shared_from));
-            (one.resource == two.resource && from < until).then_some((*one, *two, from))
+            (share(one.resource, two.resource) && from < until).then_some((*one, *two, from))
         })
     }
 

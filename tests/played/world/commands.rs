@@ -97,7 +97,8 @@ impl<'a> Command<'a, '_> {
             }
             b"DELIFEQ" if self.store.dialect == Dialect::Delifeq => self.wrong_number(name),
             b"DELEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
-            b"DELIFEQ" | b"DELEX" => self.unknown(),
+            b"MSETEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
+            b"DELIFEQ" | b"DELEX" | b"MSETEX" => self.unknown(),
             _ => {
                 self.wrong_number(name);
                 Deed::Unknown
@@ -361,7 +362,8 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
-        if let Some(deed) = self.eval_fenced().or_else(|| self.eval_shared()) {
+        let deed = self.eval_fenced().or_else(|| self.eval_several());
+        if let Some(deed) = deed.or_else(|| self.eval_shared()) {
             return deed;
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
