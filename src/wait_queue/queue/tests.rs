@@ -1,6 +1,7 @@
 use super::*;
 use crate::held_lock::Phase;
 use crate::token::Token;
+use crate::wait_queue::Next;
 
 const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
 

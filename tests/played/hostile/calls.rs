@@ -408,7 +408,7 @@ impl Run<'_> {
                         _ => false,
                     };
                     let verb = match it.asked.verb {
-                        Verb::AcquireFenced => Verb::Acquire,
+                        Verb::AcquireFenced | Verb::AcquireAgain => Verb::Acquire,
                         verb => verb,
                     };
                     is_yes && verbs.contains(&verb)

@@ -57,6 +57,8 @@ pub(crate) struct Judge {
 #[derive(Clone, Debug)]
 enum Command {
     Oath,
+    /// What a writer says of itself while it waits.
+    Aside,
     Probe {
         is_ping: bool,
     },
@@ -72,6 +74,11 @@ impl Judge {
         let mut at = 0;
         while let Some((words, length)) = resp::command(&self.heard[at..]) {
             at += length;
+            if let (b"ZCARD", Some(Command::Ask(asked))) = (&*words[0], self.owed.last_mut()) {
+                // It belongs to the acquire before it.
+                asked.verb = Verb::AcquireAgain;
+                continue;
+            }
             self.owed.extend(command(&words));
         }
         self.heard.drain(..at);
@@ -94,7 +101,8 @@ impl Judge {
         });
         let granted = self.verdicts.iter().filter(|it| it.answer.is_grant());
         let mut asked = owed.chain(granted.map(|it| &it.asked));
-        let is_acquire = |it: Verb| matches!(it, Verb::Acquire | Verb::AcquireFenced);
+        let is_acquire =
+            |it: Verb| matches!(it, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced);
         asked.any(|it| is_acquire(it.verb) && it.token == token)
     }
 
@@ -129,6 +137,7 @@ impl Judge {
     fn settle(&mut self, reply: Reply, has_more: bool) {
         let is_right = match self.owed[0].clone() {
             Command::Oath => is_ok(&reply),
+            Command::Aside => matches!(reply, Reply::Int(0 | 1) | Reply::Error(..)),
             Command::Probe { is_ping } => settle_probe(is_ping, &reply),
             Command::Question(question) => {
                 self.is_up |= question == Question::Note;
@@ -220,6 +229,8 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"TIME", 1) => Some(Command::Question(Question::Clock)),
         (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
+        (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
+        (b"EVAL", 6) if words[2] == b"2" => Some(Command::Aside),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
         (b"EVAL", 8) => asked(Verb::RaiseFence, 3, 5),
@@ -234,7 +245,11 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
 }
 
 fn replies_of(verb: Verb) -> usize {
-    if matches!(verb, Verb::Acquire | Verb::Inspect) { 2 } else { 1 }
+    match verb {
+        Verb::AcquireAgain => 3,
+        Verb::Acquire | Verb::Inspect => 2,
+        _ => 1,
+    }
 }
 
 fn is_ok(reply: &Reply) -> bool {
@@ -244,6 +259,19 @@ fn is_ok(reply: &Reply) -> bool {
 /// What a request is answered with; nothing if these are no replies to it.
 fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
     let refused = Some(Answer::Failed(Failure::Nonsense));
+    if verb == Verb::AcquireAgain {
+        let [set, readers, left] = replies else { return None };
+        let readers = match readers {
+            Reply::Int(readers) => *readers,
+            Reply::Error(..) => 0,
+            _ => return None,
+        };
+        let plain = answer(Verb::Acquire, &[set.clone(), left.clone()])?;
+        return Some(match plain {
+            Answer::Foreign { left_ms } if readers > 0 => Answer::Shared { readers, left_ms },
+            plain => plain,
+        });
+    }
     match (verb, &replies[0]) {
         (Verb::Release, Reply::Error(code, _)) if code == "WRONGTYPE" => {
             return Some(Answer::Absent);
@@ -270,6 +298,9 @@ fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
                     Some(Answer::Foreign { left_ms: Some(left_ms) })
                 }
                 [Reply::Int(2), Reply::Int(_)] => refused,
+                [Reply::Int(3), Reply::Int(left_ms)] => {
+                    Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) })
+                }
                 _ => None,
             };
         }

@@ -15,6 +15,8 @@ struct HeldLock<'a> {
     until: (i64, i64),
     /// The line that says so.
     set_by: usize,
+    /// From when on others may have it as well: from the start, from a call on, or never.
+    shared_from: i64,
     /// The call that released it, or in which it turned out to be lost.
     end: Option<usize>,
 }
@@ -39,6 +41,9 @@ impl<'a, 'h> Checker<'a, 'h> {
     fn follow(&mut self, at: usize) {
         match self.line(at).event {
             Event::Call(Call { op: Op::Unlock, token: Some(token), .. }) => self.end(at, token),
+            Event::Call(Call { op: Op::Downgrade, token: Some(token), .. }) => {
+                self.share(at, token);
+            }
             Event::Return(it) => self.follow_return(at, it),
             Event::Look { token, held: true, .. } => self.claim(at, token, "is said to be held"),
             Event::Wrote(write) => self.claim(at, write.token, "was written under"),
@@ -51,12 +56,12 @@ impl<'a, 'h> Checker<'a, 'h> {
         let Event::Call(asked) = self.line(call).event else { return };
         let is_ok = it.status == "OK";
         match (it.op, it.token) {
-            (Op::Lock | Op::TryLock | Op::Continue, Some(token))
+            (Op::Lock | Op::TryLock | Op::Share | Op::Continue, Some(token))
                 if is_ok && !self.holds.contains_key(token) =>
             {
                 self.take(at, token, asked.ttl_ms, it);
             }
-            (Op::Lock | Op::TryLock, Some(token)) if is_ok => {
+            (Op::Lock | Op::TryLock | Op::Share, Some(token)) if is_ok => {
                 let words = format!("{token} is the token of two locks");
                 self.report(Rule::TokenReused, words, &[self.holds[token].taken, at]);
             }
@@ -92,7 +97,9 @@ impl<'a, 'h> Checker<'a, 'h> {
             let words = format!("{} too long for a TTL of {ttl_ms} ms", ms(until.0 - most));
             self.report(Rule::Validity, words, &[at]);
         }
-        let hold = HeldLock { resource: it.resource, taken: at, until, set_by: at, end: None };
+        let shared_from = if it.op == Op::Share { i64::MIN } else { i64::MAX };
+        let (resource, taken, set_by) = (it.resource, at, at);
+        let hold = HeldLock { resource, taken, until, set_by, shared_from, end: None };
         self.holds.insert(token, hold);
     }
 
@@ -167,24 +174,30 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    /// Whether two holds of one resource have a moment in common.
+    /// The lock may be shared from this call on.
+    fn share(&mut self, call: usize, token: &str) {
+        let time = self.line(call).time;
+        if let Some(hold) = self.holds.get_mut(token) {
+            hold.shared_from = hold.shared_from.min(time);
+        }
+    }
+
+    /// Whether two holds of one resource have a moment in common in which one is to be alone.
     fn sweep(&mut self) {
         let mut all: Vec<_> = self.holds.values().map(|hold| (hold, self.span(hold))).collect();
         all.sort_by_key(|(hold, (from, _))| (hold.resource, *from, hold.taken));
-        let mut latest: Option<(&HeldLock<'_>, i64)> = None;
+        let mut open: Vec<(&HeldLock<'_>, i64)> = Vec::new();
         let mut overlaps = Vec::new();
         for (hold, (from, to)) in all {
-            match latest.filter(|(other, _)| other.resource == hold.resource) {
-                Some((other, end)) => {
-                    if from < end && from < to {
-                        overlaps.push((other.taken, other.set_by, hold.taken, end.min(to) - from));
-                    }
-                    if to > end {
-                        latest = Some((hold, to));
-                    }
+            open.retain(|(other, end)| other.resource == hold.resource && *end > from);
+            for &(other, end) in &open {
+                // From then on both share it.
+                let until = end.min(to).min(other.shared_from.max(hold.shared_from));
+                if from < until {
+                    overlaps.push((other.taken, other.set_by, hold.taken, until - from));
                 }
-                None => latest = Some((hold, to)),
             }
+            open.push((hold, to));
         }
         for (one, set_by, other, span) in overlaps {
             let names = (self.line(one).process, self.line(other).process);

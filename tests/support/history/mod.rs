@@ -37,7 +37,8 @@
 //! | `counter` | `resource`, `value` | the last value of a counter | |
 //!
 //! A lock counts as held from the return of the call that took it to the call of its release, its
-//! deadline, or the death of the process.
+//! deadline, or the death of the process; as shared, if the call was a `share`, and from the call of a
+//! `downgrade` on that did not leave it as it was (`UNREACHABLE`, too, may have shared it).
 
 mod calls;
 mod counters;
