@@ -96,6 +96,9 @@ impl Runtime {
             Some(hold) if hold.is_held(now) && **hold.resource() != *resource => {
                 return Err(Error::invalid("the lease still holds another resource"));
             }
+            Some(hold) if hold.is_held(now) && hold.slot().is_some() => {
+                return Err(Error::invalid("the lease holds a permit of a semaphore: extend that"));
+            }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
         };

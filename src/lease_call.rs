@@ -58,7 +58,8 @@ impl Runtime {
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
         check::resource(demand.resource)?;
-        check::kind(&demand.kind)?;
+        let has_fencing = self.settings().has_fencing();
+        check::kind(&demand.kind, demand.resource, has_fencing)?;
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
@@ -76,7 +77,7 @@ impl Runtime {
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
         let wanted = Wanted {
-            target: Target { resource: Arc::clone(&lease.resource), kind: kind.clone() },
+            target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
             plan,
             slice_end: slice_end.unwrap_or(Moment::NEVER),

@@ -42,6 +42,8 @@ mod server_list;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+#[doc(hidden)]
+pub mod slot_set;
 mod submitted;
 mod system;
 #[doc(hidden)]

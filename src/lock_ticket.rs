@@ -38,7 +38,7 @@ pub(crate) struct LockTicket {
 impl LockTicket {
     pub(crate) fn of(hold: &HeldLock) -> Self {
         Self {
-            resource: Arc::clone(hold.resource()),
+            resource: Arc::clone(&hold.key().resource),
             ttl_ms: hold.ttl_ms(),
             fencing_token: hold.fencing_token(),
             token: *hold.token(),

@@ -12,6 +12,7 @@ use super::status::RedLockStatus;
 use crate::error::{Error, Status};
 use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
+use crate::slot_set::SLOTS_MAX;
 
 /// How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
 /// default, as 0 is the default of every field.
@@ -38,7 +39,9 @@ pub struct RedLockAcquireOptions {
     pub tries: i32,
     /// REDLOCK_EXCLUSIVE. Not yet: REDLOCK_SHARED.
     pub mode: i32,
-    /// For a semaphore. Not yet: 0.
+    /// 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
+    /// resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
+    /// same as a lock, and who locks the resource uses one permit.
     pub permits: i32,
     /// Not 0: the lock is kept until it is unlocked, as by RedLock_KeepAlive.
     pub keep_alive: i32,
@@ -117,11 +120,24 @@ fn kind(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
         return not_yet("a lock of several resources");
     }
     if options.permits != 0 {
-        return not_yet("a semaphore");
+        return permits(options);
     }
     match options.mode {
         REDLOCK_EXCLUSIVE => Ok(LockKind::Exclusive),
         REDLOCK_SHARED => Ok(LockKind::Shared),
         mode => Err(Error::invalid(format!("mode is {mode}, which is none"))),
+    }
+}
+
+fn permits(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
+    if options.mode != REDLOCK_EXCLUSIVE {
+        return Err(Error::invalid("a permit of a semaphore has no mode: mode has to be 0"));
+    }
+    match u16::try_from(options.permits) {
+        Ok(of @ 1..=SLOTS_MAX) => Ok(LockKind::Permit { of }),
+        _ => Err(Error::invalid(format!(
+            "permits is {}, and a semaphore has 1 to {SLOTS_MAX}",
+            options.permits
+        ))),
     }
 }

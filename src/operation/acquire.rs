@@ -1,12 +1,14 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod permits;
 mod raising;
 mod waiting;
 
 use std::mem;
 use std::sync::Arc;
 
+use self::permits::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -71,6 +73,8 @@ pub(crate) struct Acquire {
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
+    /// For which slots the attempt has asked, of a semaphore.
+    moves: Moves,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     stage: Stage,
@@ -95,13 +99,14 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        Self { wanted, tries: 0, has_asked, backoff, token, cut, number: None, stage }
+        let moves = Moves::default();
+        Self { wanted, tries: 0, has_asked, backoff, token, cut, moves, number: None, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (resource, thread) = (&self.wanted.target.resource, self.wanted.thread);
-        self.number = Some(actions.wait_queues().join(resource, thread, now));
+        let (target, thread) = (&self.wanted.target, self.wanted.thread);
+        self.number = Some(actions.wait_queues().join(target, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -121,7 +126,7 @@ impl Acquire {
         let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
         let (number, manners) = (self.number(), Manners { is_urgent, is_last });
         let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.target.resource, number, manners, now);
+        let permission = queues.begin(&self.wanted.target, number, manners, now);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
@@ -166,20 +171,29 @@ impl Acquire {
         let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
-        let request = match actions.settings().has_fencing() {
+        let permits = target.kind.permits();
+        let request = match actions.settings().has_fencing() && permits.is_none() {
             true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
                 .with_fence(actions.wall_us()),
             false => Request::new(Verb::Acquire, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
-        self.cut = cut;
-        self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
+        (self.cut, self.moves) = (cut, Moves::default());
+        self.stage = Stage::Asking(Box::new(match permits {
+            Some(of) => Question::permit(hold, of, servers),
+            None => Question::acquire(hold, servers),
+        }));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
     /// What an attempt has come to; what there may be of a lock that was not had is released.
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
+        let sent = self.moves.note_sent(sent);
+        let question = match self.conclude_slots(&hold, question, actions) {
+            Some(question) => question,
+            None => return,
+        };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -209,10 +223,15 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
+        self.succeed(hold, question, actions);
+    }
+
+    /// The lock is had.
+    fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target.resource, number, &hold);
+            let next = queues.acquired(&self.wanted.target, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -229,7 +248,7 @@ impl Acquire {
         if let Miss::Votes(status, _) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
             let number = self.number();
-            actions.wait_queues().refused(&self.wanted.target.resource, number, is_taken, now);
+            actions.wait_queues().refused(&self.wanted.target, number, is_taken, now);
         }
     }
 
@@ -246,7 +265,7 @@ impl Acquire {
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
-            Stage::Asking(question) => release(question, sent, actions),
+            Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
             _ => {}
         }
@@ -297,7 +316,7 @@ impl Operation for Acquire {
     fn leave(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target.resource, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }

@@ -1,18 +1,21 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod permits;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::Answer;
+pub(crate) use self::permits::Found;
+use crate::command::{Answer, Slots};
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
 use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
+use crate::quorum::permits::Permits;
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
@@ -40,6 +43,8 @@ pub(crate) struct Question {
 enum Count {
     /// To take or extend a lock, or to have connections.
     Round(Round),
+    /// To take a permit of a semaphore.
+    Permits(Permits),
     /// To release a lock.
     Release(Round, Absence),
     /// To confirm a lock.
@@ -133,6 +138,7 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
             }
+            Count::Permits(permits) => permits.outcome().is_some(),
             Count::Holders(holders) => holders.finding().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
         }
@@ -144,6 +150,7 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome()
             }
+            Count::Permits(permits) => permits.outcome(),
             Count::Holders(holders) => holders.finding().map(|finding| match finding {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
@@ -161,7 +168,11 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Foreign { .. });
+        let is_foreign = |reason: &&(usize, Answer)| match &reason.1 {
+            Answer::Foreign { .. } => true,
+            Answer::Slots(slots) => slots.got.is_none(),
+            _ => false,
+        };
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
@@ -171,7 +182,11 @@ impl Question {
         let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
-            let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
+            let left_ms = match *answer {
+                Answer::Foreign { left_ms: Some(left_ms) }
+                | Answer::Slots(Slots { left_ms, .. }) => left_ms,
+                _ => return None,
+            };
             if left_ms < 0 {
                 return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
             }
@@ -268,6 +283,7 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.ballot()
             }
+            Count::Permits(permits) => permits.ballot(),
             Count::Holders(holders) => holders.ballot(),
             Count::AllServers(ballot) => ballot,
         }
@@ -278,13 +294,16 @@ impl Question {
     /// A server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         if self.is_decided() {
+            if let Count::Permits(permits) = &mut self.count {
+                permits::hear(permits, server, &answer, now);
+            }
             self.note_late(server, &answer);
             return true;
         }
         self.note_left(&answer, now);
         let is_vote = self.is_vote(server);
         let plain = match &answer {
-            Answer::Done => Vote::Yes,
+            Answer::Done | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
             &Answer::Granted { number } => {
                 self.draw.note(number);
                 Vote::Yes
@@ -295,6 +314,7 @@ impl Question {
         };
         let (vote, is_decided) = match &mut self.count {
             Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
+            Count::Permits(permits) => (plain, permits::hear(permits, server, &answer, now)),
             Count::Release(round, absence) => {
                 let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
                 (vote, round.handle_vote(server, vote, now))

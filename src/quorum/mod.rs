@@ -6,6 +6,7 @@ pub mod ballot;
 pub mod draw;
 pub mod holders;
 pub mod offset;
+pub mod permits;
 pub mod round;
 pub mod standing;
 pub mod validity;

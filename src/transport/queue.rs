@@ -24,7 +24,7 @@ use super::inbox::Inbox;
 use super::reply::Nonsense;
 use super::ticket::Ticket;
 use super::useless::Useless;
-use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
+use crate::command::{Answer, Capabilities, Encoder, Kind, Request};
 use crate::moment::Moment;
 
 pub(super) struct Queue {
@@ -227,7 +227,7 @@ impl Queue {
         }
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         let answer = self.vote(&entry, answer, now);
-        if entry.request.effect() == KeyEffect::Undoes {
+        if entry.request.undoes() {
             let answer = match answer {
                 Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
                 answer => answer,

@@ -5,16 +5,19 @@
 //! release and the lock changes hands within one round trip. A run of that must not keep other
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
+mod permit_queue;
 mod queue;
 mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 pub(crate) use self::turn::{Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::transport::ticket::Ticket;
@@ -25,13 +28,16 @@ const QUEUES_MIN: usize = 64;
 /// All wait queues of one manager. A waiter is known by the number that it was given.
 pub(crate) struct WaitQueues {
     queues: HashMap<Arc<[u8]>, WaitQueue>,
+    /// Those of semaphores, by their names and how many permits they have.
+    semaphores: HashMap<(Arc<[u8]>, u16), PermitQueue>,
     last_number: u64,
     clean_at: usize,
 }
 
 impl Default for WaitQueues {
     fn default() -> Self {
-        Self { queues: HashMap::new(), last_number: 0, clean_at: QUEUES_MIN }
+        let (queues, semaphores) = Default::default();
+        Self { queues, semaphores, last_number: 0, clean_at: QUEUES_MIN }
     }
 }
 
@@ -40,8 +46,17 @@ impl WaitQueues {
     ///
     /// One whose thread has another in that queue already would wait for itself: it is a password
     /// callback's, made from within the other's call. It is left out of the queue, and asks when it likes.
-    pub(crate) fn join(&mut self, resource: &Arc<[u8]>, thread: Option<usize>, now: Moment) -> u64 {
+    pub(crate) fn join(&mut self, target: &Target, thread: Option<usize>, now: Moment) -> u64 {
         self.last_number += 1;
+        let resource = &target.resource;
+        if let Some(key) = semaphore(target) {
+            if !self.semaphores.contains_key(&key) {
+                self.clean(now);
+            }
+            let new = || PermitQueue::new(key.1, now);
+            self.semaphores.entry(key.clone()).or_insert_with(new).join(self.last_number, thread);
+            return self.last_number;
+        }
         if !self.queues.contains_key(resource) {
             self.clean(now);
         }
@@ -54,18 +69,23 @@ impl WaitQueues {
     /// Whether the waiter may ask the servers now; then it is taken to do it.
     pub(crate) fn begin(
         &mut self,
-        resource: &[u8],
+        target: &Target,
         number: u64,
         manners: Manners,
         now: Moment,
     ) -> Permission {
-        let queue = self.queues.get_mut(resource);
+        if let Some(queue) = self.permits(target) {
+            return queue.begin(number, manners, now);
+        }
+        let queue = self.queues.get_mut(&target.resource);
         queue.map_or(Permission::MayAsk, |queue| queue.begin(number, manners, now))
     }
 
     /// The servers have refused the waiter; perhaps because somebody else has the lock.
-    pub(crate) fn refused(&mut self, resource: &[u8], number: u64, is_taken: bool, now: Moment) {
-        if let Some(queue) = self.queues.get_mut(resource) {
+    pub(crate) fn refused(&mut self, target: &Target, number: u64, is_taken: bool, now: Moment) {
+        if let Some(queue) = self.permits(target) {
+            queue.refused(number, is_taken, now);
+        } else if let Some(queue) = self.queues.get_mut(&target.resource) {
             queue.refused(number, is_taken, now);
         }
     }
@@ -73,38 +93,51 @@ impl WaitQueues {
     /// The waiter has got the lock, and leaves the queue. Returns whose wait is to be ended.
     pub(crate) fn acquired(
         &mut self,
-        resource: &[u8],
+        target: &Target,
         number: u64,
         hold: &Arc<HeldLock>,
     ) -> Option<Ticket> {
-        self.queues.get_mut(resource)?.acquired(number, hold)
+        if let Some(queue) = self.permits(target) {
+            return queue.acquired(number, hold);
+        }
+        self.queues.get_mut(&target.resource)?.acquired(number, hold)
     }
 
     /// The waiter is about to leave the queue, in the midst of a pause, and to come again. Whoever is the
     /// head then goes on with that pause, and with the backoff: it begins no new wait.
     pub(crate) fn pass_on(
         &mut self,
-        resource: &[u8],
+        target: &Target,
         number: u64,
         pause_until: Moment,
         backoff: Backoff,
     ) {
-        if let Some(queue) = self.queues.get_mut(resource) {
+        if let Some(queue) = self.permits(target) {
+            queue.pass_on(number, pause_until, backoff);
+        } else if let Some(queue) = self.queues.get_mut(&target.resource) {
             queue.pass_on(number, pause_until, backoff);
         }
     }
 
     /// The backoff that the waiter is to go on with, if one that was the head before it has left any.
-    pub(crate) fn inherit(&mut self, resource: &[u8], number: u64) -> Option<Backoff> {
-        self.queues.get_mut(resource)?.inherit(number)
+    pub(crate) fn inherit(&mut self, target: &Target, number: u64) -> Option<Backoff> {
+        if let Some(queue) = self.permits(target) {
+            return queue.inherit(number);
+        }
+        self.queues.get_mut(&target.resource)?.inherit(number)
     }
 
     /// The waiter gives up. Returns whose wait is to be ended.
-    pub(crate) fn leave(&mut self, resource: &[u8], number: u64, now: Moment) -> Option<Ticket> {
-        let queue = self.queues.get_mut(resource)?;
+    pub(crate) fn leave(&mut self, target: &Target, number: u64, now: Moment) -> Option<Ticket> {
+        if let Some(queue) = self.permits(target) {
+            let next = queue.leave(number, now);
+            self.clean_permits(target, now);
+            return next;
+        }
+        let queue = self.queues.get_mut(&target.resource)?;
         let next = queue.leave(number, now);
         if !queue.is_needed(now) {
-            self.queues.remove(resource);
+            self.queues.remove(&target.resource);
         }
         next
     }
@@ -112,30 +145,44 @@ impl WaitQueues {
     /// The waiter waits, under that name. Returns until when.
     pub(crate) fn wait(
         &mut self,
-        resource: &[u8],
+        target: &Target,
         number: u64,
         ticket: Ticket,
         wait: Wait,
         now: Moment,
     ) -> Moment {
-        self.queues.get_mut(resource).map_or(now, |queue| queue.wait(number, ticket, wait, now))
+        if let Some(queue) = self.permits(target) {
+            return queue.wait(number, ticket, wait, now);
+        }
+        self.queues
+            .get_mut(&target.resource)
+            .map_or(now, |queue| queue.wait(number, ticket, wait, now))
     }
 
     /// The waiter waits no more: its time was up, or somebody has ended its wait. Returns whether it is its
     /// turn to ask.
     pub(crate) fn end_wait(
         &mut self,
-        resource: &[u8],
+        target: &Target,
         number: u64,
         wait: Wait,
         now: Moment,
     ) -> bool {
-        self.queues.get_mut(resource).is_none_or(|queue| queue.end_wait(number, wait, now))
+        if let Some(queue) = self.permits(target) {
+            return queue.end_wait(number, wait, now);
+        }
+        self.queues.get_mut(&target.resource).is_none_or(|queue| queue.end_wait(number, wait, now))
     }
 
     /// The lock is being released, at this moment. Returns what becomes of the queue, and whether
     /// [`Self::stand_back`] is to be called: others have to get their chance.
     pub(crate) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
+        let target = hold.target();
+        if let Some(queue) = self.permits(target).filter(|queue| queue.has(hold)) {
+            let released = queue.release(hold, now);
+            self.clean_permits(target, now);
+            return released;
+        }
         let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold));
         let Some(queue) = queue else { return (Next::Nobody, false) };
         let released = queue.release(now);
@@ -146,25 +193,54 @@ impl WaitQueues {
     }
 
     /// Whoever comes next asks at this moment, and not before.
-    pub(crate) fn stand_back(&mut self, resource: &[u8], until: Moment) {
-        if let Some(queue) = self.queues.get_mut(resource) {
+    pub(crate) fn stand_back(&mut self, target: &Target, until: Moment) {
+        if let Some(queue) = self.permits(target) {
+            queue.stand_back(until);
+        } else if let Some(queue) = self.queues.get_mut(&target.resource) {
             queue.stand_back(until);
         }
     }
 
     /// The lock was lost. Returns whose wait is to be ended.
     pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Option<Ticket> {
+        if let Some(queue) = self.permits(hold.target()).filter(|queue| queue.has(hold)) {
+            return queue.lost(hold, now);
+        }
         let queue = self.queues.get_mut(hold.resource()).filter(|queue| queue.has(hold))?;
         queue.lost(now)
     }
 
     /// Forgets locks that ended without a release, before there are too many.
     fn clean(&mut self, now: Moment) {
-        if self.queues.len() >= self.clean_at {
+        if self.count() >= self.clean_at {
             self.queues.retain(|_, queue| queue.is_needed(now));
-            self.clean_at = QUEUES_MIN.max(2 * self.queues.len());
+            self.semaphores.retain(|_, queue| queue.is_needed(now));
+            self.clean_at = QUEUES_MIN.max(2 * self.count());
         }
     }
+
+    /// Forgets the queue of a semaphore that nobody needs.
+    fn clean_permits(&mut self, target: &Target, now: Moment) {
+        if let Some(key) = semaphore(target)
+            && self.semaphores.get(&key).is_some_and(|queue| !queue.is_needed(now))
+        {
+            self.semaphores.remove(&key);
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.queues.len() + self.semaphores.len()
+    }
+
+    /// The queue of a semaphore, if it is one and there is a queue.
+    fn permits(&mut self, target: &Target) -> Option<&mut PermitQueue> {
+        self.semaphores.get_mut(&semaphore(target)?)
+    }
+}
+
+/// By what the queue of a semaphore is known; none if it is a lock.
+fn semaphore(target: &Target) -> Option<(Arc<[u8]>, u16)> {
+    target.kind.permits().map(|of| (Arc::clone(&target.resource), of))
 }
 
 #[cfg(test)]
@@ -181,17 +257,18 @@ mod tests {
     }
 
     /// Somebody takes the lock for 100 ms, at this time.
-    fn take(queues: &mut WaitQueues, resource: &Arc<[u8]>, ms: i64) -> Arc<HeldLock> {
-        let number = queues.join(resource, None, at_ms(ms));
-        assert_eq!(queues.begin(resource, number, URGENT, at_ms(ms)), Permission::MayAsk);
+    fn take(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
+        let number = queues.join(target, None, at_ms(ms));
+        assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
         let token = Token::from_random([0; 20]);
-        let hold = Arc::new(HeldLock::of_one_server(resource, token, (at_ms(ms), 100)));
-        assert_eq!(queues.acquired(resource, number, &hold), None);
+        let hold = HeldLock::of_one_server(&target.resource, token, (at_ms(ms), 100));
+        let hold = Arc::new(hold);
+        assert_eq!(queues.acquired(target, number, &hold), None);
         hold
     }
 
-    fn name(number: usize) -> Arc<[u8]> {
-        number.to_string().into_bytes().into()
+    fn name(number: usize) -> Target {
+        Target::from(Arc::<[u8]>::from(number.to_string().into_bytes()))
     }
 
     fn count(queues: &WaitQueues) -> usize {
@@ -212,9 +289,9 @@ mod tests {
     fn a_queue_is_forgotten_when_its_only_waiter_gives_up() {
         let mut queues = WaitQueues::default();
         for number in 0..MANY {
-            let resource = name(number);
-            let waiter = queues.join(&resource, None, at_ms(0));
-            assert_eq!(queues.leave(&resource, waiter, at_ms(1)), None);
+            let target = name(number);
+            let waiter = queues.join(&target, None, at_ms(0));
+            assert_eq!(queues.leave(&target, waiter, at_ms(1)), None);
             assert_eq!(count(&queues), 0);
         }
     }
@@ -233,12 +310,12 @@ mod tests {
     fn a_rival_is_forgotten_after_a_while() {
         let mut queues = WaitQueues::default();
         for number in 0..MANY {
-            let (resource, now) = (name(number), at_ms(number as i64));
-            let waiter = queues.join(&resource, None, now);
-            assert_eq!(queues.begin(&resource, waiter, URGENT, now), Permission::MayAsk);
-            queues.refused(&resource, waiter, true, now);
-            assert_eq!(queues.leave(&resource, waiter, now), None);
-            assert!(queues.queues[&resource].has_rivals(now));
+            let (target, now) = (name(number), at_ms(number as i64));
+            let waiter = queues.join(&target, None, now);
+            assert_eq!(queues.begin(&target, waiter, URGENT, now), Permission::MayAsk);
+            queues.refused(&target, waiter, true, now);
+            assert_eq!(queues.leave(&target, waiter, now), None);
+            assert!(queues.queues[&target.resource].has_rivals(now));
             assert!(count(&queues) <= 4 * RIVAL_MS as usize, "{} queues", count(&queues));
         }
     }
@@ -253,6 +330,6 @@ mod tests {
             take(&mut queues, &name(number), 0);
         }
         assert!(queues.queues[held.resource()].has(&held));
-        assert!(queues.queues.contains_key(&waited_for));
+        assert!(queues.queues.contains_key(&waited_for.resource));
     }
 }

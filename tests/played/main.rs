@@ -72,6 +72,8 @@ mod server_list;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

@@ -67,6 +67,8 @@ mod server_list;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
+#[path = "../../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../../src/submitted.rs"]
 mod submitted;
 #[path = "../../../src/token.rs"]
