@@ -244,6 +244,16 @@ typedef struct {
    * failure: what was wrong. It ends with a NUL; longer words are cut.
    */
   char words[1024];
+  /**
+   * To be set before the call. 0: the resource is a lock. More than 0: a semaphore of so many permits, at most 256.
+   * Then `locked` is 1 if all are taken, and `remaining_ms` is for how long the first of those that are taken still
+   * is.
+   */
+  int32_t permits;
+  /**
+   * How many of them are taken.
+   */
+  int32_t permits_taken;
 } RedLockInfo;
 
 /**
@@ -290,7 +300,9 @@ typedef struct {
    */
   int32_t mode;
   /**
-   * For a semaphore. Not yet: 0.
+   * 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
+   * resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
+   * same as a lock, and who locks the resource uses one permit.
    */
   int32_t permits;
   /**
@@ -796,7 +808,7 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
 /**
  * Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
  * found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
- * take a lock, take it.
+ * take a lock, take it. Of a semaphore, `info->permits` says how many permits it has: it tells how many are taken.
  *
  * @param rl            the manager.
  * @param resource      as for RedLock_Lock.

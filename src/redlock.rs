@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use crate::background::{Background, EventSink};
-use crate::blocking::Inspection;
+use crate::blocking::{Inspection, Permits};
 use crate::call::Call;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
@@ -69,10 +69,8 @@ impl From<&Lease> for Canceller {
 impl<'a> AcquireOptions<'a> {
     /// What is wanted, and what comes with the news that it cannot be kept.
     fn demand(self, own: &Runtime, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
-        let plan = match i64::from(self.tries) {
-            tries @ 1.. => Plan::Tries(tries),
-            _ => own.plan(self.wait_ms),
-        };
+        let tries = i64::from(self.tries);
+        let plan = if tries > 0 { Plan::Tries(tries) } else { own.plan(self.wait_ms) };
         let Self { resource, kind, ttl_ms, keep, .. } = self;
         (Demand { resource, kind, ttl_ms, plan, slice_end: None, thread }, keep)
     }
@@ -256,6 +254,11 @@ impl RedLock {
     /// Asks the servers whether anybody holds a resource, and for how long still.
     pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
         self.ask(|own| own.inspect(resource))
+    }
+
+    /// How many permits of a semaphore are taken, of so many.
+    pub fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
+        self.ask(|own| own.inspect_permits(resource, of))
     }
 
     /// Takes a lock as the options say, and waits for that.

@@ -32,7 +32,6 @@ use std::sync::{Arc, OnceLock};
 
 use redis::Value;
 
-#[allow(unused_imports)]
 pub use self::answer::{Answer, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};

@@ -133,11 +133,16 @@ fn permits(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
     if options.mode != REDLOCK_EXCLUSIVE {
         return Err(Error::invalid("a permit of a semaphore has no mode: mode has to be 0"));
     }
-    match u16::try_from(options.permits) {
-        Ok(of @ 1..=SLOTS_MAX) => Ok(LockKind::Permit { of }),
-        _ => Err(Error::invalid(format!(
-            "permits is {}, and a semaphore has 1 to {SLOTS_MAX}",
-            options.permits
-        ))),
+    Ok(LockKind::Permit { of: permits_of(options.permits)? })
+}
+
+/// How many permits a semaphore has.
+pub(super) fn permits_of(permits: i32) -> Result<u16, Error> {
+    match u16::try_from(permits) {
+        Ok(of @ 1..=SLOTS_MAX) => Ok(of),
+        _ => {
+            let words = format!("permits is {permits}, and a semaphore has 1 to {SLOTS_MAX}");
+            Err(Error::invalid(words))
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod handover;
 mod permit;
+mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -293,26 +294,6 @@ impl HeldLock {
             _ => return,
         };
         self.standings().hear(server, number, word);
-    }
-
-    /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
-    /// within the window of the acquire. An extension that came before makes it look later.
-    fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
-        if now <= self.window_end() {
-            return true;
-        }
-        // A server counts whole milliseconds, and its clock may be fast.
-        let passed_ms = self.asked.ttl_ms.saturating_sub(left_ms).saturating_sub(1);
-        if left_ms < 0 || passed_ms < 0 {
-            return false;
-        }
-        let least_ms = passed_ms - self.asked.drift.share_ms(passed_ms);
-        now <= self.window_end().plus_ms(least_ms)
-    }
-
-    /// Until when a server may have granted it that counts as if it had granted it at once.
-    fn window_end(&self) -> Moment {
-        self.asked.at.plus_ms(self.asked.window_ms)
     }
 }
 

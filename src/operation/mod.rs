@@ -12,6 +12,7 @@ pub(crate) mod connect;
 pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
+pub(crate) mod inspect_permits;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
@@ -208,6 +209,12 @@ pub(crate) enum Ended {
     /// Until when anybody has the lock, if anybody has it.
     Inspected {
         locked_until: Option<Moment>,
+        absent: String,
+    },
+    /// So many permits of a semaphore are taken, and when the first of them ends.
+    Counted {
+        taken: u16,
+        first_end: Option<Moment>,
         absent: String,
     },
     /// The lock was given away.

@@ -1,12 +1,14 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod confirmation;
 mod permits;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::permits::Found;
 use crate::command::{Answer, Slots};
 use crate::held_lock::{HeldLock, View};
@@ -17,9 +19,9 @@ use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::permits::Permits;
 use crate::quorum::round::{Goal, Outcome, Round};
+use crate::quorum::taken::Taken;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
-use crate::token::Token;
 use crate::transport::condition::Condition;
 
 /// One question to all servers, and what came of it.
@@ -45,6 +47,8 @@ enum Count {
     Round(Round),
     /// To take a permit of a semaphore.
     Permits(Permits),
+    /// To find out how many permits are taken.
+    Taken(Taken),
     /// To release a lock.
     Release(Round, Absence),
     /// To confirm a lock.
@@ -64,16 +68,6 @@ pub(crate) enum Absence {
     LostUnlessRepeated,
     /// We have released it: that was tried before.
     Released,
-}
-
-/// What a confirmation asks for.
-pub(crate) struct Confirmation {
-    pub(crate) token: Token,
-    pub(crate) drift: Drift,
-    pub(crate) asked_at: Moment,
-    pub(crate) least_ms: i64,
-    /// For how long those servers that voted yes have it, to be sure of, since they were asked.
-    left_ms: Vec<i64>,
 }
 
 impl Question {
@@ -139,6 +133,7 @@ impl Question {
                 round.outcome().is_some()
             }
             Count::Permits(permits) => permits.outcome().is_some(),
+            Count::Taken(taken) => taken.is_decided(),
             Count::Holders(holders) => holders.finding().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
         }
@@ -151,6 +146,7 @@ impl Question {
                 round.outcome()
             }
             Count::Permits(permits) => permits.outcome(),
+            Count::Taken(taken) => taken.count().map(|_| Outcome::Reached),
             Count::Holders(holders) => holders.finding().map(|finding| match finding {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
@@ -284,6 +280,7 @@ impl Question {
                 round.ballot()
             }
             Count::Permits(permits) => permits.ballot(),
+            Count::Taken(taken) => taken.ballot(),
             Count::Holders(holders) => holders.ballot(),
             Count::AllServers(ballot) => ballot,
         }
@@ -315,6 +312,7 @@ impl Question {
         let (vote, is_decided) = match &mut self.count {
             Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
             Count::Permits(permits) => (plain, permits::hear(permits, server, &answer, now)),
+            Count::Taken(taken) => permits::hear_of_taken(taken, server, &answer, now),
             Count::Release(round, absence) => {
                 let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
                 (vote, round.handle_vote(server, vote, now))
@@ -372,39 +370,5 @@ impl Absence {
             Answer::AbsentOrReleased => self != Self::Lost,
             _ => false,
         }
-    }
-}
-
-impl Confirmation {
-    pub(crate) fn new(token: Token, drift: Drift, asked_at: Moment, least_ms: i64) -> Self {
-        Self { token, drift, asked_at, least_ms, left_ms: Vec::new() }
-    }
-
-    fn vote(&mut self, answer: &Answer, otherwise: Vote, now: Moment) -> Vote {
-        match self.left_ms(answer) {
-            Some(left_ms) if left_ms.saturating_sub(self.elapsed_ms(now)) >= self.least_ms => {
-                self.left_ms.push(left_ms);
-                Vote::Yes
-            }
-            _ => otherwise,
-        }
-    }
-
-    /// For how long a server has the lock, to be sure of, when it was asked; none if it has not.
-    fn left_ms(&self, answer: &Answer) -> Option<i64> {
-        match answer {
-            Answer::Found { value, left_ms: -1 } if value == self.token.as_bytes() => {
-                Some(i64::MAX)
-            }
-            Answer::Found { value, left_ms } if value == self.token.as_bytes() => {
-                Some(self.drift.validity_ms(*left_ms))
-            }
-            _ => None,
-        }
-    }
-
-    /// Rounded up: what is left is not to be more than there is.
-    fn elapsed_ms(&self, now: Moment) -> i64 {
-        now.ms_since(self.asked_at) + 1
     }
 }

@@ -9,4 +9,5 @@ pub mod offset;
 pub mod permits;
 pub mod round;
 pub mod standing;
+pub mod taken;
 pub mod validity;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::{Count, Question};
-use crate::command::{Answer, Slots};
+use crate::command::{Answer, SlotValue, Slots};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
+use crate::quorum::ballot::Vote;
 use crate::quorum::permits::Permits;
 use crate::quorum::round::Outcome;
+use crate::quorum::taken::Taken;
 use crate::server_set::ServerSet;
 
 /// What came of it.
@@ -36,6 +38,17 @@ impl Question {
         }
     }
 
+    /// How many permits are taken?
+    pub(crate) fn taken(of: u16, servers: usize) -> Self {
+        Self::new(Count::Taken(Taken::new(of, servers)))
+    }
+
+    /// How many are, and when the first of them ends, if somebody can say.
+    pub(crate) fn permits_taken(&self) -> Option<(u16, Option<Moment>)> {
+        let Count::Taken(taken) = &self.count else { return None };
+        Some((taken.count()?, taken.first_end()))
+    }
+
     /// What slot each server has given us that has answered.
     pub(crate) fn slots_given(&self) -> Vec<(usize, Option<u16>)> {
         let Count::Permits(permits) = &self.count else { return Vec::new() };
@@ -49,6 +62,24 @@ pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: M
         Answer::Slots(Slots { got, taken, .. }) => permits.handle_slots(server, *got, *taken, now),
         _ => permits.handle_silence(server, now),
     }
+}
+
+/// Counts who has which slot. Returns the vote, and whether it is decided.
+pub(super) fn hear_of_taken(
+    taken: &mut Taken,
+    server: usize,
+    answer: &Answer,
+    now: Moment,
+) -> (Vote, bool) {
+    let Answer::Permits(found) = answer else {
+        return (Vote::Unusable, taken.handle_silence(server));
+    };
+    let value = |it: &SlotValue| {
+        // Below 0 it has no end.
+        let until = if it.left_ms < 0 { Moment::NEVER } else { now.plus_ms(it.left_ms) };
+        (it.slot, it.value.clone(), until)
+    };
+    (Vote::Yes, taken.handle_values(server, found.iter().map(value)))
 }
 
 /// How many servers have given us the slot that most have given us.

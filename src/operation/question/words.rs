@@ -86,6 +86,7 @@ impl Question {
                 Goal::Connect => "are connected".to_owned(),
             },
             Count::Permits(permits) => permits::past_tense(permits),
+            Count::Taken(_) => "answered".to_owned(),
             Count::Confirm(..) if self.view.is_none() => "have the lock of the ticket".to_owned(),
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
             Count::Holders(_) => "answered".to_owned(),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use redlock::ffi::status::RedLockStatus::{
-    self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN,
+    self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
 };
 
 use crate::support::events::Wanted;
@@ -213,4 +213,38 @@ fn what_no_semaphore_is_is_named() {
     let lease = Lease::new();
     assert_eq!(acquire(&fencing, 2, 0, &lease), REDLOCK_INVALID_ARGUMENT);
     assert!(lease.message().contains("fencing token"), "{}", lease.message());
+}
+
+#[test]
+fn it_is_told_how_many_are_taken() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let look = || manager.inspect_permits("r", 3).expect("they answer");
+    let sight = look();
+    assert_eq!((sight.permits_taken, sight.locked, sight.remaining_ms), (0, false, 0));
+    let leases: Vec<Lease> = (1..=3)
+        .map(|count| {
+            let lease = take(&manager, 3);
+            let sight = look();
+            assert_eq!((sight.permits_taken, sight.locked), (count, count == 3));
+            assert!((TTL / 2..=TTL).contains(&sight.remaining_ms), "{sight:?}");
+            lease
+        })
+        .collect();
+    // Slots of a minority are none.
+    cluster[0].must(&["SET", "s", "a", "PX", "600000"]);
+    cluster[1].must(&["SET", "s", "b", "PX", "600000"]);
+    assert_eq!(manager.inspect_permits("s", 3).expect("they answer").permits_taken, 0);
+    for lease in &leases {
+        assert_eq!(manager.unlock(lease), REDLOCK_OK);
+    }
+    assert_eq!(look().permits_taken, 0);
+    let (status, words) = manager.inspect_permits("r", 257).expect_err("too many");
+    assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+    assert!(words.contains("permits is 257"), "{words}");
+    for server in &cluster[..2] {
+        server.kill();
+    }
+    let (status, words) = manager.inspect_permits("r", 3).expect_err("a quorum is down");
+    assert_eq!(status, REDLOCK_UNREACHABLE, "{words}");
 }
