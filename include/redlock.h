@@ -62,7 +62,7 @@
 /**
  * What a RedLockInfo begins with.
  */
-#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, ""}
+#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, "", 0, 0}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -835,6 +835,21 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
 RedLockStatus RedLock_Acquire(RedLock *rl,
                               const RedLockAcquireOptions *options,
                               RedLockLease *lease);
+
+/**
+ * The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
+ * slice of the wait, and the next one with the same lease and options goes on with it.
+ *
+ * @param rl       the manager.
+ * @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
+ * @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+ * @param lease    as for RedLock_TryLockSlice.
+ * @return as for RedLock_Acquire.
+ */
+RedLockStatus RedLock_AcquireSlice(RedLock *rl,
+                                   const RedLockAcquireOptions *options,
+                                   int64_t slice_ms,
+                                   RedLockLease *lease);
 
 /**
  * Gives a held lock away: writes a ticket, by which another process, or another lease of this one, takes it over

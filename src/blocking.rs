@@ -87,11 +87,7 @@ impl Runtime {
         if slice_ms < 0 {
             return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
         }
-        let slice_end = match (0..=slice_ms).contains(&wait_ms) {
-            true => Moment::NEVER,
-            false => self.now().plus_ms(slice_ms),
-        };
-        let (plan, slice_end) = (self.plan(wait_ms), Some(slice_end));
+        let (plan, slice_end) = (self.plan(wait_ms), Some(self.slice_end(wait_ms, slice_ms)));
         self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)
     }
 

@@ -56,6 +56,14 @@ impl Runtime {
         }
     }
 
+    /// When a slice of a wait is over; at no time if the wait ends before.
+    pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
+        match (0..=slice_ms).contains(&wait_ms) {
+            true => Moment::NEVER,
+            false => self.now().plus_ms(slice_ms),
+        }
+    }
+
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
         check::resource(demand.resource)?;
         let has_fencing = self.settings().has_fencing();

@@ -6,6 +6,7 @@
 //! One way through: `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
 //! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
+mod acquire_options;
 mod background;
 mod blocking;
 mod call;
@@ -52,10 +53,11 @@ pub mod token;
 pub mod transport;
 mod wait_queue;
 
+pub use crate::acquire_options::AcquireOptions;
 pub use crate::error::{Error, Status};
 pub use crate::lease::Lease;
 pub use crate::lock_kind::LockKind;
 pub use crate::log::{Level, Logger};
-pub use crate::redlock::{AcquireOptions, Canceller, RedLock};
+pub use crate::redlock::{Canceller, RedLock};
 pub use crate::submitted::{Event, Tag};
 pub use crate::transport::login::PasswordSource;

@@ -80,6 +80,36 @@ pub unsafe extern "C" fn RedLock_Acquire(
     })
 }
 
+/// The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
+/// slice of the wait, and the next one with the same lease and options goes on with it.
+///
+/// @param rl       the manager.
+/// @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
+/// @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+/// @param lease    as for RedLock_TryLockSlice.
+/// @return as for RedLock_Acquire.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_AcquireSlice(
+    rl: *mut RedLock,
+    options: *const RedLockAcquireOptions,
+    slice_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, Status::TooSlow, |manager, own| {
+        let options = read(options)?;
+        if slice_ms < 0 {
+            return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
+        }
+        if options.tries != 0 {
+            let words = format!("tries is {}, and a wait in slices goes by wait_ms", options.tries);
+            return Err(Error::invalid(words));
+        }
+        let keep = |handle| Tag::new(&handle, ptr::null_mut()).boxed();
+        let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
+        manager.acquire(AcquireOptions { slice_ms: Some(slice_ms), keep, ..plain(&options)? }, own)
+    })
+}
+
 /// A copy of the options, as this version knows them.
 pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcquireOptions, Error> {
     let none = RedLockAcquireOptions {
@@ -110,7 +140,7 @@ pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOption
         size => bytes(options.resource, size, "resource")?,
     };
     let &RedLockAcquireOptions { ttl_ms, wait_ms, tries, .. } = options;
-    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep: None })
+    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep: None })
 }
 
 /// What kind of lock is wanted. No more than one of the fields that say so may differ from its default.

@@ -18,6 +18,8 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
+#[path = "../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/blocking.rs"]

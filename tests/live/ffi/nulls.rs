@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use redlock::ffi::access::*;
-use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use redlock::ffi::acquire::{RedLock_Acquire, RedLock_AcquireSlice, RedLockAcquireOptions};
 use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::event::*;
 use redlock::ffi::fencing::*;
@@ -185,6 +185,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Complaint RedLock_ErrorMessage(it.rl()) of it;
         Bytes RedLock_CopyErrorMessage(it.rl(), it.room("message"), ROOM) of it;
         Status RedLock_Acquire(it.rl(), it.options(), it.lease()) of it;
+        Status RedLock_AcquireSlice(it.rl(), it.options(), 0, it.lease()) of it;
         Status RedLock_SubmitAcquire(it.rl(), it.options(), it.lease(), it.user_data()) of it;
         Status RedLock_SubmitExtend(it.rl(), it.lease(), TTL, it.user_data()) of it;
         Status RedLock_SubmitUnlock(it.rl(), it.lease(), it.user_data()) of it;

@@ -9,6 +9,8 @@
 // The library is not whole here without what others use of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../../src/background.rs"]
 mod background;
 #[path = "../../../src/blocking.rs"]

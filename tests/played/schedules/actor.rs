@@ -407,7 +407,7 @@ fn options<'a>(
     keep: Option<Tag>,
 ) -> AcquireOptions<'a> {
     let (resource, kind) = (RESOURCES[step.resource].as_bytes(), LockKind::Exclusive);
-    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
+    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
 }
 
 /// Whether there is a form of the call that blocks nobody.
