@@ -5,13 +5,14 @@ package redlock
 #include <redlock.h>
 
 static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_t ttl_ms, int64_t wait_ms,
-                                        int32_t tries, RedLockLease *lease, uintptr_t id) {
+                                        int32_t tries, int32_t permits, RedLockLease *lease, uintptr_t id) {
 	RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
 	options.resource = _GoStringPtr(resource);
 	options.resource_size = _GoStringLen(resource);
 	options.ttl_ms = ttl_ms;
 	options.wait_ms = wait_ms;
 	options.tries = tries;
+	options.permits = permits;
 	return RedLock_SubmitAcquire(rl, &options, lease, (void *)id);
 }
 
@@ -45,16 +46,17 @@ const forever = time.Duration(-1)
 // it is also why the lock could not be had, unless the servers are silent: ErrTaken, ErrUnreachable or
 // ErrTooSlow. After an error nothing stays locked.
 func (m *Manager) Lock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resource, ttl, true)
+	return m.acquire(ctx, resource, ttl, 0, true)
 }
 
 // TryLock makes one attempt, out of turn. It returns promptly when ctx ends, and leaves nothing
 // locked then.
 func (m *Manager) TryLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resource, ttl, false)
+	return m.acquire(ctx, resource, ttl, 0, false)
 }
 
-func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duration, waits bool) (*Lease, error) {
+// acquire takes a lock, or one of so many permits if that is not 0.
+func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duration, permits int32, waits bool) (*Lease, error) {
 	if err := check(ctx, resource, ttl); err != nil {
 		return nil, err
 	}
@@ -66,7 +68,7 @@ func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duratio
 		}
 	}
 	return m.take(ctx, deadline, func(s *shared, h *hold) C.RedLockStatus {
-		return C.redlock_go_acquire(s.handle, resource, ms(ttl), ms(wait), C.int32_t(tries), h.handle, C.uintptr_t(h.id))
+		return C.redlock_go_acquire(s.handle, resource, ms(ttl), ms(wait), C.int32_t(tries), C.int32_t(permits), h.handle, C.uintptr_t(h.id))
 	})
 }
 
