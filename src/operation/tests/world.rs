@@ -136,6 +136,7 @@ impl World {
             Ok(Ended::Connected { absent }) => ("connected", absent),
             Ok(Ended::Inspected { locked_until: Some(_), .. }) => ("locked", String::new()),
             Ok(Ended::Inspected { locked_until: None, .. }) => ("free", String::new()),
+            Ok(Ended::Counted { absent, .. }) => ("counted", absent),
             Ok(Ended::Detached) => ("detached", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
             Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),

@@ -14,6 +14,7 @@ use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
+use crate::schedules::records::{resource_of, slot_of};
 use crate::schedules::schedule::{At, Call, How, RESOURCES, SLOTS, Step};
 use crate::schedules::verdicts::{Asked, Told};
 use crate::submitted::{Event as Submitted, Tag};
@@ -124,6 +125,7 @@ impl Actor {
         let asked = self.begin(step, lease);
         let number = self.begin_keeping(&step, lease);
         let keep = || number.map(|number| Box::new(number) as Tag);
+        let is_semaphore = world::with(|world| world.schedule.permits > 0);
         let own_call = Arc::clone(&lease.call);
         world::with(|world| world.note_call_on_kept(&asked, &own_call));
         let is_submitted = step.how != How::Blocks && is_submitted(step.call);
@@ -141,10 +143,10 @@ impl Actor {
         let resource = RESOURCES[step.resource].as_bytes();
         let said = match step.call {
             _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
-            Call::Lock { ttl_ms } if step.keeps => {
+            Call::Lock { ttl_ms } if step.keeps || is_semaphore => {
                 manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
-            Call::TryLock { ttl_ms, wait_ms } if step.keeps => {
+            Call::TryLock { ttl_ms, wait_ms } if step.keeps || is_semaphore => {
                 manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
             }
             Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
@@ -156,8 +158,7 @@ impl Actor {
             Call::Unlock => manager.unlock(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
-                let is_it = |it: &&str| it.as_bytes() == lease.resource();
-                let resource = RESOURCES.iter().position(is_it).unwrap_or(step.resource);
+                let resource = resource_of(lease.resource());
                 world::with(|world| world.records.offers.push(Offer { resource, ticket }));
             }),
             Call::Adopt => match world::with(|world| take_offer(world, step.resource)) {
@@ -190,6 +191,7 @@ impl Actor {
             found,
             tag: tag_of(lease),
             valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            slot: lease.hold.as_ref().map_or(0, |it| slot_of(&it.key().resource)),
             fence: lease.fencing_token(),
             granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
@@ -406,7 +408,11 @@ fn options<'a>(
     (ttl_ms, wait_ms, tries): (i64, i64, i32),
     keep: Option<Tag>,
 ) -> AcquireOptions<'a> {
-    let (resource, kind) = (RESOURCES[step.resource].as_bytes(), LockKind::Exclusive);
+    let resource = RESOURCES[step.resource].as_bytes();
+    let kind = world::with(|world| match world.schedule.permits {
+        0 => LockKind::Exclusive,
+        of => LockKind::Permit { of: of + u16::from(world.is_broken(Plant::MorePermits)) },
+    });
     AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
 }
 

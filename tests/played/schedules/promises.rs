@@ -7,6 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Promise {
     OneHolder,
+    AtMostPermits,
     GrantInTime,
     DeadlineKept,
     DeadlineGrows,
@@ -47,8 +48,13 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 38] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 39] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
+    (
+        Promise::AtMostPermits,
+        "at-most-permits",
+        "no more have a permit of a semaphore at one time than there are, those counted that lock its resource",
+    ),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
         Promise::DeadlineKept,

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use crate::command::{acquire_fenced, raise_fence};
+use crate::command::{acquire_fenced, raise_fence, release_permits, take_permit};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Sender;
@@ -149,7 +149,11 @@ impl World {
         (start, out): (usize, &[u8]),
     ) {
         let acquiring = match *deed {
-            Deed::Acquire { value, .. } if out.get(start) != Some(&b'-') => Some(tag(value)),
+            Deed::Acquire { value, .. } | Deed::Move { value, .. }
+                if out.get(start) != Some(&b'-') =>
+            {
+                Some(tag(value))
+            }
             _ => None,
         };
         // With a fencing token there is one reply.
@@ -166,6 +170,8 @@ impl World {
     fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, Option<i64>)]) {
         let own = match *deed {
             Deed::Acquire { value, .. }
+            | Deed::Move { value, .. }
+            | Deed::GiveUp { value, .. }
             | Deed::Extend { value, .. }
             | Deed::Release { value, .. } => tag(value),
             _ => return,
@@ -176,7 +182,8 @@ impl World {
             let after = keys.iter().find(|it| it.tag == tag).map(|it| it.expires_ms);
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
-                (None, Deed::Release { .. }) if tag == own => true,
+                (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
+                (Some(_), Deed::Move { .. }) if tag == own => true,
                 (Some(after), Deed::Extend { .. }) if tag == own => {
                     if after.is_some_and(|after| expires_ms.is_none_or(|it| after < it)) {
                         broken = Some((Promise::DeadlineGrows, "a server made a lock shorter"));
@@ -190,7 +197,9 @@ impl World {
             }
         }
         let is_new = |tag| !before.iter().any(|it| it.0 == tag);
-        if !matches!(deed, Deed::Acquire { .. }) && keys.iter().any(|it| is_new(it.tag)) {
+        if !matches!(deed, Deed::Acquire { .. } | Deed::Move { .. })
+            && keys.iter().any(|it| is_new(it.tag))
+        {
             broken = Some((Promise::ExtensionSetsNothing, "an extension or a release set a key"));
         }
         if let Some((promise, words)) = broken {
@@ -234,6 +243,8 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
         ..30 => String::from_utf8_lossy(it).into_owned(),
         _ if **it == *acquire_fenced::SCRIPT.as_bytes() => "(acquire)".to_owned(),
         _ if **it == *raise_fence::SCRIPT.as_bytes() => "(raise)".to_owned(),
+        _ if **it == *take_permit::SCRIPT.as_bytes() => "(permit)".to_owned(),
+        _ if **it == *release_permits::SCRIPT.as_bytes() => "(give up)".to_owned(),
         _ if it.starts_with(b"if") => "(release)".to_owned(),
         _ => "(extend)".to_owned(),
     };
