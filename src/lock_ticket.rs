@@ -43,7 +43,7 @@ pub(crate) struct LockTicket {
 impl LockTicket {
     pub(crate) fn of(hold: &HeldLock) -> Self {
         Self {
-            target: hold.target(),
+            target: hold.key(),
             ttl_ms: hold.ttl_ms(),
             fencing_token: hold.fencing_token(),
             token: *hold.token(),
@@ -94,7 +94,7 @@ impl LockTicket {
         if parts.next().is_some() {
             return Err(damaged());
         }
-        check::kind(&target.kind)?;
+        check::kind(&target.kind, &target.resource, false)?;
         check::resource(&target.resource)?;
         Ok(Self { target, ttl_ms, fencing_token, token })
     }

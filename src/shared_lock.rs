@@ -27,8 +27,12 @@ impl RedLock {
 impl Runtime {
     fn begin_downgrade(&self, lease: &Lease) -> Result<Begun, Error> {
         let hold = required_hold_of(lease)?;
-        if let LockKind::Several(_) = hold.target().kind {
-            let words = "a lock of several resources is never shared";
+        let words = match hold.target().kind {
+            LockKind::Exclusive | LockKind::Shared => None,
+            LockKind::Several(_) => Some("a lock of several resources is never shared"),
+            LockKind::Permit { .. } => Some("a permit is never shared"),
+        };
+        if let Some(words) = words {
             return Err(Error::invalid(words));
         }
         let view = self.view(hold)?;

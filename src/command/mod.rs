@@ -18,20 +18,24 @@ pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;
+pub(crate) mod inspect_permits;
+mod permits;
 mod pttl;
 pub(crate) mod raise_fence;
 mod release;
+pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
 pub(crate) mod shared;
+pub(crate) mod take_permit;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use redis::Value;
 
-pub use self::answer::{Answer, Place};
+pub use self::answer::{Answer, Place, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
@@ -44,10 +48,12 @@ use crate::token::Token;
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Set the key to the token for the TTL, unless it is there.
+    /// Set the key to the token for the TTL, unless it is there. Of a semaphore: any slot that is free.
     Acquire,
     /// The same, by one that waits: it asks as well for readers that are in the way.
     AcquireAgain,
+    /// Move the token to this slot of a semaphore, if it is free.
+    Move,
     /// The same as to acquire, and draw a fencing token.
     AcquireFenced,
     /// Have the counter of fencing tokens reach the one that another server drew, if the key has the token.
@@ -62,8 +68,10 @@ pub enum Verb {
     Recant,
     /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
     Repair,
-    /// Delete the key if it has the token.
+    /// Delete the key if it has the token. Of a semaphore: every slot that has it.
     Release,
+    /// Delete every slot of a semaphore that has the token, but for this one.
+    ReleaseRest,
     /// What value has the key, and for how long?
     Inspect,
 }
@@ -78,6 +86,7 @@ impl Verb {
     fn definition(self, kind: &LockKind) -> &'static Definition {
         match (self, kind) {
             (verb, LockKind::Several(_)) => several::definition(verb),
+            (verb, LockKind::Permit { .. }) => verb.permit_definition(),
             (Self::Acquire | Self::Repair, LockKind::Shared) => &shared::acquire::DEFINITION,
             (Self::Extend, LockKind::Shared) => &shared::extend::DEFINITION,
             (Self::Release, LockKind::Shared) => &shared::release::DEFINITION,
@@ -89,7 +98,7 @@ impl Verb {
     /// By which command it is done for a lock that one has alone.
     fn exclusive(self) -> &'static Definition {
         match self {
-            Self::Acquire | Self::Repair => &acquire::DEFINITION,
+            Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
             Self::AcquireAgain => &acquire_again::DEFINITION,
             Self::Downgrade => &shared::extend::DOWNGRADE,
             Self::Intend => &shared::intend::DEFINITION,
@@ -97,8 +106,24 @@ impl Verb {
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
-            Self::Release => &release::DEFINITION,
+            Self::Release | Self::ReleaseRest => &release::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
+        }
+    }
+
+    /// The same for a permit, before it has a slot: a slot is an ordinary lock.
+    fn permit_definition(self) -> &'static Definition {
+        match self {
+            Self::Acquire | Self::AcquireAgain | Self::AcquireFenced | Self::Repair => {
+                &take_permit::ANY
+            }
+            Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
+            Self::Release => &release_permits::ALL,
+            Self::ReleaseRest => &release_permits::REST,
+            // What is asked about readers is asked about one resource.
+            Self::Inspect | Self::Downgrade | Self::Intend | Self::Recant => {
+                &inspect_permits::DEFINITION
+            }
         }
     }
 }
@@ -154,6 +179,12 @@ impl Request {
         Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
+    /// The same request, for the slot that is wanted, or is to stay.
+    #[must_use]
+    pub fn with_slot(self, slot: u16) -> Self {
+        Self { subject: Subject { number: i64::from(slot) + 1, ..self.subject }, ..self }
+    }
+
     /// The same request, with this number in the place of 0.
     #[must_use]
     pub fn numbered(self, number: u32) -> Self {
@@ -181,12 +212,12 @@ impl Request {
     /// Whether it has to reach this server even when nobody waits for it any more, and over another
     /// connection if need be, until its TTL is over.
     pub fn must_reach(&self, server: usize) -> bool {
-        self.effect() == KeyEffect::Undoes && self.is_for(server)
+        self.undoes() && self.is_for(server)
     }
 
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
-        self.verb.acquires() || self.verb == Verb::RaiseFence
+        self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::RaiseFence)
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
@@ -197,7 +228,12 @@ impl Request {
 
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
-        self.verb.acquires() || self.verb == Verb::Extend
+        self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Extend)
+    }
+
+    /// Whether it undoes something that an earlier request with its token may have left.
+    pub fn undoes(&self) -> bool {
+        matches!(self.effect(), KeyEffect::Undoes | KeyEffect::UndoesRest)
     }
 
     /// What it does to a server, for those who deliver it.
@@ -234,9 +270,10 @@ impl Request {
     pub(crate) fn size(&self) -> usize {
         let names = self.subject.names();
         let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
+        let names = self.definition().names * (once + count * several::BESIDE_KEY_MAX);
         let is_shared = self.subject.kind == LockKind::Shared || self.verb == Verb::Downgrade;
         let beside = if is_shared { BESIDE_KEYS_OF_READERS_MAX } else { BESIDE_KEYS_MAX };
-        self.definition().names * (once + count * several::BESIDE_KEY_MAX) + beside
+        names + permits::size(&self.subject) + beside
     }
 
     /// The bytes to send.

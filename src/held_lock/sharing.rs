@@ -6,13 +6,13 @@ use super::{HeldLock, View};
 use crate::lock_kind::{LockKind, Target};
 
 impl HeldLock {
-    /// What it is of.
-    pub(crate) fn target(&self) -> Target {
-        let mut target = self.target.clone();
+    /// What it has on the servers: of a semaphore a slot, which is an ordinary lock; and it may have become a shared one.
+    pub(crate) fn key(&self) -> Target {
+        let mut key = self.permit.get().map_or(&self.target, |permit| &permit.key).clone();
         if self.is_shared() {
-            target.kind = LockKind::Shared;
+            key.kind = LockKind::Shared;
         }
-        target
+        key
     }
 
     /// Whether others may have it at the same time, or may soon.

@@ -2,6 +2,7 @@
 
 mod fencing;
 mod patience;
+mod permits;
 mod raising;
 mod waiting;
 
@@ -9,6 +10,7 @@ use std::mem;
 use std::sync::Arc;
 
 use self::patience::Patience;
+use self::permits::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -73,6 +75,8 @@ pub(crate) struct Acquire {
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
+    /// For which slots the attempt has asked, of a semaphore.
+    moves: Moves,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     /// Whether the servers have refused it because of somebody else.
@@ -100,7 +104,7 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        let (number, was_refused, patience) = Default::default();
+        let (number, was_refused, patience, moves) = Default::default();
         Self {
             wanted,
             tries: 0,
@@ -108,6 +112,7 @@ impl Acquire {
             backoff,
             token,
             cut,
+            moves,
             number,
             was_refused,
             patience,
@@ -193,6 +198,7 @@ impl Acquire {
         let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
+        let permits = target.kind.permits();
         let verb = self.verb(actions.settings().has_fencing());
         let request = match verb {
             Verb::AcquireFenced => {
@@ -201,14 +207,22 @@ impl Acquire {
             _ => Request::new(verb, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
-        self.cut = cut;
-        self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
+        (self.cut, self.moves) = (cut, Moves::default());
+        self.stage = Stage::Asking(Box::new(match permits {
+            Some(of) => Question::permit(hold, of, servers),
+            None => Question::acquire(hold, servers),
+        }));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
     /// What an attempt has come to; what there may be of a lock that was not had is released.
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
+        let sent = self.moves.note_sent(sent);
+        let question = match self.conclude_slots(&hold, question, actions) {
+            Some(question) => question,
+            None => return,
+        };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -239,6 +253,11 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
+        self.succeed(hold, question, actions);
+    }
+
+    /// The lock is had.
+    fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         self.patience.end(actions);
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
@@ -279,7 +298,7 @@ impl Acquire {
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
-            Stage::Asking(question) => release(question, sent, actions),
+            Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
             _ => {}
         }

@@ -18,6 +18,8 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
+#[path = "../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/blocking.rs"]
@@ -74,6 +76,8 @@ mod server_set;
 mod settings;
 #[path = "../../src/shared_lock.rs"]
 mod shared_lock;
+#[path = "../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

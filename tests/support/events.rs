@@ -27,6 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) ttl_ms: i64,
     pub(crate) wait_ms: i64,
     pub(crate) tries: i32,
+    pub(crate) permits: i32,
     pub(crate) keep_alive: bool,
     pub(crate) mode: i32,
     pub(crate) several: Option<Names>,
@@ -61,8 +62,8 @@ impl Wanted {
     /// With one attempt.
     pub(crate) fn new(resource: impl Into<Vec<u8>>, ttl_ms: i64) -> Self {
         let resource = resource.into();
-        let (wait_ms, tries, keep_alive, mode, several) = Default::default();
-        Self { resource, ttl_ms, wait_ms, tries, keep_alive, mode, several }
+        let (wait_ms, tries, permits, keep_alive, mode, several) = Default::default();
+        Self { resource, ttl_ms, wait_ms, tries, permits, keep_alive, mode, several }
     }
 
     /// The same, shared.
@@ -95,7 +96,7 @@ impl Wanted {
             wait_ms: self.wait_ms,
             tries: self.tries,
             mode: self.mode,
-            permits: 0,
+            permits: self.permits,
             keep_alive: self.keep_alive.into(),
         }
     }

@@ -9,6 +9,8 @@
 // The library is not whole here without what others use of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../../src/background.rs"]
 mod background;
 #[path = "../../../src/blocking.rs"]
@@ -69,6 +71,8 @@ mod server_set;
 mod settings;
 #[path = "../../../src/shared_lock.rs"]
 mod shared_lock;
+#[path = "../../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../../src/submitted.rs"]
 mod submitted;
 #[path = "../../../src/token.rs"]

@@ -9,6 +9,7 @@ pub(crate) enum Promise {
     OneHolder,
     WriterAlone,
     AllOrNothing,
+    AtMostPermits,
     GrantInTime,
     DeadlineKept,
     DeadlineGrows,
@@ -49,13 +50,18 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 40] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 41] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::WriterAlone, "writer-alone", "nobody shares a resource while somebody has it alone"),
     (
         Promise::AllOrNothing,
         "all-or-nothing",
         "of several resources a server has all or none, and a quorum has all when they are had",
+    ),
+    (
+        Promise::AtMostPermits,
+        "at-most-permits",
+        "no more have a permit of a semaphore at one time than there are, those counted that lock its resource",
     ),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (

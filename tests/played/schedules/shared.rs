@@ -5,7 +5,7 @@ use std::mem;
 
 use crate::schedules::promises::Promise;
 use crate::schedules::records::HeldLock;
-use crate::schedules::schedule::{Call, Schedule, Step};
+use crate::schedules::schedule::{Call, RESOURCES, Schedule, Step};
 use crate::schedules::verdicts::{Asked, Told};
 use crate::world::World;
 use crate::world::clocks::MS;
@@ -14,12 +14,15 @@ use crate::world::dice::Dice;
 /// In some schedules some of the locks are shared, and some become so. All else is as it would be.
 pub(crate) fn share_some(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 12, 0);
-    if !dice.once_in(2) {
+    // Permits are shared in a way of their own.
+    if !dice.once_in(2) || schedule.permits > 0 {
         return;
     }
     let steps = || schedule.clients.iter().flat_map(|it| &it.callers).flatten();
     // What was continued is continued by other leases, too, of which nobody knows here that it is shared.
-    let may_become = !steps().any(|it| matches!(it.call, Call::Continue { .. }));
+    // Nor does a lock of several resources become a shared one.
+    let may_become = !steps()
+        .any(|it| matches!(it.call, Call::Continue { .. }) || it.resource >= RESOURCES.len());
     let shared_in = dice.pick(&[1, 2, 2, 3]);
     for steps in schedule.clients.iter_mut().flat_map(|it| &mut it.callers) {
         for mut step in mem::take(steps) {

@@ -362,8 +362,9 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
-        let deed = self.eval_fenced().or_else(|| self.eval_several());
-        if let Some(deed) = deed.or_else(|| self.eval_shared()) {
+        let special = self.eval_fenced().or_else(|| self.eval_several());
+        let special = special.or_else(|| self.eval_shared());
+        if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
