@@ -753,7 +753,8 @@ RedLockStatus RedLock_Extend(RedLock *rl,
  *              that is still about to carry out the call that took the lock may keep the key then
  *              until its TTL is over, and callers that wait hear of it up to a second later.
  * @param lease the lock.
- * @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
+ * @return REDLOCK_OK: released; the lease is empty now, unless RedLock_Retain has added levels: then one is left, and the
+ *         lock is held still. REDLOCK_LOST: it had already ended, or
  *         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
  *         when they are back if this manager is in use then, else the lock expires there; the
  *         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the
@@ -876,6 +877,43 @@ RedLockStatus RedLock_Detach(RedLock *rl,
 RedLockStatus RedLock_Adopt(RedLock *rl,
                             const char *ticket,
                             RedLockLease *lease);
+
+/**
+ * Adds a level to a lock that is held: one more RedLock_Unlock is needed until it is released. For code that calls
+ * code that takes the same lock. The count is the lease's: whoever has the lease holds the lock, at whatever level and
+ * on whatever thread. No I/O.
+ *
+ * An inner level lasts no longer than the lock: where RedLockLease_RemainingMs is less than it needs, call
+ * RedLock_Extend first.
+ *
+ * What the other functions do with a lock that has several levels:
+ *  - RedLock_Unlock and RedLock_SubmitUnlock leave the innermost level. Only the last of them asks servers. The others
+ *    answer REDLOCK_OK, or REDLOCK_LOST if the lock is known to be lost or its time is over; the level is left all the
+ *    same. So a lock that is lost is told at every level.
+ *  - RedLock_Extend, RedLock_Confirm and RedLock_KeepAlive are about the lock, whichever level they are called at. It is kept
+ *    until it is released. If RedLock_Extend finds it lost, the lease is empty, and each RedLock_Unlock answers REDLOCK_LOST.
+ *  - RedLock_ContinueLock extends it, and the levels stay. Another lease that continues the lock has a count of its
+ *    own: its RedLock_Unlock releases the lock for all.
+ *  - RedLock_Detach refuses it: REDLOCK_INVALID_ARGUMENT.
+ *  - RedLock_Cancel, and RedLockLease_Free, which releases nothing, do what they do without levels.
+ *  - A lease that is used for another lock begins with one level.
+ *  - A child process holds nothing of its parent's, at no level: REDLOCK_FORKED.
+ *
+ * @param lease the lock.
+ * @return REDLOCK_OK. REDLOCK_LOST: it is not held, and has no level more. REDLOCK_INVALID_ARGUMENT: also if there are
+ *         2147483647 levels, or a submitted call uses the lease. REDLOCK_FORKED, REDLOCK_INTERNAL.
+ *         RedLockLease_ErrorMessage(lease) has the words. Any thread may call this.
+ */
+RedLockStatus RedLock_Retain(RedLockLease *lease);
+
+/**
+ * At how many levels the lock is held: how many calls of RedLock_Unlock it takes to release it. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return 1 for a lock without RedLock_Retain, also when it has expired. 0 if the lease is empty, for NULL, and in a
+ *         child process for a lock of its parent.
+ */
+int32_t RedLockLease_Levels(const RedLockLease *lease);
 
 /**
  * Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread

@@ -23,6 +23,8 @@ pub struct Lease {
     pub(crate) resource: Arc<[u8]>,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
+    /// How many unlocks it takes beside the last one.
+    pub(crate) inner_levels: u32,
     /// The wait that the last call has left off in the middle, if it was a slice of one.
     pub(crate) wait: Option<Box<BrokenOff>>,
 }
@@ -92,6 +94,7 @@ impl Lease {
         self.hold = None;
         self.validity_ms = 0;
         self.absent.clear();
+        self.inner_levels = 0;
         self.wait = None;
     }
 

@@ -34,6 +34,7 @@ mod process_state;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
+mod reentrant;
 mod runtime;
 mod server_list;
 #[doc(hidden)]

@@ -297,7 +297,19 @@ export class Lease extends EventEmitter {
   keepAlive(): Promise<void>;
 
   /**
-   * Releases the lock. It rejects with LostError: it had ended already, and nothing of anybody else's was touched; with
+   * Adds a level to the lock: one more unlock() is needed until it is released. For a function that is handed a lease and
+   * goes on with it beyond its caller. A lock is never taken again by itself: calls of one program have no owner that
+   * could be known. An inner level lasts no longer than the lock, so extend() it where `remaining` is less than
+   * the level needs. Each unlock() tells if the lock was lost; the end of using() leaves all levels. detach() refuses a lock
+   * that has several. It rejects with LostError: it is not held, and has no level more. Nobody is asked.
+   */
+  retain(): Promise<void>;
+
+  /** How many unlock() it takes: 1 without retain(), 0 if it is released. */
+  readonly levels: number;
+
+  /**
+   * Releases the lock; after retain() it leaves one level, and asks nobody. It rejects with LostError: it had ended already, and nothing of anybody else's was touched; with
    * UnreachableError: some servers could not be told, where it ends with its time, or by another call of this.
    */
   unlock(): Promise<void>;

@@ -685,6 +685,8 @@ class Hold {
   // What has to be cleared up when the lease is collected.
   #state = { keptAs: 0 };
   #isUnlocked = false;
+  // How many unlocks have not had their turn yet.
+  #leaving = 0;
   // What C says between two calls: while one is under way its string may change on another thread.
   #token = '';
 
@@ -799,16 +801,28 @@ class Hold {
   }
 
   unlock() {
-    this.#isUnlocked = true;
+    if (this.levels - this.#leaving <= 1) this.#isUnlocked = true;
+    this.#leaving += 1;
     return this.#inTurn(async () => {
+      this.#leaving -= 1;
       // Who closes the manager may have locks to unlock still, until it is freed.
       if (this.#core.isFreed) throw closed();
+      const isInner = this.levels > 1;
       await this.#core.operate(async () => {
         const { status, words } = await this.#submit(addon.unlock);
-        this.#forget();
+        if (!isInner || !this.isHeld) this.#forget();
         check(status, () => words);
       });
     });
+  }
+
+  // How many unlocks release it.
+  get levels() {
+    return addon.levels(this.#handle);
+  }
+
+  retain() {
+    return this.#inTurn(() => check(addon.retain(this.#handle), () => this.message));
   }
 
   keepAlive() {
@@ -824,7 +838,8 @@ class Hold {
   async end() {
     if (this.#isUnlocked) return;
     try {
-      await this.unlock();
+      // At all its levels.
+      for (let left = Math.max(this.levels - this.#leaving, 1); left > 0; left--) await this.unlock();
     } catch (error) {
       // The block had the lock to its end, and a server that could not be told lets it expire.
       if (!(error instanceof UnreachableError)) throw error;
@@ -972,6 +987,14 @@ class Lease extends EventEmitter {
 
   async detach() {
     return this.#hold.detach();
+  }
+
+  async retain() {
+    return this.#hold.retain();
+  }
+
+  get levels() {
+    return this.#hold.levels;
   }
 
   async unlock() {

@@ -955,6 +955,18 @@ static napi_value FencingToken(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_FencingToken(lease->lease)) : NULL;
 }
 
+static napi_value Retain(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLock_Retain(lease->lease)) : NULL;
+}
+
+static napi_value Levels(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_Levels(lease->lease)) : NULL;
+}
+
 /* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
 static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
     struct call call;
@@ -1018,6 +1030,8 @@ static const struct {
     {"remaining", Remaining},
     {"token", Token},
     {"fencingToken", FencingToken},
+    {"retain", Retain},
+    {"levels", Levels},
     {"leaseMessage", LeaseMessage},
 };
 

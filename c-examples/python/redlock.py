@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TLS",
     "AsyncLease",
+    "AsyncLevel",
     "Cancelled",
     "Closed",
     "Error",
@@ -83,6 +84,7 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "Lease",
+    "Level",
     "Lost",
     "LostEvent",
     "Manager",
@@ -165,7 +167,7 @@ class Taken(Error):
 
 
 class Nested(Taken):
-    """The with block around this call holds it: locks are not reentrant."""
+    """The with block around this call holds it, and not both have asked for a reentrant lock."""
 
 
 class Unreachable(Error):
@@ -351,6 +353,8 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
     "RedLock_Descriptor": (_INT, _HANDLE),
     "RedLock_Servers": (_INT, _HANDLE, ctypes.POINTER(_CServerInfo), ctypes.POINTER(ctypes.c_size_t)),
+    "RedLock_Retain": (_INT, _HANDLE),
+    "RedLockLease_Levels": (_INT, _HANDLE),
     "RedLockLease_New": (_HANDLE,),
     "RedLockLease_Free": (None, _HANDLE),
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
@@ -569,6 +573,10 @@ class _Weak(Generic[_Key, _T]):
             self._references.pop(key, None)
         return gone
 
+    def all(self) -> list[_T]:
+        things = [it() for it in list(self._references.values())]
+        return [it for it in things if it is not None]
+
     def __len__(self) -> int:
         return len(self._references)
 
@@ -678,6 +686,7 @@ class Manager:
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
+        reentrant: bool = False,
     ) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
 
@@ -689,10 +698,13 @@ class Manager:
 
         keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
 
-        Locks are not reentrant: who asks in a with block for the lock of that block gets Nested at
-        once.
+        reentrant: whether this thread may take it again while it has it, if that call says so, too. Each
+        call returns a lease of its own; only the last of them that is unlocked asks servers. An inner
+        lock that needs more time than is left extends it, with one attempt; one that is kept needs no
+        more than that. A lock that is lost is told at every level: Lost. Without this, who asks in a
+        with block for the lock of that block gets Nested at once.
         """
-        lease = Lease(self, resource, ttl)
+        lease = Level(self, resource, ttl) if reentrant else Lease(self, resource, ttl)
         try:
             lease._acquire(wait)
             if keep_alive:
@@ -703,10 +715,16 @@ class Manager:
             lease._release()
             raise
 
-    def try_lock(self, resource: Name, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
+    def try_lock(
+        self,
+        resource: Name,
+        ttl: Seconds,
+        keep_alive: bool = False,
+        reentrant: bool = False,
+    ) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
-            return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
+            return self.lock(resource, ttl, 0, keep_alive, reentrant)
         except Taken:
             return None
 
@@ -717,6 +735,7 @@ class Manager:
         wait: Seconds | None = 5,
         keep_alive: bool = False,
         cancel_when_lost: bool = False,
+        reentrant: bool = False,
     ) -> _Locking:
         """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
 
@@ -735,16 +754,22 @@ class Manager:
         cancel_when_lost: has the lock kept, and where it cannot be, the task is cancelled in its
         async with block, which then raises Lost: as asyncio.timeout does with a time that is over.
 
-        Nested is raised where this very task is in a block that holds the lock.
+        Nested is raised where this very task is in a block that holds the lock. With reentrant the task,
+        and no other, may take it again while it has it.
         """
-        return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
+        kind = AsyncLevel if reentrant else AsyncLease
+        return _Locking(kind, self, resource, ttl, wait, keep_alive, cancel_when_lost)
 
     async def atry_lock(
-        self, resource: Name, ttl: Seconds, keep_alive: bool = False
+        self,
+        resource: Name,
+        ttl: Seconds,
+        keep_alive: bool = False,
+        reentrant: bool = False,
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
-            return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive)
+            return await self.alock(resource, ttl, 0, keep_alive, reentrant=reentrant)
         except Taken:
             return None
 
@@ -1401,7 +1426,7 @@ class _Held:
 
     def _nested(self) -> Nested:
         words = f"the with block around this call holds {self.resource!r}"
-        return Nested(f"{words}: locks are not reentrant", 1)
+        return Nested(f"{words}: locks are not reentrant unless both ask for that", 1)
 
     def _mutex(self) -> threading.RLock:
         """In a forked child the one of the lease may be that of a thread that is not there."""
@@ -1570,6 +1595,124 @@ class Lease(_Held):
         self._end()
 
 
+class _Levels:
+    """What the levels of one lock have in common, whether of a thread or of a task."""
+
+    # Retained once for each level but the first: 0 while the level is to be left, else a status.
+    _entered: list[int]
+    _core: Any = None
+    _handle: _CLease
+
+    def _find_core(self, leases: _Weak[bytes, Any]) -> Any:
+        """The lock that its owner has already, if it has; also where it is lost in a block that goes on."""
+        core = leases.find(self._name)  # type: ignore[attr-defined]
+        if core is None or core._process != os.getpid() or not hasattr(core, "_levels"):
+            return None
+        return core if core.held or any(it._is_ours for it in core._levels.all()) else None
+
+    def _be_level_of(self, core: Any) -> None:
+        """Has what the lock has. The level is not entered yet."""
+        self._core = core
+        self._handle = core._handle
+        self._calling = core._calling
+        self.lost = core.lost
+        self._entered = []
+        core._levels.put(id(self), self)
+        manager = core._manager._open_handle()
+        is_entered = map(operator.not_, self._entered)
+        # A function in C, as that of other leases: the level is left once, whatever comes in between.
+        steps = itertools.compress([(manager, self._handle)], is_entered)
+        self._once = functools.partial(next, itertools.starmap(_c.RedLock_Unlock, steps), None)
+        calls: list[Callable[[], object]] = [self._once]
+        self._leave = functools.partial(
+            next, itertools.chain(iter(self._callers), map(_call_it, calls)), None
+        )
+
+    def _needs_extension(self, core: Any) -> bool:
+        ttl_ms: int = self._ttl_ms  # type: ignore[attr-defined]
+        is_kept = core._kept is not None and not core.lost.is_set() and ttl_ms <= core._ttl_ms
+        return not is_kept and int(_c.RedLockLease_RemainingMs(self._handle)) < ttl_ms
+
+    def _retain(self) -> None:
+        with self._core._mutex():
+            # In C, so that nothing comes in between.
+            self._entered.extend(map(_c.RedLock_Retain, [self._handle]))
+            words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
+        self._words = words
+        _check(self._entered[0], words)
+
+    def _leave_core(self) -> None:
+        """The level is left: with the last one the lock is no more. From now on this holds nothing."""
+        core = self._core
+        if core is None or core._handle is not self._handle:
+            return
+        core._levels.drop(id(self), self)
+        if not core._levels.all():
+            core._end()
+        self._handle = _make(_CLease, _c.RedLockLease_New)
+
+
+_call_it = operator.methodcaller("__call__")
+
+
+class Level(_Levels, Lease):
+    """One of the leases of a lock that its thread may take again, as Manager.lock returns it.
+
+    As a Lease otherwise. extend, confirm and keep_alive are about the lock, and so for all levels.
+    """
+
+    def keep_alive(self) -> None:
+        """As Lease.keep_alive, until the last level is unlocked."""
+        self._core.keep_alive()
+
+    def unlock(self) -> None:
+        """Leaves this level; if it is the last one, as Lease.unlock.
+
+        Lost: the lock had already ended.
+        """
+        self._unlocked = True
+        handle = self._owner or self._manager._open_handle()
+        try:
+            with self._mutex():
+                status = self._once() if self._core is not None else None
+                self._words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
+            if status is None:
+                raise Lost("the lock was unlocked before", 4)
+            _check(status, self._words)
+        finally:
+            if self._core is not None:
+                self._once()  # if the exception of a signal handler came before
+            self._end()
+            self._manager._tell(handle)
+
+    def _acquire(self, wait: Seconds | None) -> None:
+        leases = self._manager._here.leases
+        core = self._find_core(leases)
+        if core is not None:
+            self._waiting_time(wait)
+            self._be_level_of(core)
+            if self._needs_extension(core):
+                self._call(_c.RedLock_Extend, self._handle, self._ttl_ms)
+            self._retain()
+            return
+        core = Lease(self._manager, self.resource, self._ttl)
+        core._levels = _Weak()
+        try:
+            core._acquire(wait)
+            self._be_level_of(core)
+            self._words = core._words
+            self._entered.append(0)
+            core._leave = int  # it is the levels that are left
+        except BaseException:
+            if not self._core or not self._entered:
+                core._release()
+            raise
+
+    def _end(self) -> None:
+        super()._end()
+        self._leave_core()
+
+
 class LostEvent:
     """Whether a lock that is kept cannot be kept. It is asked like a threading.Event."""
 
@@ -1639,6 +1782,7 @@ class AsyncLease(_Held):
         self._cancels = cancels
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
+        self._blocks: list[_Block] = []  # those of its levels
         self._underway: _Call | None = None
         self.lost = asyncio.Event()
         """Set when a lock that is kept cannot be kept."""
@@ -1693,7 +1837,7 @@ class AsyncLease(_Held):
                 if not self._unlocked:
                     await self.unlock()
             elif self.held and kind is not GeneratorExit:  # in which nothing may be awaited
-                await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+                await self._leave_block()
         except Unreachable:
             pass  # it had the lock to its end
         except Error:
@@ -1790,8 +1934,9 @@ class AsyncLease(_Held):
         if self._is_kept(number):
             self._end_keeping()
             self._set_lost(True)
-            if self._block is not None:
-                self._block.cancel()
+            for block in [self._block, *self._blocks]:
+                if block is not None:
+                    block.cancel()
 
     def _enter_block(self) -> None:
         import asyncio
@@ -1811,6 +1956,9 @@ class AsyncLease(_Held):
         super()._end()
         self._manager._leases_of_tasks.drop(self._name, self)
 
+    async def _leave_block(self) -> None:
+        await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+
     def _let_go(self) -> None:
         """Has it released if it is held still, and waits for nothing."""
         events, call = self._events, self._underway
@@ -1825,6 +1973,92 @@ class AsyncLease(_Held):
         if is_leaving or not self.held or unlock() == 0:
             self._end()
         events.take()  # so that it is sent
+
+
+class AsyncLevel(_Levels, AsyncLease):
+    """One of the leases of a lock that its task may take again, as Manager.alock returns it."""
+
+    # Calls on the lock come one after the other, whichever level makes them.
+    @property
+    def _underway(self) -> _Call | None:
+        return self._core._underway if self._core is not None else None
+
+    @_underway.setter
+    def _underway(self, call: _Call | None) -> None:
+        if self._core is not None:
+            self._core._underway = call
+
+    async def keep_alive(self) -> None:
+        """As Level.keep_alive."""
+        await self._core.keep_alive()
+
+    async def unlock(self) -> None:
+        """As Level.unlock. If the task is cancelled meanwhile, the level is left all the same."""
+        self._unlocked = True
+        await self._turn()
+        if self._core is None or self._entered != [0]:
+            raise Lost("the lock was unlocked before", 4)
+        self._entered[0] = 4  # it is left by this, and not once more
+        try:
+            await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+        finally:
+            self._end()
+
+    async def _leave_block(self) -> None:
+        await self.unlock()
+
+    async def _acquire(self, wait: Seconds | None, keep_alive: bool) -> None:
+        import asyncio
+
+        manager, task = self._manager, asyncio.current_task()
+        core = self._find_core(manager._leases_of_tasks)
+        if core is not None and core._task() is task:
+            self._waiting_time(wait)
+            self._be_level_of(core)
+            self._task = core._task
+            if self._needs_extension(core):
+                await self._ask(_c.RedLock_SubmitExtend, self._handle, self._ttl_ms)
+            await self._turn()
+            self._retain()
+            if keep_alive:
+                await self.keep_alive()
+            return
+        core = AsyncLease(manager, self.resource, self._ttl)
+        core._levels = _Weak()
+        try:
+            await core._acquire(wait, keep_alive)
+            self._be_level_of(core)
+            self._task = core._task
+            self._words = core._words
+            self._entered.append(0)
+            core._leave = int  # it is the levels that are left
+        except BaseException:
+            if not self._core or not self._entered:
+                core._let_go()
+            raise
+
+    def _enter_block(self) -> None:
+        super()._enter_block()
+        if self._block is not None:
+            self._core._blocks.append(self._block)
+
+    def _let_go(self) -> None:
+        events = self._events
+        if events is None or not events.is_ours:
+            return
+        call = self._underway
+        if call is not None and call.status is None and call._lease is self:
+            call.abandon()
+        if self._core is not None and self._entered == [0]:
+            if _c.RedLock_SubmitUnlock(events.handle, self._handle, 0) != 0:
+                return  # __del__ has to do it
+            self._entered[0] = 4
+        self._end()
+        events.take()  # so that it is sent
+
+    def _end(self) -> None:
+        super()._end()
+        self._leave_core()
 
 
 class _Block:
@@ -1857,6 +2091,7 @@ class _Locking:
 
     def __init__(
         self,
+        kind: type[AsyncLease],
         manager: Manager,
         resource: Name,
         ttl: Seconds,
@@ -1864,6 +2099,7 @@ class _Locking:
         keep_alive: bool,
         cancel_when_lost: bool,
     ) -> None:
+        self._kind = kind
         self._manager = manager
         self._arguments = resource, ttl, bool(cancel_when_lost)
         self._options = wait, bool(keep_alive or cancel_when_lost)
@@ -1897,7 +2133,7 @@ class _Locking:
         if self._is_used:
             raise RuntimeError("alock is called once for each lock")
         self._is_used = True
-        lease = AsyncLease(self._manager, *self._arguments)
+        lease = self._kind(self._manager, *self._arguments)
         try:
             await lease._acquire(*self._options)
         except BaseException:

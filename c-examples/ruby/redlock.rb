@@ -46,7 +46,7 @@ module Redlock
   end
 
   class Taken < Error; end           # somebody else holds it
-  class Nested < Taken; end          # the block around this call holds it: locks are not reentrant
+  class Nested < Taken; end          # the block around this call holds it, and not both are reentrant
   class Unreachable < Error; end     # too few servers answered in time
   class TooSlow < Error; end         # granted, but too late to be of use
   class Lost < Error; end            # it is not held, or no longer
@@ -177,6 +177,8 @@ module Redlock
       "RedLock_KeepAlive" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLockStatus_Name" => [POINTER, INT],
       "RedLock_TakeLogLine" => [INT, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
+      "RedLock_Retain" => [INT, ADDRESS],
+      "RedLockLease_Levels" => [INT, ADDRESS],
       "RedLockLease_New" => [POINTER],
       "RedLockLease_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLockLease_IsHeld" => [BOOL, ADDRESS],
@@ -926,14 +928,18 @@ module Redlock
     #
     # +keep_alive+ has the lock kept, as by Lease#keep_alive.
     #
-    # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
-    def lock(resource, ttl:, wait: 5, keep_alive: false, &block)
-      Lease.new(@servers, resource, ttl).take(wait, keep_alive, &block)
+    # +reentrant+ lets this thread (or fiber) take it again while it has it, if that call says so, too. Each call
+    # has a Lease of its own, and only the last of them that is unlocked asks servers. An inner lock that needs
+    # more time than is left extends it, with one attempt; one that is kept needs no more than that. A lock that
+    # is lost is told at every level: Lost. Without +reentrant+, who asks in a block for the lock of that block gets
+    # Nested at once.
+    def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, &block)
+      (reentrant ? Level : Lease).new(@servers, resource, ttl).take(wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
-    def try_lock(resource, ttl:, keep_alive: false, &block)
-      lease = Lease.new(@servers, resource, ttl)
+    def try_lock(resource, ttl:, keep_alive: false, reentrant: false, &block)
+      lease = (reentrant ? Level : Lease).new(@servers, resource, ttl)
       lease.take(0, keep_alive, &block)
     rescue Taken => e
       raise unless lease.refused_by?(e) # then it comes out of the block
@@ -1316,7 +1322,7 @@ module Redlock
     def refuse_nested
       return if innermost.none? { |lease| lease.holds?(@servers, @name.to_s) }
 
-      words = "the block around this call holds #{@resource.inspect}: locks are not reentrant"
+      words = "the block around this call holds #{@resource.inspect}: locks are not reentrant unless both ask for that"
       raise @refusal = Nested.new(words, 1)
     end
 
@@ -1388,6 +1394,230 @@ module Redlock
       blocks.each do |block|
         Thread.new { Thread.handle_interrupt(Object => :immediate) { block.call(remaining) } }
       end
+    end
+  end
+
+  # A lock that its owner may take again, without its levels: they are the leases that programs have.
+  class Core < Lease # :nodoc:
+    attr_reader :levels
+
+    def self.of_fiber
+      Thread.current[:redlock_cores] ||= []
+    end
+
+    # The lock that this fiber has already, if it has; also where it is lost in a block that goes on.
+    def self.find(servers, name)
+      of_fiber.delete_if(&:over?)
+      of_fiber.find { |core| core.of?(servers, name) }
+    end
+
+    public :settle_what_is_left
+
+    def initialize(servers, resource, ttl)
+      super
+      @levels = []
+      @process = Process.pid
+    end
+
+    # One of the parent's is somebody else's in a child.
+    def of?(servers, name)
+      servers.equal?(@servers) && name == @name.to_s && @process == Process.pid
+    end
+
+    # Whether no level can be added: none is there, or what is there is lost, and no block goes on.
+    def over?
+      !held? && @levels.none?(&:in_block?)
+    end
+
+    def enter(wait)
+      hold_on
+      acquire(wait)
+      Core.of_fiber.push(self)
+    end
+
+    # Whether an inner level has to extend it.
+    def lasts?(ttl_ms)
+      is_kept = @kept && !@lost && ttl_ms <= @ttl_ms
+      is_kept || C.call("RedLockLease_RemainingMs", @handle.to_i) >= ttl_ms
+    end
+
+    def retain
+      @calling.synchronize { take_status(C.call("RedLock_Retain", @handle.to_i)) }
+    end
+
+    def count
+      C.call("RedLockLease_Levels", @handle.to_i)
+    end
+
+    def keep_alive
+      super
+      @kept = true
+    end
+
+    # One level is left.
+    def leave
+      call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
+    end
+
+    # For the end of a level.
+    def remove(level)
+      @levels.delete_if { |it| it.equal?(level) }
+      return unless @levels.empty?
+
+      Core.of_fiber.delete_if { |core| core.equal?(self) }
+      @unlocked = true
+      let_go
+    end
+  end
+  private_constant :Core
+
+  # One of the leases of a lock that its thread may take again: see Manager#lock. As a Lease otherwise; #extend,
+  # #confirm, #keep_alive and #on_lost are about the lock, and so for all levels.
+  class Level < Lease
+    def in_block? # :nodoc:
+      @in_block && !@left
+    end
+
+    def extend(ttl: @ttl)
+      through_core { |core| core.extend(ttl: ttl) }
+    end
+
+    def extend_by(additional)
+      through_core { |core| core.extend_by(additional) }
+    end
+
+    def confirm(least: 0)
+      through_core { |core| core.confirm(least: least) }
+    end
+
+    def keep_alive
+      through_core(&:keep_alive)
+    end
+
+    def detach
+      ticket = through_core(&:detach)
+      @unlocked = true
+      leave_for_good
+      ticket
+    end
+
+    def lost?
+      @core.lost?
+    end
+
+    def on_lost(&block)
+      @core.on_lost(&block)
+      self
+    end
+
+    # Leaves this level; if it is the last one, as Lease#unlock. Lost: the lock had already ended.
+    def unlock
+      raise Lost.new("the lock was unlocked before", 4) if @left || !@core
+
+      @unlocked = true
+      @before = @core.count
+      through_core(&:leave)
+    ensure
+      leave_for_good unless to_be_left?
+    end
+
+    def remaining
+      @left || !@core ? 0.0 : @core.remaining
+    end
+
+    def held?
+      !@left && !@core.nil? && @core.held?
+    end
+
+    def token
+      @left || !@core ? "" : @core.token
+    end
+
+    def fencing_token
+      @core&.fencing_token unless @left
+    end
+
+    private
+
+    # Calls of this level are those of the lock, one at a time.
+    def through_core
+      raise Lost.new("the lock was unlocked before", 4) if @left || !@core
+
+      begin
+        yield @core
+      ensure
+        @message = @core.message
+      end
+    end
+
+    def refuse_nested
+      found = Core.find(@servers, @name.to_s)
+      return super unless found
+
+      @inner = found
+    end
+
+    def hold_on; end
+
+    def let_go; end
+
+    def acquire(wait)
+      raise InvalidArgument.new("wait is negative", -1) if wait&.negative?
+
+      if @inner
+        enter_again(@inner)
+      else
+        enter_first(wait)
+      end
+      @message = @core.message
+    rescue Taken, Unreachable, TooSlow => e
+      raise @refusal = e
+    end
+
+    def enter_first(wait)
+      core = Core.new(@servers, @resource, @ttl)
+      core.levels.push(self)
+      @core = core
+      @retains_from = 0
+      core.enter(wait)
+    end
+
+    def enter_again(core)
+      core.levels.push(self)
+      @core = core
+      core.extend(ttl: @ttl) unless core.lasts?(@ttl_ms)
+      @retains_from = core.count
+      core.retain
+    end
+
+    def as_innermost(&block)
+      @in_block = true
+      super
+    end
+
+    def release_what_is_held
+      @core&.settle_what_is_left
+      @core.leave if to_be_left?
+      leave_for_good
+      @released = true
+    rescue Error
+      leave_for_good
+      @released = true # it ends by itself
+    end
+
+    # Whether a level of a lock that is held is this one's. What was entering or leaving it may have been cut short,
+    # before or after that was done: C knows.
+    def to_be_left?
+      return false if @left || @retains_from.nil? || !@core.held?
+
+      @before ? @core.count >= @before : @core.count > @retains_from
+    end
+
+    def leave_for_good
+      return if @left || !@core
+
+      @left = true
+      @core.remove(self)
     end
   end
 end

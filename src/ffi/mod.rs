@@ -19,6 +19,7 @@ mod lease_state;
 mod locking;
 mod message;
 mod redlock;
+pub mod reentrant;
 pub mod servers;
 pub mod status;
 pub mod submit;

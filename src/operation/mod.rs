@@ -12,6 +12,7 @@ pub(crate) mod connect;
 pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
+pub(crate) mod leave;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
@@ -212,6 +213,8 @@ pub(crate) enum Ended {
     },
     /// The lock was given away.
     Detached,
+    /// An inner level of the lock was left.
+    Left,
     /// The lock is kept no more, as its holder wished.
     Stopped,
     /// The lock cannot be kept, for this reason.
@@ -294,7 +297,7 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
 }
 
 /// Why a lock that is to be extended or confirmed is none any more, if it is none.
-fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
+pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     if hold.is_detached() {
         return Err(detached());
     }

@@ -62,6 +62,8 @@ mod process_state;
 mod quorum;
 #[path = "../../src/redlock.rs"]
 mod redlock;
+#[path = "../../src/reentrant.rs"]
+mod reentrant;
 #[path = "../../src/runtime.rs"]
 mod runtime;
 #[path = "../../src/server_list.rs"]

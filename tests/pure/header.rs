@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -14,6 +14,7 @@ const PARTS: [&str; 16] = [
     "inspect.rs",
     "acquire.rs",
     "handover.rs",
+    "reentrant.rs",
     "submit.rs",
     "event.rs",
     "kept_log.rs",

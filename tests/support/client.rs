@@ -12,6 +12,7 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
+use redlock::ffi::reentrant::{RedLock_Retain, RedLockLease_Levels};
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
@@ -370,6 +371,16 @@ impl Lease {
     pub(crate) fn is_held(&self) -> bool {
         // SAFETY: the lease lives.
         unsafe { RedLockLease_IsHeld(self.raw) }
+    }
+
+    pub(crate) fn retain(&self) -> RedLockStatus {
+        // SAFETY: the lease lives.
+        unsafe { RedLock_Retain(self.raw) }
+    }
+
+    pub(crate) fn levels(&self) -> i32 {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_Levels(self.raw) }
     }
 
     pub(crate) fn remaining_ms(&self) -> i64 {

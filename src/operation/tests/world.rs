@@ -135,6 +135,7 @@ impl World {
             Ok(Ended::Inspected { locked_until: Some(_), .. }) => ("locked", String::new()),
             Ok(Ended::Inspected { locked_until: None, .. }) => ("free", String::new()),
             Ok(Ended::Detached) => ("detached", String::new()),
+            Ok(Ended::Left) => ("left", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
             Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),
             Err(Failed { error, broken_off }) => {

@@ -14,6 +14,7 @@ use redlock::ffi::handover::*;
 use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
+use redlock::ffi::reentrant::*;
 use redlock::ffi::servers::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
@@ -166,7 +167,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 56] = calls! {
+    let calls: [(&str, Call); 58] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -203,6 +204,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
         Status RedLock_Unlock(it.rl(), it.lease()) of it;
+        Status RedLock_Retain(it.lease()) of it;
+        Level RedLockLease_Levels(it.lease()) of it;
         Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
         Status RedLock_IsLocked(it.rl(), it.resource(), it.locked()) of it;
         Status RedLock_Inspect(it.rl(), it.resource(), 0, it.info()) of it;

@@ -14,6 +14,7 @@ mod continue_lock;
 mod extend;
 mod hand_over;
 mod handed;
+mod levels;
 mod line;
 mod manners;
 mod questions;

@@ -55,6 +55,41 @@ test('a lock is extended by more than is left', async (t) => {
   }
 });
 
+test('a lock that is retained takes more unlocks', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  assert.equal(lease.levels, 1);
+  await lease.retain();
+  await lease.retain();
+  assert.equal(lease.levels, 3);
+  await assertCode(lease.detach(), 'INVALID_ARGUMENT');
+  for (let left = 2; left > 0; left--) {
+    await lease.unlock();
+    assert.deepEqual([lease.levels, lease.isHeld], [left, true]);
+    await assertCode(other.lock(name, { ttl: TTL, wait: 0 }), 'TAKEN');
+  }
+  await lease.unlock();
+  assert.deepEqual([lease.levels, lease.isHeld], [0, false]);
+  await assertFree(other, name);
+  await assertCode(lease.retain(), 'LOST');
+  await assertCode(lease.unlock(), 'LOST');
+  // The end of using() leaves all levels.
+  await locker.using(name, { ttl: TTL, keepAlive: true }, (it) => it.retain());
+  await assertFree(other, name);
+  await locker.using(name, { ttl: TTL }, async (it) => {
+    await it.retain();
+    await Promise.all([it.unlock(), it.unlock()]);
+  });
+  await assertFree(other, name);
+  // A lock that is lost is told at every level.
+  const lost = await locker.lock(name, { ttl: TTL });
+  await lost.retain();
+  await askAll('DEL', name);
+  await assertCode(lost.extend(), 'LOST');
+  for (let i = 0; i < 2; i++) await assertCode(lost.unlock(), 'LOST');
+  await locker.close();
+});
+
 test('a lock changes hands', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const giver = await locker.lock(name, { ttl: TTL, keepAlive: true });

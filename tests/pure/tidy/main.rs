@@ -21,6 +21,7 @@ const UNSAFE: [&str; 22] = [
     "ffi/lease.rs",
     "ffi/locking.rs",
     "ffi/redlock.rs",
+    "ffi/reentrant.rs",
     "ffi/submit.rs",
     "system/cancellation.rs",
     "system/clock.rs",
