@@ -7,6 +7,7 @@ use crate::check;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
+use crate::lock_kind::LockKind;
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::Ended;
@@ -235,5 +236,6 @@ impl Drop for Underway {
 /// That of this thread, for one attempt.
 fn demand(resource: &[u8], ttl_ms: i64) -> Demand<'_> {
     let thread = Some(this_thread());
-    Demand { resource, ttl_ms, plan: Plan::Tries(1), slice_end: None, thread }
+    let kind = LockKind::Exclusive;
+    Demand { resource, kind, ttl_ms, plan: Plan::Tries(1), slice_end: None, thread }
 }

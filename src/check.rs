@@ -2,6 +2,7 @@
 
 use crate::command::guard;
 use crate::error::Error;
+use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 
 /// The longest resource name: far more than any is, and little enough to send to every server.
@@ -19,6 +20,17 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
             let words = format!("resource is {length} bytes long, more than {RESOURCE_MAX}");
             Err(Error::invalid(words))
         }
+    }
+}
+
+/// What this version can take.
+pub(crate) fn kind(kind: &LockKind) -> Result<(), Error> {
+    let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
+    match kind {
+        LockKind::Exclusive => Ok(()),
+        LockKind::Shared => not_yet("REDLOCK_SHARED"),
+        LockKind::Permit { .. } => not_yet("a semaphore"),
+        LockKind::Several(_) => not_yet("a lock of several resources"),
     }
 }
 

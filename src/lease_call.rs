@@ -7,6 +7,7 @@ use crate::check;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, View};
 use crate::lease::Lease;
+use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
@@ -39,6 +40,7 @@ pub(crate) enum Then {
 /// A lock that is wanted.
 pub(crate) struct Demand<'a> {
     pub(crate) resource: &'a [u8],
+    pub(crate) kind: LockKind,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
     /// For a call that is a slice of a wait: when it ends. It goes on with the wait that the lease has left off.
@@ -59,6 +61,7 @@ impl Runtime {
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
         check::resource(demand.resource)?;
+        check::kind(&demand.kind)?;
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
@@ -70,13 +73,13 @@ impl Runtime {
         lease: &mut Lease,
     ) -> Result<Begun, Error> {
         self.check_free(lease)?;
-        let &Demand { resource, ttl_ms, plan, slice_end, thread } = demand;
+        let &Demand { resource, ref kind, ttl_ms, plan, slice_end, thread } = demand;
         self.warn_of(ttl_ms);
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
         let wanted = Wanted {
-            resource: Arc::clone(&lease.resource),
+            target: Target { resource: Arc::clone(&lease.resource), kind: kind.clone() },
             ttl_ms,
             plan,
             slice_end: slice_end.unwrap_or(Moment::NEVER),

@@ -26,6 +26,8 @@ mod keeper;
 mod kept_log;
 mod lease;
 mod lease_call;
+#[doc(hidden)]
+pub mod lock_kind;
 mod lock_ticket;
 mod log;
 pub mod moment;
@@ -51,6 +53,7 @@ mod wait_queue;
 
 pub use crate::error::{Error, Status};
 pub use crate::lease::Lease;
+pub use crate::lock_kind::LockKind;
 pub use crate::log::{Level, Logger};
 pub use crate::redlock::{AcquireOptions, Canceller, RedLock};
 pub use crate::submitted::{Event, Tag};

@@ -9,6 +9,7 @@ use crate::call::Call;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
 use crate::lease_call::Demand;
+use crate::lock_kind::LockKind;
 use crate::log::{Log, Logger};
 use crate::moment::Moment;
 use crate::operation::acquire::Plan;
@@ -43,6 +44,8 @@ pub struct RedLock {
 pub struct AcquireOptions<'a> {
     /// What to lock.
     pub resource: &'a [u8],
+    /// How many may have it at the same time.
+    pub kind: LockKind,
     /// How long it lasts unless it is extended or released.
     pub ttl_ms: i64,
     /// How long to try: 0: one attempt; less: until it is had.
@@ -70,8 +73,8 @@ impl<'a> AcquireOptions<'a> {
             tries @ 1.. => Plan::Tries(tries),
             _ => own.plan(self.wait_ms),
         };
-        let Self { resource, ttl_ms, keep, .. } = self;
-        (Demand { resource, ttl_ms, plan, slice_end: None, thread }, keep)
+        let Self { resource, kind, ttl_ms, keep, .. } = self;
+        (Demand { resource, kind, ttl_ms, plan, slice_end: None, thread }, keep)
     }
 }
 

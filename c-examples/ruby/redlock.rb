@@ -412,11 +412,17 @@ module Redlock
     # An exception from outside that interrupts IO.pipe has Ruby 3.1 close the pipe's descriptors twice, and by
     # the second time they may be others': of a file, or of a connection. A thread of its own is beyond the reach
     # also of signal handlers, which run on the main thread and heed no mask. A handler that forks has a child
-    # where that thread is no more, and its value is nil.
+    # where that thread is no more: it is joined there, and has made nothing. (Thread#value breaks the stack of Ruby
+    # 3.1.2 in such a child.)
     def pipe
       ends = nil
-      ends = Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { IO.pipe } }.value until ends
+      Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { ends = make_pipe } }.join until ends
       ends
+    end
+
+    def make_pipe
+      Thread.current.report_on_exception = false # whoever joins it has the exception
+      IO.pipe
     end
 
     def leader

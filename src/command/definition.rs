@@ -9,6 +9,7 @@ use redis::Value;
 use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::encoder::Encoder;
+use crate::lock_kind::LockKind;
 use crate::token::Token;
 
 /// A command of ours, which may be several of the server's that are sent in one go.
@@ -40,6 +41,7 @@ pub(super) type Replies<'a> = vec::Drain<'a, Value>;
 /// What a request is about.
 pub(super) struct Subject {
     pub(super) resource: Arc<[u8]>,
+    pub(super) kind: LockKind,
     pub(super) token: Token,
     pub(super) ttl_ms: i64,
     /// The number that is proposed, or drawn, as a fencing token.
@@ -51,7 +53,8 @@ impl Subject {
     /// Some subject, for tests.
     pub(super) fn sample() -> Self {
         let token = Token::from_random([0xAB; 20]);
-        Self { resource: Arc::from(&b"r"[..]), token, ttl_ms: 30_000, number: 0 }
+        let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Exclusive);
+        Self { resource, kind, token, ttl_ms: 30_000, number: 0 }
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
 pub(crate) use self::encoder::Encoder;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -57,7 +58,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    fn definition(self) -> &'static Definition {
+    /// By which command it is done for a lock of this kind.
+    fn definition(self, _kind: &LockKind) -> &'static Definition {
         match self {
             Self::Acquire | Self::Repair => &acquire::DEFINITION,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
@@ -96,9 +98,10 @@ pub struct Request {
 const BESIDE_KEYS_MAX: usize = 1024;
 
 impl Request {
-    /// A request about a resource. [`Verb::Inspect`] needs no token.
-    pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
-        let subject = Subject { resource, token, ttl_ms, number: 0 };
+    /// A request about a lock, an exclusive one if no more is told than its name. [`Verb::Inspect`] needs no token.
+    pub fn new(verb: Verb, target: impl Into<Target>, token: Token, ttl_ms: i64) -> Self {
+        let Target { resource, kind } = target.into();
+        let subject = Subject { resource, kind, token, ttl_ms, number: 0 };
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
         Self { verb, number: 0, subject, recipients, witness: None, encoded }
     }
@@ -227,7 +230,7 @@ impl Request {
     }
 
     fn definition(&self) -> &'static Definition {
-        self.verb.definition()
+        self.verb.definition(&self.subject.kind)
     }
 }
 
@@ -244,7 +247,7 @@ mod tests {
     const PLAIN: Capabilities = Capabilities::PLAIN;
 
     fn request(verb: Verb) -> Request {
-        Request::new(verb, Arc::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
+        Request::new(verb, Arc::<[u8]>::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
     }
 
     fn commands(verb: Verb, capabilities: Capabilities) -> String {
@@ -286,8 +289,8 @@ mod tests {
         for verb in [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence].into_iter().chain(others)
         {
             for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
-                let (resource, token) =
-                    (Arc::from(&[b'r'; 65_536][..]), Token::from_random([0; 20]));
+                let resource: Arc<[u8]> = Arc::from(&[b'r'; 65_536][..]);
+                let token = Token::from_random([0; 20]);
                 let request = Request::new(verb, resource, token, i64::MAX).with_fence(i64::MAX);
                 let mut encoder = Encoder::default();
                 let length = request.bytes(capabilities, &mut encoder).len();

@@ -10,6 +10,7 @@ use super::handle::RedLock;
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
 use crate::error::{Error, Status};
+use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
 
 /// How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
@@ -92,18 +93,6 @@ pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcqui
         keep_alive: 0,
     };
     let options = versioned(options, none, "options")?;
-    let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
-    if !options.resources.is_null() || options.resource_count != 0 {
-        return not_yet("a lock of several resources");
-    }
-    match options.mode {
-        REDLOCK_EXCLUSIVE => {}
-        REDLOCK_SHARED => return not_yet("REDLOCK_SHARED"),
-        mode => return Err(Error::invalid(format!("mode is {mode}, which is none"))),
-    }
-    if options.permits != 0 {
-        return not_yet("a semaphore");
-    }
     if options.tries < 0 {
         return Err(Error::invalid(format!("tries is {}, less than 0", options.tries)));
     }
@@ -112,10 +101,27 @@ pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcqui
 
 /// The options without what a lock is kept for.
 pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOptions<'a>, Error> {
+    let kind = kind(options)?;
     let resource = match options.resource_size {
         0 => text(options.resource, "resource")?,
         size => bytes(options.resource, size, "resource")?,
     };
     let &RedLockAcquireOptions { ttl_ms, wait_ms, tries, .. } = options;
-    Ok(AcquireOptions { resource, ttl_ms, wait_ms, tries, keep: None })
+    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep: None })
+}
+
+/// What kind of lock is wanted. No more than one of the fields that say so may differ from its default.
+fn kind(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
+    let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
+    if !options.resources.is_null() || options.resource_count != 0 {
+        return not_yet("a lock of several resources");
+    }
+    if options.permits != 0 {
+        return not_yet("a semaphore");
+    }
+    match options.mode {
+        REDLOCK_EXCLUSIVE => Ok(LockKind::Exclusive),
+        REDLOCK_SHARED => Ok(LockKind::Shared),
+        mode => Err(Error::invalid(format!("mode is {mode}, which is none"))),
+    }
 }

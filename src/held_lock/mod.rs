@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::command::{Answer, Verb, Witness};
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
 use crate::quorum::validity::Drift;
@@ -20,7 +21,7 @@ use crate::transport::roster::{Places, Roster};
 /// another manager it is used as a [`View`].
 #[derive(Debug)]
 pub(crate) struct HeldLock {
-    resource: Arc<[u8]>,
+    target: Target,
     token: Token,
     /// The process that took it, and that alone may use it.
     process: Generation,
@@ -72,10 +73,10 @@ pub(crate) enum Phase {
 
 impl HeldLock {
     /// One that is about to be asked for.
-    pub(crate) fn new(resource: Arc<[u8]>, token: Token, asked: Asked, roster: Roster) -> Self {
+    pub(crate) fn new(target: Target, token: Token, asked: Asked, roster: Roster) -> Self {
         let standings = Standings::new(roster.len());
         Self {
-            resource,
+            target,
             token,
             process: this_process(),
             roster,
@@ -104,7 +105,8 @@ impl HeldLock {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
         let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
         let roster = Roster::new(vec![endpoint]);
-        let hold = Self::new(Arc::from(resource), token, asked, roster);
+        let target = Target::from(Arc::<[u8]>::from(resource));
+        let hold = Self::new(target, token, asked, roster);
         hold.take(ServerSet::first(1), ServerSet::first(1));
         hold
     }
@@ -126,8 +128,13 @@ impl HeldLock {
         self.asked.drift.deadline(self.asked.at, self.asked.ttl_ms)
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
     pub(crate) fn resource(&self) -> &Arc<[u8]> {
-        &self.resource
+        &self.target.resource
     }
 
     pub(crate) fn token(&self) -> &Token {

@@ -17,6 +17,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
@@ -39,7 +40,7 @@ pub(crate) enum Plan {
 
 /// What is asked for.
 pub(crate) struct Wanted {
-    pub(crate) resource: Arc<[u8]>,
+    pub(crate) target: Target,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
     /// When this call ends although the plan is not over.
@@ -99,7 +100,7 @@ impl Acquire {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (resource, thread) = (&self.wanted.resource, self.wanted.thread);
+        let (resource, thread) = (&self.wanted.target.resource, self.wanted.thread);
         self.number = Some(actions.wait_queues().join(resource, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
@@ -120,7 +121,7 @@ impl Acquire {
         let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
         let (number, manners) = (self.number(), Manners { is_urgent, is_last });
         let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.resource, number, manners, now);
+        let permission = queues.begin(&self.wanted.target.resource, number, manners, now);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
@@ -162,13 +163,13 @@ impl Acquire {
         let reply_ms = reply_ms(actions, ttl_ms);
         let window_ms = reply_ms.max(Timeouts::default_reply_ms(ttl_ms));
         let asked = Asked { at: since, ttl_ms, window_ms, drift: actions.settings().drift() };
-        let (resource, roster) = (&self.wanted.resource, actions.roster().clone());
+        let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
-        let hold = Arc::new(HeldLock::new(Arc::clone(resource), token, asked, roster));
+        let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
         let request = match actions.settings().has_fencing() {
-            true => Request::new(Verb::AcquireFenced, Arc::clone(resource), token, ttl_ms)
+            true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
                 .with_fence(actions.wall_us()),
-            false => Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms),
+            false => Request::new(Verb::Acquire, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
         self.cut = cut;
@@ -211,7 +212,7 @@ impl Acquire {
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.resource, number, &hold);
+            let next = queues.acquired(&self.wanted.target.resource, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -228,7 +229,7 @@ impl Acquire {
         if let Miss::Votes(status, _) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
             let number = self.number();
-            actions.wait_queues().refused(&self.wanted.resource, number, is_taken, now);
+            actions.wait_queues().refused(&self.wanted.target.resource, number, is_taken, now);
         }
     }
 
@@ -296,7 +297,7 @@ impl Operation for Acquire {
     fn leave(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target.resource, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }

@@ -50,7 +50,7 @@ impl Adopt {
         let roster = actions.roster().clone();
         let confirmation = Confirmation::new(*token, drift, since, 1);
         let question = Question::adopt(confirmation, roster.len());
-        let hold = Arc::new(HeldLock::new(Arc::clone(resource), *token, asked, roster));
+        let hold = Arc::new(HeldLock::new(Arc::clone(resource).into(), *token, asked, roster));
         hold.set_fencing_token(*fencing_token);
         let request = Request::new(Verb::Inspect, Arc::clone(resource), *token, *ttl_ms)
             .before(Arc::clone(&hold) as Arc<dyn Witness>);

@@ -266,15 +266,15 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 /// A request about a lock, whose answers it hears.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
-    let request = Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms);
+    let request = Request::new(verb, hold.target().clone(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
 /// The release of a lock from all servers that may have it.
 fn release_of(view: &View) -> Request {
     let hold = view.hold();
-    let resource = Arc::clone(hold.resource());
-    let request = Request::new(Verb::Release, resource, *hold.token(), hold.longest_ttl_ms());
+    let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+    let request = Request::new(Verb::Release, target, *hold.token(), ttl_ms);
     request.to(view.servers())
 }
 

@@ -48,6 +48,8 @@ mod keeper;
 mod lease;
 #[path = "../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../src/lock_kind.rs"]
+mod lock_kind;
 #[path = "../../src/lock_ticket.rs"]
 mod lock_ticket;
 #[path = "../../src/log.rs"]

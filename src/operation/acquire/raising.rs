@@ -40,8 +40,8 @@ impl Raising {
 /// Releases what servers may have of a lock that was not had.
 pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
     if let Some(hold) = question.attempted() {
-        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
-        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
+        let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+        let release = Request::new(Verb::Release, target, *hold.token(), ttl_ms);
         actions.tell(release.to(question.may_have_it(sent)));
     }
 }

@@ -30,6 +30,7 @@ use super::{Actions, Event, Operation, Prepared};
 use crate::command::{Answer, Request, Verb};
 use crate::failure::Failure;
 use crate::held_lock::{HeldLock, Phase, View};
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
@@ -137,7 +138,7 @@ impl Play {
     /// What an acquire asks for that is made by a thread of its own, in one slice.
     fn wanted(&self, plan: Plan) -> Wanted {
         Wanted {
-            resource: Arc::from(&b"r"[..]),
+            target: Target::from(Arc::<[u8]>::from(&b"r"[..])),
             ttl_ms: TTL,
             plan,
             slice_end: Moment::NEVER,

@@ -43,6 +43,8 @@ mod kept_log;
 mod lease;
 #[path = "../../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../../src/lock_kind.rs"]
+mod lock_kind;
 #[path = "../../../src/lock_ticket.rs"]
 mod lock_ticket;
 #[path = "../../../src/log.rs"]

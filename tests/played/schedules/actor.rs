@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Status};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
+use crate::lock_kind::LockKind;
 use crate::redlock::{AcquireOptions, Canceller, RedLock};
 use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::handed::Offer;
@@ -405,7 +406,8 @@ fn options<'a>(
     (ttl_ms, wait_ms, tries): (i64, i64, i32),
     keep: Option<Tag>,
 ) -> AcquireOptions<'a> {
-    AcquireOptions { resource: RESOURCES[step.resource].as_bytes(), ttl_ms, wait_ms, tries, keep }
+    let (resource, kind) = (RESOURCES[step.resource].as_bytes(), LockKind::Exclusive);
+    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
 }
 
 /// Whether there is a form of the call that blocks nobody.

@@ -1,0 +1,36 @@
+//! What a lock is of: its name on the servers, and how many may have it at the same time.
+
+use std::sync::Arc;
+
+/// How many may have a lock at the same time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LockKind {
+    /// Nobody else.
+    #[default]
+    Exclusive,
+    /// All others that want it shared, too.
+    Shared,
+    /// One permit of a semaphore of so many.
+    Permit {
+        /// How many permits there are: 1 to 256.
+        of: u16,
+    },
+    /// Nobody else, and of several resources at once: all of these, or none.
+    Several(Arc<[Arc<[u8]>]>),
+}
+
+/// What a lock is of. Requests about one lock have one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The name. It is the key on the servers, or keys are named after it.
+    pub resource: Arc<[u8]>,
+    /// How many may have it.
+    pub kind: LockKind,
+}
+
+impl From<Arc<[u8]>> for Target {
+    /// An exclusive lock of this name.
+    fn from(resource: Arc<[u8]>) -> Self {
+        Self { resource, kind: LockKind::Exclusive }
+    }
+}
