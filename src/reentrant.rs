@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(empty.retain().map_err(|it| it.status()), Err(Status::Lost));
         let mut expired = lease(0);
         let mut lost = lease(600_000);
-        lost.hold.iter().for_each(|hold| drop(hold.pass_to(Phase::Lost)));
+        lost.hold.as_ref().expect("a lock").pass_to(Phase::Lost);
         for lease in [&mut expired, &mut lost] {
             assert_eq!(lease.retain().map_err(|it| it.status()), Err(Status::Lost));
             // It takes the unlocks that it took.

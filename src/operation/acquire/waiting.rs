@@ -63,7 +63,8 @@ impl Acquire {
         };
         let random = actions.random()?;
         let number = self.number();
-        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target.resource, number) {
+        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target.resource, number)
+        {
             self.backoff = inherited;
         }
         Ok(self.backoff.next(&refusal, longest, random, now))
