@@ -63,6 +63,15 @@
  * What a RedLockInfo begins with.
  */
 #define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, ""}
+#define REDLOCK_NO_OUTCOMES_ {0, 0, 0, 0, 0, 0, 0, 0}
+#define REDLOCK_NO_HISTOGRAM_ {0, 0, {0}}
+/**
+ * What a RedLockStats begins with.
+ */
+#define REDLOCK_STATS_INIT \
+  {sizeof(RedLockStats), REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, \
+   REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+   REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, {0}}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -113,6 +122,26 @@
  * For RedLock_SetRestartGuard: the same, because the program vouches that no server ever forgets what it granted.
  */
 #define REDLOCK_GUARD_DURABLE 3
+
+/**
+ * How many buckets a RedLockHistogram has.
+ */
+#define REDLOCK_HISTOGRAM_BUCKETS 21
+
+/**
+ * For RedLock_SetTracing: nothing is told of locks.
+ */
+#define REDLOCK_TRACE_OFF 0
+
+/**
+ * For RedLock_SetTracing: what becomes of locks is told, without names.
+ */
+#define REDLOCK_TRACE_EVENTS 1
+
+/**
+ * For RedLock_SetTracing: the same with the names of the resources.
+ */
+#define REDLOCK_TRACE_RESOURCES 2
 
 /**
  * What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
@@ -195,6 +224,12 @@ typedef struct RedLock RedLock;
  * at a time; a second one at the same time waits for the first.
  */
 typedef struct RedLockLease RedLockLease;
+
+/**
+ * What RedLock_GetStats tells. Begin with REDLOCK_STATS_INIT. All counts are of this manager in this process, and only
+ * grow; waiting and kept are what there is now.
+ */
+typedef struct RedLockStats RedLockStats;
 
 /**
  * What a logger may be told: of each server that it is lost, refuses or comes back, and why. Things that
@@ -1166,6 +1201,62 @@ RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
                                       int32_t mode,
                                       int64_t longest_ttl_ms,
                                       int64_t cap_ms);
+
+/**
+ * Tells what was counted since the manager was made: for a monitor. Nobody is asked, nothing is waited for, and all
+ * numbers are those of one moment. To count costs nothing that could be measured; a call that is refused
+ * for its arguments is not counted. A forked child counts anew.
+ *
+ * @param rl    the manager.
+ * @param stats receives the numbers. Its size must be set: begin with REDLOCK_STATS_INIT.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
+ *         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+ */
+RedLockStatus RedLock_GetStats(RedLock *rl,
+                               RedLockStats *stats);
+
+/**
+ * Writes what was counted, and what is known of each server, in the text format that Prometheus reads; content
+ * type "text/plain; version=0.0.4". All names begin with redlock_, counters end in _total, times are in seconds. Servers are
+ * named by the label server, as messages name them: never with a user or a password. No resource is named. docs/stats.md
+ * tells what each of them means; names and meanings stay, and later versions may add some.
+ *
+ * Ask for the size first, and again if it has grown meanwhile:
+ *
+ *  - size_t size = RedLock_StatsText(rl, NULL, 0) + 1;
+ *  - char *text = malloc(size);
+ *  - RedLock_StatsText(rl, text, size) is less than size if it fits in.
+ *
+ * Nobody is asked, and nothing is waited for.
+ *
+ * @param rl   the manager, or NULL.
+ * @param text receives the text and a NUL, as a whole or, if there is too little room, not at all: then it is empty.
+ *             May be NULL if size is 0.
+ * @param size bytes of room, with the NUL.
+ * @return how many bytes the text has now, without the NUL: if that is not less than size, nothing was written. 0 for NULL, and
+ *         if the parent was using the manager when it forked. Any thread may call this.
+ */
+size_t RedLock_StatsText(RedLock *rl,
+                         char *text,
+                         size_t size);
+
+/**
+ * Sets whether the logger is told what becomes of locks, at level 3: one line for each event, made of key=value with a
+ * blank in between, such as
+ * event=acquired resource="invoice:42" duration_ms=1.204 attempts=1.
+ * The events are acquired, refused, extended, not_extended, released, not_released, lost, adopted, detached, renewed, not_renewed
+ * and kept_lost; outcome= says why something did not succeed. Lines are told as all others are: see RedLock_SetLogger and RedLock_KeepLog. Where more
+ * come than can be told, the oldest are left out, and their number is told.
+ *
+ * The name of a resource may be nobody's business: messages and log lines hold none, unless REDLOCK_TRACE_RESOURCES asks for it. There
+ * it stands in quotes, with \xNN for what cannot be printed, and is cut after 256 bytes. Never a token.
+ *
+ * @param rl     the manager.
+ * @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls that begin from now on.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetTracing(RedLock *rl,
+                                 int32_t events);
 
 /**
  * Sets whether locks come with a fencing token: a number that is greater than those of all locks of the same

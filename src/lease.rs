@@ -8,6 +8,7 @@ use crate::held_lock::HeldLock;
 use crate::keeper::Keeper;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
+use crate::stats::Stretch;
 use crate::system::clock;
 
 /// A handle of one lock: empty, or the holder of it.
@@ -36,6 +37,8 @@ pub(crate) struct BrokenOff {
     pub(crate) pause_until: Moment,
     pub(crate) backoff: Backoff,
     pub(crate) has_asked: bool,
+    /// What is counted of it when it has ended.
+    pub(crate) stretch: Option<Stretch>,
     /// What the last try has come to.
     pub(crate) error: Error,
 }

@@ -13,6 +13,7 @@ mod check;
 #[doc(hidden)]
 pub mod command;
 mod continued;
+mod counted;
 mod driver;
 mod engine;
 mod error;
@@ -43,6 +44,8 @@ mod server_list;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+#[doc(hidden)]
+pub mod stats;
 mod submitted;
 mod system;
 #[doc(hidden)]

@@ -159,6 +159,11 @@ impl Request {
         matches!(self.verb, Verb::Acquire | Verb::Repair) && capabilities.expiry_time
     }
 
+    /// Whether it is an attempt to take a lock.
+    pub(crate) fn is_attempt(&self) -> bool {
+        self.asks_for_vote() && self.verb != Verb::RaiseFence
+    }
+
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::Extend)

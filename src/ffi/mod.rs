@@ -21,6 +21,7 @@ mod message;
 mod redlock;
 pub mod reentrant;
 pub mod servers;
+pub mod stats;
 pub mod status;
 pub mod submit;
 pub mod version;

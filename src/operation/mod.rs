@@ -29,6 +29,7 @@ use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::{Account, Mark};
 use crate::token::Token;
 use crate::transport::condition::Condition;
 use crate::transport::roster::Roster;
@@ -108,6 +109,16 @@ pub(crate) trait Operation: Send {
         }
     }
 
+    /// What it is, for those who count.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
+    /// The resource that it is about, for those who follow what becomes of it.
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        None
+    }
+
     /// It is to end at once, whatever it was about. It leaves nothing behind that keeps others waiting.
     fn leave(&mut self, _actions: &mut dyn Actions) {}
 }
@@ -174,6 +185,9 @@ pub(crate) trait Actions {
 
     /// Gives another operation, which waits, its turn: as soon as this one has said what is to be done.
     fn give_turn(&mut self, ticket: Ticket);
+
+    /// Notes something that is counted.
+    fn mark(&mut self, mark: Mark);
 
     /// Ends the wait of another operation.
     fn end_wait(&mut self, ticket: Ticket);

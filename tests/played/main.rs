@@ -30,6 +30,8 @@ mod check;
 mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
+#[path = "../../src/counted.rs"]
+mod counted;
 #[path = "../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../src/engine/mod.rs"]
@@ -74,6 +76,8 @@ mod server_list;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/stats/mod.rs"]
+mod stats;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

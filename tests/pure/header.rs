@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -19,6 +19,7 @@ const PARTS: [&str; 17] = [
     "event.rs",
     "kept_log.rs",
     "servers.rs",
+    "stats.rs",
     "fencing.rs",
     "access.rs",
     "lease.rs",

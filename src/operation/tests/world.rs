@@ -13,6 +13,7 @@ use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::Mark;
 use crate::token::Token;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::roster::Roster;
@@ -234,6 +235,8 @@ impl Actions for World {
     fn give_turn(&mut self, ticket: Ticket) {
         self.acts.push(GiveTurn(ticket.place()));
     }
+
+    fn mark(&mut self, _: Mark) {}
 
     fn end_wait(&mut self, ticket: Ticket) {
         self.acts.push(EndWait(ticket.place()));

@@ -21,6 +21,8 @@ mod check;
 mod command;
 #[path = "../../../src/continued.rs"]
 mod continued;
+#[path = "../../../src/counted.rs"]
+mod counted;
 #[path = "../../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../../src/engine/mod.rs"]
@@ -69,6 +71,8 @@ mod server_list;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
+#[path = "../../../src/stats/mod.rs"]
+mod stats;
 #[path = "../../../src/submitted.rs"]
 mod submitted;
 #[path = "../../../src/token.rs"]

@@ -7,6 +7,7 @@
 
 mod client;
 mod cluster;
+mod counts;
 mod crowd;
 mod history;
 
