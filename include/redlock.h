@@ -129,6 +129,11 @@
 #define REDLOCK_HISTOGRAM_BUCKETS 21
 
 /**
+ * How many bounds they have: the last bucket has none.
+ */
+#define REDLOCK_HISTOGRAM_BOUNDS 20
+
+/**
  * For RedLock_SetTracing: nothing is told of locks.
  */
 #define REDLOCK_TRACE_OFF 0
@@ -226,17 +231,12 @@ typedef struct RedLock RedLock;
 typedef struct RedLockLease RedLockLease;
 
 /**
- * What RedLock_GetStats tells. Begin with REDLOCK_STATS_INIT. All counts are of this manager in this process, and only
- * grow; waiting and kept are what there is now.
- */
-typedef struct RedLockStats RedLockStats;
-
-/**
  * What a logger may be told: of each server that it is lost, refuses or comes back, and why. Things that
  * are alike are told once a second, with a count of the lines left out. See RedLock_SetLogger.
  *
  * @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
- *                  something that a reader of logs may care for. Other values may follow.
+ *                  something that a reader of logs may care for. 3: an event of a lock, if RedLock_SetTracing asks for that.
+ *                  Other values may follow.
  * @param message   one line without a line end, valid during the call only.
  * @param user_data what was given to RedLock_SetLogger.
  */
@@ -435,6 +435,158 @@ typedef struct {
    */
   char eviction[32];
 } RedLockServerInfo;
+
+/**
+ * How many calls of a kind have come to what.
+ */
+typedef struct {
+  /**
+   * REDLOCK_OK.
+   */
+  uint64_t ok;
+  /**
+   * REDLOCK_TAKEN.
+   */
+  uint64_t taken;
+  /**
+   * REDLOCK_UNREACHABLE.
+   */
+  uint64_t unreachable;
+  /**
+   * REDLOCK_TOO_SLOW.
+   */
+  uint64_t too_slow;
+  /**
+   * REDLOCK_LOST.
+   */
+  uint64_t lost;
+  /**
+   * REDLOCK_TOO_SHORT.
+   */
+  uint64_t too_short;
+  /**
+   * REDLOCK_CANCELLED.
+   */
+  uint64_t cancelled;
+  /**
+   * Any other.
+   */
+  uint64_t failed;
+} RedLockOutcomes;
+
+/**
+ * How many took how long.
+ */
+typedef struct {
+  /**
+   * How many there were.
+   */
+  uint64_t count;
+  /**
+   * How long they took together, in microseconds.
+   */
+  int64_t sum_us;
+  /**
+   * How many took at most RedLockStats.bounds_us of that place, and more than that of the place before. The
+   * last bucket has no bound.
+   */
+  uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS];
+} RedLockHistogram;
+
+/**
+ * What RedLock_GetStats tells. Begin with REDLOCK_STATS_INIT. All counts are of this manager in this process, and only
+ * grow; waiting and kept are what there is now.
+ */
+typedef struct {
+  /**
+   * sizeof(RedLockStats).
+   */
+  size_t size;
+  /**
+   * Calls that take locks: RedLock_Lock, RedLock_TryLock, RedLock_Acquire, RedLock_SubmitAcquire, and
+   * RedLock_ContinueLock where it had to take one. All slices of RedLock_TryLockSlice together are one call.
+   */
+  RedLockOutcomes acquire;
+  /**
+   * RedLock_Extend, and RedLock_ContinueLock where it extended a lock.
+   */
+  RedLockOutcomes extend;
+  /**
+   * RedLock_Confirm.
+   */
+  RedLockOutcomes confirm;
+  /**
+   * RedLock_Unlock, but not of an inner level (RedLock_Retain); also of locks whose lease was freed before they were told.
+   */
+  RedLockOutcomes release;
+  /**
+   * RedLock_Adopt.
+   */
+  RedLockOutcomes adopt;
+  /**
+   * RedLock_Inspect and RedLock_IsLocked.
+   */
+  RedLockOutcomes inspect;
+  /**
+   * Locks that were given away: RedLock_Detach.
+   */
+  uint64_t detached;
+  /**
+   * How often the servers were asked for a lock, all at once.
+   */
+  uint64_t attempts;
+  /**
+   * Calls that had to wait for a lock, for a moment at least.
+   */
+  uint64_t waits;
+  /**
+   * Extensions of locks that are kept, and those that failed and were tried again as long as there was time.
+   */
+  uint64_t renewed;
+  uint64_t not_renewed;
+  /**
+   * Locks that could not be kept: REDLOCK_EVENT_LOST.
+   */
+  uint64_t kept_lost;
+  /**
+   * Requests that were sent, to all servers together.
+   */
+  uint64_t requests;
+  /**
+   * Connections that could be used, those of them that were lost, and attempts to connect that failed.
+   */
+  uint64_t connections;
+  uint64_t connections_lost;
+  uint64_t connections_failed;
+  /**
+   * How many calls wait for a lock now.
+   */
+  uint64_t waiting;
+  /**
+   * How many locks are kept now.
+   */
+  uint64_t kept;
+  /**
+   * How long it took to take a lock, of those that were taken: with pauses and waiting.
+   */
+  RedLockHistogram acquire_time;
+  /**
+   * How long those waited that had to, from the beginning of the first wait to the end of the call.
+   */
+  RedLockHistogram wait_time;
+  /**
+   * How long locks were held that were released, from when they were asked for.
+   */
+  RedLockHistogram hold_time;
+  /**
+   * From the sending of a request to the reading of its answer, of all servers together.
+   */
+  RedLockHistogram round_trip;
+  /**
+   * The upper bounds of the buckets of all histograms, in microseconds: 25, 50, 100, 250, ..., 60000000.
+   */
+  int64_t bounds_us[REDLOCK_HISTOGRAM_BOUNDS];
+} RedLockStats;
 
 /**
  * Gives the password to a server. See RedLock_SetPasswordCallback.

@@ -101,6 +101,16 @@ enum class RestartGuard : std::int32_t {
     Durable = REDLOCK_GUARD_DURABLE
 };
 
+/** What a logger is told of locks. */
+enum class Trace : std::int32_t {
+    /** Nothing. The default. */
+    Off = REDLOCK_TRACE_OFF,
+    /** What becomes of them, without names. */
+    Events = REDLOCK_TRACE_EVENTS,
+    /** The same with the names of the resources. */
+    Resources = REDLOCK_TRACE_RESOURCES
+};
+
 /** Whether the same call may succeed a little later without anything being changed. */
 inline bool is_retriable(Status status) noexcept {
     return RedLockStatus_IsRetriable(static_cast<std::int32_t>(status));
@@ -121,7 +131,7 @@ private:
 };
 
 /** What a Manager may be told to call: level 1 for a fault of a server, 2 for one mended or of note
- * only, and one line of words. See Manager::set_logger. */
+ * only, 3 for an event of a lock (Manager::set_tracing), and one line of words. See Manager::set_logger. */
 using Logger = std::function<void(int level, const char *message)>;
 
 /** What a Manager may be told to ask for the password to a server, which it is given as messages name
@@ -858,6 +868,33 @@ public:
         // Another thread may add some meanwhile.
         infos.resize((std::min)(room, infos.size()));
         return infos;
+    }
+
+    /** What was counted since the Manager was made: see RedLockStats. Nobody is asked, and nothing is waited for. */
+    RedLockStats stats() {
+        RedLockStats stats = REDLOCK_STATS_INIT;
+        settle(RedLock_GetStats(native(), &stats));
+        return stats;
+    }
+
+    /** The same, and what is known of each server, as Prometheus reads it; content type "text/plain; version=0.0.4". */
+    std::string stats_text() {
+        std::string text;
+        for (;;) {
+            const std::size_t size =
+                RedLock_StatsText(native(), text.empty() ? nullptr : &text[0], text.size());
+            if (size < text.size() || size == 0) {
+                text.resize(size);
+                return text;
+            }
+            text.resize(size + 1);
+        }
+    }
+
+    /** Whether the logger is told what becomes of locks, at level 3: one line for each event, as key=value. No name of a
+     * resource is in it unless that is asked for. Default: it is not. See RedLock_SetTracing. */
+    Manager &set_tracing(Trace trace) {
+        return settle(RedLock_SetTracing(native(), static_cast<std::int32_t>(trace)));
     }
 
     /** The words for the last call on this Manager that returned no lease; empty if there is

@@ -27,6 +27,7 @@ const LOG_EVENT = -1;
 
 // Each stands where its number in C says.
 const GUARDS = ['on', 'strict', 'off', 'durable'];
+const TRACES = [undefined, 'events', 'resources'];
 
 const INT32_MAX = 2 ** 31 - 1;
 const UINT32_MAX = 2 ** 32 - 1;
@@ -354,6 +355,15 @@ class Core {
     check(addon[name](this.#handle, ...values), () => addon.managerMessage(this.#handle));
   }
 
+  // What was counted.
+  stats() {
+    return addon.stats(this.#handle);
+  }
+
+  statsText() {
+    return addon.statsText(this.#handle);
+  }
+
   // What is known of each server.
   servers() {
     return addon.servers(this.#handle);
@@ -483,6 +493,9 @@ class Core {
   }
 }
 
+// By the levels of the library.
+const LEVELS = { 1: 'warn', 2: 'info', 3: 'debug' };
+
 class Logger {
   #logger;
 
@@ -491,7 +504,7 @@ class Logger {
   }
 
   tell(level, line) {
-    const name = level === 1 ? 'warn' : 'info';
+    const name = LEVELS[level] ?? 'info';
     if (typeof this.#logger === 'function') this.#logger(name, line);
     else this.#logger[name](line);
   }
@@ -505,9 +518,9 @@ class Manager {
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
     const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
-      longestTtl, guardCap, fencing, logger } =
+      longestTtl, guardCap, fencing, logger, trace } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'logger']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'logger', 'trace']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -523,7 +536,8 @@ class Manager {
     this.#setCredentials(username, password, credentialsFromEnv);
     if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
     for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);
-    if (logger !== undefined) this.#setLogger(logger);
+    this.#setTracing(trace);
+    if (logger !== undefined) this.#setLogger(logger, trace !== undefined);
   }
 
   #setTimes(retryDelay = 200, connectTimeout = 1500, replyTimeout = 0) {
@@ -567,9 +581,19 @@ class Manager {
     if (truth('tls.insecureSkipVerify', insecureSkipVerify)) this.#core.set('setTlsInsecureSkipVerify', true);
   }
 
-  #setLogger(logger) {
-    const isObject = typeof logger === 'object' && logger !== null && ['warn', 'info'].every((it) => typeof logger[it] === 'function');
-    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', 'a function or an object with warn and info', logger);
+  #setTracing(trace) {
+    const number = TRACES.indexOf(trace);
+    if (number < 0) {
+      const words = `trace has to be 'events' or 'resources', not '${text('trace', trace)}'`;
+      throw Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+    }
+    this.#core.set('setTracing', number);
+  }
+
+  #setLogger(logger, isTraced) {
+    const names = isTraced ? ['warn', 'info', 'debug'] : ['warn', 'info'];
+    const isObject = typeof logger === 'object' && logger !== null && names.every((it) => typeof logger[it] === 'function');
+    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', `a function or an object with ${names.join(' and ')}`, logger);
     const id = newId();
     this.#logger = new Logger(logger);
     loggers.set(id, new WeakRef(this.#logger));
@@ -636,6 +660,22 @@ class Manager {
       clockOffset: clockOffsetUs === null ? undefined : clockOffsetUs / 1000,
     });
     return this.#core.servers().map(told);
+  }
+
+  stats() {
+    this.#core.checkOpen();
+    const { boundsUs, ...stats } = this.#core.stats();
+    const bounds = boundsUs.map((us) => us / 1000);
+    for (const name of ['acquireTime', 'waitTime', 'holdTime', 'roundTrip']) {
+      const { count, sumUs, buckets } = stats[name];
+      stats[name] = { count, sum: sumUs / 1000, buckets, bounds };
+    }
+    return stats;
+  }
+
+  statsText() {
+    this.#core.checkOpen();
+    return this.#core.statsText();
   }
 
   async close() {

@@ -80,6 +80,7 @@ __all__ = [
     "Closed",
     "Error",
     "Forked",
+    "Histogram",
     "Info",
     "Internal",
     "InvalidArgument",
@@ -90,7 +91,9 @@ __all__ = [
     "Manager",
     "Nested",
     "NoServers",
+    "Outcomes",
     "Server",
+    "Stats",
     "Taken",
     "TooShort",
     "TooSlow",
@@ -103,6 +106,7 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
 RestartGuard = Literal["on", "strict", "off", "durable"]
+Trace = Literal["events", "resources"]
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")
 
@@ -148,6 +152,73 @@ class Info(NamedTuple):
     """How many do."""
     words: str
     """Which servers could not answer, and why."""
+
+
+class Outcomes(NamedTuple):
+    """How many calls of a kind have come to what."""
+
+    ok: int
+    taken: int
+    unreachable: int
+    too_slow: int
+    lost: int
+    too_short: int
+    cancelled: int
+    failed: int
+
+
+class Histogram(NamedTuple):
+    """How many took how long."""
+
+    count: int
+    sum: float
+    """How many seconds they took together."""
+    buckets: tuple[int, ...]
+    """How many took at most the bound of that place, and more than that of the place before. The last has none."""
+    bounds: tuple[float, ...]
+    """Seconds."""
+
+
+class Stats(NamedTuple):
+    """What a manager has counted since it was made. Counts only grow; waiting and kept are what there is now."""
+
+    acquire: Outcomes
+    extend: Outcomes
+    confirm: Outcomes
+    release: Outcomes
+    adopt: Outcomes
+    inspect: Outcomes
+    detached: int
+    """Locks that were given away."""
+    attempts: int
+    """How often the servers were asked for a lock, all at once."""
+    waits: int
+    """Calls that had to wait for a lock, for a moment at least."""
+    renewed: int
+    """Extensions of locks that are kept."""
+    not_renewed: int
+    """Those that failed, and were tried again as long as there was time."""
+    kept_lost: int
+    """Locks that could not be kept."""
+    requests: int
+    """What was sent, to all servers together."""
+    connections: int
+    """Those that could be used."""
+    connections_lost: int
+    connections_failed: int
+    """Attempts to connect that failed."""
+    waiting: int
+    """How many calls wait for a lock now."""
+    kept: int
+    """How many locks are kept now."""
+    acquire_time: Histogram
+    """How long it took to take a lock, of those that were taken."""
+    wait_time: Histogram
+    """How long those waited that had to, whatever came of it."""
+    hold_time: Histogram
+    """How long locks were held that were released."""
+    round_trip: Histogram
+    """From the sending of a request to the reading of its answer."""
 
 
 class Error(Exception):
@@ -305,6 +376,31 @@ class _CInfo(ctypes.Structure):
     ]
 
 
+_BUCKETS = 21
+
+
+class _COutcomes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in Outcomes._fields]
+
+
+class _CHistogram(ctypes.Structure):
+    _fields_ = [
+        ("count", ctypes.c_uint64),
+        ("sum_us", ctypes.c_int64),
+        ("buckets", ctypes.c_uint64 * _BUCKETS),
+    ]
+
+
+class _CStats(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        *[(name, _COutcomes) for name in Stats._fields[:6]],
+        *[(name, ctypes.c_uint64) for name in Stats._fields[6:18]],
+        *[(name, _CHistogram) for name in Stats._fields[18:]],
+        ("bounds_us", ctypes.c_int64 * (_BUCKETS - 1)),
+    ]
+
+
 # Kinds of events. C writes the first two; the last one stands where there is none.
 _DONE, _LOST, _NONE = 0, 1, -1
 
@@ -320,6 +416,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
     "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
     "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
+    "RedLock_SetTracing": (_HANDLE, _INT),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
@@ -353,6 +450,8 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
     "RedLock_Descriptor": (_INT, _HANDLE),
     "RedLock_Servers": (_INT, _HANDLE, ctypes.POINTER(_CServerInfo), ctypes.POINTER(ctypes.c_size_t)),
+    "RedLock_GetStats": (_INT, _HANDLE, ctypes.POINTER(_CStats)),
+    "RedLock_StatsText": (ctypes.c_size_t, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLock_Retain": (_INT, _HANDLE),
     "RedLockLease_Levels": (_INT, _HANDLE),
     "RedLockLease_New": (_HANDLE,),
@@ -473,9 +572,11 @@ def _check(status: int, words: str) -> str:
 
 # Each stands where its number in C says.
 _GUARDS = ("on", "strict", "off", "durable")
+_TRACES = (None, "events", "resources")
 
-# The numbers of logging.WARNING and logging.INFO.
-_WARNING, _INFO = 30, 20
+# The numbers of logging.WARNING, logging.INFO and logging.DEBUG, by the levels of the library.
+_LEVELS = {1: 30, 2: 20}
+_DEBUG = 10
 # So many lines wait to be told in the midst of a long call; of more, the last ones.
 _LOG_LINES = 1000
 
@@ -625,6 +726,8 @@ class Manager:
         resource must have it. The servers count in the key with :f behind the name of the
         resource, so lock none of such a name.
     logger: as for set_logger.
+    trace: "events" has the logger told what becomes of locks as well, at DEBUG: one line for each
+        event, as key=value. "resources": the same with the names of the resources.
     """
 
     _handle: _CManager | None = None
@@ -646,6 +749,7 @@ class Manager:
         guard_cap: Seconds | None = None,
         fencing: bool = False,
         logger: Logger | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if not servers:
             raise NoServers("no server was given", -2)
@@ -672,6 +776,9 @@ class Manager:
         mode = _GUARDS.index(restart_guard)
         self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
         self._call(_c.RedLock_SetFencing, bool(fencing))
+        if trace not in _TRACES:
+            raise InvalidArgument(f"trace is {trace!r}, not one of {_TRACES}", -1)
+        self._call(_c.RedLock_SetTracing, _TRACES.index(trace))
         if tls:
             self._use_tls(tls)
         if user is not None or password is not None:
@@ -855,6 +962,35 @@ class Manager:
         self._set(_c.RedLock_Servers, infos, ctypes.byref(count))
         return [Server(info) for info in infos]
 
+    def stats(self) -> Stats:
+        """What was counted since the manager was made; nobody is asked."""
+        counted = _CStats(size=ctypes.sizeof(_CStats))
+        self._set(_c.RedLock_GetStats, ctypes.byref(counted))
+        bounds = tuple(us / 1e6 for us in counted.bounds_us)
+
+        def told(value: Any) -> Any:
+            if isinstance(value, _COutcomes):
+                return Outcomes(*(getattr(value, name) for name in Outcomes._fields))
+            if isinstance(value, _CHistogram):
+                return Histogram(value.count, value.sum_us / 1e6, tuple(value.buckets), bounds)
+            return value
+
+        return Stats(*(told(getattr(counted, name)) for name in Stats._fields))
+
+    def stats_text(self) -> str:
+        """The same, and what is known of each server, as Prometheus reads it.
+
+        The content type is "text/plain; version=0.0.4".
+        """
+        handle = self._open_handle()
+        size = _c.RedLock_StatsText(handle, None, 0)
+        while True:
+            room = ctypes.create_string_buffer(size + 1)
+            needed = _c.RedLock_StatsText(handle, room, size + 1)
+            if needed <= size:
+                return room.value.decode("utf-8", "replace")
+            size = needed
+
     def connect(self, timeout: Seconds = 0) -> str:
         """Connects now rather than at the first lock; returns when a quorum is up.
 
@@ -968,7 +1104,7 @@ class Manager:
                 try:
                     text = line.value.decode("utf-8", "replace")
                     if self._logger is not None:
-                        self._logger(_WARNING if level == 1 else _INFO, text)
+                        self._logger(_LEVELS.get(level, _DEBUG), text)
                 except Exception:  # noqa: BLE001
                     pass  # a lock does not depend on it
         finally:

@@ -92,6 +92,30 @@ module Redlock
   # words::     which servers could not answer, and why
   Info = Struct.new(:locked, :remaining, :shared, :readers, :words, keyword_init: true)
 
+  # What a manager has counted since it was made, as Manager#stats tells it. Counts only grow; +waiting+ and +kept+ are
+  # what there is now.
+  #
+  # acquisitions, extensions, confirmations, releases, adoptions, inspections:: Outcomes of the calls of that kind
+  # detached::    locks that were given away
+  # attempts::    how often the servers were asked for a lock, all at once
+  # waits::       calls that had to wait for a lock, for a moment at least
+  # renewed, not_renewed:: extensions of locks that are kept, and those that failed and were tried again
+  # kept_lost::   locks that could not be kept
+  # requests::    what was sent, to all servers together
+  # connections, connections_lost, connections_failed:: that could be used, that were lost, and that could not be had
+  # acquire_time, wait_time, hold_time, round_trip:: each a Histogram
+  Stats = Struct.new(:acquisitions, :extensions, :confirmations, :releases, :adoptions, :inspections, :detached,
+                     :attempts, :waits, :renewed, :not_renewed, :kept_lost, :requests, :connections,
+                     :connections_lost, :connections_failed, :waiting, :kept, :acquire_time, :wait_time, :hold_time,
+                     :round_trip, keyword_init: true)
+
+  # How many calls of a kind have come to what.
+  Outcomes = Struct.new(:ok, :taken, :unreachable, :too_slow, :lost, :too_short, :cancelled, :failed)
+
+  # How many took how long: how many there were, and their seconds together. +buckets+ has how many took at most the seconds in +bounds+ of that
+  # place, and more than those of the place before; the last one has no bound.
+  Histogram = Struct.new(:total, :seconds, :buckets, :bounds)
+
   # The C functions.
   module C
     # The interface that this file is written for. Below 1.0 it may change with the second number.
@@ -128,6 +152,11 @@ module Redlock
         "char words[1024]"
       ])
       Count = struct(["size_t value"])
+
+      # RedLockStats: numbers of eight bytes, one after the other.
+      OUTCOMES = 8
+      BUCKETS = 21
+      STATS_WORDS = 1 + (6 * OUTCOMES) + 12 + (4 * (2 + BUCKETS)) + BUCKETS - 1
     end
 
     # A mode in which several may hold a lock.
@@ -147,6 +176,7 @@ module Redlock
       "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
       "RedLock_SetRestartGuard" => [ADDRESS, INT, MS, MS],
       "RedLock_SetFencing" => [ADDRESS, BOOL],
+      "RedLock_SetTracing" => [ADDRESS, INT],
       "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
@@ -167,6 +197,8 @@ module Redlock
       "RedLock_ErrorMessage" => [POINTER, ADDRESS],
       "RedLock_Descriptor" => [INT, ADDRESS],
       "RedLock_Servers" => [INT, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_GetStats" => [INT, ADDRESS, ADDRESS],
+      "RedLock_StatsText" => [Fiddle::TYPE_SIZE_T, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitAdopt" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_Detach" => [INT, ADDRESS, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
@@ -596,9 +628,9 @@ module Redlock
   # The C manager with what it was told. It is freed when it was closed and the last call on it is
   # over, or with its owner.
   class Servers # :nodoc:
-    # The severities WARN and INFO of Ruby's Logger.
-    WARN = 2
-    INFO = 1
+    # The severities WARN, INFO and DEBUG of Ruby's Logger, by the levels of the library.
+    SEVERITIES = { 1 => 2, 2 => 1 }.freeze
+    DEBUG = 0
     # So many lines wait to be told in the midst of a long call; of more, the last ones.
     LOG_LINES = 1000
     LINE_BYTES = 1024
@@ -673,6 +705,32 @@ module Redlock
         C::Structs::Server.new(room).size = size
         ask_for_portraits(address, room.to_i, count)
         Array.new(count.value) { |i| portrait(C::Structs::Server.new(room + (i * size))) }
+      end
+    end
+
+    # What was counted.
+    def stats
+      size = C::Structs::STATS_WORDS * 8
+      room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
+      room[0, size] = [size, *Array.new(C::Structs::STATS_WORDS - 1, 0)].pack("Q*")
+      use do |address|
+        status = C.call("RedLock_GetStats", address, room.to_i)
+        C.check(status, C.words(C.call("RedLock_ErrorMessage", address)))
+      end
+      stats_of(room[0, size].unpack("q*").drop(1))
+    end
+
+    # The same as text.
+    def stats_text
+      use do |address|
+        size = C.call("RedLock_StatsText", address, 0, 0)
+        loop do
+          room = Fiddle::Pointer.malloc(size + 1, Fiddle::RUBY_FREE)
+          needed = C.call("RedLock_StatsText", address, room.to_i, size + 1)
+          break C.words(room) if needed <= size
+
+          size = needed
+        end
       end
     end
 
@@ -819,6 +877,18 @@ module Redlock
       )
     end
 
+    # From the numbers of the struct in their order.
+    def stats_of(numbers)
+      outcomes = Array.new(6) { Outcomes.new(*numbers.shift(C::Structs::OUTCOMES)) }
+      counts = numbers.shift(12)
+      bounds = numbers.pop(C::Structs::BUCKETS - 1).map { |us| us / 1e6 }
+      histograms = Array.new(4) do
+        count, us, *buckets = numbers.shift(2 + C::Structs::BUCKETS)
+        Histogram.new(count, us / 1e6, buckets, bounds)
+      end
+      Stats.new(**Stats.members.zip(outcomes + counts + histograms).to_h)
+    end
+
     # When a password is to be asked for.
     def look_for_faults
       take_lines if @ask
@@ -846,7 +916,7 @@ module Redlock
       line = Fiddle::Pointer.malloc(LINE_BYTES, Fiddle::RUBY_FREE)
       until (level = C.call("RedLock_TakeLogLine", @handle.to_i, line.to_i, LINE_BYTES)).zero?
         some_server_failed if level == 1
-        @lines.push([level == 1 ? WARN : INFO, C.words(line)]) if @logger
+        @lines.push([SEVERITIES.fetch(level, DEBUG), C.words(line)]) if @logger
       end
     end
 
@@ -870,7 +940,9 @@ module Redlock
   class Manager
     # Each stands where its number in C says.
     GUARDS = %i[on strict off durable].freeze
-    private_constant :GUARDS
+    # What a logger is told of locks, each where its number in C says.
+    TRACES = [nil, :events, :resources].freeze
+    private_constant :GUARDS, :TRACES
 
     # Servers are host:port, or URLs such as redis://user:password@host:6379/0,
     # rediss://host:6379, unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master
@@ -902,9 +974,11 @@ module Redlock
     #                    resource must have it. The servers count in the key with :f behind the name of
     #                    the resource, so lock none of such a name.
     # logger::           as for #logger=
+    # trace::            :events has the logger told what becomes of locks as well, at the severity DEBUG: one line for each
+    #                    event, as key=value. :resources the same with the names of the resources.
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
                    reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
-                   fencing: false, logger: nil)
+                   fencing: false, logger: nil, trace: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -918,6 +992,7 @@ module Redlock
       @servers.drift = Float(drift_factor)
       guard(restart_guard, longest_ttl || 0, guard_cap || 0)
       set("RedLock_SetFencing", 1) if fencing
+      trace(trace) if trace
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }
@@ -998,6 +1073,17 @@ module Redlock
       @servers.portraits
     end
 
+    # What was counted since the manager was made: Stats. Nobody is asked, and nothing is waited for.
+    def stats
+      @servers.stats
+    end
+
+    # The same, and what is known of each server, as Prometheus reads it; content type
+    # "text/plain; version=0.0.4".
+    def stats_text
+      @servers.stats_text
+    end
+
     # Sets who is told of servers that are lost, refuse or come back; nil: nobody. It is a Logger, or
     # responds to +call+ with a severity and a line of text. The severities are those of Logger: WARN for
     # a fault of a server, INFO for what is mended. It is called by the thread whose call met with it,
@@ -1040,6 +1126,13 @@ module Redlock
 
     def set(function, *arguments)
       @servers.call(function, *arguments)
+    end
+
+    def trace(what)
+      number = TRACES.index(what)
+      raise InvalidArgument.new("trace is #{what.inspect}, not one of #{TRACES.inspect}", -1) unless number
+
+      set("RedLock_SetTracing", number)
     end
 
     def guard(mode, longest_ttl, cap)

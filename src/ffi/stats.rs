@@ -15,7 +15,11 @@ use crate::stats::{BOUNDS_US, Histogram, Outcome, Stats, Tracing};
 /// How many buckets a RedLockHistogram has.
 pub const REDLOCK_HISTOGRAM_BUCKETS: usize = 21;
 
-const _: () = assert!(REDLOCK_HISTOGRAM_BUCKETS == BUCKETS);
+/// How many bounds they have: the last bucket has none.
+pub const REDLOCK_HISTOGRAM_BOUNDS: usize = 20;
+
+const _: () =
+    assert!(REDLOCK_HISTOGRAM_BUCKETS == BUCKETS && REDLOCK_HISTOGRAM_BOUNDS == BOUNDS_US.len());
 
 /// How many calls of a kind have come to what.
 #[derive(Clone, Copy, Default)]
@@ -102,7 +106,7 @@ pub struct RedLockStats {
     /// From the sending of a request to the reading of its answer, of all servers together.
     pub round_trip: RedLockHistogram,
     /// The upper bounds of the buckets of all histograms, in microseconds: 25, 50, 100, 250, ..., 60000000.
-    pub bounds_us: [i64; REDLOCK_HISTOGRAM_BUCKETS - 1],
+    pub bounds_us: [i64; REDLOCK_HISTOGRAM_BOUNDS],
 }
 
 // SAFETY: it is made of numbers, and begins with its size.

@@ -234,12 +234,12 @@ fn the_struct_of_another_version_is_filled_as_far_as_it_goes() {
 #[test]
 fn the_text_is_written_as_a_whole_or_not_at_all() {
     let manager = nowhere();
-    // SAFETY (all): the manager lives, and there is as much room as is said.
+    // SAFETY: the manager lives, and there is no room.
     let needed = unsafe { RedLock_StatsText(manager.raw(), ptr::null_mut(), 0) };
     assert!(needed > 1_000);
     for size in [1, 2, needed / 2, needed, needed + 1, needed + 100] {
         let mut room = vec![b'?'; size + 8];
-        // SAFETY: see above.
+        // SAFETY: the manager lives, and there is as much room as is said.
         let said = unsafe { RedLock_StatsText(manager.raw(), room.as_mut_ptr().cast(), size) };
         assert_eq!(said, needed);
         let written = if size > needed { needed } else { 0 };

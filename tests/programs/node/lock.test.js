@@ -55,6 +55,34 @@ test('a lock is extended by more than is left', async (t) => {
   }
 });
 
+test('what happens is counted, and told where that is wanted', async (t) => {
+  const name = nameFor(t);
+  const lines = [];
+  const logger = (level, line) => { if (level === 'debug') lines.push(line.replace(/ \w+_ms=[\d.]+/g, '')); };
+  const [locker, other] = [manager(t, SERVERS, { logger, trace: 'resources' }), manager(t)];
+  assert.equal(locker.stats().acquire.ok, 0);
+  const lease = await locker.lock(name, { ttl: TTL });
+  await assertCode(other.lock(name, { ttl: TTL, tries: 1 }), 'TAKEN');
+  await lease.extend();
+  await lease.unlock();
+  const stats = locker.stats();
+  assert.deepEqual([stats.acquire.ok, stats.extend.ok, stats.release.ok, stats.attempts, stats.waits], [1, 1, 1, 1, 0]);
+  assert.deepEqual([stats.acquireTime.count, stats.holdTime.count], [1, 1]);
+  assert.ok(stats.acquireTime.sum > 0 && stats.holdTime.sum >= stats.acquireTime.sum);
+  assert.equal(stats.roundTrip.buckets.reduce((sum, it) => sum + it), stats.roundTrip.count);
+  assert.deepEqual([stats.roundTrip.bounds.length, stats.roundTrip.bounds[0]], [stats.roundTrip.buckets.length - 1, 0.025]);
+  assert.equal(other.stats().acquire.taken, 1);
+  assert.match(locker.statsText(), /^redlock_lock_acquisitions_total\{outcome="ok"\} 1$/m);
+  const told = `resource="${name.replaceAll('"', '\\"')}"`;
+  while (lines.length < 3) await new Promise((resolve) => setTimeout(resolve, 2));
+  assert.deepEqual(lines, [`event=acquired ${told} attempts=1`, `event=extended ${told}`, `event=released ${told}`]);
+  assert.throws(() => manager(t, SERVERS, { trace: 'all' }), { code: 'ERR_INVALID_ARG_VALUE' });
+  assert.throws(() => manager(t, SERVERS, { trace: 'events', logger: { warn() {}, info() {} } }), { code: 'ERR_INVALID_ARG_TYPE' });
+  await other.close();
+  assert.throws(() => other.stats(), { code: 'CLOSED' });
+  assert.throws(() => other.statsText(), { code: 'CLOSED' });
+});
+
 test('a lock that is retained takes more unlocks', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const lease = await locker.lock(name, { ttl: TTL });
