@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::counts::{Outcome, Outcomes};
 use super::histogram::{BOUNDS_US, Histogram};
-use super::{ServerStats, Stats};
+use super::snapshot::{ServerStats, Stats};
 
 /// The outcomes that a call of a kind can have. The others are never written.
 const ACQUIRE: &[Outcome] = &[
@@ -163,7 +163,7 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Traffic;
+    use crate::stats::traffic::Traffic;
 
     #[test]
     fn times_are_seconds() {
