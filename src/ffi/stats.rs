@@ -188,7 +188,7 @@ pub const REDLOCK_TRACE_RESOURCES: i32 = 2;
 /// come than can be told, the oldest are left out, and their number is told.
 ///
 /// The name of a resource may be nobody's business: messages and log lines hold none, unless REDLOCK_TRACE_RESOURCES asks for it. There
-/// it stands in quotes, with \xNN for what cannot be printed, and is cut after 256 bytes. Never a token.
+/// it stands in quotes, of several the first, with \xNN for what cannot be printed, and is cut after 256 bytes. Never a token.
 ///
 /// @param rl     the manager.
 /// @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls that begin from now on.

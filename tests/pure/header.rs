@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 19] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -23,6 +23,7 @@ const PARTS: [&str; 18] = [
     "fencing.rs",
     "access.rs",
     "lease.rs",
+    "resources.rs",
 ];
 
 #[test]

@@ -15,6 +15,7 @@ use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
 use redlock::ffi::reentrant::*;
+use redlock::ffi::resources::*;
 use redlock::ffi::servers::*;
 use redlock::ffi::stats::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
@@ -40,7 +41,7 @@ enum Answer {
     Milliseconds(i64),
     Number(i64),
     Level(i32),
-    /// How many bytes, of words or of a name.
+    /// How many bytes, of words or of a name; or how many names.
     Bytes(usize),
     Descriptor(i32),
     /// How many bytes a text has, whether there is room for it or not.
@@ -175,7 +176,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 61] = calls! {
+    let calls: [(&str, Call); 63] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -249,6 +250,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Words RedLockLease_Resource(it.lease()) of it;
         Words RedLockLease_Token(it.lease()) of it;
         Bytes RedLockLease_ResourceSize(it.lease()) of it;
+        Bytes RedLockLease_ResourceCount(it.lease()) of it;
+        Words RedLockLease_ResourceAt(it.lease(), 0) of it;
         Complaint RedLockLease_ErrorMessage(it.lease()) of it;
         Bytes RedLockLease_CopyErrorMessage(it.lease(), it.room("message"), ROOM) of it;
     };
@@ -399,7 +402,8 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
                 _ if takes_lease(function) => lease.message(),
                 _ => manager.message(),
             };
-            let expected = if function.ends_with("Size") { 0 } else { words.len() };
+            let is_of_names = function.ends_with("Size") || function.ends_with("Count");
+            let expected = if is_of_names { 0 } else { words.len() };
             assert_eq!(*bytes, expected, "{function} without {missing:?}");
         }
         Text(bytes) => assert_eq!(*bytes == 0, missing.contains(&"rl"), "{function}"),
