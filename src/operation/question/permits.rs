@@ -32,7 +32,9 @@ impl Question {
     pub(crate) fn slot(&self) -> Found {
         let Count::Permits(permits) = &self.count else { return Found::Nothing };
         match (self.outcome(), permits.leader(), permits.next()) {
-            (Outcome::Reached, Some((slot, servers)), _) => Found::Had(slot, servers),
+            (Outcome::Reached, Some((slot, servers)), _) => {
+                Found::Had(slot, ServerSet::from_bits(servers))
+            }
             (_, _, Some(slot)) => Found::MayMove(slot),
             _ => Found::Nothing,
         }
@@ -59,7 +61,9 @@ impl Question {
 /// Counts an answer. Returns whether it is decided.
 pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: Moment) -> bool {
     match answer {
-        Answer::Slots(Slots { got, taken, .. }) => permits.handle_slots(server, *got, *taken, now),
+        Answer::Slots(Slots { got, taken, .. }) => {
+            permits.handle_slots(server, *got, taken.bits(), now)
+        }
         _ => permits.handle_silence(server, now),
     }
 }
@@ -84,7 +88,7 @@ pub(super) fn hear_of_taken(
 
 /// How many servers have given us the slot that most have given us.
 pub(super) fn votes(permits: &Permits) -> usize {
-    permits.leader().map_or(0, |(_, servers)| servers.iter().count())
+    permits.leader().map_or(0, |(_, servers)| servers.count_ones() as usize)
 }
 
 /// What these did.
