@@ -3,6 +3,7 @@
 
 mod confirmation;
 mod permits;
+mod slots;
 mod words;
 
 use std::sync::Arc;
