@@ -68,6 +68,9 @@ impl Runtime {
         check::resource(demand.resource)?;
         let has_fencing = self.settings().has_fencing();
         check::kind(&demand.kind, demand.resource, has_fencing)?;
+        if has_fencing {
+            check::counters(&demand.kind)?;
+        }
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
@@ -84,6 +87,7 @@ impl Runtime {
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
+        lease.kind = kind.clone();
         let wanted = Wanted {
             target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
@@ -121,7 +125,7 @@ impl Runtime {
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;
         self.check_free(lease)?;
-        lease.begin(&ticket.resource);
+        lease.begin_for(&ticket.target);
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
     }
 

@@ -25,6 +25,7 @@ mod release;
 pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
+pub(crate) mod several;
 pub(crate) mod take_permit;
 
 use std::fmt;
@@ -32,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 
 use redis::Value;
 
-pub use self::answer::{Answer, SlotValue, Slots};
+pub use self::answer::{Answer, Place, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
@@ -68,8 +69,10 @@ pub enum Verb {
 impl Verb {
     /// By which command it is done for a lock of this kind.
     fn definition(self, kind: &LockKind) -> &'static Definition {
-        if let LockKind::Permit { .. } = kind {
-            return self.permit_definition();
+        match kind {
+            LockKind::Several(_) => return several::definition(self),
+            LockKind::Permit { .. } => return self.permit_definition(),
+            LockKind::Exclusive | LockKind::Shared => {}
         }
         match self {
             Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
@@ -184,8 +187,9 @@ impl Request {
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
-        let is_set = matches!(self.verb, Verb::Acquire | Verb::Repair);
-        is_set && self.subject.kind.permits().is_none() && capabilities.expiry_time
+        matches!(self.verb, Verb::Acquire | Verb::Repair)
+            && self.subject.kind == LockKind::Exclusive
+            && capabilities.expiry_time
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.
@@ -213,7 +217,7 @@ impl Request {
         self.verb
     }
 
-    /// The name of the key.
+    /// The name of the key, or of the first.
     pub fn resource(&self) -> &[u8] {
         &self.subject.resource
     }
@@ -230,7 +234,9 @@ impl Request {
 
     /// How many bytes there are to send, at most.
     pub(crate) fn size(&self) -> usize {
-        let names = self.definition().names * self.resource().len();
+        let names = self.subject.names();
+        let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
+        let names = self.definition().names * (once + count * several::BESIDE_KEY_MAX);
         names + permits::size(&self.subject) + BESIDE_KEYS_MAX
     }
 
@@ -245,9 +251,9 @@ impl Request {
     /// Whether it is sent in a form that only servers with these capabilities know, although there is one
     /// that all know.
     pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
-        // What sets a key is never sent twice.
-        self.effect() == KeyEffect::Undoes
-            && self.form(capabilities) != self.form(Capabilities::default())
+        // Without PEXPIRETIME the answer to an acquire is as good.
+        let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
+        !is_one && self.form(capabilities) != self.form(Capabilities::default())
     }
 
     /// How many replies it brings.

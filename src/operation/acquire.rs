@@ -132,9 +132,18 @@ impl Acquire {
         match permission {
             Permission::MayAsk => {}
             Permission::Held { left_ms } => {
-                return self.miss(Miss::Queued(held_here(left_ms)), actions);
+                return self.miss(Miss::Queued(held_here("", left_ms)), actions);
             }
-            Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
+            Permission::NotYet => {
+                return self.miss(Miss::Queued(others_first("the resource")), actions);
+            }
+            Permission::Blocked { place, left_ms } => {
+                let error = match left_ms {
+                    Some(left_ms) => held_here(&format!("{place} "), left_ms),
+                    None => others_first(&place.to_string()),
+                };
+                return self.miss(Miss::Queued(error), actions);
+            }
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
         let cut = match self.wanted.plan {
@@ -246,10 +255,11 @@ impl Acquire {
 
     /// Tells the queue what the servers said.
     fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
-        if let Miss::Votes(status, _) = miss {
+        if let Miss::Votes(status, question) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
-            let number = self.number();
-            actions.wait_queues().refused(&self.wanted.target, number, is_taken, now);
+            let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
+            let next = actions.wait_queues().refused(target, waiter, is_taken, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 
@@ -323,13 +333,14 @@ impl Operation for Acquire {
     }
 }
 
-fn held_here(left_ms: i64) -> Error {
-    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+fn held_here(what: &str, left_ms: i64) -> Error {
+    let words = format!("{what}held through another lease of this manager ({left_ms} ms left)");
     Error::new(Status::Taken, words)
 }
 
-fn others_first() -> Error {
-    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
+fn others_first(what: &str) -> Error {
+    let words = format!("others of this process want {what}, too, and came first");
+    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

@@ -2,6 +2,7 @@
 //! that did not vote yes are kept, for the words.
 
 mod confirmation;
+mod in_the_way;
 mod permits;
 mod slots;
 mod words;
@@ -166,9 +167,8 @@ impl Question {
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
         let is_foreign = |reason: &&(usize, Answer)| match &reason.1 {
-            Answer::Foreign { .. } => true,
             Answer::Slots(slots) => slots.got.is_none(),
-            _ => false,
+            answer => answer.is_foreign(),
         };
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
@@ -181,6 +181,7 @@ impl Question {
         let claim = |&(server, ref answer): &(usize, Answer)| {
             let left_ms = match *answer {
                 Answer::Foreign { left_ms: Some(left_ms) }
+                | Answer::Blocked { left_ms: Some(left_ms), .. }
                 | Answer::Slots(Slots { left_ms, .. }) => left_ms,
                 _ => return None,
             };
@@ -235,7 +236,8 @@ impl Question {
         let left_ms = match *answer {
             Answer::Extended { left_ms } => Some(left_ms),
             Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
-            Answer::Found { .. } | Answer::Absent | Answer::Foreign { .. } => Some(0),
+            Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
+            Answer::Foreign { .. } | Answer::Blocked { .. } => Some(0),
             _ => None,
         };
         // Below 0 it has no end.

@@ -73,8 +73,10 @@ impl Acquire {
     pub(super) fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
         let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
         let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
-        let queues = actions.wait_queues();
-        let until = queues.wait(&self.wanted.target, number, ticket, in_slice, now);
+        let (target, queues) = (&self.wanted.target, actions.wait_queues());
+        let next = queues.step_aside(target, number, in_slice, now);
+        let until = queues.wait(target, number, ticket, in_slice, now);
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         self.stage = Stage::Waiting(wait, miss);
         actions.wait_until(until);
     }

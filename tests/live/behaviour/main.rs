@@ -12,6 +12,8 @@ mod log;
 mod lost;
 mod permits;
 mod quorums;
+mod several;
+mod several_queue;
 mod threads;
 mod tries;
 mod unlock;

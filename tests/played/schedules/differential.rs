@@ -6,7 +6,9 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::command::guard::{MARK, RAISE};
-use crate::command::{acquire_fenced, inspect_permits, raise_fence, release_permits, take_permit};
+use crate::command::{
+    acquire_fenced, inspect_permits, raise_fence, release_permits, several, take_permit,
+};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::commands::{EXTEND, RELEASE};
@@ -177,9 +179,10 @@ impl Pair {
 
     fn step(&mut self, dice: &mut Dice) {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
-        match dice.below(36) {
-            30..=35 => self.step_permits(dice, token, ttl),
+        match dice.below(42) {
+            36..=41 => self.step_permits(dice, token, ttl),
             24..=29 => self.step_fenced(dice, key, token, ttl),
+            30..=35 => self.step_several(dice, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
             6..=9 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
             10..=13 => match self.store.dialect {
@@ -284,6 +287,25 @@ impl Pair {
         self.compare(&[&slots[..], &rest].concat());
     }
 
+    /// Two keys at once, in either order.
+    fn step_several(&mut self, dice: &mut Dice, token: &str, ttl: &str) {
+        let one = dice.pick(&KEYS);
+        let others: Vec<&str> = KEYS.into_iter().filter(|it| *it != one).collect();
+        let other = dice.pick(&others);
+        let script = dice.pick(&[
+            several::acquire::SCRIPT,
+            several::acquire::SCRIPT,
+            several::repair::SCRIPT,
+            several::extend::SCRIPT,
+            several::extend::SCRIPT,
+            several::release::SCRIPT,
+        ]);
+        let words = ["EVAL", script, "2", one, other, token, ttl];
+        let is_without_ttl = script == several::release::SCRIPT
+            || script == several::extend::SCRIPT && dice.once_in(2);
+        self.compare(&words[..if is_without_ttl { 6 } else { 7 }]);
+    }
+
     /// No two are so near to each other that a delay could make one less than the other.
     fn ttl(&mut self, dice: &mut Dice) -> String {
         self.ttls += 60_000;
@@ -333,7 +355,7 @@ impl Pair {
         };
         let is_same = match (number(&real), number(&played)) {
             (Some(real), Some(played)) if is_time => real == played || is_near(real, played),
-            (None, None) if real.starts_with(b"*") && pair(&real).is_none() => {
+            (None, None) if real.starts_with(b"*") && numbers(&real).is_empty() => {
                 let (real, played) = (parts(&real), parts(&played));
                 let is_same = |it: (&String, &String)| match (it.0.parse(), it.1.parse()) {
                     // Numbers of slots are less than any time.
@@ -343,14 +365,15 @@ impl Pair {
                 real.len() == played.len() && real.iter().zip(&played).all(is_same)
             }
             (None, None) if real.starts_with(b"*") => {
-                let (real, played) = (pair(&real), pair(&played));
-                let is_drawn =
-                    words[1] == acquire_fenced::SCRIPT && real.is_some_and(|it| it.0 == 1);
-                real == played
-                    || !is_drawn
-                        && real.zip(played).is_some_and(|(real, played)| {
-                            real.0 == played.0 && is_near(real.1, played.1)
-                        })
+                let (real, played) = (numbers(&real), numbers(&played));
+                let is_drawn = words[1] == acquire_fenced::SCRIPT && real.first() == Some(&1);
+                // The second is a time.
+                let is_alike = |place: usize| {
+                    let (real, played) = (real[place], played[place]);
+                    real == played || place == 1 && !is_drawn && is_near(real, played)
+                };
+                let is_array = !real.is_empty() && real.len() == played.len();
+                is_array && (0..real.len()).all(is_alike)
             }
             // How a refusal is worded is the server's affair: the library goes by its first word.
             _ if real.starts_with(b"-") && (self.refusal.is_some() || product().is_before_7()) => {
@@ -421,6 +444,22 @@ fn parts(reply: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(reply);
     let lines = text.split("\r\n").filter(|it| !it.starts_with(['$', '*']));
     lines.map(|it| it.trim_start_matches(':').to_owned()).collect()
+}
+
+/// An array of numbers; empty if it is none.
+fn numbers(reply: &[u8]) -> Vec<i64> {
+    let Ok(text) = std::str::from_utf8(reply) else { return Vec::new() };
+    let numbers: Option<Vec<i64>> = text
+        .split_terminator("\r\n")
+        .skip(1)
+        .map(|it| it.strip_prefix(':').and_then(|it| it.parse().ok()))
+        .collect();
+    numbers.filter(|it| text == shape(it)).unwrap_or_default()
+}
+
+fn shape(numbers: &[i64]) -> String {
+    let all: String = numbers.iter().map(|it| format!(":{it}\r\n")).collect();
+    format!("*{}\r\n{all}", numbers.len())
 }
 
 /// An array of two numbers.

@@ -4,9 +4,10 @@ use crate::schedules::handed::Offer;
 use crate::schedules::kept::Keeping;
 use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::RESOURCES;
+use crate::schedules::schedule::{ALL, RESOURCES, share};
 use crate::world::World;
 use crate::world::clocks::{Clock, MS};
+use crate::world::several;
 use crate::world::store::{Deed, tag};
 
 /// Servers beyond these are in no schedule.
@@ -129,8 +130,11 @@ impl HeldLock {
     }
 }
 
-/// A slot of a semaphore is one of its resource.
+/// Several resources have a key that stands for all of them. A slot of a semaphore is one of its resource.
 pub(crate) fn resource_of(key: &[u8]) -> usize {
+    if key == several::ALL {
+        return ALL;
+    }
     let name = key.split(|it| *it == b'#').next().unwrap_or(key);
     RESOURCES.iter().position(|it| it.as_bytes() == name).unwrap_or(usize::MAX)
 }
@@ -459,7 +463,7 @@ impl World {
         let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
         pairs.find_map(|((one, end), (two, other_end))| {
             let (from, until) = (one.from.max(two.from), *end.min(other_end));
-            let is_same = (one.resource, one.slot) == (two.resource, two.slot);
+            let is_same = share(one.resource, two.resource) && one.slot == two.slot;
             (is_same && from < until).then_some((*one, *two, from))
         })
     }
