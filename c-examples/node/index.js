@@ -4,6 +4,7 @@
 // for is told in index.d.ts.
 
 const { EventEmitter } = require('node:events');
+const fs = require('node:fs');
 const path = require('node:path');
 
 const addon = loadAddon();
@@ -37,7 +38,10 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 const OWN = Symbol('redlock');
 
 function loadAddon() {
-  const file = process.env.REDLOCK_ADDON || path.join(__dirname, 'build', 'redlock.node');
+  const built = path.join(__dirname, 'build', 'redlock.node');
+  // What was built on this machine comes before what the package brings along (build.js has its place, too).
+  const brought = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
+  const file = process.env.REDLOCK_ADDON || [built, brought].find((it) => fs.existsSync(it)) || built;
   try {
     return require(path.resolve(file));
   } catch (error) {

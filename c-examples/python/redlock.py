@@ -7,8 +7,8 @@ They are taken through the C library of that name:
         ...
 
 All times are seconds, and may be fractions or timedeltas. The library is the file that
-REDLOCK_LIBRARY names, or the one that the system's loader finds. Python 3.8 or later, and no
-package.
+REDLOCK_LIBRARY names, the one that lies beside this file, or the one that the system's loader finds.
+Python 3.8 or later, and no package.
 
 Threads: one that waits for a lock lets the others run. Exceptions of signal handlers, such as
 KeyboardInterrupt, end the waiting within a quarter of a second, or when the attempt under way is
@@ -383,6 +383,9 @@ def _open_library() -> tuple[ctypes.CDLL, str]:
 
 
 def _names() -> Iterator[str]:
+    # A package brings the library along.
+    directory = os.path.dirname(os.path.abspath(__file__))
+    yield from filter(os.path.exists, (os.path.join(directory, name) for name in _NAMES))
     yield from _NAMES
     found = ctypes.util.find_library("redlock")  # it runs programs: for when all else has failed
     if found:

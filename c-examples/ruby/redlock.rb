@@ -18,8 +18,8 @@ require "io/wait" unless IO.method_defined?(:wait_readable)
 #   end
 #
 # All times are seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names,
-# or the one that the system's loader finds. Ruby 2.7 or later, and no gem: from 4.0 on Fiddle is one
-# that comes with Ruby, so a Gemfile has to name it.
+# the one that lies beside this file, or the one that the system's loader finds. Ruby 2.7 or later, and no
+# gem: from 4.0 on Fiddle is one that comes with Ruby, so a Gemfile has to name it.
 #
 # Threads::   A thread that waits for a lock, or for servers, lets the others run. Timeout, Thread#raise,
 #             Thread#kill and the exceptions of signal handlers end a call on a lock at once, also where
@@ -277,7 +277,7 @@ module Redlock
 
       def open_library
         named = ENV["REDLOCK_LIBRARY"]
-        failures = (named ? [named] : NAMES).map do |name|
+        failures = (named ? [named] : names).map do |name|
           library = Fiddle.dlopen(name)
           check_version(library, name)
           return [library, name]
@@ -285,6 +285,11 @@ module Redlock
           e.message
         end
         raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
+      end
+
+      # A gem brings the library along.
+      def names
+        NAMES.map { |name| File.join(__dir__, name) }.select { |file| File.exist?(file) } + NAMES
       end
 
       def check_version(library, name)

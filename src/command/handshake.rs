@@ -1,7 +1,7 @@
 //! The first commands on a new connection: who we are, which database, what the server can do, and who it is.
 //!
 //! They are steps that are sent in one go. Each judges its own reply, and knows nothing of the others; a
-//! further one has to be added to [`steps`] alone.
+//! further one has to be added to `steps` alone.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The promises of RELIABILITY.md and of the README, each by a name. Every verdict says which of them
+//! The promises of RELIABILITY.md and of docs/promise.md, each by a name. Every verdict says which of them
 //! is broken; `plants.rs` has a way to break each on purpose, and RELIABILITY.md a table of them all.
 
 use std::fmt;
