@@ -68,6 +68,7 @@ help:
 	@echo 'make bench        measure (a quarter of an hour; make bench-short: 3 minutes; make bench-calls: only calls that block nobody)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
+	@echo 'make pictures     record and draw the pictures of docs/ (20 seconds)'
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
 	@echo 'make lint         format and lints'
@@ -128,7 +129,7 @@ test: test-tools build lint
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
 # What a contributor runs before each commit: no server, no release build, few seeds. Two to three minutes.
-CHECKED = exports header history hostile model played project standing tidy versions
+CHECKED = exports header history hostile model pages played project standing tidy versions
 .PHONY: check
 check: lint
 	$(CARGO) test --quiet --lib $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
@@ -266,6 +267,7 @@ bench-short: bench-tools build
 # Locks are kept for ten minutes here.
 bench-report: bench-tools bench-peers build
 	$(BENCH) --kept 600 --write BENCH.md
+	@$(MAKE) --no-print-directory pictures PICTURES=latency
 
 # What is said of calls that block nobody: submitted ones, locks that are kept, waiters in other languages, memory.
 bench-calls: bench-tools build
@@ -277,6 +279,13 @@ bench-peers:
 
 bench-tools:
 	@$(TOOLS) bench
+
+# Those of the pages: two of them are recorded from servers that are started for it, one is drawn from BENCH.md.
+.PHONY: pictures
+PICTURES = life fencing latency
+pictures: build
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=c-examples/python REDLOCK_LIBRARY="$(abspath $(RELEASE))/libredlock.so" \
+		python3 benches/pictures/draw.py $(PICTURES)
 
 header:
 	UPDATE_HEADER=1 $(CARGO) test --test header

@@ -91,6 +91,10 @@ fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> 
     let probes = [
         Step::new(&redis::cmd("DELEX"), learn_delex),
         Step::new(&redis::cmd("DELIFEQ"), learn_delifeq),
+        Step::new(&redis::cmd("MSETEX"), |reply, learnt| {
+            learnt.capabilities.sets_several = knows(reply)?;
+            Ok(())
+        }),
         Step::new(&redis::cmd("PING"), expect_pong),
     ];
     // Several sections in one command are of Redis 7.0.

@@ -22,6 +22,7 @@ mod lease_state;
 mod locking;
 mod message;
 mod redlock;
+pub mod resources;
 pub mod servers;
 pub mod status;
 pub mod submit;
