@@ -145,6 +145,27 @@ fn every_page_is_in_the_index() {
     }
 }
 
+/// What the table of languages shows stands in a block of the page that the row leads to, and that is run.
+#[test]
+fn the_table_of_languages_shows_what_is_run() {
+    let all = pages::all(root());
+    for readme in ["README.md", "README.zh-CN.md"] {
+        let text = read(readme);
+        let rows = text.lines().filter(|it| it.starts_with('|') && it.contains("](docs/"));
+        let mut count = 0;
+        for row in rows {
+            let shown = row.split('`').nth(1).expect("a line of code").replace("\\|", "|");
+            let shown = shown.split(" …").next().unwrap_or_default().trim_end_matches(" {");
+            let (_, page) = links(row).into_iter().next().map_or((0, String::new()), |it| it);
+            let page = all.iter().find(|it| it.name == page).expect("the page is there");
+            let snippets = pages::snippets(page).expect("a page");
+            assert!(snippets.iter().any(|it| it.code.contains(shown)), "{readme}: {shown}");
+            count += 1;
+        }
+        assert_eq!(count, 6, "{readme}");
+    }
+}
+
 /// Where what is said of servers is put in words.
 const WORDS: [&str; 3] =
     ["src/failure.rs", "src/operation/question/words.rs", "src/transport/tls/words.rs"];
