@@ -145,6 +145,33 @@ inline const std::string &without_nul(const std::string &text, const char *what)
     return text;
 }
 
+// Several resources as C takes them.
+class Names {
+public:
+    explicit Names(const std::vector<std::string> &names) {
+        if (names.empty()) {
+            throw Error(Status::InvalidArgument, "there is no resource to be locked");
+        }
+        for (const std::string &name : names) {
+            texts_.push_back(without_nul(name, "a resource").c_str());
+        }
+    }
+
+    // Valid as long as the names are. `tries` 0: as `wait` says.
+    RedLockAcquireOptions options(Milliseconds ttl, Milliseconds wait, int tries) const noexcept {
+        RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+        options.resources = texts_.data();
+        options.resource_count = texts_.size();
+        options.ttl_ms = ttl.count();
+        options.wait_ms = wait.count();
+        options.tries = tries;
+        return options;
+    }
+
+private:
+    std::vector<const char *> texts_;
+};
+
 // What is not given is NULL for C.
 inline const char *or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
@@ -219,6 +246,9 @@ public:
     RedLock *get() const noexcept { return rl_; }
 
     void note_drift(double factor) noexcept { drift_.store(factor); }
+
+    void note_tries(int tries) noexcept { tries_.store(tries); }
+    int tries() const noexcept { return tries_.load(); }
 
     // The TTL that a lock has to be given to be valid for so long, with what is allowed for drift, 2 ms for the
     // precision of expiry, and a rounding.
@@ -303,6 +333,7 @@ private:
 
     RedLock *rl_;
     std::atomic<double> drift_{0.01};
+    std::atomic<int> tries_{3};
     std::mutex mutex_; // guards what follows
     std::shared_ptr<Watches> watches_;
 };
@@ -395,8 +426,17 @@ public:
         return std::chrono::milliseconds(RedLockLease_ValidityMs(handle_.get()));
     }
 
-    /** What was locked, or asked for; empty for a lease that was never used. */
+    /** What was locked, or asked for; the first of several; empty for a lease that was never used. */
     std::string resource() const { return RedLockLease_Resource(handle_.get()); }
+
+    /** All of them, in the order in which they were given. */
+    std::vector<std::string> resources() const {
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < RedLockLease_ResourceCount(handle_.get()); i++) {
+            names.push_back(RedLockLease_ResourceAt(handle_.get(), i));
+        }
+        return names;
+    }
 
     /** The secret that stands on the servers as the value of the key; empty if nothing is held. Who
      * knows it can release the lock. */
@@ -482,7 +522,11 @@ public:
             throw Error(status_, message());
         }
         // What there has to be room for is there before the lock is given away.
-        std::string ticket(REDLOCK_TICKET_SIZE(RedLockLease_ResourceSize(handle_.get())), '\0');
+        std::size_t size = RedLockLease_ResourceSize(handle_.get());
+        for (const std::string &name : resources()) {
+            size += name.size() + 2;
+        }
+        std::string ticket(REDLOCK_TICKET_SIZE(size), '\0');
         if (!settle(RedLock_Detach(native(), handle_.get(), &ticket[0], ticket.size()))) {
             throw Error(status_, message());
         }
@@ -610,7 +654,9 @@ public:
         if (delay.count() < INT_MIN || delay.count() > INT_MAX) {
             throw Error(Status::InvalidArgument, "the delay between two tries is too long");
         }
-        return settle(RedLock_SetRetry(native(), tries, static_cast<int>(delay.count())));
+        settle(RedLock_SetRetry(native(), tries, static_cast<int>(delay.count())));
+        engine_->note_tries(tries);
+        return *this;
     }
 
     /** How long a server is waited for: to connect (default 1500 ms), and for a reply (default
@@ -797,6 +843,40 @@ public:
     }
 #endif
 
+    /** Takes several resources at once, all of them or none, as one lock: servers.lock_all({"a", "b"}, ttl). It has one
+     * token, is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128 names in any order, each different,
+     * 65536 bytes in all. Returns and throws like lock. */
+    REDLOCK_HPP_NODISCARD Lease lock_all(const std::vector<std::string> &resources,
+                                         std::chrono::milliseconds ttl) {
+        const detail::Names names(resources);
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            const RedLockAcquireOptions options =
+                names.options(ttl, detail::Milliseconds::zero(), engine_ ? engine_->tries() : 1);
+            return RedLock_Acquire(rl, &options, handle);
+        });
+        if (status != Status::Ok) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
+    /** The same for a time, as try_lock does. The words tell which resource was in the way, by its number. */
+    REDLOCK_HPP_NODISCARD Lease
+    try_lock_all(const std::vector<std::string> &resources, std::chrono::milliseconds ttl,
+                 std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        const detail::Names names(resources);
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            const RedLockAcquireOptions options = names.options(ttl, wait, 0);
+            return RedLock_Acquire(rl, &options, handle);
+        });
+        if (detail::is_fault(status)) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
     /** Takes over a lock that was given away with Lease::detach, in this process or another: the servers are asked
      * whether it is there. Adopt a ticket once: see RedLock_Adopt. Returns a lease that holds it. Throws Error: Status::Lost if
      * it has ended; Status::Unreachable if too few servers answered, and it may be tried again. */
@@ -876,7 +956,7 @@ struct KeepAlive {};
 inline constexpr KeepAlive keep_alive{};
 #endif
 
-/** One resource as a mutex that all programs with the same servers share. Neither copied nor moved,
+/** One resource, or several, as a mutex that all programs with the same servers share. Neither copied nor moved,
  * like std::mutex; not recursive. It may outlive its Manager.
  *
  * Threads may share one Mutex: it has one owner at a time, and the others wait for it here before
@@ -890,13 +970,33 @@ class Mutex {
 public:
     /** `resource` and `ttl` as for Manager::lock; they are checked by the first lock. No I/O. */
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
-        : lease_(manager.engine_), resource_(std::move(resource)), ttl_(ttl) {
-        detail::without_nul(resource_, "the resource");
+        : lease_(manager.engine_), resources_(1, std::move(resource)), ttl_(ttl) {
+        detail::without_nul(resources_[0], "the resource");
     }
+
+    /** Several resources, all or none, as for Manager::lock_all: Mutex(manager, {"a", "b"}, 10s). */
+    Mutex(Manager &manager, std::vector<std::string> resources, std::chrono::milliseconds ttl)
+        : lease_(manager.engine_), resources_(std::move(resources)), ttl_(ttl) {
+        detail::Names checked(resources_);
+    }
+    Mutex(Manager &manager, std::initializer_list<std::string> resources,
+          std::chrono::milliseconds ttl)
+        : Mutex(manager, std::vector<std::string>(resources), ttl) {}
 
     /** One that is kept while it is locked, as by Lease::keep_alive: Mutex(manager, "job", 10s, keep_alive). */
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
         : Mutex(manager, std::move(resource), ttl) {
+        keeps_ = true;
+    }
+
+    Mutex(Manager &manager, std::vector<std::string> resources, std::chrono::milliseconds ttl,
+          KeepAlive)
+        : Mutex(manager, std::move(resources), ttl) {
+        keeps_ = true;
+    }
+    Mutex(Manager &manager, std::initializer_list<std::string> resources,
+          std::chrono::milliseconds ttl, KeepAlive)
+        : Mutex(manager, std::vector<std::string>(resources), ttl) {
         keeps_ = true;
     }
 
@@ -987,7 +1087,9 @@ public:
         return lease_.confirm(least);
     }
 
-    const std::string &resource() const noexcept { return resource_; }
+    /** What it locks; the first of several. */
+    const std::string &resource() const noexcept { return resources_.front(); }
+    const std::vector<std::string> &resources() const noexcept { return resources_; }
     std::chrono::milliseconds ttl() const noexcept { return ttl_; }
 
 private:
@@ -1016,7 +1118,7 @@ private:
     bool take(std::chrono::milliseconds wait) {
         Vacate unless_granted(this);
         const Status status = lease_.take([&](RedLock *rl, RedLockLease *handle) {
-            return RedLock_TryLock(rl, resource_.c_str(), ttl_.count(), wait.count(), handle);
+            return ask(rl, wait, handle);
         });
         std::string words = lease_.message();
         std::lock_guard<std::mutex> here(state_);
@@ -1032,6 +1134,15 @@ private:
             unless_granted.owner = nullptr;
         }
         return status == Status::Ok;
+    }
+
+    RedLockStatus ask(RedLock *rl, std::chrono::milliseconds wait, RedLockLease *handle) const {
+        if (resources_.size() == 1) {
+            return RedLock_TryLock(rl, resources_[0].c_str(), ttl_.count(), wait.count(), handle);
+        }
+        const detail::Names names(resources_);
+        const RedLockAcquireOptions options = names.options(ttl_, wait, 0);
+        return RedLock_Acquire(rl, &options, handle);
     }
 
     void vacate() noexcept {
@@ -1054,7 +1165,7 @@ private:
     };
 
     Lease lease_;
-    const std::string resource_;
+    const std::vector<std::string> resources_;
     const std::chrono::milliseconds ttl_;
     bool keeps_ = false;
     std::atomic<Status> last_unlock_status_{Status::Ok};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::call::Call;
 use crate::check;
 use crate::error::Error;
+use crate::held_lock::HeldLock;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
 use crate::lock_kind::LockKind;
@@ -93,7 +94,7 @@ impl Runtime {
         check::ttl(ttl_ms, self.settings().drift())?;
         let now = self.now();
         let hold = match hold_of(lease)? {
-            Some(hold) if hold.is_held(now) && **hold.resource() != *resource => {
+            Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
                 return Err(Error::invalid("the lease still holds another resource"));
             }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
@@ -229,6 +230,11 @@ impl Drop for Underway {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// Whether it is a lock of this resource alone.
+fn is_lock_of(hold: &HeldLock, resource: &[u8]) -> bool {
+    matches!(hold.target().names(), [only] if **only == *resource)
 }
 
 /// That of this thread, for one attempt.

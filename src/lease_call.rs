@@ -57,8 +57,11 @@ impl Runtime {
     }
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        check::resource(demand.resource)?;
         check::kind(&demand.kind)?;
+        check::resource(demand.resource)?;
+        if self.settings().has_fencing() {
+            check::counters(&demand.kind)?;
+        }
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
@@ -75,6 +78,7 @@ impl Runtime {
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
+        lease.kind = kind.clone();
         let wanted = Wanted {
             target: Target { resource: Arc::clone(&lease.resource), kind: kind.clone() },
             ttl_ms,
@@ -112,7 +116,7 @@ impl Runtime {
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;
         self.check_free(lease)?;
-        lease.begin(&ticket.resource);
+        lease.begin_for(&ticket.target);
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
     }
 

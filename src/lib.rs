@@ -1,9 +1,22 @@
 //! A distributed lock over a majority of independent Redis or Valkey servers (Redlock).
 //!
-//! The crate is made for C: `include/redlock.h` is generated from [`ffi`]. The same manager serves
-//! Rust callers as [`RedLock`].
+//! Rust programs use [`Manager`], [`Options`] and [`Lease`]; C programs use `include/redlock.h`, which is generated
+//! from `ffi`. Both stand on the same manager, and neither knows of the other.
 //!
-//! One way through: `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
+//! ```no_run
+//! use std::time::Duration;
+//! use redlock::{Manager, Options};
+//!
+//! # fn main() -> Result<(), redlock::Error> {
+//! let manager = Manager::builder().servers(["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]).build()?;
+//! let mut lease = manager.acquire(&Options::new("invoice:42", Duration::from_secs(10)))?;
+//! assert!(lease.is_held());
+//! lease.unlock()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One way through: `face` or `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
 //! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
 mod background;
@@ -16,6 +29,7 @@ mod continued;
 mod driver;
 mod engine;
 mod error;
+mod face;
 #[doc(hidden)]
 pub mod failure;
 #[doc(hidden)]
@@ -51,9 +65,16 @@ pub mod transport;
 mod wait_queue;
 
 pub use crate::error::{Error, Status};
-pub use crate::lease::Lease;
+pub use crate::face::{
+    Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, ServerInfo, Ticket,
+};
+#[doc(hidden)]
+pub use crate::lease::Lease as PlainLease;
+#[doc(hidden)]
 pub use crate::lock_kind::LockKind;
 pub use crate::log::{Level, Logger};
+#[doc(hidden)]
 pub use crate::redlock::{AcquireOptions, Canceller, RedLock};
+#[doc(hidden)]
 pub use crate::submitted::{Event, Tag};
 pub use crate::transport::login::PasswordSource;

@@ -1,5 +1,6 @@
 //! What a lock is of: its name on the servers, and how many may have it at the same time.
 
+use std::slice;
 use std::sync::Arc;
 
 /// How many may have a lock at the same time.
@@ -26,6 +27,16 @@ pub struct Target {
     pub resource: Arc<[u8]>,
     /// How many may have it.
     pub kind: LockKind,
+}
+
+impl Target {
+    /// The names of all resources: one, or several, in the order in which they were given.
+    pub fn names(&self) -> &[Arc<[u8]>] {
+        match &self.kind {
+            LockKind::Several(names) => names,
+            _ => slice::from_ref(&self.resource),
+        }
+    }
 }
 
 impl From<Arc<[u8]>> for Target {

@@ -42,7 +42,7 @@ pub struct RedLock {
 
 /// How a lock is to be taken.
 pub struct AcquireOptions<'a> {
-    /// What to lock.
+    /// What to lock; the first of several.
     pub resource: &'a [u8],
     /// How many may have it at the same time.
     pub kind: LockKind,

@@ -151,6 +151,9 @@ export interface Info {
   words: string;
 }
 
+/** The name of a resource. */
+export type Resource = string | Uint8Array;
+
 /** Takes locks on one set of servers. */
 export class Manager {
   /**
@@ -165,15 +168,17 @@ export class Manager {
    * It rejects with what the last try has come to: TakenError, UnreachableError, TooSlowError; or with ClosedError,
    * or the reason of the signal. After that nothing of it stays locked.
    *
-   * @param resource 1 to 65536 bytes: the name of the key on the servers. A string is taken as UTF-8.
+   * @param resource 1 to 65536 bytes: the name of the key on the servers. A string is taken as UTF-8. Of an array, all are
+   *                 locked at once, or none, by one lock, which is extended and lost as a whole, and keeps out whoever wants
+   *                 one of them: 1 to 128 names in any order, each different. Which one was in the way is told by its number.
    */
-  lock(resource: string | Uint8Array, options: LockOptions): Promise<Lease>;
+  lock(resource: Resource | readonly Resource[], options: LockOptions): Promise<Lease>;
 
   /**
    * Takes a lock, calls the function, and unlocks, however that ends. It resolves to what the function has come to,
    * and rejects with what that throws; with LostError if the function came to its end, and the lock had ended before.
    */
-  using<T>(resource: string | Uint8Array, options: LockOptions, action: (lease: Lease) => T | Promise<T>): Promise<T>;
+  using<T>(resource: Resource | readonly Resource[], options: LockOptions, action: (lease: Lease) => T | Promise<T>): Promise<T>;
 
   /**
    * Takes over a lock that was given away with detach(), in this process or another: the servers are asked whether it is
@@ -239,8 +244,10 @@ export class Manager {
 export class Lease extends EventEmitter {
   private constructor();
 
-  /** What is locked, as it was given. */
-  readonly resource: string | Uint8Array;
+  /** What is locked, as it was given; the first of several. */
+  readonly resource: Resource;
+  /** All that is locked, as it was given: one resource, or several. */
+  readonly resources: Resource[];
   /** Whether the lock is held and valid now, by this machine's clock. */
   readonly isHeld: boolean;
   /** How long the lock is valid from now on; 0 when it is not. */

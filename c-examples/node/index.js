@@ -4,6 +4,7 @@
 // for is told in index.d.ts.
 
 const { EventEmitter } = require('node:events');
+const fs = require('node:fs');
 const path = require('node:path');
 
 const addon = loadAddon();
@@ -29,6 +30,7 @@ const LOG_EVENT = -1;
 const GUARDS = ['on', 'strict', 'off', 'durable'];
 
 const INT32_MAX = 2 ** 31 - 1;
+const NUL = Buffer.alloc(1);
 const UINT32_MAX = 2 ** 32 - 1;
 const WAIT_MS = 5000;
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
@@ -36,7 +38,10 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 const OWN = Symbol('redlock');
 
 function loadAddon() {
-  const file = process.env.REDLOCK_ADDON || path.join(__dirname, 'build', 'redlock.node');
+  const built = path.join(__dirname, 'build', 'redlock.node');
+  // What was built on this machine comes before what the package brings along (build.js has its place, too).
+  const brought = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
+  const file = process.env.REDLOCK_ADDON || [built, brought].find((it) => fs.existsSync(it)) || built;
   try {
     return require(path.resolve(file));
   } catch (error) {
@@ -166,6 +171,17 @@ function bytes(resource) {
   throw wrongType('resource', 'a string or a Uint8Array', resource);
 }
 
+// Of several resources, all names, each with a NUL, and how many they are. One in an array is one.
+function namesOf(resource) {
+  if (!Array.isArray(resource)) return { name: bytes(resource), count: 0 };
+  if (resource.length === 0) throw Object.assign(new TypeError('resource is an empty array'), { code: 'ERR_INVALID_ARG_VALUE' });
+  const names = resource.map(bytes);
+  if (names.length === 1) return { name: names[0], count: 0 };
+  const wrong = names.findIndex((name) => name.includes(0));
+  if (wrong >= 0) throw Object.assign(new TypeError(`resource[${wrong}] holds a NUL`), { code: 'ERR_INVALID_ARG_VALUE' });
+  return { name: Buffer.concat(names.flatMap((name) => [name, NUL])), count: names.length };
+}
+
 function abortSignal(name, signal) {
   if (signal === undefined || signal === null) return undefined;
   if (typeof signal !== 'object' || typeof signal.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
@@ -180,7 +196,7 @@ function signalOf(given) {
 }
 
 function demandOf(resource, given) {
-  const name = bytes(resource);
+  const { name, count } = namesOf(resource);
   const { ttl, wait, tries, keepAlive, signal } =
     options('options', given, ['ttl', 'wait', 'tries', 'keepAlive', 'signal']);
   if (tries !== undefined && wait !== undefined) {
@@ -191,8 +207,9 @@ function demandOf(resource, given) {
     if (!Number.isInteger(tries) || tries < 1 || tries > INT32_MAX) throw outOfRange('tries', `a whole number from 1 to ${INT32_MAX}`, tries);
   }
   return {
-    resource,
+    resources: Array.isArray(resource) ? [...resource] : [resource],
     name,
+    count,
     ttl: duration('ttl', ttl),
     // For the library, less than 0 is for ever.
     wait: wait === Infinity ? -1 : milliseconds('wait', wait ?? WAIT_MS),
@@ -732,7 +749,7 @@ class Hold {
   }
 
   async take(demand) {
-    const { name, ttl, wait, tries, keepAlive, signal, ticket } = demand;
+    const { name, count, ttl, wait, tries, keepAlive, signal, ticket } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
     const undo = onAbort(signal, cancel);
@@ -740,7 +757,7 @@ class Hold {
     try {
       await core.operate(async () => {
         const begin = (handle, number) => (ticket === undefined
-          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive)
+          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, count)
           : addon.adopt(handle, number, ticket));
         let status = await submit(this.#handle, begin);
         let words = this.message;
@@ -764,8 +781,10 @@ class Hold {
   }
 
   // What is locked, as the library has it.
-  get resource() {
-    return addon.resource(this.#handle);
+  get resources() {
+    const names = [];
+    for (let name; (name = addon.resourceAt(this.#handle, names.length)) !== undefined;) names.push(name);
+    return names.length === 1 ? [addon.resource(this.#handle)] : names;
   }
 
   detach() {
@@ -907,13 +926,13 @@ class Hold {
 
 class Lease extends EventEmitter {
   #hold;
-  #resource;
+  #resources;
 
   constructor(own, core, demand) {
     if (own !== OWN) throw new TypeError('a Lease is made by lock() of a Manager');
     super();
     this.#hold = new Hold(this, core, demand);
-    this.#resource = demand.resource;
+    this.#resources = demand.resources;
   }
 
   get [OWN]() {
@@ -921,9 +940,17 @@ class Lease extends EventEmitter {
   }
 
   get resource() {
-    // Of a lock that was adopted the library knows it.
-    this.#resource ??= textOrBytes(this.#hold.resource);
-    return this.#resource;
+    return this.#names[0];
+  }
+
+  get resources() {
+    return [...this.#names];
+  }
+
+  get #names() {
+    // Of a lock that was adopted the library knows them.
+    this.#resources ??= this.#hold.resources.map(textOrBytes);
+    return this.#resources;
   }
 
   get isHeld() {
@@ -979,12 +1006,14 @@ class Lease extends EventEmitter {
   }
 
   toJSON() {
-    return { resource: String(this.resource), remaining: this.remaining };
+    const several = this.#names.length > 1 ? { resources: this.#names.map(String) } : {};
+    return { resource: String(this.resource), ...several, remaining: this.remaining };
   }
 
   [INSPECT](depth, inspectOptions, inspect) {
-    const { resource, remaining } = this;
-    return showAs(this, { resource, remaining, isKept: this.isKept }, inspectOptions, inspect);
+    const { resource, resources, remaining } = this;
+    const what = resources.length > 1 ? { resources } : { resource };
+    return showAs(this, { ...what, remaining, isKept: this.isKept }, inspectOptions, inspect);
   }
 }
 

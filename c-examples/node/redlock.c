@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 7,
+    ARGUMENTS_MAX = 8,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
@@ -822,21 +822,40 @@ static napi_value NewLease(napi_env env, napi_callback_info info) {
     return wrap(env, lease, &lease_tag, collect_lease);
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive) */
+/* Where the names of several resources begin, each of which ends with a NUL. Of more than there may be, the library
+ * reads none. */
+static void read_names(const char *name, size_t count, RedLockAcquireOptions *options, const char **names, size_t room) {
+    for (size_t i = 0; i < count && i < room; i++) {
+        names[i] = name;
+        name += strlen(name) + 1;
+    }
+    options->resource = NULL;
+    options->resource_size = 0;
+    options->resources = names;
+    options->resource_count = count;
+}
+
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, count): of several resources, all names, each with a NUL, and
+ * how many they are; else 0 */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
     RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
     char *resource = NULL;
+    const char *names[128];
+    int32_t count = 0;
     void *id = NULL;
     bool keep_alive = false;
     napi_value status = NULL;
-    if (read_lease(env, info, 7, &call, &lease) && read_id(&call, 1, &id) &&
+    if (read_lease(env, info, 8, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &count) &&
         read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
         read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
         read_bytes(&call, 2, &resource, &options.resource_size)) {
         options.resource = resource;
         options.keep_alive = keep_alive;
+        if (count > 0) {
+            read_names(resource, (size_t)count, &options, names, sizeof names / sizeof *names);
+        }
         status = number(env, RedLock_SubmitAcquire(lease->manager->rl, &options, lease->lease, id));
     }
     free(resource);
@@ -865,7 +884,12 @@ static napi_value Detach(napi_env env, napi_callback_info info) {
     if (!read_lease(env, info, 1, &call, &lease)) {
         return NULL;
     }
-    size_t size = REDLOCK_TICKET_SIZE(RedLockLease_ResourceSize(lease->lease));
+    size_t bytes = RedLockLease_ResourceSize(lease->lease);
+    size_t count = RedLockLease_ResourceCount(lease->lease);
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        bytes += strlen(RedLockLease_ResourceAt(lease->lease, i)) + 2;
+    }
+    size_t size = REDLOCK_TICKET_SIZE(bytes);
     char *ticket = allocate(size);
     RedLockStatus status = RedLock_Detach(lease->manager->rl, lease->lease, ticket, size);
     napi_value result = status == REDLOCK_OK ? string(env, ticket) : number(env, status);
@@ -881,6 +905,20 @@ static napi_value Resource(napi_env env, napi_callback_info info) {
     if (read_lease(env, info, 1, &call, &lease)) {
         size_t size = RedLockLease_ResourceSize(lease->lease);
         napi_create_buffer_copy(env, size, RedLockLease_Resource(lease->lease), NULL, &result);
+    }
+    return result;
+}
+
+/* resourceAt(lease, at): the bytes of one of several; none if there are not so many. */
+static napi_value ResourceAt(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    int32_t at = 0;
+    napi_value result = NULL;
+    if (read_lease(env, info, 2, &call, &lease) && read_int32(&call, 1, &at) && at >= 0 &&
+        (size_t)at < RedLockLease_ResourceCount(lease->lease)) {
+        const char *name = RedLockLease_ResourceAt(lease->lease, (size_t)at);
+        napi_create_buffer_copy(env, strlen(name), name, NULL, &result);
     }
     return result;
 }
@@ -1007,6 +1045,7 @@ static const struct {
     {"adopt", Adopt},
     {"detach", Detach},
     {"resource", Resource},
+    {"resourceAt", ResourceAt},
     {"newLease", NewLease},
     {"acquire", Acquire},
     {"extend", Extend},

@@ -7,8 +7,8 @@ They are taken through the C library of that name:
         ...
 
 All times are seconds, and may be fractions or timedeltas. The library is the file that
-REDLOCK_LIBRARY names, or the one that the system's loader finds. Python 3.8 or later, and no
-package.
+REDLOCK_LIBRARY names, the one that lies beside this file, or the one that the system's loader finds.
+Python 3.8 or later, and no package.
 
 Threads: one that waits for a lock lets the others run. Exceptions of signal handlers, such as
 KeyboardInterrupt, end the waiting within a quarter of a second, or when the attempt under way is
@@ -58,11 +58,13 @@ from typing import (
     Callable,
     Generator,
     Generic,
+    Iterable,
     Iterator,
     Literal,
     Mapping,
     NamedTuple,
     NoReturn,
+    Sequence,
     SupportsFloat,
     TypeVar,
     Union,
@@ -97,6 +99,7 @@ __all__ = [
 
 Seconds = Union[SupportsFloat, timedelta]
 Name = Union[str, bytes]
+Names = Union[Name, Sequence[Name]]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
@@ -253,7 +256,7 @@ class _CAcquireOptions(ctypes.Structure):
         ("size", ctypes.c_size_t),
         ("resource", ctypes.c_char_p),
         ("resource_size", ctypes.c_size_t),
-        ("resources", ctypes.c_void_p),
+        ("resources", ctypes.POINTER(ctypes.c_char_p)),
         ("resource_count", ctypes.c_size_t),
         ("ttl_ms", ctypes.c_int64),
         ("wait_ms", ctypes.c_int64),
@@ -324,6 +327,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetTlsInsecureSkipVerify": (_HANDLE, ctypes.c_bool),
     "RedLock_SetCredentials": (_HANDLE, _STRING, _STRING),
     "RedLock_KeepLog": (_HANDLE, _INT),
+    "RedLock_Acquire": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE),
     "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
@@ -358,6 +362,8 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLockLease_ValidityMs": (_MS, _HANDLE),
     "RedLockLease_Resource": (ctypes.c_void_p, _HANDLE),
     "RedLockLease_ResourceSize": (ctypes.c_size_t, _HANDLE),
+    "RedLockLease_ResourceCount": (ctypes.c_size_t, _HANDLE),
+    "RedLockLease_ResourceAt": (_STRING, _HANDLE, ctypes.c_size_t),
     "RedLockLease_Token": (_STRING, _HANDLE),
     "RedLockLease_FencingToken": (ctypes.c_int64, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
@@ -377,6 +383,9 @@ def _open_library() -> tuple[ctypes.CDLL, str]:
 
 
 def _names() -> Iterator[str]:
+    # A package brings the library along.
+    directory = os.path.dirname(os.path.abspath(__file__))
+    yield from filter(os.path.exists, (os.path.join(directory, name) for name in _NAMES))
     yield from _NAMES
     found = ctypes.util.find_library("redlock")  # it runs programs: for when all else has failed
     if found:
@@ -491,6 +500,18 @@ def _string(text: Name, what: str) -> bytes:
     if b"\0" in text:
         raise InvalidArgument(f"{what} holds a NUL byte", -1)
     return text
+
+
+def _given(resource: Names) -> tuple[Name, ...]:
+    """One resource, or several."""
+    if isinstance(resource, (str, bytes)):
+        return (resource,)
+    if not isinstance(resource, Iterable):
+        raise TypeError(f"the resource is a str or bytes, not {type(resource).__name__}")
+    several = tuple(resource)
+    if not several:
+        raise InvalidArgument("there is no resource to be locked", -1)
+    return several
 
 
 def _optional(text: Name | None, what: str) -> bytes | None:
@@ -674,7 +695,7 @@ class Manager:
 
     def lock(
         self,
-        resource: Name,
+        resource: Names,
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
@@ -688,6 +709,10 @@ class Manager:
         None is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
 
         keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
+
+        resource may be several, as in lock(["a", "b"], ttl=10): they are locked at once, all or none, by
+        one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
+        names in any order, each different. Who was in the way is told by its number, not by its name.
 
         Locks are not reentrant: who asks in a with block for the lock of that block gets Nested at
         once.
@@ -703,7 +728,7 @@ class Manager:
             lease._release()
             raise
 
-    def try_lock(self, resource: Name, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
+    def try_lock(self, resource: Names, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
             return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
@@ -712,7 +737,7 @@ class Manager:
 
     def alock(
         self,
-        resource: Name,
+        resource: Names,
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
@@ -740,7 +765,7 @@ class Manager:
         return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
 
     async def atry_lock(
-        self, resource: Name, ttl: Seconds, keep_alive: bool = False
+        self, resource: Names, ttl: Seconds, keep_alive: bool = False
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
@@ -763,7 +788,8 @@ class Manager:
             self._renew_log_in()
             lease._call(_c.RedLock_Adopt, _string(ticket, "the ticket"), lease._handle)
             lease._note_adopted()
-            self._here.leases.put(lease._name, lease)
+            for name in lease._names:
+                self._here.leases.put(name, lease)
             if keep_alive:
                 lease.keep_alive()
             lease._callers[:] = [lease]  # no call may come after this: see __enter__
@@ -1230,11 +1256,13 @@ class _Held:
     _leave: Callable[[], object] = int  # does nothing
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
-        self.resource: Name = resource
-        """The name that is locked, as it was given."""
+    def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
+        self.resources: tuple[Name, ...] = _given(resource)
+        """All names that are locked, as they were given: one, or several."""
+        self.resource: Name = self.resources[0]
+        """The name that is locked, as it was given; the first of several."""
         self._manager = manager
-        self._name = _string(resource, "the resource")
+        self._names = tuple(_string(name, "the resource") for name in self.resources)
         self._ttl = ttl
         self._ttl_ms = _ms(ttl, "ttl")
         self._unlocked = False
@@ -1292,7 +1320,8 @@ class _Held:
         return int(_c.RedLockLease_FencingToken(self._handle)) or None
 
     def __repr__(self) -> str:
-        return f"<redlock.{type(self).__name__} of {self.resource!r}, valid for {self.remaining} s>"
+        what = self.resource if len(self.resources) == 1 else self.resources
+        return f"<redlock.{type(self).__name__} of {what!r}, valid for {self.remaining} s>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a redlock.{type(self).__name__} belongs to its process")
@@ -1357,7 +1386,7 @@ class _Held:
         return int(min((validity_ms + 3) / (1 - self._manager._drift) + 1, 1e15))
 
     def _detach(self) -> str:
-        size = 128 + (len(self._name) + 2) // 3 * 4
+        size = 128 + (sum(len(name) + 2 for name in self._names) + 2) // 3 * 4
         room = ctypes.create_string_buffer(size)
         self._call(_c.RedLock_Detach, self._handle, room, size, leaving=True)
         self._unlocked = True
@@ -1366,14 +1395,39 @@ class _Held:
 
     def _note_adopted(self) -> None:
         """What is known of it since it was adopted."""
-        address = _c.RedLockLease_Resource(self._handle)
-        self._name = ctypes.string_at(address, _c.RedLockLease_ResourceSize(self._handle))
-        try:
-            self.resource = self._name.decode()
-        except UnicodeDecodeError:
-            self.resource = self._name
+        count = _c.RedLockLease_ResourceCount(self._handle)
+        if count == 1:
+            address = _c.RedLockLease_Resource(self._handle)
+            self._names = (ctypes.string_at(address, _c.RedLockLease_ResourceSize(self._handle)),)
+        else:
+            at = _c.RedLockLease_ResourceAt
+            self._names = tuple(bytes(at(self._handle, index)) for index in range(count))
+        self.resources = tuple(self._as_text(name) for name in self._names)
+        self.resource = self.resources[0]
         self._ttl_ms = _c.RedLockLease_ValidityMs(self._handle)
         self._ttl = self._ttl_ms / 1000
+
+    @staticmethod
+    def _as_text(name: bytes) -> Name:
+        try:
+            return name.decode()
+        except UnicodeDecodeError:
+            return name
+
+    def _options(self, wait_ms: int, keep_alive: bool = False) -> _CAcquireOptions:
+        """How it is to be taken. The names are read while this lives."""
+        options = _CAcquireOptions(
+            size=ctypes.sizeof(_CAcquireOptions),
+            ttl_ms=self._ttl_ms,
+            wait_ms=wait_ms,
+            keep_alive=keep_alive,
+        )
+        if len(self._names) == 1:
+            options.resource = self._names[0]
+        else:
+            options.resources = (ctypes.c_char_p * len(self._names))(*self._names)
+            options.resource_count = len(self._names)
+        return options
 
     def _set_lost(self, is_lost: bool) -> bool:
         """Returns what it was before."""
@@ -1399,8 +1453,8 @@ class _Held:
             raise InvalidArgument("wait is negative", -1)
         return seconds
 
-    def _nested(self) -> Nested:
-        words = f"the with block around this call holds {self.resource!r}"
+    def _nested(self, name: bytes) -> Nested:
+        words = f"the with block around this call holds {self._as_text(name)!r}"
         return Nested(f"{words}: locks are not reentrant", 1)
 
     def _mutex(self) -> threading.RLock:
@@ -1429,7 +1483,7 @@ class Lease(_Held):
     # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
     _SLICE = 0.25
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
+    def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
         super().__init__(manager, resource, ttl)
         self.lost = LostEvent(self)
         """Set when a lock that is kept cannot be kept."""
@@ -1520,7 +1574,8 @@ class Lease(_Held):
 
     def _end(self) -> None:
         super()._end()
-        self._manager._here.leases.drop(self._name, self)
+        for name in self._names:
+            self._manager._here.leases.drop(name, self)
 
     def _set_lost(self, is_lost: bool) -> bool:
         was_lost, self.lost._is_set = self.lost._is_set, is_lost
@@ -1547,9 +1602,15 @@ class Lease(_Held):
         """One slice, in which C goes on with the wait that the one before has left off."""
         manager = self._manager
         manager._renew_log_in()
-        times = -1 if left == math.inf else _ms(left, "wait"), _ms(self._SLICE, "a slice")
+        left_ms = -1 if left == math.inf else _ms(left, "wait")
+        slice_ms = _ms(self._SLICE, "a slice")
         try:
-            self._call(_c.RedLock_TryLockSlice, self._name, self._ttl_ms, *times, self._handle)
+            if len(self._names) == 1:
+                times = self._ttl_ms, left_ms, slice_ms
+                self._call(_c.RedLock_TryLockSlice, self._names[0], *times, self._handle)
+            else:
+                options = self._options(slice_ms if left_ms < 0 else min(left_ms, slice_ms))
+                self._call(_c.RedLock_Acquire, ctypes.byref(options), self._handle)
         except Unreachable:
             manager._some_server_failed()
             raise
@@ -1558,10 +1619,12 @@ class Lease(_Held):
 
     def _refuse_nested(self) -> None:
         leases = self._manager._here.leases
-        outer = leases.find(self._name)
-        if outer is not None and outer._is_ours and outer.held:
-            raise self._nested()
-        leases.put(self._name, self)
+        for name in self._names:
+            outer = leases.find(name)
+            if outer is not None and outer._is_ours and outer.held:
+                raise self._nested(name)
+        for name in self._names:
+            leases.put(name, self)
 
     def _release(self) -> None:
         """Releases what is held. If a signal handler raises something first, __del__ does it."""
@@ -1631,7 +1694,7 @@ class AsyncLease(_Held):
     _block: _Block | None = None
 
     def __init__(
-        self, manager: Manager, resource: Name, ttl: Seconds, cancels: bool = False
+        self, manager: Manager, resource: Names, ttl: Seconds, cancels: bool = False
     ) -> None:
         import asyncio
 
@@ -1711,19 +1774,15 @@ class AsyncLease(_Held):
         seconds = self._waiting_time(wait)
         manager = self._manager
         leases, task = manager._leases_of_tasks, asyncio.current_task()
-        outer = leases.find(self._name)
-        if outer is not None and outer._is_ours and outer.held and outer._task() is task:
-            raise self._nested()
+        for name in self._names:
+            outer = leases.find(name)
+            if outer is not None and outer._is_ours and outer.held and outer._task() is task:
+                raise self._nested(name)
         manager._renew_log_in()
         if keep_alive:
             manager._start_background_thread()
-        options = _CAcquireOptions(
-            size=ctypes.sizeof(_CAcquireOptions),
-            resource=self._name,
-            ttl_ms=self._ttl_ms,
-            wait_ms=-1 if seconds == math.inf else _ms(seconds, "wait"),
-            keep_alive=keep_alive,
-        )
+        wait_ms = -1 if seconds == math.inf else _ms(seconds, "wait")
+        options = self._options(wait_ms, keep_alive)
         try:
             await self._ask(
                 _c.RedLock_SubmitAcquire, ctypes.byref(options), self._handle, keeps=keep_alive
@@ -1741,7 +1800,8 @@ class AsyncLease(_Held):
         task = asyncio.current_task()
         if task is not None:
             self._task = weakref.ref(task)
-        self._manager._leases_of_tasks.put(self._name, self)
+        for name in self._names:
+            self._manager._leases_of_tasks.put(name, self)
 
     async def _turn(self) -> None:
         """Waits until no other call is under way."""
@@ -1809,7 +1869,8 @@ class AsyncLease(_Held):
 
     def _end(self) -> None:
         super()._end()
-        self._manager._leases_of_tasks.drop(self._name, self)
+        for name in self._names:
+            self._manager._leases_of_tasks.drop(name, self)
 
     def _let_go(self) -> None:
         """Has it released if it is held still, and waits for nothing."""
@@ -1858,7 +1919,7 @@ class _Locking:
     def __init__(
         self,
         manager: Manager,
-        resource: Name,
+        resource: Names,
         ttl: Seconds,
         wait: Seconds | None,
         keep_alive: bool,

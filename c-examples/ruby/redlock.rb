@@ -18,8 +18,8 @@ require "io/wait" unless IO.method_defined?(:wait_readable)
 #   end
 #
 # All times are seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names,
-# or the one that the system's loader finds. Ruby 2.7 or later, and no gem: from 4.0 on Fiddle is one
-# that comes with Ruby, so a Gemfile has to name it.
+# the one that lies beside this file, or the one that the system's loader finds. Ruby 2.7 or later, and no
+# gem: from 4.0 on Fiddle is one that comes with Ruby, so a Gemfile has to name it.
 #
 # Threads::   A thread that waits for a lock, or for servers, lets the others run. Timeout, Thread#raise,
 #             Thread#kill and the exceptions of signal handlers end a call on a lock at once, also where
@@ -184,6 +184,8 @@ module Redlock
       "RedLockLease_ValidityMs" => [MS, ADDRESS],
       "RedLockLease_Resource" => [POINTER, ADDRESS],
       "RedLockLease_ResourceSize" => [Fiddle::TYPE_SIZE_T, ADDRESS],
+      "RedLockLease_ResourceCount" => [Fiddle::TYPE_SIZE_T, ADDRESS],
+      "RedLockLease_ResourceAt" => [POINTER, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLockLease_Token" => [POINTER, ADDRESS],
       "RedLockLease_FencingToken" => [MS, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
@@ -275,7 +277,7 @@ module Redlock
 
       def open_library
         named = ENV["REDLOCK_LIBRARY"]
-        failures = (named ? [named] : NAMES).map do |name|
+        failures = (named ? [named] : names).map do |name|
           library = Fiddle.dlopen(name)
           check_version(library, name)
           return [library, name]
@@ -283,6 +285,11 @@ module Redlock
           e.message
         end
         raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
+      end
+
+      # A gem brings the library along.
+      def names
+        NAMES.map { |name| File.join(__dir__, name) }.select { |file| File.exist?(file) } + NAMES
       end
 
       def check_version(library, name)
@@ -932,6 +939,10 @@ module Redlock
     #
     # +keep_alive+ has the lock kept, as by Lease#keep_alive.
     #
+    # +resource+ may be an array, as in <tt>lock(%w[a b], ttl: 10)</tt>: its names are locked at once, all or none,
+    # by one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
+    # names in any order, each different. Which one was in the way is told by its number.
+    #
     # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
     def lock(resource, ttl:, wait: 5, keep_alive: false, &block)
       Lease.new(@servers, resource, ttl).take(wait, keep_alive, &block)
@@ -1065,8 +1076,13 @@ module Redlock
   # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
   # step that must not happen without it. Threads may share it.
   class Lease
-    # The name that is locked, as it was given.
-    attr_reader :resource
+    # The name that is locked, as it was given; the first of several.
+    def resource
+      @resources.first
+    end
+
+    # All names that are locked, as they were given: one, or several.
+    attr_reader :resources
 
     # What the last call on it has to say. After a success: which servers could not take part, and why;
     # empty if all could. After a failure: the message of the exception.
@@ -1074,8 +1090,11 @@ module Redlock
 
     def initialize(servers, resource, ttl) # :nodoc:
       @servers = servers
-      @resource = String(resource).dup.freeze
-      @name = C.string(resource, "the resource")
+      names = resource.is_a?(Array) ? resource : [resource]
+      raise InvalidArgument.new("there is no resource to be locked", -1) if names.empty?
+
+      @resources = names.map { |name| String(name).dup.freeze }.freeze
+      @names = @resources.map { |name| C.string(name, "the resource") }
       @ttl = ttl
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
@@ -1175,7 +1194,7 @@ module Redlock
     # The ticket is as secret as the token, which is in it: hand it over by a pipe or by the environment, not
     # as an argument of a program, which everybody can see.
     def detach
-      size = 128 + ((@name.size + 2) / 3 * 4)
+      size = 128 + ((@names.sum { |name| name.size + 2 } + 2) / 3 * 4)
       room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
       @servers.use(leaving: true) do |address|
         @calling.synchronize do
@@ -1249,12 +1268,13 @@ module Redlock
     end
 
     def inspect # :nodoc:
-      "#<#{self.class} of #{@resource.inspect}, valid for #{remaining} s>"
+      what = @resources.one? ? resource : @resources
+      "#<#{self.class} of #{what.inspect}, valid for #{remaining} s>"
     end
 
-    # Whether this is a held lock of that very resource.
-    def holds?(servers, name) # :nodoc:
-      servers.equal?(@servers) && name == @name.to_s && held?
+    # Which of these resources this is a held lock of; nil if of none.
+    def held_of(servers, resources) # :nodoc:
+      (resources & @resources).first if servers.equal?(@servers) && held?
     end
 
     private
@@ -1276,20 +1296,37 @@ module Redlock
       text = C.string(ticket, "the ticket")
       @servers.renew_log_in
       call("RedLock_SubmitAdopt", text.to_i, @handle.to_i, patient: true)
-      size = C.call("RedLockLease_ResourceSize", @handle.to_i)
-      name = C.call("RedLockLease_Resource", @handle.to_i)[0, size].force_encoding(Encoding::UTF_8)
-      @resource = (name.valid_encoding? ? name : name.b).freeze
-      @name = C.string(@resource, "the resource")
+      @resources = adopted_names.freeze
+      @names = @resources.map { |name| C.string(name, "the resource") }
       @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
     ensure
       text&.to_i # C has read it by now
+    end
+
+    def adopted_names
+      count = C.call("RedLockLease_ResourceCount", @handle.to_i)
+      names = (0...count).map { |at| C.call("RedLockLease_ResourceAt", @handle.to_i, at).to_s }
+      if count == 1
+        size = C.call("RedLockLease_ResourceSize", @handle.to_i)
+        names = [C.call("RedLockLease_Resource", @handle.to_i)[0, size]]
+      end
+      names.map do |name|
+        name.force_encoding(Encoding::UTF_8)
+        (name.valid_encoding? ? name : name.b).freeze
+      end
     end
 
     def options(wait_ms)
       options = C::Structs::Options.malloc(Fiddle::RUBY_FREE)
       options.to_ptr[0, C::Structs::Options.size] = "\0" * C::Structs::Options.size
       options.size = C::Structs::Options.size
-      options.resource = @name.to_i
+      if @names.one?
+        options.resource = @names.first.to_i
+      else
+        @addresses = Fiddle::Pointer[@names.map(&:to_i).pack("J*")] # C reads them during the call
+        options.resources = @addresses.to_i
+        options.resource_count = @names.size
+      end
       options.ttl_ms = @ttl_ms
       options.wait_ms = wait_ms
       options
@@ -1320,9 +1357,10 @@ module Redlock
     end
 
     def refuse_nested
-      return if innermost.none? { |lease| lease.holds?(@servers, @name.to_s) }
+      held = innermost.filter_map { |lease| lease.held_of(@servers, @resources) }.first
+      return unless held
 
-      words = "the block around this call holds #{@resource.inspect}: locks are not reentrant"
+      words = "the block around this call holds #{held.inspect}: locks are not reentrant"
       raise @refusal = Nested.new(words, 1)
     end
 

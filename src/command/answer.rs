@@ -1,5 +1,7 @@
 //! What a server says to a request.
 
+use std::fmt;
+
 use redis::ServerError;
 
 use crate::failure::Failure;
@@ -20,10 +22,28 @@ pub enum Answer {
     AbsentOrReleased,
     /// The key has another value, and so long to live if that is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
+    /// Of several keys, this one has another value, and so long to live if that is known. Below 0: for ever.
+    Blocked { place: Place, left_ms: Option<i64> },
+    /// Of several keys, this one was not there, and none had another value.
+    Lacking { place: Place },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
     /// No usable answer.
     Failed(Failure),
+}
+
+/// Which of several resources, in the order in which they were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub nth: u16,
+    pub of: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "resource {} of {}", self.nth, self.of)
+    }
 }
 
 /// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
@@ -34,6 +54,11 @@ impl Answer {
     /// Whether it did what was asked.
     pub fn is_grant(&self) -> bool {
         matches!(self, Self::Done | Self::Granted { .. })
+    }
+
+    /// Whether somebody else has the key, or one of several.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Blocked { .. })
     }
 
     /// What an error reply means.

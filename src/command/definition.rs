@@ -1,6 +1,7 @@
 //! What there is to know of a command. Each command has a file of its own, with its definition.
 
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 use std::vec;
 
@@ -48,6 +49,16 @@ pub(super) struct Subject {
     pub(super) number: i64,
 }
 
+impl Subject {
+    /// The names of all resources: one, or several.
+    pub(super) fn names(&self) -> &[Arc<[u8]>] {
+        match &self.kind {
+            LockKind::Several(names) => names,
+            _ => slice::from_ref(&self.resource),
+        }
+    }
+}
+
 #[cfg(test)]
 impl Subject {
     /// Some subject, for tests.
@@ -77,6 +88,10 @@ pub enum Kind {
     Extending,
     Releasing,
     Inspecting,
+    AcquiringSeveral,
+    ExtendingSeveral,
+    ReleasingSeveral,
+    InspectingSeveral,
 }
 
 impl fmt::Display for Kind {
@@ -86,6 +101,10 @@ impl fmt::Display for Kind {
             Self::Extending => "extending",
             Self::Releasing => "releasing",
             Self::Inspecting => "looking at locks",
+            Self::AcquiringSeveral => "taking locks of several resources",
+            Self::ExtendingSeveral => "extending locks of several resources",
+            Self::ReleasingSeveral => "releasing locks of several resources",
+            Self::InspectingSeveral => "looking at locks of several resources",
         })
     }
 }

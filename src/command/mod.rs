@@ -22,13 +22,14 @@ pub(crate) mod raise_fence;
 mod release;
 mod script;
 pub(crate) mod sentinel;
+pub(crate) mod several;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use redis::Value;
 
-pub use self::answer::Answer;
+pub use self::answer::{Answer, Place};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
@@ -59,7 +60,10 @@ pub enum Verb {
 
 impl Verb {
     /// By which command it is done for a lock of this kind.
-    fn definition(self, _kind: &LockKind) -> &'static Definition {
+    fn definition(self, kind: &LockKind) -> &'static Definition {
+        if let LockKind::Several(_) = kind {
+            return several::definition(self);
+        }
         match self {
             Self::Acquire | Self::Repair => &acquire::DEFINITION,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
@@ -156,7 +160,9 @@ impl Request {
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Repair) && capabilities.expiry_time
+        matches!(self.verb, Verb::Acquire | Verb::Repair)
+            && self.subject.kind == LockKind::Exclusive
+            && capabilities.expiry_time
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.
@@ -179,7 +185,7 @@ impl Request {
         self.verb
     }
 
-    /// The name of the key.
+    /// The name of the key, or of the first.
     pub fn resource(&self) -> &[u8] {
         &self.subject.resource
     }
@@ -196,7 +202,9 @@ impl Request {
 
     /// How many bytes there are to send, at most.
     pub(crate) fn size(&self) -> usize {
-        self.definition().names * self.resource().len() + BESIDE_KEYS_MAX
+        let names = self.subject.names();
+        let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
+        self.definition().names * (once + count * several::BESIDE_KEY_MAX) + BESIDE_KEYS_MAX
     }
 
     /// The bytes to send.
@@ -210,9 +218,9 @@ impl Request {
     /// Whether it is sent in a form that only servers with these capabilities know, although there is one
     /// that all know.
     pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
-        // What sets a key is never sent twice.
-        self.effect() == KeyEffect::Undoes
-            && self.form(capabilities) != self.form(Capabilities::default())
+        // Without PEXPIRETIME the answer to an acquire is as good.
+        let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
+        !is_one && self.form(capabilities) != self.form(Capabilities::default())
     }
 
     /// How many replies it brings.

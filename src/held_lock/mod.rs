@@ -273,8 +273,10 @@ impl HeldLock {
                     Word::Foreign
                 }
             }
-            (Verb::Extend | Verb::Inspect, Answer::Absent) => Word::Absent,
-            (Verb::Extend, Answer::Foreign { .. }) => Word::Foreign,
+            (Verb::Extend | Verb::Inspect, Answer::Absent | Answer::Lacking { .. }) => Word::Absent,
+            (Verb::Extend | Verb::Inspect, Answer::Foreign { .. } | Answer::Blocked { .. }) => {
+                Word::Foreign
+            }
             _ => return,
         };
         self.standings().hear(server, number, word);

@@ -100,8 +100,8 @@ impl Acquire {
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (resource, thread) = (&self.wanted.target.resource, self.wanted.thread);
-        self.number = Some(actions.wait_queues().join(resource, thread, now));
+        let (target, thread) = (&self.wanted.target, self.wanted.thread);
+        self.number = Some(actions.wait_queues().join(target, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -121,14 +121,23 @@ impl Acquire {
         let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
         let (number, manners) = (self.number(), Manners { is_urgent, is_last });
         let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.target.resource, number, manners, now);
+        let permission = queues.begin(&self.wanted.target, number, manners, now);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
             Permission::Held { left_ms } => {
-                return self.miss(Miss::Queued(held_here(left_ms)), actions);
+                return self.miss(Miss::Queued(held_here("", left_ms)), actions);
             }
-            Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
+            Permission::NotYet => {
+                return self.miss(Miss::Queued(others_first("the resource")), actions);
+            }
+            Permission::Blocked { place, left_ms } => {
+                let error = match left_ms {
+                    Some(left_ms) => held_here(&format!("{place} "), left_ms),
+                    None => others_first(&place.to_string()),
+                };
+                return self.miss(Miss::Queued(error), actions);
+            }
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
         let cut = match self.wanted.plan {
@@ -212,7 +221,7 @@ impl Acquire {
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target.resource, number, &hold);
+            let next = queues.acquired(&self.wanted.target, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -226,10 +235,11 @@ impl Acquire {
 
     /// Tells the queue what the servers said.
     fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
-        if let Miss::Votes(status, _) = miss {
+        if let Miss::Votes(status, question) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
-            let number = self.number();
-            actions.wait_queues().refused(&self.wanted.target.resource, number, is_taken, now);
+            let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
+            let next = actions.wait_queues().refused(target, waiter, is_taken, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 
@@ -297,19 +307,20 @@ impl Operation for Acquire {
     fn leave(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target.resource, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 }
 
-fn held_here(left_ms: i64) -> Error {
-    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+fn held_here(what: &str, left_ms: i64) -> Error {
+    let words = format!("{what}held through another lease of this manager ({left_ms} ms left)");
     Error::new(Status::Taken, words)
 }
 
-fn others_first() -> Error {
-    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
+fn others_first(what: &str) -> Error {
+    let words = format!("others of this process want {what}, too, and came first");
+    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

@@ -1,6 +1,7 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod in_the_way;
 mod words;
 
 use std::sync::Arc;
@@ -161,7 +162,7 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Foreign { .. });
+        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
@@ -171,7 +172,10 @@ impl Question {
         let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
-            let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
+            let (&Answer::Foreign { left_ms } | &Answer::Blocked { left_ms, .. }) = answer else {
+                return None;
+            };
+            let left_ms = left_ms?;
             if left_ms < 0 {
                 return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
             }
@@ -223,7 +227,8 @@ impl Question {
         let left_ms = match *answer {
             Answer::Extended { left_ms } => Some(left_ms),
             Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
-            Answer::Found { .. } | Answer::Absent | Answer::Foreign { .. } => Some(0),
+            Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
+            Answer::Foreign { .. } | Answer::Blocked { .. } => Some(0),
             _ => None,
         };
         // Below 0 it has no end.

@@ -12,6 +12,7 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
+use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
@@ -391,6 +392,15 @@ impl Lease {
     pub(crate) fn resource(&self) -> String {
         // SAFETY: the lease lives; the string is read at once.
         unsafe { owned(RedLockLease_Resource(self.raw)) }
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn resources(&self) -> Vec<String> {
+        // SAFETY: the lease lives.
+        let count = unsafe { RedLockLease_ResourceCount(self.raw) };
+        // SAFETY: as above; each string is read at once.
+        let resource = |index| unsafe { owned(RedLockLease_ResourceAt(self.raw, index)) };
+        (0..count).map(resource).collect()
     }
 
     /// Empty if it holds no lock.

@@ -106,6 +106,10 @@ impl Question {
                 }
             }
             (Answer::Foreign { left_ms: None }, _) => "held by another".to_owned(),
+            (&Answer::Blocked { place, left_ms }, _) => {
+                format!("{place} {}", self.describe(server, &Answer::Foreign { left_ms }))
+            }
+            (Answer::Lacking { place }, _) => format!("has {place} no more"),
             (Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
                 "agreed".to_owned()
             }

@@ -11,6 +11,8 @@ mod line;
 mod log;
 mod lost;
 mod quorums;
+mod several;
+mod several_queue;
 mod threads;
 mod tries;
 mod unlock;

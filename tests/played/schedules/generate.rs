@@ -8,6 +8,7 @@ use crate::schedules::schedule::{
     Call, ClientPlan, Cut, Fault, Hitch, How, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
     ServerPlan, Sin, Step, Weather, What,
 };
+use crate::schedules::several::take_some_together;
 use crate::world::START;
 use crate::world::clocks::{Clock, MS};
 use crate::world::dice::Dice;
@@ -123,6 +124,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         plant: None,
     };
     hand_some_over(&mut schedule);
+    take_some_together(&mut schedule);
     if is_guarded {
         have_usual_clocks(&mut schedule);
     }

@@ -23,6 +23,8 @@ pub(crate) enum Plant {
     Undeclared,
     /// Servers say that they have set a key that they have not.
     GrantsAll,
+    /// Of several keys they set those that are free, and say that they have set all.
+    GrantsSome,
     /// They say that they have extended a key that is another's, or not there.
     ExtendsAll,
     /// They delete a key whosever it is, or none.
@@ -96,7 +98,8 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 54] = [
+pub(crate) const PLANTS: [(Plant, Promise); 55] = [
+    (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),

@@ -3,7 +3,7 @@
 use crate::quorum::validity::Drift;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Records, Token};
-use crate::schedules::schedule::At;
+use crate::schedules::schedule::{At, share};
 use crate::schedules::verdicts::{Asked, reply_ms};
 use crate::world::clocks::MS;
 use crate::world::store::{Deed, tag};
@@ -185,7 +185,7 @@ impl World {
         }
         self.records.excused += 1;
         let is_rival = |it: &HeldLock| {
-            it.resource == resource && it.tag != tag && (had_at..window_end).contains(&it.from)
+            share(it.resource, resource) && it.tag != tag && (had_at..window_end).contains(&it.from)
         };
         let has_rival = self.records.holds.iter().any(is_rival);
         self.records.excused_with_rival += u64::from(has_rival);

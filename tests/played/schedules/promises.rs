@@ -7,6 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Promise {
     OneHolder,
+    AllOrNothing,
     GrantInTime,
     DeadlineKept,
     DeadlineGrows,
@@ -47,8 +48,13 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 38] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 39] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
+    (
+        Promise::AllOrNothing,
+        "all-or-nothing",
+        "of several resources a server has all or none, and a quorum has all when they are had",
+    ),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
         Promise::DeadlineKept,

@@ -4,9 +4,10 @@ use crate::schedules::handed::Offer;
 use crate::schedules::kept::Keeping;
 use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::RESOURCES;
+use crate::schedules::schedule::{ALL, RESOURCES, share};
 use crate::world::World;
 use crate::world::clocks::{Clock, MS};
+use crate::world::several;
 use crate::world::store::{Deed, tag};
 
 /// Servers beyond these are in no schedule.
@@ -126,6 +127,9 @@ impl HeldLock {
 }
 
 fn resource_of(key: &[u8]) -> usize {
+    if key == several::ALL {
+        return ALL;
+    }
     RESOURCES.iter().position(|it| it.as_bytes() == key).unwrap_or(usize::MAX)
 }
 
@@ -412,7 +416,7 @@ impl World {
         let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
         pairs.find_map(|((one, end), (two, other_end))| {
             let (from, until) = (one.from.max(two.from), *end.min(other_end));
-            (one.resource == two.resource && from < until).then_some((*one, *two, from))
+            (share(one.resource, two.resource) && from < until).then_some((*one, *two, from))
         })
     }
 

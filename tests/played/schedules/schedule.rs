@@ -134,6 +134,18 @@ pub(crate) enum Mishap {
 pub(crate) const SLOTS: usize = 2;
 pub(crate) const RESOURCES: [&str; 2] = ["a", "b"];
 
+/// In the place of one of them: all at once.
+pub(crate) const ALL: usize = RESOURCES.len();
+
+/// Whether two locks of these exclude each other.
+pub(crate) fn share(one: usize, other: usize) -> bool {
+    one == other || [one, other].contains(&ALL)
+}
+
+pub(crate) fn name_of(resource: usize) -> &'static str {
+    RESOURCES.get(resource).copied().unwrap_or("all")
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
     Lock {
@@ -456,7 +468,7 @@ impl fmt::Display for Schedule {
                         write!(f, " through manager {manager}")?;
                     }
                     write!(f, ": ")?;
-                    write!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    write!(f, "{} {call:?}", name_of(*resource))?;
                     if step.keeps {
                         write!(f, ", kept")?;
                     }

@@ -5,7 +5,7 @@ use crate::quorum::validity::Drift;
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Token};
-use crate::schedules::schedule::{Call, Weather, What};
+use crate::schedules::schedule::{Call, Weather, What, share};
 use crate::schedules::verdicts::{Asked, Told, reply_ms};
 use crate::world::clocks::MS;
 use crate::world::{START, World};
@@ -124,7 +124,7 @@ impl World {
         let clock = &self.clients[client].clock;
         let mut holds = self.records.holds.iter();
         let is_own = holds.any(|it| {
-            (it.client, it.resource) == (client, resource) && it.kept_until(clock) >= asked.at
+            it.client == client && share(it.resource, resource) && it.kept_until(clock) >= asked.at
         });
         let is_refused = self.records.was_refused(client, resource, asked.at);
         if !is_own && !is_refused && self.clients[client].callers == 1 {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Token};
-use crate::schedules::schedule::{Call, ClientPlan, Fault, Keeps, Sin, Weather, What};
+use crate::schedules::schedule::{ALL, Call, ClientPlan, Fault, Keeps, Sin, Weather, What, share};
 use crate::world::World;
 use crate::world::clocks::MS;
 use crate::world::network::Connection;
@@ -158,7 +158,7 @@ impl World {
         let (client, now) = (&self.clients[asked.client], self.now);
         let (list, quorum) = (&client.list, client.quorum());
         let is_there = |it: &Token| {
-            it.resource == asked.resource && it.was_there((list, quorum), asked.at, now)
+            share(it.resource, asked.resource) && it.was_there((list, quorum), asked.at, now)
         };
         let words = match found {
             Some(true) if !self.records.has_noticed(quorum, asked.at) => {
@@ -200,7 +200,9 @@ impl World {
             return self.records.violate(Promise::TrueLock, "a lock without a token");
         };
         if self.records.granted(tag) < self.clients[asked.client].quorum() {
-            self.records.violate(Promise::TrueLock, "a lock that no quorum granted");
+            let promise =
+                if asked.resource == ALL { Promise::AllOrNothing } else { Promise::TrueLock };
+            self.records.violate(promise, "a lock that no quorum granted");
         }
         if self.records.hold(tag).is_some() {
             self.records.violate(Promise::TokensDiffer, "a lock with the token of another");
@@ -383,7 +385,7 @@ impl World {
         let mine = |tag| self.records.tokens.iter().filter(is_mine).find(|it| it.tag == tag);
         for &server in &client.list {
             let it = &self.servers[server];
-            let left = it.store.tags().filter(|tag| it.kept_until(*tag) > soon).find_map(mine);
+            let left = it.store.tags().filter(|tag| it.left_until(*tag) > soon).find_map(mine);
             let Some(token) = left else { continue };
             let is_idle = |at: usize| self.connections[at].is_idle();
             let (promise, words) = if token.overtaken.is_some_and(is_idle) {
