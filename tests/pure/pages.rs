@@ -162,7 +162,7 @@ fn the_table_of_languages_shows_what_is_run() {
             assert!(snippets.iter().any(|it| it.code.contains(shown)), "{readme}: {shown}");
             count += 1;
         }
-        assert_eq!(count, 6, "{readme}");
+        assert!(count >= 6, "{readme}");
     }
 }
 
