@@ -62,7 +62,7 @@
 /**
  * What a RedLockInfo begins with.
  */
-#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, ""}
+#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, "", 0, 0}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -244,6 +244,16 @@ typedef struct {
    * failure: what was wrong. It ends with a NUL; longer words are cut.
    */
   char words[1024];
+  /**
+   * To be set before the call. 0: the resource is a lock. More than 0: a semaphore of so many permits, at most 256.
+   * Then `locked` is 1 if all are taken, and `remaining_ms` is for how long the first of those that are taken still
+   * is.
+   */
+  int32_t permits;
+  /**
+   * How many of them are taken.
+   */
+  int32_t permits_taken;
 } RedLockInfo;
 
 /**
@@ -292,7 +302,9 @@ typedef struct {
    */
   int32_t mode;
   /**
-   * For a semaphore. Not yet: 0.
+   * 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
+   * resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
+   * same as a lock, and who locks the resource uses one permit.
    */
   int32_t permits;
   /**
@@ -798,7 +810,7 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
 /**
  * Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
  * found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
- * take a lock, take it.
+ * take a lock, take it. Of a semaphore, `info->permits` says how many permits it has: it tells how many are taken.
  *
  * @param rl            the manager.
  * @param resource      as for RedLock_Lock.
@@ -834,6 +846,21 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
 RedLockStatus RedLock_Acquire(RedLock *rl,
                               const RedLockAcquireOptions *options,
                               RedLockLease *lease);
+
+/**
+ * The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
+ * slice of the wait, and the next one with the same lease and options goes on with it.
+ *
+ * @param rl       the manager.
+ * @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
+ * @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+ * @param lease    as for RedLock_TryLockSlice.
+ * @return as for RedLock_Acquire.
+ */
+RedLockStatus RedLock_AcquireSlice(RedLock *rl,
+                                   const RedLockAcquireOptions *options,
+                                   int64_t slice_ms,
+                                   RedLockLease *lease);
 
 /**
  * Gives a held lock away: writes a ticket, by which another process, or another lease of this one, takes it over

@@ -40,6 +40,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -553,6 +554,7 @@ public:
 private:
     friend class Manager;
     friend class Mutex;
+    friend class Semaphore;
 
     struct Free {
         void operator()(RedLockLease *lease) const noexcept { RedLockLease_Free(lease); }
@@ -936,6 +938,7 @@ public:
 
 private:
     friend class Mutex;
+    friend class Semaphore;
 
     Manager &settle(Status status) {
         if (status != Status::Ok) {
@@ -1173,6 +1176,170 @@ private:
     mutable std::mutex state_; // guards what follows; never held while the servers are asked
     std::condition_variable vacated_;
     bool owned_ = false;
+    Status status_ = Status::Ok;
+    std::string message_;
+};
+
+/** A resource that so many may have at the same time, in all programs with the same servers: acquire and release as of
+ * std::counting_semaphore, or permits as leases. Neither copied nor moved. It may outlive its Manager.
+ *
+ * All who use the resource have to name the same number of permits: else there are as many as the greatest of these.
+ * Who locks the resource uses one of them. Threads may share a Semaphore, and release() may be called by another
+ * thread than the one that acquired; callers wait in the order in which they came.
+ *
+ * Each permit lasts for the TTL given, and ends then even if its owner is still at work: ask for keep_alive, or for a
+ * lease. After fork, make a new Semaphore in the child. */
+class Semaphore {
+public:
+    /** `resource` and `ttl` as for Manager::lock; `permits` from 1 to 256. They are checked by the first call that
+     * acquires. No I/O. */
+    Semaphore(Manager &manager, std::string resource, std::int32_t permits,
+              std::chrono::milliseconds ttl)
+        : engine_(manager.engine_), resource_(std::move(resource)), permits_(permits), ttl_(ttl) {
+        detail::without_nul(resource_, "the resource");
+    }
+
+    /** One whose permits are kept until they are released: Semaphore(manager, "api", 8, 10s, keep_alive). */
+    Semaphore(Manager &manager, std::string resource, std::int32_t permits,
+              std::chrono::milliseconds ttl, KeepAlive)
+        : Semaphore(manager, std::move(resource), permits, ttl) {
+        keeps_ = true;
+    }
+
+    Semaphore(const Semaphore &) = delete;
+    Semaphore &operator=(const Semaphore &) = delete;
+
+    /** Releases what was acquired, but for leases: these are their owners'. */
+    ~Semaphore() {}
+
+    /** The most permits that there may be. */
+    static constexpr std::ptrdiff_t(max)() noexcept { return 256; }
+
+    /** Waits for a permit, also while too few servers answer. Throws Error for a fault of the call only. */
+    void acquire() { keep(permit(std::chrono::milliseconds(-1))); }
+
+    /** Makes one attempt. Returns false if none was had: status() and message() tell why. Throws Error for a
+     * fault of the call. */
+    REDLOCK_HPP_NODISCARD bool try_acquire() {
+        return try_acquire_within(detail::Milliseconds::zero());
+    }
+
+    /** Tries until so long has passed; a time that is not positive is one attempt. Returns and throws like
+     * try_acquire. */
+    template <class Rep, class Period>
+    REDLOCK_HPP_NODISCARD bool
+    try_acquire_for(const std::chrono::duration<Rep, Period> &wait) {
+        return try_acquire_within(detail::to_wait(wait));
+    }
+
+    /** Tries until that time of `Clock`, as it looks now. Returns and throws like try_acquire. */
+    template <class Clock, class Duration>
+    REDLOCK_HPP_NODISCARD bool
+    try_acquire_until(const std::chrono::time_point<Clock, Duration> &time) {
+        // As floating point: the difference of two whole numbers may overflow.
+        using Precise = std::chrono::duration<double, std::milli>;
+        const Precise now(Clock::now().time_since_epoch());
+        return try_acquire_for(Precise(time.time_since_epoch()) - now);
+    }
+
+    /** Releases a permit that acquire or one of its like has got: the one that was acquired first. Returns
+     * Status::Ok; Status::Lost when it had ended before, so that there may have been one more than there are permits,
+     * or none was acquired; Status::Unreachable when too few servers could be told: it ends with its TTL; a negative
+     * status for a fault of the call. Never throws. */
+    Status release() noexcept {
+        Lease lease;
+        {
+            std::lock_guard<std::mutex> here(state_);
+            if (held_.empty()) {
+                return Status::Lost;
+            }
+            lease = std::move(held_.front());
+            held_.pop_front();
+        }
+        return lease.release();
+    }
+
+    /** Waits for a permit until so long has passed: zero, the default: one attempt; less: until it is had. Returns a
+     * lease, which is true if it holds one and releases it in its destructor; else its status() and message() tell
+     * why not. Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD Lease
+    permit(std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        if (permits_ < 1) {
+            throw Error(Status::InvalidArgument, "a semaphore has 1 to 256 permits");
+        }
+        Lease lease(engine_);
+        RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+        options.resource = resource_.c_str();
+        options.ttl_ms = ttl_.count();
+        options.wait_ms = wait.count();
+        options.permits = permits_;
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            return RedLock_Acquire(rl, &options, handle);
+        });
+        std::string words = lease.message();
+        {
+            std::lock_guard<std::mutex> here(state_);
+            status_ = status;
+            message_.swap(words);
+        }
+        if (detail::is_fault(status)) {
+            throw Error(status, lease.message());
+        }
+        if (status == Status::Ok && keeps_ && !lease.keep_alive()) {
+            throw Error(lease.status(), lease.message());
+        }
+        return lease;
+    }
+
+    /** How many permits somebody has, of all programs. The answer may be out of date when it arrives. Throws Error,
+     * Status::Unreachable included. */
+    REDLOCK_HPP_NODISCARD std::int32_t taken() {
+        RedLockInfo info = REDLOCK_INFO_INIT;
+        info.permits = permits_;
+        const Status status = detail::status_of(
+            RedLock_Inspect(detail::native(engine_), resource_.c_str(), 0, &info));
+        if (status != Status::Ok) {
+            throw Error(status, info.words);
+        }
+        return info.permits_taken;
+    }
+
+    /** Why the last attempt failed, whichever thread made it. After a success Status::Ok, and the words name the
+     * servers that could not take part; empty if all could. */
+    Status status() const {
+        std::lock_guard<std::mutex> here(state_);
+        return status_;
+    }
+    std::string message() const {
+        std::lock_guard<std::mutex> here(state_);
+        return message_;
+    }
+
+    const std::string &resource() const noexcept { return resource_; }
+    std::int32_t permits() const noexcept { return permits_; }
+    std::chrono::milliseconds ttl() const noexcept { return ttl_; }
+
+private:
+    bool try_acquire_within(std::chrono::milliseconds wait) { return keep(permit(wait)); }
+
+    // If there is no memory to keep it, it is released again.
+    bool keep(Lease lease) {
+        if (lease.status() != Status::Ok) {
+            return false;
+        }
+        std::lock_guard<std::mutex> here(state_);
+        held_.push_back(std::move(lease));
+        return true;
+    }
+
+    detail::EnginePtr engine_;
+    const std::string resource_;
+    const std::int32_t permits_;
+    const std::chrono::milliseconds ttl_;
+    bool keeps_ = false;
+
+    mutable std::mutex state_; // guards what follows; never held while the servers are asked
+    std::deque<Lease> held_;
     Status status_ = Status::Ok;
     std::string message_;
 };

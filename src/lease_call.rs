@@ -56,10 +56,19 @@ impl Runtime {
         }
     }
 
+    /// When a slice of a wait is over; at no time if the wait ends before.
+    pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
+        match (0..=slice_ms).contains(&wait_ms) {
+            true => Moment::NEVER,
+            false => self.now().plus_ms(slice_ms),
+        }
+    }
+
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        check::kind(&demand.kind)?;
         check::resource(demand.resource)?;
-        if self.settings().has_fencing() {
+        let has_fencing = self.settings().has_fencing();
+        check::kind(&demand.kind, demand.resource, has_fencing)?;
+        if has_fencing {
             check::counters(&demand.kind)?;
         }
         check::ttl(demand.ttl_ms, self.settings().drift())
@@ -80,7 +89,7 @@ impl Runtime {
         lease.begin(resource);
         lease.kind = kind.clone();
         let wanted = Wanted {
-            target: Target { resource: Arc::clone(&lease.resource), kind: kind.clone() },
+            target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
             plan,
             slice_end: slice_end.unwrap_or(Moment::NEVER),

@@ -96,6 +96,11 @@ export interface LockOptions {
   wait?: number;
   /** In the place of wait: so many tries. */
   tries?: number;
+  /**
+   * One permit of a semaphore: so many, 1 to 256, may have the resource at the same time. All who use it have to say the
+   * same number: else there are as many as the greatest of these. Who locks the resource without it uses one permit.
+   */
+  permits?: number;
   /** The lock is kept: extended, again and again, until it is unlocked. See Lease. */
   keepAlive?: boolean;
   /**
@@ -147,6 +152,8 @@ export interface Info {
   isShared: boolean;
   /** How many do. */
   readers: number;
+  /** Of a semaphore: how many permits somebody has. It is locked if all are taken. */
+  permitsTaken: number;
   /** Which servers could not answer, and why. */
   words: string;
 }
@@ -200,8 +207,10 @@ export class Manager {
   /**
    * Asks the servers whether anybody holds the resource, and for how long still. It finds the lock of any client, and
    * changes nothing. It waits as isLocked() does.
+   *
+   * With permits: how many permits are taken of a semaphore that has so many.
    */
-  inspect(resource: string | Uint8Array, options?: CallOptions): Promise<Info>;
+  inspect(resource: string | Uint8Array, options?: CallOptions & { permits?: number }): Promise<Info>;
 
   /**
    * Connects now rather than at the first lock; resolves when a quorum of the servers is up, to words about those that are

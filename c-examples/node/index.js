@@ -33,6 +33,7 @@ const INT32_MAX = 2 ** 31 - 1;
 const NUL = Buffer.alloc(1);
 const UINT32_MAX = 2 ** 32 - 1;
 const WAIT_MS = 5000;
+const PERMITS_MAX = 256;
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 // Nobody else has it, so nobody else makes leases.
 const OWN = Symbol('redlock');
@@ -197,8 +198,8 @@ function signalOf(given) {
 
 function demandOf(resource, given) {
   const { name, count } = namesOf(resource);
-  const { ttl, wait, tries, keepAlive, signal } =
-    options('options', given, ['ttl', 'wait', 'tries', 'keepAlive', 'signal']);
+  const { ttl, wait, tries, permits, keepAlive, signal } =
+    options('options', given, ['ttl', 'wait', 'tries', 'permits', 'keepAlive', 'signal']);
   if (tries !== undefined && wait !== undefined) {
     throw Object.assign(new TypeError('wait and tries exclude each other'), { code: 'ERR_INVALID_ARG_VALUE' });
   }
@@ -214,9 +215,20 @@ function demandOf(resource, given) {
     // For the library, less than 0 is for ever.
     wait: wait === Infinity ? -1 : milliseconds('wait', wait ?? WAIT_MS),
     tries: tries ?? 0,
+    permits: permitsOf(permits),
     keepAlive: truth('keepAlive', keepAlive),
     signal: abortSignal('signal', signal),
   };
+}
+
+// 0: none.
+function permitsOf(permits) {
+  if (permits === undefined) return 0;
+  if (typeof permits !== 'number') throw wrongType('permits', 'a number', permits);
+  if (!Number.isInteger(permits) || permits < 1 || permits > PERMITS_MAX) {
+    throw outOfRange('permits', `a whole number from 1 to ${PERMITS_MAX}`, permits);
+  }
+  return permits;
 }
 
 function adoptionOf(ticket, given) {
@@ -414,14 +426,14 @@ class Core {
   }
 
   // A call that waits on another thread. Returns its words and its answer.
-  async wait(name, argument, signal) {
+  async wait(name, values, signal) {
     this.checkWanted(signal);
     return unlessAborted(this.operate(async () => {
       if (this.mustAsk) await this.askForPassword(signal);
       const turn = this.#line.then(() => {
         // Nobody wants to know any more.
         throwIfAborted(signal);
-        return addon[name](this.#handle, argument);
+        return addon[name](this.#handle, ...values);
       });
       this.#line = turn.catch(() => {});
       const [status, words, answer] = await turn;
@@ -624,24 +636,25 @@ class Manager {
   }
 
   async isLocked(resource, given = {}) {
-    return this.#askAbout('isLocked', resource, given);
+    return this.#askAbout('isLocked', resource, signalOf(given));
   }
 
   async inspect(resource, given = {}) {
-    const info = await this.#askAbout('inspect', resource, given);
+    const { permits, signal } = options('options', given, ['permits', 'signal']);
+    const info = await this.#askAbout('inspect', resource, abortSignal('signal', signal), permitsOf(permits));
     return { ...info, remaining: info.remaining < 0 ? Infinity : info.remaining };
   }
 
-  async #askAbout(call, resource, given) {
+  async #askAbout(call, resource, signal, ...more) {
     const name = bytes(resource);
     // The library asks by a string that ends with a NUL.
     if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
-    const { answer } = await this.#core.wait(call, name, signalOf(given));
+    const { answer } = await this.#core.wait(call, [name, ...more], signal);
     return answer;
   }
 
   async connect(timeout = 0, given = {}) {
-    const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout), signalOf(given));
+    const { words } = await this.#core.wait('connect', [milliseconds('timeout', timeout)], signalOf(given));
     return words;
   }
 
@@ -749,7 +762,7 @@ class Hold {
   }
 
   async take(demand) {
-    const { name, count, ttl, wait, tries, keepAlive, signal, ticket } = demand;
+    const { name, count, ttl, wait, tries, permits, keepAlive, signal, ticket } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
     const undo = onAbort(signal, cancel);
@@ -757,7 +770,7 @@ class Hold {
     try {
       await core.operate(async () => {
         const begin = (handle, number) => (ticket === undefined
-          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, count)
+          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, permits, count)
           : addon.adopt(handle, number, ticket));
         let status = await submit(this.#handle, begin);
         let words = this.message;

@@ -89,7 +89,7 @@ struct job {
     int64_t timeout_ms;
     RedLockStatus status;
     bool is_locked;
-    bool inspects; /* and fills info */
+    bool inspects; /* and fills info, where the permits stand */
     RedLockInfo info;
     char message[MESSAGE_SIZE];
 };
@@ -723,6 +723,7 @@ static napi_value info_of(napi_env env, const RedLockInfo *found) {
         napi_set_named_property(env, result, "remaining", number(env, found->remaining_ms));
         napi_set_named_property(env, result, "isShared", truth(env, found->mode == REDLOCK_SHARED));
         napi_set_named_property(env, result, "readers", number(env, found->readers));
+        napi_set_named_property(env, result, "permitsTaken", number(env, found->permits_taken));
         napi_set_named_property(env, result, "words", string(env, found->words));
     }
     return result;
@@ -743,13 +744,15 @@ static void end_job(napi_env env, napi_status how, void *data) {
     free_job(env, job);
 }
 
-static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int64_t timeout_ms) {
+static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int32_t permits,
+                            int64_t timeout_ms) {
     napi_value promise = NULL, name = string(env, "redlock");
     struct job *job = allocate(sizeof *job);
     atomic_fetch_add(&manager->users, 1);
     job->manager = manager;
     job->resource = resource;
     job->inspects = inspects;
+    job->info.permits = permits;
     job->timeout_ms = timeout_ms;
     if (napi_create_async_work(env, NULL, name, do_job, end_job, job, &job->work) != napi_ok ||
         napi_create_promise(env, &job->deferred, &promise) != napi_ok ||
@@ -768,7 +771,7 @@ static napi_value Connect(napi_env env, napi_callback_info info) {
     struct manager *manager;
     int64_t timeout_ms = 0;
     bool is_read = read_manager(env, info, 2, &call, &manager) && read_int64(&call, 1, &timeout_ms);
-    return is_read ? start_job(env, manager, NULL, false, timeout_ms) : NULL;
+    return is_read ? start_job(env, manager, NULL, false, 0, timeout_ms) : NULL;
 }
 
 /* Calls about a resource. */
@@ -777,8 +780,10 @@ static napi_value ask_about(napi_env env, napi_callback_info info, bool inspects
     struct manager *manager;
     char *resource = NULL;
     size_t size = 0;
-    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bytes(&call, 1, &resource, &size);
-    return is_read ? start_job(env, manager, resource, inspects, 0) : NULL;
+    int32_t permits = 0;
+    bool is_read = read_manager(env, info, inspects ? 3 : 2, &call, &manager) &&
+                   (!inspects || read_int32(&call, 2, &permits)) && read_bytes(&call, 1, &resource, &size);
+    return is_read ? start_job(env, manager, resource, inspects, permits, 0) : NULL;
 }
 
 /* isLocked(manager, resource) */
@@ -786,7 +791,7 @@ static napi_value IsLocked(napi_env env, napi_callback_info info) {
     return ask_about(env, info, false);
 }
 
-/* inspect(manager, resource) */
+/* inspect(manager, resource, permits) */
 static napi_value Inspect(napi_env env, napi_callback_info info) {
     return ask_about(env, info, true);
 }
@@ -835,8 +840,8 @@ static void read_names(const char *name, size_t count, RedLockAcquireOptions *op
     options->resource_count = count;
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, count): of several resources, all names, each with a NUL, and
- * how many they are; else 0 */
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count): of several resources, all names, each with a
+ * NUL, and how many they are; else 0 */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
@@ -847,7 +852,8 @@ static napi_value Acquire(napi_env env, napi_callback_info info) {
     void *id = NULL;
     bool keep_alive = false;
     napi_value status = NULL;
-    if (read_lease(env, info, 8, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &count) &&
+    if (read_lease(env, info, 9, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &options.permits) &&
+        read_int32(&call, 8, &count) &&
         read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
         read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
         read_bytes(&call, 2, &resource, &options.resource_size)) {

@@ -90,6 +90,7 @@ __all__ = [
     "Manager",
     "Nested",
     "NoServers",
+    "Semaphore",
     "Server",
     "Taken",
     "TooShort",
@@ -149,6 +150,8 @@ class Info(NamedTuple):
     """How many do."""
     words: str
     """Which servers could not answer, and why."""
+    permits_taken: int = 0
+    """Of a semaphore: how many permits somebody has. It is locked if all are taken."""
 
 
 class Error(Exception):
@@ -303,6 +306,8 @@ class _CInfo(ctypes.Structure):
         ("remaining_ms", ctypes.c_int64),
         ("readers", ctypes.c_int64),
         ("words", ctypes.c_char * 1024),
+        ("permits", ctypes.c_int32),
+        ("permits_taken", ctypes.c_int32),
     ]
 
 
@@ -329,6 +334,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_KeepLog": (_HANDLE, _INT),
     "RedLock_Acquire": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE),
     "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
+    "RedLock_AcquireSlice": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _MS, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
@@ -512,6 +518,9 @@ def _given(resource: Names) -> tuple[Name, ...]:
     if not several:
         raise InvalidArgument("there is no resource to be locked", -1)
     return several
+def _count(permits: int) -> int:
+    """What C would cut short is left to be refused by it."""
+    return max(-(2**31), min(operator.index(permits), 2**31 - 1))
 
 
 def _optional(text: Name | None, what: str) -> bytes | None:
@@ -773,6 +782,21 @@ class Manager:
         except Taken:
             return None
 
+    def semaphore(
+        self, resource: Name, permits: int, ttl: Seconds, keep_alive: bool = False
+    ) -> Semaphore:
+        """A resource that so many may have at the same time, in all programs with the same servers.
+
+            api = manager.semaphore("api", permits=8, ttl=10)
+            with api.acquire() as lease:
+                ...
+
+        permits is from 1 to 256, and has to be the same for all: else there are as many as the greatest of
+        these. Who locks the resource uses one permit. Each permit lasts for ttl seconds unless it is extended
+        or unlocked; with keep_alive it is kept until it is unlocked.
+        """
+        return Semaphore(self, resource, permits, ttl, keep_alive)
+
     def adopt(self, ticket: Name, keep_alive: bool = False) -> Lease:
         """Takes over a lock that was given away with Lease.detach, in this process or another.
 
@@ -829,13 +853,15 @@ class Manager:
         self._call(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
         return answer.value
 
-    def inspect(self, resource: Name) -> Info:
+    def inspect(self, resource: Name, permits: int = 0) -> Info:
         """Asks the servers whether anybody holds the resource, and for how long still.
 
         It finds the lock of any client, and changes nothing. To take a lock, take it: the answer may be
         out of date when it arrives.
+
+        permits: for a semaphore of so many, of which it is told how many are taken.
         """
-        info = _CInfo(size=ctypes.sizeof(_CInfo))
+        info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
         self._renew_log_in()
         self._call(_c.RedLock_Inspect, _string(resource, "the resource"), 0, ctypes.byref(info))
         ms = info.remaining_ms
@@ -845,6 +871,7 @@ class Manager:
             shared=info.mode == _SHARED,
             readers=info.readers,
             words=info.words.decode("utf-8", "replace"),
+            permits_taken=info.permits_taken,
         )
 
     def servers(self) -> list[Server]:
@@ -1256,6 +1283,8 @@ class _Held:
     _leave: Callable[[], object] = int  # does nothing
     _loop: asyncio.AbstractEventLoop | None = None
 
+    _permits = 0  # of the semaphore, if it is one
+
     def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
         self.resources: tuple[Name, ...] = _given(resource)
         """All names that are locked, as they were given: one, or several."""
@@ -1420,6 +1449,7 @@ class _Held:
             size=ctypes.sizeof(_CAcquireOptions),
             ttl_ms=self._ttl_ms,
             wait_ms=wait_ms,
+            permits=self._permits,
             keep_alive=keep_alive,
         )
         if len(self._names) == 1:
@@ -1605,12 +1635,12 @@ class Lease(_Held):
         left_ms = -1 if left == math.inf else _ms(left, "wait")
         slice_ms = _ms(self._SLICE, "a slice")
         try:
-            if len(self._names) == 1:
+            if len(self._names) == 1 and self._permits == 0:
                 times = self._ttl_ms, left_ms, slice_ms
                 self._call(_c.RedLock_TryLockSlice, self._names[0], *times, self._handle)
             else:
-                options = self._options(slice_ms if left_ms < 0 else min(left_ms, slice_ms))
-                self._call(_c.RedLock_Acquire, ctypes.byref(options), self._handle)
+                options = self._options(left_ms)
+                self._call(_c.RedLock_AcquireSlice, ctypes.byref(options), slice_ms, self._handle)
         except Unreachable:
             manager._some_server_failed()
             raise
@@ -1618,6 +1648,8 @@ class Lease(_Held):
             manager._some_server_failed()
 
     def _refuse_nested(self) -> None:
+        if self._permits > 0:
+            return  # one may have several
         leases = self._manager._here.leases
         for name in self._names:
             outer = leases.find(name)
@@ -1631,6 +1663,109 @@ class Lease(_Held):
         with self._mutex():
             self._leave()
         self._end()
+
+
+class Semaphore:
+    """A resource that so many may have at the same time, as Manager.semaphore returns it.
+
+    Threads and tasks may share it, and one of them may have several permits. A permit is a lease: what a
+    Lease can do, it can. In a with statement it is unlocked at the end of the block.
+    """
+
+    def __init__(
+        self, manager: Manager, resource: Name, permits: int, ttl: Seconds, keep_alive: bool = False
+    ) -> None:
+        self.resource: Name = resource
+        """The name, as it was given."""
+        self.permits = _count(permits)
+        """How many there are."""
+        if self.permits < 1:
+            raise InvalidArgument(f"permits is {permits}, less than 1", -1)
+        self._manager = manager
+        self._ttl = ttl
+        self._keep_alive = bool(keep_alive)
+        self._here = _Blocks()
+
+    def acquire(self, wait: Seconds | None = 5) -> Lease:
+        """Takes a permit, and returns it. wait and what is raised are as for Manager.lock."""
+        lease = Lease(self._manager, self.resource, self._ttl)
+        lease._permits = self.permits
+        try:
+            lease._acquire(wait)
+            if self._keep_alive:
+                lease.keep_alive()
+            lease._callers[:] = [lease]  # no call may come after this: see Lease.__enter__
+            return lease
+        except BaseException:
+            lease._release()
+            raise
+
+    def try_acquire(self) -> Lease | None:
+        """As acquire with one attempt, but returns None where all permits are taken."""
+        try:
+            return self.acquire(wait=0)
+        except Taken:
+            return None
+
+    def aacquire(self, wait: Seconds | None = 5, cancel_when_lost: bool = False) -> _Locking:
+        """As acquire, for a task of asyncio: to be awaited, or entered with async with. See Manager.alock."""
+        locking = _Locking(
+            self._manager, self.resource, self._ttl, wait, self._keep_alive, cancel_when_lost
+        )
+        locking._permits = self.permits
+        return locking
+
+    def taken(self) -> int:
+        """Asks the servers how many permits somebody has. The answer may be out of date when it arrives."""
+        return self._manager.inspect(self.resource, self.permits).permits_taken
+
+    def __enter__(self) -> Lease:
+        """Takes a permit, and waits for it as long as acquire does."""
+        lease = self.acquire()
+        self._here.leases.append(lease)
+        return lease
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._here.leases.pop().__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> AsyncLease:
+        import asyncio
+
+        locking = self.aacquire()
+        lease = await locking.__aenter__()
+        tasks = self._here.tasks
+        tasks.setdefault(asyncio.current_task(), []).append(locking)
+        return lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import asyncio
+
+        tasks, task = self._here.tasks, asyncio.current_task()
+        locking = tasks[task].pop()
+        if not tasks[task]:
+            del tasks[task]
+        await locking.__aexit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<redlock.Semaphore {self.resource!r} of {self.permits} permits>"
+
+
+class _Blocks(threading.local):
+    """The blocks of a thread, and those of its tasks, that have a permit."""
+
+    def __init__(self) -> None:
+        self.leases: list[Lease] = []
+        self.tasks: dict[Any, list[_Locking]] = {}
 
 
 class LostEvent:
@@ -1774,15 +1909,14 @@ class AsyncLease(_Held):
         seconds = self._waiting_time(wait)
         manager = self._manager
         leases, task = manager._leases_of_tasks, asyncio.current_task()
-        for name in self._names:
+        for name in self._names if self._permits == 0 else ():
             outer = leases.find(name)
             if outer is not None and outer._is_ours and outer.held and outer._task() is task:
                 raise self._nested(name)
         manager._renew_log_in()
         if keep_alive:
             manager._start_background_thread()
-        wait_ms = -1 if seconds == math.inf else _ms(seconds, "wait")
-        options = self._options(wait_ms, keep_alive)
+        options = self._options(-1 if seconds == math.inf else _ms(seconds, "wait"), keep_alive)
         try:
             await self._ask(
                 _c.RedLock_SubmitAcquire, ctypes.byref(options), self._handle, keeps=keep_alive
@@ -1800,7 +1934,7 @@ class AsyncLease(_Held):
         task = asyncio.current_task()
         if task is not None:
             self._task = weakref.ref(task)
-        for name in self._names:
+        for name in self._names if self._permits == 0 else ():
             self._manager._leases_of_tasks.put(name, self)
 
     async def _turn(self) -> None:
@@ -1928,6 +2062,7 @@ class _Locking:
         self._manager = manager
         self._arguments = resource, ttl, bool(cancel_when_lost)
         self._options = wait, bool(keep_alive or cancel_when_lost)
+        self._permits = 0
         self._is_used = False
         self._lease: AsyncLease | None = None
 
@@ -1959,6 +2094,7 @@ class _Locking:
             raise RuntimeError("alock is called once for each lock")
         self._is_used = True
         lease = AsyncLease(self._manager, *self._arguments)
+        lease._permits = self._permits
         try:
             await lease._acquire(*self._options)
         except BaseException:

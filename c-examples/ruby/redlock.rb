@@ -90,7 +90,8 @@ module Redlock
   # shared::    whether several may hold it at the same time
   # readers::   how many do
   # words::     which servers could not answer, and why
-  Info = Struct.new(:locked, :remaining, :shared, :readers, :words, keyword_init: true)
+  # permits_taken:: of a semaphore: how many permits somebody has; it is locked if all are taken
+  Info = Struct.new(:locked, :remaining, :shared, :readers, :words, :permits_taken, keyword_init: true)
 
   # The C functions.
   module C
@@ -125,7 +126,7 @@ module Redlock
       ])
       Info = struct([
         "size_t size", "int locked", "int mode", "long long remaining_ms", "long long readers",
-        "char words[1024]"
+        "char words[1024]", "int permits", "int permits_taken"
       ])
       Count = struct(["size_t value"])
     end
@@ -257,6 +258,11 @@ module Redlock
       end
 
       # Milliseconds; a little never becomes 0, which means something else.
+      # What C would cut short is left to be refused by it.
+      def count(permits)
+        Integer(permits).clamp(-2**31, 2**31 - 1)
+      end
+
       def ms(value, what)
         seconds = seconds(value, what)
         ms = (seconds * 1000).clamp(-(2**62), 2**62).round
@@ -956,6 +962,17 @@ module Redlock
       raise unless lease.refused_by?(e) # then it comes out of the block
     end
 
+    # A resource that so many may have at the same time, in all programs with the same servers: a Semaphore.
+    # +permits+ is from 1 to 256, and has to be the same for all: else there are as many as the greatest of
+    # these. Who locks the resource uses one permit. Each lasts for +ttl+ seconds unless it is extended or
+    # unlocked; with +keep_alive+ it is kept until it is unlocked.
+    #
+    #   api = manager.semaphore("api", permits: 8, ttl: 10)
+    #   api.acquire { |lease| ... }
+    def semaphore(resource, permits:, ttl:, keep_alive: false)
+      Semaphore.new(self, @servers, resource, Integer(permits), ttl, keep_alive)
+    end
+
     # Takes over a lock that was given away with Lease#detach, in this process or another: the servers are asked
     # whether it is there. Lost: it has ended. Unreachable: too few servers answered, and it may be tried
     # again. With a block it is released when that ends, and its value is returned; else the Lease is. What
@@ -979,10 +996,11 @@ module Redlock
 
     # Asks the servers whether anybody holds the resource, and for how long still: an Info. It finds the lock
     # of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it
-    # arrives.
-    def info(resource)
+    # arrives. With +permits+: how many permits are taken of a semaphore that has so many.
+    def info(resource, permits: 0)
       found = C::Structs::Info.malloc(Fiddle::RUBY_FREE)
       found.size = C::Structs::Info.size
+      found.permits = C.count(permits)
       name = C.string(resource, "the resource")
       @servers.renew_log_in
       set("RedLock_Inspect", name.to_i, 0, found.to_i)
@@ -1039,7 +1057,8 @@ module Redlock
       ms = found.remaining_ms
       Info.new(
         locked: !found.locked.zero?, remaining: ms.negative? ? Float::INFINITY : ms / 1000.0,
-        shared: found.mode == C::SHARED, readers: found.readers, words: C.letters(found.words)
+        shared: found.mode == C::SHARED, readers: found.readers, words: C.letters(found.words),
+        permits_taken: found.permits_taken
       )
     end
 
@@ -1073,6 +1092,53 @@ module Redlock
     end
   end
 
+  # A resource that so many may have at the same time, as Manager#semaphore returns it. Threads and fibers may share
+  # it, and one of them may have several permits. A permit is a Lease.
+  class Semaphore
+    # The name, as it was given, and how many permits there are.
+    attr_reader :resource, :permits
+
+    def initialize(manager, servers, resource, permits, ttl, keep_alive) # :nodoc:
+      raise InvalidArgument.new("permits is #{permits}, less than 1", -1) if permits < 1
+
+      @manager = manager
+      @servers = servers
+      @resource = resource
+      @permits = permits
+      @ttl = ttl
+      @keep_alive = keep_alive
+    end
+
+    # Takes a permit and runs the block, and unlocks it however the block ends; without a block it returns
+    # the Lease. +wait+ and what is raised are as for Manager#lock.
+    def acquire(wait: 5, &block)
+      lease.take(wait, @keep_alive, &block)
+    end
+
+    # As #acquire with one attempt, but where all permits are taken it returns nil, and runs no block.
+    def try_acquire(&block)
+      lease = self.lease
+      lease.take(0, @keep_alive, &block)
+    rescue Taken => e
+      raise unless lease.refused_by?(e) # then it comes out of the block
+    end
+
+    # Asks the servers how many permits somebody has. The answer may be out of date when it arrives.
+    def taken
+      @manager.info(@resource, permits: @permits).permits_taken
+    end
+
+    def inspect # :nodoc:
+      "#<#{self.class} #{@resource.inspect} of #{@permits} permits>"
+    end
+
+    protected
+
+    def lease
+      Lease.new(@servers, @resource, @ttl, permits: C.count(@permits))
+    end
+  end
+
   # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
   # step that must not happen without it. Threads may share it.
   class Lease
@@ -1088,8 +1154,9 @@ module Redlock
     # empty if all could. After a failure: the message of the exception.
     attr_reader :message
 
-    def initialize(servers, resource, ttl) # :nodoc:
+    def initialize(servers, resource, ttl, permits: 0) # :nodoc:
       @servers = servers
+      @permits = permits # of the semaphore, if it is one
       names = resource.is_a?(Array) ? resource : [resource]
       raise InvalidArgument.new("there is no resource to be locked", -1) if names.empty?
 
@@ -1274,7 +1341,7 @@ module Redlock
 
     # Which of these resources this is a held lock of; nil if of none.
     def held_of(servers, resources) # :nodoc:
-      (resources & @resources).first if servers.equal?(@servers) && held?
+      (resources & @resources).first if @permits.zero? && servers.equal?(@servers) && held?
     end
 
     private
@@ -1329,6 +1396,7 @@ module Redlock
       end
       options.ttl_ms = @ttl_ms
       options.wait_ms = wait_ms
+      options.permits = @permits
       options
     end
 
@@ -1357,6 +1425,8 @@ module Redlock
     end
 
     def refuse_nested
+      return if @permits.positive?
+
       held = innermost.filter_map { |lease| lease.held_of(@servers, @resources) }.first
       return unless held
 

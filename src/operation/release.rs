@@ -81,7 +81,7 @@ impl Release {
                 // Without randomness for as long as anybody ever does.
                 let random = actions.random().unwrap_or(u64::MAX);
                 let until = since.plus(backoff::jitter(STAND_BACK, random));
-                actions.wait_queues().stand_back(resource, until);
+                actions.wait_queues().stand_back(hold.target(), resource, until);
             }
             match next {
                 Next::Ask(waiter) => actions.give_turn(waiter),

@@ -232,7 +232,7 @@ impl Queue {
         entry.request.note(self.server, &answer, now);
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         let answer = self.vote(&entry, answer, now);
-        if entry.request.effect() == KeyEffect::Undoes {
+        if entry.request.undoes() {
             let answer = match answer {
                 Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
                 answer => answer,

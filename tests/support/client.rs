@@ -218,7 +218,17 @@ impl Manager {
         &self,
         resource: impl AsRef<[u8]>,
     ) -> Result<Sight, (RedLockStatus, String)> {
+        self.inspect_permits(resource, 0)
+    }
+
+    /// The same of a semaphore of so many permits.
+    pub(crate) fn inspect_permits(
+        &self,
+        resource: impl AsRef<[u8]>,
+        permits: i32,
+    ) -> Result<Sight, (RedLockStatus, String)> {
         let (size, mut info) = (resource.as_ref().len(), no_info());
+        info.permits = permits;
         let resource = [resource.as_ref(), &[0]].concat();
         info.locked = 1;
         // SAFETY: manager and string live, and the struct may be written to.
@@ -231,8 +241,9 @@ impl Manager {
             assert_eq!((info.locked, info.remaining_ms), (0, 0), "a call that failed");
             return Err((status, words));
         }
-        let RedLockInfo { locked, mode, remaining_ms, readers, .. } = info;
-        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, words })
+        let RedLockInfo { locked, mode, remaining_ms, readers, permits_taken, .. } = info;
+        assert_eq!(info.permits, permits, "it is left as it was");
+        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, permits_taken, words })
     }
 
     /// The answer, or the status of the call that gave none.
@@ -301,6 +312,7 @@ pub(crate) struct Sight {
     pub(crate) mode: i32,
     pub(crate) remaining_ms: i64,
     pub(crate) readers: i64,
+    pub(crate) permits_taken: i32,
     pub(crate) words: String,
 }
 

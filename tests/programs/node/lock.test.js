@@ -31,7 +31,7 @@ test('the life of a lock', async (t) => {
 test('for how long it is held is told', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const { words, ...free } = await other.inspect(name);
-  assert.deepEqual(free, { isLocked: false, remaining: 0, isShared: false, readers: 0 });
+  assert.deepEqual(free, { isLocked: false, remaining: 0, isShared: false, readers: 0, permitsTaken: 0 });
   const lease = await locker.lock(name, { ttl: 60_000 });
   const info = await other.inspect(name);
   assert.deepEqual([info.isLocked, info.isShared, info.readers], [true, false, 0]);
