@@ -167,8 +167,12 @@ fn the_table_of_languages_shows_what_is_run() {
 }
 
 /// Where what is said of servers is put in words.
-const WORDS: [&str; 3] =
-    ["src/failure.rs", "src/operation/question/words.rs", "src/transport/tls/words.rs"];
+const WORDS: [&str; 4] = [
+    "src/failure.rs",
+    "src/operation/question/permits.rs",
+    "src/operation/question/words.rs",
+    "src/transport/tls/words.rs",
+];
 
 /// What a message says stands on the page that explains messages, but for what is put into it.
 #[test]
