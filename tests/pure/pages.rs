@@ -216,6 +216,20 @@ const IS_READ: [&str; 10] = [
     " (os error",
 ];
 
+/// The picture is drawn from BENCH.md, for light and for dark.
+#[test]
+fn the_picture_of_latencies_is_of_the_last_report() {
+    let report = read("BENCH.md");
+    let date = report.lines().find_map(|it| it.strip_prefix("- Date: ")?.split(' ').next());
+    let row = report.lines().find(|it| it.starts_with("| 1 thread, 5 servers: lock, median |"));
+    let ours = row.and_then(|it| it.split('|').nth(2)).expect("our figure").trim();
+    for name in ["latency.svg", "latency-dark.svg"] {
+        let picture = read(&format!("docs/pictures/{name}"));
+        let is_new = picture.contains(date.expect("a date")) && picture.contains(ours);
+        assert!(is_new, "{name} is older than BENCH.md: make pictures PICTURES=latency");
+    }
+}
+
 /// A page in another language shows the code of the first, but for comments.
 #[test]
 fn what_is_said_in_two_languages_is_the_same_code() {
