@@ -5,7 +5,7 @@
 
 .PHONY: parts
 # The longest come first.
-parts: memory programs matrix tls guest played behaviour the-rest mutants packages install demo demo-fencing
+parts: memory programs matrix tls guest played behaviour the-rest tool mutants packages install demo demo-fencing
 
 .PHONY: memory packages install demo demo-fencing
 memory packages install demo demo-fencing:
@@ -14,6 +14,10 @@ memory packages install demo demo-fencing:
 .PHONY: programs matrix tls guest played behaviour mutants
 programs matrix tls guest played behaviour mutants:
 	$(CARGO) test --quiet --test $@
+
+.PHONY: tool
+tool:
+	$(CARGO) test --quiet --package redlock-cli
 
 # Named by what they are not, so that a new test program is among them.
 ALONE = memory programs matrix tls guest played behaviour mutants

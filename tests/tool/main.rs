@@ -8,6 +8,7 @@ mod command;
 mod looks;
 mod lost;
 mod manual;
+mod page;
 mod secrets;
 mod signals;
 mod statuses;
