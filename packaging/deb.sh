@@ -101,7 +101,8 @@ the library exports: to what is new (>) add the version that brings it, as ' NAM
 
 pack_library() {
     add_documents "$lib" "$library"
-    licences redlock | gzip -9n > "$lib/usr/share/doc/$library/crates.gz"
+    sh "$here/packaging/licences.sh" > "$scratch/licences"
+    gzip -9n < "$scratch/licences" > "$lib/usr/share/doc/$library/crates.gz"
     mkdir "$lib/DEBIAN"
     fill_in < "$debian/symbols" > "$lib/DEBIAN/symbols"
     echo "libredlock $interface $library (>= ${version%-*})" > "$lib/DEBIAN/shlibs"
@@ -124,7 +125,8 @@ pack_development() {
 
 pack_command() {
     add_documents "$tool" redlock
-    licences redlock-cli | gzip -9n > "$tool/usr/share/doc/redlock/crates.gz"
+    sh "$here/packaging/licences.sh" redlock-cli > "$scratch/licences"
+    gzip -9n < "$scratch/licences" > "$tool/usr/share/doc/redlock/crates.gz"
     mkdir "$tool/DEBIAN"
     linked=$tool/usr/bin/redlock
     pack "$tool" "$debian/control.tool" redlock
@@ -138,29 +140,6 @@ add_documents() {
     gzip -9n < "$here/CHANGELOG.md" > "$documents/changelog.gz"
     install -d "$1/usr/share/lintian/overrides"
     sed "s/@PACKAGE@/$2/" "$debian/lintian-overrides" > "$1/usr/share/lintian/overrides/$2"
-}
-
-# The licences of the crates that are in what cargo calls $1, as they come with them.
-licences() {
-    cd "$here"
-    echo "The crates that are in $1, each with its licence."
-    host=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
-    # shellcheck disable=SC2086
-    "${CARGO:-cargo}" metadata --format-version 1 --filter-platform "$host" ${CARGOFLAGS:-} | tr ',' '\n' \
-        | sed -n 's|.*"manifest_path":"\(.*\)/Cargo.toml"|\1|p' | sort > "$scratch/directories"
-    # shellcheck disable=SC2086
-    "${CARGO:-cargo}" tree --package "$1" --edges normal --prefix none --no-dedupe --format '{p}|{l}' ${CARGOFLAGS:-} \
-        | sort -u | while IFS='|' read -r crate licence; do
-        name=${crate%% *} number=${crate#* v}
-        case $name in redlock | redlock-cli) continue ;; esac
-        printf '\n\n==== %s %s: %s\n' "$name" "${number%% *}" "$licence"
-        directory=$(grep -e "/$name-${number%% *}\$" -e "/$name\$" "$scratch/directories" | head -n 1)
-        find "$directory" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) \
-            | LC_ALL=C sort | while read -r file; do
-            printf '\n---- %s\n' "${file##*/}"
-            cat "$file"
-        done
-    done
 }
 
 # Usage: pack TREE CONTROL NAME

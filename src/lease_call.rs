@@ -56,9 +56,21 @@ impl Runtime {
         }
     }
 
+    /// When a slice of a wait is over; at no time if the wait ends before.
+    pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
+        match (0..=slice_ms).contains(&wait_ms) {
+            true => Moment::NEVER,
+            false => self.now().plus_ms(slice_ms),
+        }
+    }
+
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
         check::resource(demand.resource)?;
-        check::kind(&demand.kind)?;
+        let has_fencing = self.settings().has_fencing();
+        check::kind(&demand.kind, demand.resource, has_fencing)?;
+        if has_fencing {
+            check::counters(&demand.kind)?;
+        }
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
@@ -75,8 +87,9 @@ impl Runtime {
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
+        lease.kind = kind.clone();
         let wanted = Wanted {
-            target: Target { resource: Arc::clone(&lease.resource), kind: kind.clone() },
+            target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
             plan,
             slice_end: slice_end.unwrap_or(Moment::NEVER),
@@ -112,7 +125,7 @@ impl Runtime {
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;
         self.check_free(lease)?;
-        lease.begin(&ticket.resource);
+        lease.begin_for(&ticket.target);
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
     }
 

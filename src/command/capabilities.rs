@@ -6,6 +6,8 @@ pub(crate) struct Capabilities {
     pub(super) delete: Delete,
     /// Whether it has `PEXPIRETIME` (Redis 7.0), and is to be asked for the time that its clock shows.
     pub(super) expiry_time: bool,
+    /// Whether it has `MSETEX` (Redis 8.4, Valkey 9.1).
+    pub(super) sets_several: bool,
 }
 
 impl Capabilities {
@@ -30,14 +32,18 @@ pub(super) enum Delete {
 #[cfg(test)]
 impl Capabilities {
     /// Those of every server.
-    pub(crate) const PLAIN: Self = Self { delete: Delete::Script, expiry_time: false };
+    pub(crate) const PLAIN: Self =
+        Self { delete: Delete::Script, expiry_time: false, sets_several: false };
 
     /// Those of a Valkey that is new enough.
-    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, expiry_time: false };
+    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::PLAIN };
 
     /// Those of a Redis that is new enough.
-    pub(crate) const DELEX: Self = Self { delete: Delete::Delex, expiry_time: false };
+    pub(crate) const DELEX: Self = Self { delete: Delete::Delex, ..Self::PLAIN };
 
     /// Those of a Redis 7.0 whose clock is looked at.
-    pub(crate) const EXPIRY_TIME: Self = Self { delete: Delete::Script, expiry_time: true };
+    pub(crate) const EXPIRY_TIME: Self = Self { expiry_time: true, ..Self::PLAIN };
+
+    /// Those of a server that has MSETEX.
+    pub(crate) const MSETEX: Self = Self { sets_several: true, ..Self::PLAIN };
 }

@@ -1,6 +1,7 @@
 //! What there is to know of a command. Each command has a file of its own, with its definition.
 
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 use std::vec;
 
@@ -18,7 +19,7 @@ pub(super) struct Definition {
     pub(super) effect: KeyEffect,
     /// How many replies it brings: one for each command of the server's.
     pub(super) replies: usize,
-    /// How often it names the resource.
+    /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
     /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
     pub(super) form: fn(Capabilities) -> usize,
@@ -48,6 +49,16 @@ pub(super) struct Subject {
     pub(super) number: i64,
 }
 
+impl Subject {
+    /// The names of all resources: one, or several.
+    pub(super) fn names(&self) -> &[Arc<[u8]>] {
+        match &self.kind {
+            LockKind::Several(names) => names,
+            _ => slice::from_ref(&self.resource),
+        }
+    }
+}
+
 #[cfg(test)]
 impl Subject {
     /// Some subject, for tests.
@@ -65,6 +76,8 @@ pub enum KeyEffect {
     Leaves,
     /// It undoes what an earlier request with the same token may have left there.
     Undoes,
+    /// It undoes what an earlier request with the same token may have left there beside what is to stay.
+    UndoesRest,
     /// It does nothing that would have to be undone.
     Passes,
 }
@@ -77,6 +90,10 @@ pub enum Kind {
     Extending,
     Releasing,
     Inspecting,
+    AcquiringSeveral,
+    ExtendingSeveral,
+    ReleasingSeveral,
+    InspectingSeveral,
 }
 
 impl fmt::Display for Kind {
@@ -86,6 +103,10 @@ impl fmt::Display for Kind {
             Self::Extending => "extending",
             Self::Releasing => "releasing",
             Self::Inspecting => "looking at locks",
+            Self::AcquiringSeveral => "taking locks of several resources",
+            Self::ExtendingSeveral => "extending locks of several resources",
+            Self::ReleasingSeveral => "releasing locks of several resources",
+            Self::InspectingSeveral => "looking at locks of several resources",
         })
     }
 }

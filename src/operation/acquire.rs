@@ -1,12 +1,14 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod permits;
 mod raising;
 mod waiting;
 
 use std::mem;
 use std::sync::Arc;
 
+use self::permits::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -71,6 +73,8 @@ pub(crate) struct Acquire {
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
+    /// For which slots the attempt has asked, of a semaphore.
+    moves: Moves,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     stage: Stage,
@@ -95,13 +99,14 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        Self { wanted, tries: 0, has_asked, backoff, token, cut, number: None, stage }
+        let moves = Moves::default();
+        Self { wanted, tries: 0, has_asked, backoff, token, cut, moves, number: None, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (resource, thread) = (&self.wanted.target.resource, self.wanted.thread);
-        self.number = Some(actions.wait_queues().join(resource, thread, now));
+        let (target, thread) = (&self.wanted.target, self.wanted.thread);
+        self.number = Some(actions.wait_queues().join(target, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -121,14 +126,23 @@ impl Acquire {
         let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
         let (number, manners) = (self.number(), Manners { is_urgent, is_last });
         let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.target.resource, number, manners, now);
+        let permission = queues.begin(&self.wanted.target, number, manners, now);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
             Permission::Held { left_ms } => {
-                return self.miss(Miss::Queued(held_here(left_ms)), actions);
+                return self.miss(Miss::Queued(held_here("", left_ms)), actions);
             }
-            Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
+            Permission::NotYet => {
+                return self.miss(Miss::Queued(others_first("the resource")), actions);
+            }
+            Permission::Blocked { place, left_ms } => {
+                let error = match left_ms {
+                    Some(left_ms) => held_here(&format!("{place} "), left_ms),
+                    None => others_first(&place.to_string()),
+                };
+                return self.miss(Miss::Queued(error), actions);
+            }
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
         let cut = match self.wanted.plan {
@@ -166,20 +180,29 @@ impl Acquire {
         let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
-        let request = match actions.settings().has_fencing() {
+        let permits = target.kind.permits();
+        let request = match actions.settings().has_fencing() && permits.is_none() {
             true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
                 .with_fence(actions.wall_us()),
             false => Request::new(Verb::Acquire, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
-        self.cut = cut;
-        self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
+        (self.cut, self.moves) = (cut, Moves::default());
+        self.stage = Stage::Asking(Box::new(match permits {
+            Some(of) => Question::permit(hold, of, servers),
+            None => Question::acquire(hold, servers),
+        }));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
     /// What an attempt has come to; what there may be of a lock that was not had is released.
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
+        let sent = self.moves.note_sent(sent);
+        let question = match self.conclude_slots(&hold, question, actions) {
+            Some(question) => question,
+            None => return,
+        };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -209,10 +232,15 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
+        self.succeed(hold, question, actions);
+    }
+
+    /// The lock is had.
+    fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target.resource, number, &hold);
+            let next = queues.acquired(&self.wanted.target, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -226,10 +254,11 @@ impl Acquire {
 
     /// Tells the queue what the servers said.
     fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
-        if let Miss::Votes(status, _) = miss {
+        if let Miss::Votes(status, question) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
-            let number = self.number();
-            actions.wait_queues().refused(&self.wanted.target.resource, number, is_taken, now);
+            let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
+            let next = actions.wait_queues().refused(target, waiter, is_taken, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 
@@ -246,7 +275,7 @@ impl Acquire {
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
-            Stage::Asking(question) => release(question, sent, actions),
+            Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
             _ => {}
         }
@@ -297,19 +326,20 @@ impl Operation for Acquire {
     fn leave(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target.resource, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 }
 
-fn held_here(left_ms: i64) -> Error {
-    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+fn held_here(what: &str, left_ms: i64) -> Error {
+    let words = format!("{what}held through another lease of this manager ({left_ms} ms left)");
     Error::new(Status::Taken, words)
 }
 
-fn others_first() -> Error {
-    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
+fn others_first(what: &str) -> Error {
+    let words = format!("others of this process want {what}, too, and came first");
+    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

@@ -12,6 +12,7 @@ pub(crate) mod connect;
 pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
+pub(crate) mod inspect_permits;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
@@ -210,6 +211,12 @@ pub(crate) enum Ended {
         locked_until: Option<Moment>,
         absent: String,
     },
+    /// So many permits of a semaphore are taken, and when the first of them ends.
+    Counted {
+        taken: u16,
+        first_end: Option<Moment>,
+        absent: String,
+    },
     /// The lock was given away.
     Detached,
     /// The lock is kept no more, as its holder wished.
@@ -263,15 +270,15 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 /// A request about a lock, whose answers it hears.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
-    let request = Request::new(verb, hold.target().clone(), *hold.token(), ttl_ms);
+    let request = Request::new(verb, hold.key().clone(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
 /// The release of a lock from all servers that may have it.
 fn release_of(view: &View) -> Request {
     let hold = view.hold();
-    let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
-    let request = Request::new(Verb::Release, target, *hold.token(), ttl_ms);
+    let (key, ttl_ms) = (hold.key().clone(), hold.longest_ttl_ms());
+    let request = Request::new(Verb::Release, key, *hold.token(), ttl_ms);
     request.to(view.servers())
 }
 

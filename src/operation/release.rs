@@ -75,17 +75,19 @@ impl Release {
     /// The release is on its way: whoever of this manager waits for the lock comes next.
     fn give_turn(&self, actions: &mut dyn Actions) {
         let (hold, since) = (self.view.hold(), actions.now());
-        let (next, stands_back) = actions.wait_queues().release(hold, since);
-        if stands_back {
-            // Without randomness for as long as anybody ever does.
-            let random = actions.random().unwrap_or(u64::MAX);
-            let until = since.plus(backoff::jitter(STAND_BACK, random));
-            actions.wait_queues().stand_back(hold.resource(), until);
-        }
-        match next {
-            Next::Ask(waiter) => actions.give_turn(waiter),
-            Next::Tell(waiter) => actions.end_wait(waiter),
-            Next::Nobody => {}
+        for resource in hold.target().names() {
+            let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
+            if stands_back {
+                // Without randomness for as long as anybody ever does.
+                let random = actions.random().unwrap_or(u64::MAX);
+                let until = since.plus(backoff::jitter(STAND_BACK, random));
+                actions.wait_queues().stand_back(hold.target(), resource, until);
+            }
+            match next {
+                Next::Ask(waiter) => actions.give_turn(waiter),
+                Next::Tell(waiter) => actions.end_wait(waiter),
+                Next::Nobody => {}
+            }
         }
     }
 

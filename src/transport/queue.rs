@@ -217,17 +217,22 @@ impl Queue {
             }
         };
         self.round_trip_us = Some(now.us_since(entry.since));
-        entry.request.note(self.server, &answer, now);
         if self.awaiting.is_empty() {
             self.silent_until = None;
         }
-        if entry.is_special && matches!(&answer, Answer::Failed(it) if it.is_of_the_command()) {
+        // What may set a key goes once more only while somebody waits for it: a release may be behind it otherwise.
+        let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
+        if entry.is_special
+            && may_go_again
+            && matches!(&answer, Answer::Failed(it) if it.is_of_the_command())
+        {
             self.unsent.push_back(entry);
             return Ok(None);
         }
+        entry.request.note(self.server, &answer, now);
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         let answer = self.vote(&entry, answer, now);
-        if entry.request.effect() == KeyEffect::Undoes {
+        if entry.request.undoes() {
             let answer = match answer {
                 Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
                 answer => answer,

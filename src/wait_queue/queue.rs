@@ -1,6 +1,7 @@
 //! The queue of those that want one resource.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use crate::transport::ticket::Ticket;
 /// and without. A rival that polls sees a lock that changes hands every 8 ms in the mean (see
 /// [`crate::quorum::backoff::Backoff`]), so a few such runs let it in; without any the pauses
 /// cost two percent of the time.
-const RUN_WITH_RIVALS_MS: i64 = 40;
-const RUN_MS: i64 = 200;
+pub(super) const RUN_WITH_RIVALS_MS: i64 = 40;
+pub(super) const RUN_MS: i64 = 200;
 
 /// The longest that the head stands back then, and that a manager does which takes a contended lock
 /// again right after it has released it.
@@ -26,14 +27,14 @@ pub(super) const RIVAL_MS: i64 = 250;
 
 /// How often the head looks whether the lock was released through another manager, which tells nobody
 /// here.
-const LOOK_MS: i64 = 100;
+pub(super) const LOOK_MS: i64 = 100;
 
 /// How often the head asks the servers although this manager has the lock: they may have lost it, and
 /// then it is to be had.
-const ASK_HELD_MS: i64 = 1000;
+pub(super) const ASK_HELD_MS: i64 = 1000;
 
 /// How often those behind look whether they are the head by now.
-const LOOK_FROM_BEHIND_MS: i64 = 1000;
+pub(super) const LOOK_FROM_BEHIND_MS: i64 = 1000;
 
 /// The waiters that want one resource, and what is known of it.
 pub(super) struct WaitQueue {
@@ -49,6 +50,8 @@ pub(super) struct WaitQueue {
     open_at: Option<Moment>,
     /// Since when the lock was handed on, and nobody else had a chance.
     run_since: Moment,
+    /// Whether the head was told to look since the lock is handed on to it.
+    is_handed_on: bool,
     /// When another process was last seen to have the lock.
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a head that will be back.
@@ -65,6 +68,8 @@ struct Waiter {
     ticket: Option<Ticket>,
     /// When it would wait no longer.
     until: Moment,
+    /// Whether it wants other resources, too, and has to look whether these are free.
+    wants_several: bool,
 }
 
 /// Where a waiter stands.
@@ -85,6 +90,7 @@ impl WaitQueue {
             asks_in_vain: false,
             open_at: None,
             run_since: now,
+            is_handed_on: false,
             rival_at: None,
             backoff: None,
             #[cfg(test)]
@@ -92,19 +98,34 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn join(&mut self, number: u64, thread: Option<usize>) {
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, wants_several: bool) {
         let mut waiters = self.head.iter().chain(&self.behind);
         if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
-        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER };
+        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER, wants_several };
         match self.head {
             None => self.head = Some(waiter),
+            // One that had left comes before those that came later.
+            Some(_) if self.behind.back().is_some_and(|last| last.number > number) => {
+                let place = self.behind.partition_point(|other| other.number < number);
+                self.behind.insert(place, waiter);
+            }
             Some(_) => self.behind.push_back(waiter),
         }
     }
 
+    /// Whether the waiter may ask; then it is taken to do it.
     pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+        let permission = self.permission(number, manners, now);
+        if permission == Permission::MayAsk {
+            self.ask(number, now);
+        }
+        permission
+    }
+
+    /// Whether the waiter may ask.
+    pub(super) fn permission(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
         self.forget_ended(now);
         let left_ms = self.hold.as_ref().map(|hold| hold.remaining_ms(now));
         match self.position(number) {
@@ -121,26 +142,33 @@ impl WaitQueue {
         if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
             return Permission::NotYet;
         }
-        self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-        (self.open_at, self.run_since) = (None, now);
-        self.asks_in_vain = self.hold.is_some();
         Permission::MayAsk
     }
 
-    fn begin_from_behind(
-        &mut self,
-        left_ms: Option<i64>,
-        is_last: bool,
-        now: Moment,
-    ) -> Permission {
+    fn begin_from_behind(&self, left_ms: Option<i64>, is_last: bool, now: Moment) -> Permission {
         match left_ms {
-            Some(_) if is_last && now >= self.ask_held_at => {
-                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-                Permission::MayAsk
-            }
+            Some(_) if is_last && now >= self.ask_held_at => Permission::MayAsk,
             Some(left_ms) => Permission::Held { left_ms },
             None if is_last => Permission::MayAsk,
             None => Permission::NotYet,
+        }
+    }
+
+    /// The waiter asks.
+    pub(super) fn ask(&mut self, number: u64, now: Moment) {
+        match self.position(number) {
+            Position::Head => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+                self.open_at = None;
+                if !mem::take(&mut self.is_handed_on) {
+                    self.run_since = now;
+                }
+                self.asks_in_vain = self.hold.is_some();
+            }
+            Position::Behind if self.hold.is_some() => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+            }
+            Position::Behind | Position::Apart => {}
         }
     }
 
@@ -185,20 +213,23 @@ impl WaitQueue {
     }
 
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
-        self.forget_ended(now);
         let until = self.due(number, wait, now);
-        if let Some(waiter) = self.find(number).filter(|_| until > now) {
-            (waiter.ticket, waiter.until) = (Some(ticket), until);
+        if until > now {
+            self.note_wait(number, Some(ticket), until);
         }
         until
     }
 
     pub(super) fn end_wait(&mut self, number: u64, wait: Wait, now: Moment) -> bool {
-        self.forget_ended(now);
-        if let Some(waiter) = self.find(number) {
-            waiter.ticket = None;
-        }
+        self.note_wait(number, None, now);
         self.due(number, wait, now) <= now
+    }
+
+    /// The waiter waits until then, under that name; or no more, without one.
+    pub(super) fn note_wait(&mut self, number: u64, ticket: Option<Ticket>, until: Moment) {
+        if let Some(waiter) = self.find(number) {
+            (waiter.ticket, waiter.until) = (ticket, until);
+        }
     }
 
     pub(super) fn release(&mut self, now: Moment) -> (Next, bool) {
@@ -210,9 +241,13 @@ impl WaitQueue {
             self.run_since = now;
             return (self.waiting_head().map_or(Next::Nobody, Next::Tell), true);
         }
-        match head.ticket.take() {
+        match head.ticket {
+            Some(ticket) if head.wants_several => {
+                (self.open_at, self.is_handed_on) = (Some(now), true);
+                (Next::Tell(ticket), false)
+            }
             Some(ticket) => {
-                self.asks_in_vain = false;
+                (head.ticket, self.asks_in_vain) = (None, false);
                 (Next::Ask(ticket), false)
             }
             None => {
@@ -264,7 +299,7 @@ impl WaitQueue {
             }
             return false;
         }
-        self.asks_in_vain = false;
+        (self.asks_in_vain, self.is_handed_on) = (false, false);
         self.head = self.behind.pop_front();
         true
     }
@@ -308,7 +343,8 @@ impl WaitQueue {
     }
 
     /// When a waiter has to do something.
-    fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
+    pub(super) fn due(&mut self, number: u64, wait: Wait, now: Moment) -> Moment {
+        self.forget_ended(now);
         let due = match (self.position(number), &self.hold, self.open_at) {
             (Position::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
             (Position::Head, Some(hold), _) => {
@@ -322,79 +358,4 @@ impl WaitQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::held_lock::Phase;
-    use crate::token::Token;
-
-    const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
-
-    fn at_ms(ms: i64) -> Moment {
-        Moment::from_nanos(1_000_000_000).plus_ms(ms)
-    }
-
-    #[test]
-    fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
-        let mut queue = WaitQueue::new(at_ms(0));
-        // One waiter of each thread.
-        queue.join(1, Some(1));
-        queue.join(2, Some(2));
-        assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
-        queue.refused(1, true, at_ms(1));
-        assert_eq!(queue.leave(2, at_ms(2)), None);
-        let wait = Wait { pause_until: at_ms(9), until: at_ms(1_000) };
-        assert!(!queue.end_wait(1, wait, at_ms(8)));
-        assert!(queue.end_wait(1, wait, at_ms(9)));
-    }
-
-    /// The queue of a lock that this manager took at 0 ms, for 10 s; 2 is the head, and 3 behind it.
-    fn held() -> (WaitQueue, Arc<HeldLock>) {
-        let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
-        let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-        (1..=3).for_each(|number| queue.join(number, None));
-        assert_eq!(queue.acquired(1, &hold), None);
-        (queue, hold)
-    }
-
-    #[test]
-    fn to_look_from_behind_costs_no_more_where_thousands_wait() {
-        const WAITERS: u64 = 4_096;
-        let mut queue = WaitQueue::new(at_ms(0));
-        (1..=WAITERS).for_each(|number| queue.join(number, None));
-        let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
-        for number in 2..=WAITERS {
-            assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);
-            assert!(!queue.end_wait(number, wait, at_ms(2)));
-        }
-        (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), None));
-        assert!(queue.behind.is_empty());
-        // Each is found four times, and its place is one of 4,096.
-        let looked_at = queue.looked_at.get() as u64;
-        assert!((1..=4 * 13 * WAITERS).contains(&looked_at), "{looked_at}");
-    }
-
-    #[test]
-    fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
-        let ((mut queue, _), last) = (held(), Manners { is_urgent: true, is_last: true });
-        for asked_at in [1_000, 2_000] {
-            let permission = queue.begin(3, last, at_ms(asked_at - 1));
-            assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
-            assert_eq!(queue.begin(3, last, at_ms(asked_at)), Permission::MayAsk);
-        }
-        // Who has more tries stays behind.
-        assert_ne!(queue.begin(3, PATIENT, at_ms(3_000)), Permission::MayAsk);
-    }
-
-    #[test]
-    fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for() {
-        for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
-            let has_ended = phase != Phase::Releasing;
-            let (mut queue, hold) = held();
-            hold.pass_to(phase);
-            let wait = Wait { pause_until: Moment::NEVER, until: at_ms(60_000) };
-            assert_eq!(queue.end_wait(2, wait, at_ms(5)), has_ended, "{phase:?}");
-            let permission = queue.begin(2, PATIENT, at_ms(5));
-            assert_eq!(permission == Permission::MayAsk, has_ended, "{phase:?}: {permission:?}");
-        }
-    }
-}
+mod tests;

@@ -18,6 +18,8 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
+#[path = "../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/blocking.rs"]
@@ -72,6 +74,8 @@ mod server_list;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

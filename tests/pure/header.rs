@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -21,6 +21,7 @@ const PARTS: [&str; 16] = [
     "fencing.rs",
     "access.rs",
     "lease.rs",
+    "resources.rs",
 ];
 
 #[test]

@@ -52,6 +52,7 @@ impl Queue {
         outbox: &mut Vec<u8>,
         capabilities: Capabilities,
     ) {
+        (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         if entry.request.may_prolong()
             && let Some(ttl_ms) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
         {

@@ -39,6 +39,9 @@ pub(crate) struct Schedule {
     pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
     pub(crate) is_fenced: bool,
+    /// How many permits each resource has as a semaphore; 0: all are locks. Who continues a lock has one then, too,
+    /// without knowing of it.
+    pub(crate) permits: u16,
     /// What is broken on purpose, to see a verdict see it.
     pub(crate) plant: Option<Plant>,
 }
@@ -133,6 +136,18 @@ pub(crate) enum Mishap {
 /// How many leases a caller has.
 pub(crate) const SLOTS: usize = 2;
 pub(crate) const RESOURCES: [&str; 2] = ["a", "b"];
+
+/// In the place of one of them: all at once.
+pub(crate) const ALL: usize = RESOURCES.len();
+
+/// Whether two locks of these exclude each other.
+pub(crate) fn share(one: usize, other: usize) -> bool {
+    one == other || [one, other].contains(&ALL)
+}
+
+pub(crate) fn name_of(resource: usize) -> &'static str {
+    RESOURCES.get(resource).copied().unwrap_or("all")
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
@@ -305,6 +320,7 @@ impl Schedule {
             is_guarded,
             is_fenced,
             connects_first,
+            permits: 0,
             plant: None,
         }
     }
@@ -423,7 +439,7 @@ impl fmt::Display for At {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
-        writeln!(f, "weather: {:?}", self.weather)?;
+        writeln!(f, "weather: {:?}, permits {}", self.weather, self.permits)?;
         for (index, it) in self.servers.iter().enumerate() {
             let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
             write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;
@@ -456,7 +472,7 @@ impl fmt::Display for Schedule {
                         write!(f, " through manager {manager}")?;
                     }
                     write!(f, ": ")?;
-                    write!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    write!(f, "{} {call:?}", name_of(*resource))?;
                     if step.keeps {
                         write!(f, ", kept")?;
                     }

@@ -9,9 +9,11 @@ pub(crate) mod coroutine;
 pub(crate) mod dice;
 pub(crate) mod fences;
 pub(crate) mod network;
+pub(crate) mod permits;
 pub(crate) mod resp;
 pub(crate) mod script;
 pub(crate) mod server;
+pub(crate) mod several;
 pub(crate) mod store;
 pub(crate) mod turns;
 
@@ -63,7 +65,7 @@ pub(crate) struct World {
     pub(crate) idle: (i64, u32),
     /// Kept for its memory.
     pub(crate) ranges: Vec<Range<usize>>,
-    pub(crate) keys_before: Vec<(u64, Option<i64>)>,
+    pub(crate) keys_before: Vec<(u64, u64, Option<i64>)>,
     /// What a server does now is part of what is broken on purpose.
     pub(crate) is_tricked: bool,
     due: BinaryHeap<Reverse<Due>>,
