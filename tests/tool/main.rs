@@ -5,6 +5,7 @@
 mod support;
 
 mod command;
+mod kinds;
 mod looks;
 mod lost;
 mod manual;
