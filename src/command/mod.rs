@@ -226,6 +226,11 @@ impl Request {
         is_plain && self.subject.kind == LockKind::Exclusive && capabilities.expiry_time
     }
 
+    /// Whether it is an attempt to take a lock.
+    pub(crate) fn is_attempt(&self) -> bool {
+        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced)
+    }
+
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
         self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Extend)

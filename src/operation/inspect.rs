@@ -11,6 +11,7 @@ use crate::error::Status;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
+use crate::stats::{Account, Kind};
 use crate::token::Token;
 
 /// Asks the servers whether anybody holds a resource.
@@ -105,6 +106,14 @@ impl Operation for Inspect {
             Stage::Asking(holders) => self.conclude(holders, actions),
             Stage::Counting(counted, holders) => Self::conclude_count(&counted, &holders, actions),
         }
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Inspect, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {

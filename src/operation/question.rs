@@ -5,6 +5,7 @@ mod confirmation;
 mod in_the_way;
 mod permits;
 mod refusals;
+mod slots;
 mod words;
 
 use std::sync::Arc;

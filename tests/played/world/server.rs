@@ -195,7 +195,8 @@ impl World {
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
                 (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
-                (Some(_), Deed::Move { .. }) if tag == own => true,
+                // It stands under another name then.
+                (_, Deed::Move { .. }) if tag == own => true,
                 // A repair of several keys prolongs those that are there.
                 (Some(after), Deed::Extend { .. } | Deed::Acquire { key: ALL, .. })
                     if tag == own =>
