@@ -228,7 +228,7 @@ impl Request {
 
     /// Whether it is an attempt to take a lock.
     pub(crate) fn is_attempt(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced)
+        matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced)
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.

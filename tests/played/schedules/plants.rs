@@ -34,9 +34,8 @@ pub(crate) enum Plant {
     HalvesTtls,
     Shortens,
     KeepsForEver,
-    /// A reader is let in beside a writer; or the first reader that leaves deletes what the others have.
+    /// A reader is let in beside a writer.
     LetsReadersIn,
-    LastOutTooEarly,
     /// An extension sets a key that is not there.
     SetsAgain,
     /// Keys that were lost are there again.
@@ -103,11 +102,10 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 58] = [
+pub(crate) const PLANTS: [(Plant, Promise); 57] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
-    (Plant::LastOutTooEarly, Promise::WriterAlone),
     (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),

@@ -153,10 +153,6 @@ impl<'a> Command<'a, '_> {
             return self.script_error(&why);
         }
         own.map(|it| self.store.keys.remove(it));
-        if own.is_some() && self.has(Plant::LastOutTooEarly) {
-            let name: Box<[u8]> = Box::from(key);
-            self.store.keys.retain(|it| !it.is_reader || it.name != name);
-        }
         self.integer(own.is_some().into());
         Deed::Release { key, value, done: own.is_some() }
     }
