@@ -1546,7 +1546,7 @@ private:
 
     bool take_shared(std::chrono::milliseconds wait) {
         Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));
-        const Status status = reader.lease.take_shared(resource_, ttl_, 0, wait);
+        const Status status = reader.lease.take_shared(resource(), ttl_, 0, wait);
         std::string words = reader.lease.message();
         const bool kept = status == Status::Ok && keeps_ ? reader.lease.keep_alive() : true;
         std::lock_guard<std::mutex> here(state_);
