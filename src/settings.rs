@@ -79,6 +79,11 @@ impl Settings {
         self.has_fencing.store(enabled, Ordering::Relaxed);
     }
 
+    /// Sets whether who waits is woken by who releases, from the next connections on; and whether it is by us, at once.
+    pub fn set_waking(&self, enabled: bool) {
+        self.access.set_waking(enabled);
+    }
+
     /// Sets who we are on servers whose URLs do not say.
     pub fn set_credentials(
         &self,
@@ -124,6 +129,10 @@ impl Settings {
 
     pub fn has_fencing(&self) -> bool {
         self.has_fencing.load(Ordering::Relaxed)
+    }
+
+    pub fn has_waking(&self) -> bool {
+        self.access.is_waking()
     }
 
     pub fn timeouts(&self) -> &Arc<Timeouts> {

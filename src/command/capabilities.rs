@@ -6,9 +6,26 @@ pub(crate) struct Capabilities {
     pub(super) delete: Delete,
     /// Whether it has `PEXPIRETIME` (Redis 7.0), and is to be asked for the time that its clock shows.
     pub(super) expiry_time: bool,
+    /// Whether who releases wakes who waits.
+    pub(super) wakes: bool,
+    /// Whether the server tells us things by itself (RESP3).
+    pub(super) pushes: bool,
 }
 
 impl Capabilities {
+    /// Whether the server tells us things by itself.
+    pub(crate) fn has_pushes(self) -> bool {
+        self.pushes
+    }
+
+    /// The same, after the server has refused a request in a form that relies on them.
+    pub(crate) fn after_refusal(self) -> Self {
+        match self.wakes {
+            true => Self { wakes: false, ..self },
+            false => Self { pushes: self.pushes, ..Self::default() },
+        }
+    }
+
     /// The same, of a server whose clock is not looked at.
     pub(crate) fn without_clock(self) -> Self {
         Self { expiry_time: false, ..self }
@@ -30,14 +47,18 @@ pub(super) enum Delete {
 #[cfg(test)]
 impl Capabilities {
     /// Those of every server.
-    pub(crate) const PLAIN: Self = Self { delete: Delete::Script, expiry_time: false };
+    pub(crate) const PLAIN: Self =
+        Self { delete: Delete::Script, expiry_time: false, wakes: false, pushes: false };
 
     /// Those of a Valkey that is new enough.
-    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, expiry_time: false };
+    pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::PLAIN };
 
     /// Those of a Redis that is new enough.
-    pub(crate) const DELEX: Self = Self { delete: Delete::Delex, expiry_time: false };
+    pub(crate) const DELEX: Self = Self { delete: Delete::Delex, ..Self::PLAIN };
 
     /// Those of a Redis 7.0 whose clock is looked at.
-    pub(crate) const EXPIRY_TIME: Self = Self { delete: Delete::Script, expiry_time: true };
+    pub(crate) const EXPIRY_TIME: Self = Self { expiry_time: true, ..Self::PLAIN };
+
+    /// Those of a Redis 6.0, where waiters are woken.
+    pub(crate) const WAKING: Self = Self { wakes: true, pushes: true, ..Self::PLAIN };
 }

@@ -27,7 +27,7 @@ pub(super) struct Definition {
 }
 
 /// How many forms a command has at most.
-pub(super) const FORMS: usize = 3;
+pub(super) const FORMS: usize = 4;
 
 /// The form of a command that is the same for all servers.
 pub(super) fn only_form(_: Capabilities) -> usize {
@@ -74,6 +74,7 @@ pub enum Kind {
     Extending,
     Releasing,
     Inspecting,
+    Waiting,
 }
 
 impl fmt::Display for Kind {
@@ -83,6 +84,7 @@ impl fmt::Display for Kind {
             Self::Extending => "extending",
             Self::Releasing => "releasing",
             Self::Inspecting => "looking at locks",
+            Self::Waiting => "waiting in line",
         })
     }
 }

@@ -11,17 +11,21 @@ mod answer;
 mod capabilities;
 mod definition;
 mod encoder;
+mod enrol;
 mod extend;
 mod fence;
 pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;
+mod leave;
 mod pttl;
 pub(crate) mod raise_fence;
 mod release;
+mod release_and_wake;
 mod script;
 pub(crate) mod sentinel;
+pub(crate) mod waking;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -52,8 +56,14 @@ pub enum Verb {
     Repair,
     /// Delete the key if it has the token.
     Release,
+    /// The same, and wake who waits for it first.
+    ReleaseAndWake,
     /// What value has the key, and for how long?
     Inspect,
+    /// Stand in the line of those who wait, under the channel of the token, unless nobody has the key.
+    Enrol,
+    /// Stand in it no longer, and pass on what came too late.
+    Leave,
 }
 
 impl Verb {
@@ -64,7 +74,10 @@ impl Verb {
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
             Self::Release => &release::DEFINITION,
+            Self::ReleaseAndWake => &release_and_wake::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
+            Self::Enrol => &enrol::DEFINITION,
+            Self::Leave => &leave::DEFINITION,
         }
     }
 }
@@ -116,6 +129,12 @@ impl Request {
         Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
+    /// The same request, of who waits since then, in microseconds since 1970.
+    #[must_use]
+    pub fn waiting_since(self, us: i64) -> Self {
+        Self { subject: Subject { number: us, ..self.subject }, ..self }
+    }
+
     /// The same request, with this number in the place of 0.
     #[must_use]
     pub fn numbered(self, number: u32) -> Self {
@@ -149,6 +168,11 @@ impl Request {
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::RaiseFence)
+    }
+
+    /// Whether it is of use only where the server tells us things by itself.
+    pub fn needs_pushes(&self) -> bool {
+        self.verb == Verb::Enrol
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.

@@ -3,6 +3,7 @@
 mod fencing;
 mod raising;
 mod waiting;
+mod waking;
 
 use std::mem;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ pub(crate) struct Acquire {
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
+    /// Whether it looks how things stand, rather than trying.
+    looks: bool,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     stage: Stage,
@@ -80,6 +83,8 @@ enum Stage {
     /// Before an attempt that is cut short at that moment.
     Connecting(Box<ConnectQuorum>, Moment),
     Asking(Box<Question>),
+    /// How things stand in the lines; with what the last try has come to.
+    Looking(Box<Question>, Option<Box<Miss>>),
     /// A quorum has granted it, and its fencing token is brought to one.
     Raising(Box<Raising>),
     /// For its turn, or for the end of a pause. With what the last try has come to.
@@ -94,7 +99,8 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        Self { wanted, tries: 0, has_asked, backoff, token, cut, number: None, stage }
+        let (tries, looks, number) = (0, false, None);
+        Self { wanted, tries, has_asked, backoff, token, cut, looks, number, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -134,10 +140,19 @@ impl Acquire {
             Plan::Until(until) if self.has_asked => last_try_end(until, now),
             _ => Moment::NEVER,
         };
+        self.looks = !is_last && self.is_to_look(actions);
         self.has_asked = true;
         match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum, cut),
-            None => self.ask(cut, actions),
+            None => self.go(cut, actions),
+        }
+    }
+
+    /// Looks or tries, as was decided.
+    fn go(&mut self, cut: Moment, actions: &mut dyn Actions) {
+        match self.looks {
+            true => self.look(None, actions),
+            false => self.ask(cut, actions),
         }
     }
 
@@ -171,6 +186,10 @@ impl Acquire {
             false => Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
+        let asker = actions.ticket().place();
+        if let Some(line) = actions.wait_queues().line(resource) {
+            line.begin_attempt(asker);
+        }
         self.cut = cut;
         self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
         actions.ask(request, Limits { since, until: cut, reply_ms });
@@ -194,9 +213,13 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
+        let returned = question.voters();
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
-        self.miss(miss, actions);
+        match status == Status::Taken && self.may_stand_in_line(actions) {
+            true => self.look_after(miss, returned, actions),
+            false => self.miss(miss, actions),
+        }
     }
 
     /// It is had: these servers were sent the request.
@@ -209,6 +232,7 @@ impl Acquire {
     ) {
         hold.take(question.voters(), sent);
         let absent = question.absent(actions.roster());
+        self.end_waiting(actions);
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
             let next = queues.acquired(&self.wanted.resource, number, &hold);
@@ -238,7 +262,13 @@ impl Acquire {
         broken_off: Option<Box<BrokenOff>>,
         actions: &mut dyn Actions,
     ) {
-        self.leave(actions);
+        if broken_off.is_some() {
+            let now = actions.now();
+            actions.wait_queues().keep_line(&self.wanted.resource, now);
+        } else {
+            self.leave_line(actions);
+        }
+        self.leave_queue(actions);
         actions.end(Err(Failed { error, broken_off }));
     }
 
@@ -250,6 +280,14 @@ impl Acquire {
             _ => {}
         }
         self.fail(cancelled(), None, actions);
+    }
+
+    fn leave_queue(&mut self, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let now = actions.now();
+            let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
     }
 
     fn number(&self) -> u64 {
@@ -264,7 +302,7 @@ impl Operation for Acquire {
             (Stage::Submitted, _) => self.begin(actions),
             (Stage::Connecting(mut quorum, cut), event) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum, cut),
-                Progress::Connected => self.ask(cut, actions),
+                Progress::Connected => self.go(cut, actions),
                 Progress::Failed(miss) => {
                     self.note(&miss, actions);
                     self.miss(miss, actions);
@@ -276,7 +314,11 @@ impl Operation for Acquire {
             (Stage::Raising(raising), Event::Closed { .. }) => {
                 self.conclude_raising(*raising, actions);
             }
+            (Stage::Looking(question, miss), Event::Closed { sent }) => {
+                self.conclude_look(question, miss, sent, actions);
+            }
             (Stage::Waiting(..), Event::YourTurn) => self.handle_turn(actions),
+            (Stage::Waiting(wait, miss), Event::Pushed { .. }) => self.wait(wait, miss, actions),
             (Stage::Waiting(wait, miss), Event::TimeOut) => {
                 self.handle_time_out(wait, miss, actions);
             }
@@ -288,17 +330,14 @@ impl Operation for Acquire {
         match &mut self.stage {
             Stage::Submitted | Stage::Waiting(..) => None,
             Stage::Connecting(quorum, _) => quorum.question(),
-            Stage::Asking(question) => Some(question),
+            Stage::Asking(question) | Stage::Looking(question, _) => Some(question),
             Stage::Raising(raising) => raising.question(),
         }
     }
 
     fn leave(&mut self, actions: &mut dyn Actions) {
-        if let Some(number) = self.number.take() {
-            let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
-            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-        }
+        self.leave_line(actions);
+        self.leave_queue(actions);
     }
 }
 

@@ -1,11 +1,15 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod confirmation;
+mod place;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::confirmation::Confirmation;
+use self::place::Places;
 use crate::command::Answer;
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
@@ -16,8 +20,8 @@ use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
-use crate::token::Token;
 use crate::transport::condition::Condition;
+use crate::wait_queue::Place;
 
 /// One question to all servers, and what came of it.
 pub(crate) struct Question {
@@ -35,6 +39,8 @@ pub(crate) struct Question {
     reasons: Vec<(usize, Answer)>,
     /// What is known of those that were not heard before it failed, or may have changed since.
     unheard: Vec<(usize, Condition)>,
+    /// Whether a server has woken somebody who waits for the lock that is released.
+    has_woken: bool,
 }
 
 enum Count {
@@ -48,6 +54,8 @@ enum Count {
     Holders(Holders),
     /// To hear of every server once.
     AllServers(Ballot),
+    /// To stand in line for a resource.
+    Line(Places),
 }
 
 /// What it means that a server has nothing to delete.
@@ -59,16 +67,6 @@ pub(crate) enum Absence {
     LostUnlessRepeated,
     /// We have released it: that was tried before.
     Released,
-}
-
-/// What a confirmation asks for.
-pub(crate) struct Confirmation {
-    pub(crate) token: Token,
-    pub(crate) drift: Drift,
-    pub(crate) asked_at: Moment,
-    pub(crate) least_ms: i64,
-    /// For how long those servers that voted yes have it, to be sure of, since they were asked.
-    left_ms: Vec<i64>,
 }
 
 impl Question {
@@ -123,9 +121,14 @@ impl Question {
         Self::new(Count::AllServers(Ballot::new(servers)))
     }
 
+    /// A question, asked at this moment, where we stand in line for a resource.
+    pub(crate) fn line(asked_at: Moment, servers: usize) -> Self {
+        Self::new(Count::Line(Places::new(asked_at, servers)))
+    }
+
     fn new(count: Count) -> Self {
         let (draw, lefts, reasons, unheard) = Default::default();
-        Self { count, attempt: None, draw, view: None, lefts, reasons, unheard }
+        Self { count, attempt: None, draw, view: None, lefts, reasons, unheard, has_woken: false }
     }
 
     fn is_decided(&self) -> bool {
@@ -135,6 +138,7 @@ impl Question {
             }
             Count::Holders(holders) => holders.finding().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
+            Count::Line(places) => places.is_enough(),
         }
     }
 
@@ -148,7 +152,7 @@ impl Question {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
             }),
-            Count::AllServers(_) => Some(Outcome::Reached),
+            Count::AllServers(_) | Count::Line(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
     }
@@ -168,7 +172,10 @@ impl Question {
 
     /// What is known after the servers refused.
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
-        let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
+        let asked_at = match &self.count {
+            Count::Line(places) => places.asked_at(),
+            _ => self.attempt.as_ref().map_or(now, |hold| hold.asked_at()),
+        };
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
             let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
@@ -248,6 +255,19 @@ impl Question {
         self.view.as_ref().is_none_or(|view| view.is_sound(server))
     }
 
+    /// Whether a server has woken somebody who waits for the lock that is released.
+    pub(crate) fn has_woken(&self) -> bool {
+        self.has_woken
+    }
+
+    /// Where we stand in line, by what the servers said.
+    pub(crate) fn places(&self) -> &[(usize, Place)] {
+        match &self.count {
+            Count::Line(places) => places.heard(),
+            _ => &[],
+        }
+    }
+
     /// Whether so many voted yes that they are a quorum.
     pub(crate) fn has_quorum(&self) -> bool {
         self.ballot().yes() >= self.ballot().quorum()
@@ -270,6 +290,7 @@ impl Question {
             }
             Count::Holders(holders) => holders.ballot(),
             Count::AllServers(ballot) => ballot,
+            Count::Line(places) => places.ballot(),
         }
     }
 }
@@ -277,6 +298,12 @@ impl Question {
 impl Question {
     /// A server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        if let Count::Line(places) = &mut self.count {
+            let reason = places.hear(server, answer);
+            self.reasons.extend(reason.map(|reason| (server, reason)));
+            return self.is_decided();
+        }
+        self.has_woken |= answer == Answer::Woke;
         if self.is_decided() {
             self.note_late(server, &answer);
             return true;
@@ -284,7 +311,7 @@ impl Question {
         self.note_left(&answer, now);
         let is_vote = self.is_vote(server);
         let plain = match &answer {
-            Answer::Done => Vote::Yes,
+            Answer::Done | Answer::Woke => Vote::Yes,
             &Answer::Granted { number } => {
                 self.draw.note(number);
                 Vote::Yes
@@ -316,6 +343,7 @@ impl Question {
                 ballot.cast(server, plain);
                 (plain, ballot.pending() == 0)
             }
+            Count::Line(_) => return true,
         };
         if vote != Vote::Yes {
             self.reasons.push((server, answer));
@@ -352,39 +380,5 @@ impl Absence {
             Answer::AbsentOrReleased => self != Self::Lost,
             _ => false,
         }
-    }
-}
-
-impl Confirmation {
-    pub(crate) fn new(token: Token, drift: Drift, asked_at: Moment, least_ms: i64) -> Self {
-        Self { token, drift, asked_at, least_ms, left_ms: Vec::new() }
-    }
-
-    fn vote(&mut self, answer: &Answer, otherwise: Vote, now: Moment) -> Vote {
-        match self.left_ms(answer) {
-            Some(left_ms) if left_ms.saturating_sub(self.elapsed_ms(now)) >= self.least_ms => {
-                self.left_ms.push(left_ms);
-                Vote::Yes
-            }
-            _ => otherwise,
-        }
-    }
-
-    /// For how long a server has the lock, to be sure of, when it was asked; none if it has not.
-    fn left_ms(&self, answer: &Answer) -> Option<i64> {
-        match answer {
-            Answer::Found { value, left_ms: -1 } if value == self.token.as_bytes() => {
-                Some(i64::MAX)
-            }
-            Answer::Found { value, left_ms } if value == self.token.as_bytes() => {
-                Some(self.drift.validity_ms(*left_ms))
-            }
-            _ => None,
-        }
-    }
-
-    /// Rounded up: what is left is not to be more than there is.
-    fn elapsed_ms(&self, now: Moment) -> i64 {
-        now.ms_since(self.asked_at) + 1
     }
 }

@@ -5,12 +5,16 @@
 //! release and the lock changes hands within one round trip. A run of that must not keep other
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
+mod line;
+mod pushes;
 mod queue;
 mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub(crate) use self::line::{Line, Place};
+pub(crate) use self::pushes::Heard;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 pub(crate) use self::turn::{Manners, Next, Permission, Wait};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::line::Line;
 use super::turn::{Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
@@ -53,6 +54,10 @@ pub(super) struct WaitQueue {
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a head that will be back.
     backoff: Option<Backoff>,
+    /// Its place in line on the servers.
+    pub(super) line: Line,
+    /// When a release of ours was last known to have woken somebody.
+    woken_at: Option<Moment>,
     /// How many waiters were looked at to find one.
     #[cfg(test)]
     looked_at: std::cell::Cell<usize>,
@@ -87,6 +92,8 @@ impl WaitQueue {
             run_since: now,
             rival_at: None,
             backoff: None,
+            line: Line::default(),
+            woken_at: None,
             #[cfg(test)]
             looked_at: std::cell::Cell::default(),
         }
@@ -244,6 +251,34 @@ impl WaitQueue {
         self.head.is_some()
             || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
             || self.has_rivals(now)
+            || self.line.is_kept(now)
+    }
+
+    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
+    pub(super) fn woke(&mut self, until: Moment, now: Moment) {
+        (self.rival_at, self.woken_at) = (Some(now), Some(now));
+        if self.head.is_none() {
+            self.open_at = Some(until);
+        }
+    }
+
+    /// Whether somebody else was woken lately.
+    pub(super) fn was_woken(&self, now: Moment) -> bool {
+        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
+    }
+
+    /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
+    pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
+        self.is_head(number) && self.hold.is_none()
+    }
+
+    /// Whether this is the only waiter.
+    pub(super) fn is_alone(&self, number: u64) -> bool {
+        self.is_head(number) && self.behind.is_empty()
+    }
+
+    pub(super) fn has_head(&self) -> bool {
+        self.head.is_some()
     }
 
     fn position(&self, number: u64) -> Position {
@@ -274,7 +309,7 @@ impl WaitQueue {
     }
 
     /// The name of the head, if it waits.
-    fn waiting_head(&self) -> Option<Ticket> {
+    pub(super) fn waiting_head(&self) -> Option<Ticket> {
         self.head.as_ref()?.ticket
     }
 
@@ -322,79 +357,4 @@ impl WaitQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::held_lock::Phase;
-    use crate::token::Token;
-
-    const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
-
-    fn at_ms(ms: i64) -> Moment {
-        Moment::from_nanos(1_000_000_000).plus_ms(ms)
-    }
-
-    #[test]
-    fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
-        let mut queue = WaitQueue::new(at_ms(0));
-        // One waiter of each thread.
-        queue.join(1, Some(1));
-        queue.join(2, Some(2));
-        assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
-        queue.refused(1, true, at_ms(1));
-        assert_eq!(queue.leave(2, at_ms(2)), None);
-        let wait = Wait { pause_until: at_ms(9), until: at_ms(1_000) };
-        assert!(!queue.end_wait(1, wait, at_ms(8)));
-        assert!(queue.end_wait(1, wait, at_ms(9)));
-    }
-
-    /// The queue of a lock that this manager took at 0 ms, for 10 s; 2 is the head, and 3 behind it.
-    fn held() -> (WaitQueue, Arc<HeldLock>) {
-        let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
-        let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-        (1..=3).for_each(|number| queue.join(number, None));
-        assert_eq!(queue.acquired(1, &hold), None);
-        (queue, hold)
-    }
-
-    #[test]
-    fn to_look_from_behind_costs_no_more_where_thousands_wait() {
-        const WAITERS: u64 = 4_096;
-        let mut queue = WaitQueue::new(at_ms(0));
-        (1..=WAITERS).for_each(|number| queue.join(number, None));
-        let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
-        for number in 2..=WAITERS {
-            assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);
-            assert!(!queue.end_wait(number, wait, at_ms(2)));
-        }
-        (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), None));
-        assert!(queue.behind.is_empty());
-        // Each is found four times, and its place is one of 4,096.
-        let looked_at = queue.looked_at.get() as u64;
-        assert!((1..=4 * 13 * WAITERS).contains(&looked_at), "{looked_at}");
-    }
-
-    #[test]
-    fn a_last_try_from_behind_asks_for_what_this_manager_has_once_a_second() {
-        let ((mut queue, _), last) = (held(), Manners { is_urgent: true, is_last: true });
-        for asked_at in [1_000, 2_000] {
-            let permission = queue.begin(3, last, at_ms(asked_at - 1));
-            assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
-            assert_eq!(queue.begin(3, last, at_ms(asked_at)), Permission::MayAsk);
-        }
-        // Who has more tries stays behind.
-        assert_ne!(queue.begin(3, PATIENT, at_ms(3_000)), Permission::MayAsk);
-    }
-
-    #[test]
-    fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for() {
-        for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
-            let has_ended = phase != Phase::Releasing;
-            let (mut queue, hold) = held();
-            hold.pass_to(phase);
-            let wait = Wait { pause_until: Moment::NEVER, until: at_ms(60_000) };
-            assert_eq!(queue.end_wait(2, wait, at_ms(5)), has_ended, "{phase:?}");
-            let permission = queue.begin(2, PATIENT, at_ms(5));
-            assert_eq!(permission == Permission::MayAsk, has_ended, "{phase:?}: {permission:?}");
-        }
-    }
-}
+mod tests;

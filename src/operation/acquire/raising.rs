@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::command::{Request, Verb};
+use crate::command::Request;
 use crate::held_lock::HeldLock;
-use crate::operation::Actions;
+use crate::operation::{Actions, waking_release};
 use crate::operation::question::Question;
 use crate::server_set::ServerSet;
 
@@ -41,7 +41,8 @@ impl Raising {
 pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
     if let Some(hold) = question.attempted() {
         let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
-        let release = Request::new(Verb::Release, resource, *hold.token(), ttl_ms);
+        // What it was granted on some servers may have kept out others that wait.
+        let release = Request::new(waking_release(actions), resource, *hold.token(), ttl_ms);
         actions.tell(release.to(question.may_have_it(sent)));
     }
 }

@@ -58,6 +58,7 @@ impl Queue {
             outbox.extend_from_slice(&raise(ttl_ms));
             entry.raises = true;
         }
+        entry.subscribes = self.subscribe(&entry.request, outbox);
         outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
         entry.tells_end = entry.request.tells_end(capabilities);
         if entry.request.asks_for_vote() && self.guard.reads() {
@@ -81,6 +82,9 @@ impl Queue {
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
+        if entry.subscribes {
+            self.note_subscription(&replies.remove(0))?;
+        }
         let time = if entry.reads_clock { replies.pop() } else { None };
         let note = if entry.reads { replies.pop() } else { None };
         let end_ms = match replies.last() {
@@ -88,6 +92,9 @@ impl Queue {
             _ => None,
         };
         let answer = entry.request.answer(replies).ok_or(Nonsense::Unwanted)?;
+        if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
+            return Ok(Answer::Failed(failure));
+        }
         match note {
             Some(note) if is_forbidden(&note) => self.guard.go_blind(),
             Some(note) if answer.is_grant() => self.guard.check(Borne::of(&note), &self.rules)?,

@@ -79,8 +79,10 @@ impl Server {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
+                self.note_pushes(false, effects);
                 return Ok(());
             };
+            self.note_pushes(true, effects);
             let Settled { kind, ticket, answer } = settled;
             let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
             self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
