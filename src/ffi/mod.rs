@@ -23,6 +23,7 @@ pub mod servers;
 pub mod status;
 pub mod submit;
 pub mod version;
+pub mod waking;
 
 pub use self::handle::RedLock;
 pub use self::locking::*;

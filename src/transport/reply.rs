@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(taken(b"_\r\n+OK\r\n"), (Value::Nil, 3));
         let (map, length) = taken(b"%2\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n_\r\n:7\r\n");
         assert!(matches!(map, Value::Map(pairs) if pairs.len() == 2));
-        assert_eq!(length, 33);
+        assert_eq!(length, 29);
         let push = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n";
         assert!(matches!(taken(push), (Value::Push { .. }, length) if length == push.len()));
         for length in 0..push.len() {

@@ -5,11 +5,14 @@
 use std::time::Duration;
 
 use crate::moment::Moment;
+use crate::quorum::backoff::jitter;
 use crate::server_set::ServerSet;
 
-/// So many round trips after it was told by one server the head asks, although not so many as a quorum have told it:
-/// others may have been told in its place.
-const GRACE_ROUND_TRIPS: u32 = 2;
+/// Two round trips in the mean after it was told by one server the head asks, although not so many as a quorum have told
+/// it: others may have been told in its place. After each try in vain it may be up to twice as long, so that those who
+/// got in each other's way do not do that again and again; for so many of them.
+const SPREAD_ROUND_TRIPS: u32 = 2;
+const DOUBLINGS_MAX: u32 = 3;
 
 /// Bounds of what is taken for a round trip.
 const ROUND_TRIP_MIN: Duration = Duration::from_micros(200);
@@ -43,7 +46,10 @@ pub(crate) struct Line {
     news_at: Option<Moment>,
     /// Where it has given up its place: what they tell may have been on the way.
     left: ServerSet,
-    round_trip: Duration,
+    /// How long after the first news the head asks.
+    grace: Duration,
+    /// How many tries were in vain since it stands in line.
+    in_vain: u32,
     /// Until when it stands in line although nobody waits.
     kept_until: Option<Moment>,
 }
@@ -58,6 +64,7 @@ impl Line {
 
     /// A try that failed had taken these, and has released them again. That is no news.
     pub(crate) fn note_returned(&mut self, servers: ServerSet) {
+        self.in_vain += 1;
         self.free = self.free.union(servers);
     }
 
@@ -65,18 +72,23 @@ impl Line {
     pub(crate) fn begin_look(&mut self, asker: usize, wall_us: i64) -> i64 {
         self.asker = Some(asker);
         (self.fresh, self.kept_until) = (ServerSet::default(), None);
+        // What is told from now on is meant for this wait.
+        self.left = ServerSet::default();
         *self.since_us.get_or_insert(wall_us)
     }
 
-    /// Servers have answered that, after so long; of others it is not known whether they have done it.
+    /// Servers have answered that, after so long; of others it is not known whether they have done it. `random` is uniform
+    /// over all of u64.
     pub(crate) fn note(
         &mut self,
         heard: &[(usize, Place)],
         unheard: ServerSet,
-        round_trip: Duration,
+        (round_trip, random): (Duration, u64),
         now: Moment,
     ) {
-        self.round_trip = round_trip.clamp(ROUND_TRIP_MIN, ROUND_TRIP_MAX);
+        let round_trip = round_trip.clamp(ROUND_TRIP_MIN, ROUND_TRIP_MAX);
+        let spread = (SPREAD_ROUND_TRIPS << self.in_vain.min(DOUBLINGS_MAX)) * round_trip;
+        self.grace = round_trip + jitter(spread, random);
         self.enrolled = self.enrolled.union(unheard);
         for &(server, place) in heard {
             match place {
@@ -88,7 +100,6 @@ impl Line {
                 }
                 Place::Free => self.note_free(server, now),
             }
-            self.left = self.left.without(server);
         }
     }
 
@@ -123,7 +134,7 @@ impl Line {
     pub(crate) fn due(&self, quorum: usize) -> Moment {
         match self.news_at {
             Some(news_at) if self.free.len() >= quorum => news_at,
-            Some(news_at) => news_at.plus(GRACE_ROUND_TRIPS * self.round_trip),
+            Some(news_at) => news_at.plus(self.grace),
             None => Moment::NEVER,
         }
     }
@@ -163,7 +174,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    const RTT: Duration = Duration::from_millis(1);
+    /// With this the grace is two round trips.
+    const RTT: (Duration, u64) = (Duration::from_millis(1), 1 << 63);
 
     fn at_ms(ms: i64) -> Moment {
         Moment::from_nanos(1_000_000_000).plus_ms(ms)
@@ -211,6 +223,8 @@ mod tests {
         line.note_returned(set(&[0]));
         line.begin_look(0, 7);
         line.note(&[(0, Place::Free), (1, Place::Behind(1))], set(&[2]), RTT, at_ms(3));
+        // It was in vain.
+        assert_eq!(line.grace, Duration::from_millis(3));
         assert_eq!(line.due(2), Moment::NEVER);
         line.note_pushed(1, false, at_ms(9));
         assert_eq!(line.due(2), at_ms(9));
@@ -244,6 +258,10 @@ mod tests {
         assert_eq!(line.leave(), set(&[0]));
         assert!(line.take_left(0) && !line.take_left(0) && !line.take_left(1));
         assert_eq!(line.leave(), set(&[]));
+        let mut line = enrolled();
+        line.leave();
+        line.begin_look(0, 7);
+        assert!(!line.take_left(2), "what is told now is meant for the next wait");
         let mut line = enrolled();
         line.note_pushed(1, false, at_ms(1));
         assert_eq!(line.leave(), set(&[0, 1, 2]));

@@ -105,7 +105,7 @@ mod tests {
         let line = queues.line(RESOURCE).unwrap();
         line.begin_look(4, 1);
         let heard = [(0, Place::Behind(0)), (1, Place::Behind(0))];
-        line.note(&heard, ServerSet::default(), std::time::Duration::ZERO, at_ms(0));
+        line.note(&heard, ServerSet::default(), Default::default(), at_ms(0));
         let wait = Wait { pause_until: at_ms(200), until: at_ms(900) };
         queues.wait(RESOURCE, number, ticket, wait, at_ms(0));
         (queues, number, ticket)

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -19,6 +19,7 @@ const PARTS: [&str; 16] = [
     "kept_log.rs",
     "servers.rs",
     "fencing.rs",
+    "waking.rs",
     "access.rs",
     "lease.rs",
 ];

@@ -1,5 +1,8 @@
 use super::*;
 
+/// Without anything that a setting asks for.
+const PLAIN: Wishes = Wishes { is_guarded: false, is_waking: false };
+
 const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
 const LACKING: &str = "-ERR wrong number of arguments for 'x' command\r\n";
 

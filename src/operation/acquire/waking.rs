@@ -85,11 +85,15 @@ impl Acquire {
         let mut ranks: Vec<u32> = places.iter().filter_map(rank).collect();
         ranks.sort_unstable();
         let rank = ranks.get(ranks.len() / 2).copied().unwrap_or_default();
+        let random = match actions.random() {
+            Ok(random) => random,
+            Err(error) => return self.fail(error, None, actions),
+        };
         let queues = actions.wait_queues();
         queues.refused(&self.wanted.resource, number, is_taken, now);
         let line = queues.line(&self.wanted.resource);
         let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
-            line.note(places, sent.minus(heard), refusal.round_trip, now);
+            line.note(places, sent.minus(heard), (refusal.round_trip, random), now);
             (line.will_hear(quorum), line.due(quorum))
         });
         let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
@@ -101,13 +105,8 @@ impl Acquire {
             (false, Some(miss)) => return self.miss(*miss, actions),
             (false, None) => return self.try_once(actions),
         };
-        match actions.random() {
-            Ok(random) => {
-                let pause_until = self.backoff.fallback(&refusal, rank, random, now);
-                self.wait(Wait { pause_until, until }, miss, actions);
-            }
-            Err(error) => self.fail(error, None, actions),
-        }
+        let pause_until = self.backoff.fallback(&refusal, rank, random, now);
+        self.wait(Wait { pause_until, until }, miss, actions);
     }
 
     /// The pause ends when it is to try by what it was told, if that is earlier.
