@@ -318,6 +318,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
     "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
     "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
+    "RedLock_SetWaking": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
@@ -616,6 +617,9 @@ class Manager:
     fencing: whether locks come with a fencing token: see Lease.fencing_token. All who lock the
         resource must have it. The servers count in the key with :f behind the name of the
         resource, so lock none of such a name.
+    waking: whether calls that wait are told when another process releases the lock, and releases
+        tell those who wait; if not, they ask now and then. Waiters stand in line in the key with
+        :w behind the name of the resource, so lock none of such a name.
     logger: as for set_logger.
     """
 
@@ -637,6 +641,7 @@ class Manager:
         longest_ttl: Seconds | None = None,
         guard_cap: Seconds | None = None,
         fencing: bool = False,
+        waking: bool = True,
         logger: Logger | None = None,
     ) -> None:
         if not servers:
@@ -664,6 +669,7 @@ class Manager:
         mode = _GUARDS.index(restart_guard)
         self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
         self._call(_c.RedLock_SetFencing, bool(fencing))
+        self._call(_c.RedLock_SetWaking, bool(waking))
         if tls:
             self._use_tls(tls)
         if user is not None or password is not None:

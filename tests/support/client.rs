@@ -15,6 +15,7 @@ use redlock::ffi::lease::{
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
+use redlock::ffi::waking::RedLock_SetWaking;
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
     RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry,
@@ -121,6 +122,11 @@ impl Manager {
     pub(crate) fn set_fencing(&self, enabled: bool) -> RedLockStatus {
         // SAFETY: the manager lives.
         unsafe { RedLock_SetFencing(self.raw, enabled) }
+    }
+
+    pub(crate) fn set_waking(&self, enabled: bool) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetWaking(self.raw, enabled) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {

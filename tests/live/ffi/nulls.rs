@@ -17,6 +17,7 @@ use redlock::ffi::lease::*;
 use redlock::ffi::servers::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
+use redlock::ffi::waking::*;
 use redlock::ffi::*;
 
 use crate::declarations::functions;
@@ -176,6 +177,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
         Status RedLock_SetRestartGuard(it.rl(), 1, 0, 0) of it;
         Status RedLock_SetFencing(it.rl(), true) of it;
+        Status RedLock_SetWaking(it.rl(), true) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
         Status RedLock_SetLoggerWithDestroy(
             it.rl(), it.callback(), it.user_data(), it.destroy()

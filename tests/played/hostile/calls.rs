@@ -13,6 +13,7 @@ use crate::command::{Answer, Verb};
 use crate::crowd::{self, Crowd};
 use crate::events::{self, Expected};
 use crate::ffi::fencing::RedLock_SetFencing;
+use crate::ffi::waking::RedLock_SetWaking;
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
@@ -183,6 +184,8 @@ impl Run<'_> {
             unsafe { RedLock_SetRetry(self.manager(slot), 1 + count % 3, delay_ms % 1000) };
             // SAFETY: as above.
             unsafe { RedLock_SetFencing(self.manager(slot), count % 2 == 0) };
+            // SAFETY: as above.
+            unsafe { RedLock_SetWaking(self.manager(slot), count % 3 != 0) };
         }
     }
 
