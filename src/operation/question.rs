@@ -268,6 +268,11 @@ impl Question {
         }
     }
 
+    /// Those of these servers that have not answered.
+    pub(crate) fn unheard_of(&self, sent: ServerSet) -> ServerSet {
+        sent.iter().filter(|&server| self.ballot().is_pending(server)).collect()
+    }
+
     /// Whether so many voted yes that they are a quorum.
     pub(crate) fn has_quorum(&self) -> bool {
         self.ballot().yes() >= self.ballot().quorum()

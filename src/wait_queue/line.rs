@@ -42,7 +42,8 @@ pub(crate) struct Line {
     free: ServerSet,
     /// Those of which it was told so since it last asked for its place.
     fresh: ServerSet,
-    /// When the first of them was found to be free, since the last try to take the lock.
+    /// Those that were found to be free since the last try to take the lock, and when the first of them was.
+    news: ServerSet,
     news_at: Option<Moment>,
     /// Where it has given up its place: what they tell may have been on the way.
     left: ServerSet,
@@ -59,12 +60,13 @@ impl Line {
     /// any more.
     pub(crate) fn begin_attempt(&mut self, asker: usize) {
         self.asker = Some(asker);
-        (self.free, self.news_at, self.kept_until) = (ServerSet::default(), None, None);
+        (self.free, self.news) = (ServerSet::default(), ServerSet::default());
+        (self.news_at, self.kept_until) = (None, None);
     }
 
     /// A try that failed had taken these, and has released them again. That is no news.
     pub(crate) fn note_returned(&mut self, servers: ServerSet) {
-        self.in_vain += 1;
+        self.in_vain += u32::from(self.is_listening());
         self.free = self.free.union(servers);
     }
 
@@ -97,9 +99,14 @@ impl Line {
                 Place::Behind(_) => {
                     self.enrolled = self.enrolled.with(server);
                     self.free = self.free.without(server);
+                    self.news = self.news.without(server);
                 }
                 Place::Free => self.note_free(server, now),
             }
+        }
+        if self.news.is_empty() {
+            // Somebody else was faster.
+            self.news_at = None;
         }
     }
 
@@ -116,6 +123,7 @@ impl Line {
     fn note_free(&mut self, server: usize, now: Moment) {
         if !self.free.contains(server) {
             self.free = self.free.with(server);
+            self.news = self.news.with(server);
             self.news_at.get_or_insert(now);
         }
     }

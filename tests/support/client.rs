@@ -15,12 +15,12 @@ use redlock::ffi::lease::{
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
-use redlock::ffi::waking::RedLock_SetWaking;
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
     RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry,
     RedLock_SetTimeouts, RedLock_TryLock, RedLock_Unlock,
 };
+use redlock::ffi::waking::RedLock_SetWaking;
 
 use super::servers::Server;
 use super::wait::wait_until;

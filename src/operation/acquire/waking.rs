@@ -80,7 +80,6 @@ impl Acquire {
         let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
         let refusal = question.refusal(actions.settings().drift(), now);
         let (places, number) = (question.places(), self.number());
-        let heard: ServerSet = places.iter().map(|heard| heard.0).collect();
         let is_taken = places.iter().any(|heard| heard.1 != Place::Free);
         let mut ranks: Vec<u32> = places.iter().filter_map(rank).collect();
         ranks.sort_unstable();
@@ -93,7 +92,7 @@ impl Acquire {
         queues.refused(&self.wanted.resource, number, is_taken, now);
         let line = queues.line(&self.wanted.resource);
         let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
-            line.note(places, sent.minus(heard), (refusal.round_trip, random), now);
+            line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
             (line.will_hear(quorum), line.due(quorum))
         });
         let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
