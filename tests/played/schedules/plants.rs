@@ -79,6 +79,9 @@ pub(crate) enum Plant {
     /// and an extension gives half of its TTL.
     BringsBackKept,
     HalvesRenewals,
+    /// Who waits is told nothing, or sent to the end of the line, so that it looks seldom.
+    TellsNobody,
+    SendsToTheEnd,
 }
 
 /// The calls that are lied about.

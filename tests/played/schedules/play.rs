@@ -51,6 +51,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
             let manager = |which| {
                 let manager = manager(plan, which, &schedule.servers, tells);
                 manager.set_fencing(schedule.is_fenced);
+                manager.set_waking(schedule.is_waking);
                 manager
             };
             let managers = (0..=plan.others.len()).map(manager).collect();

@@ -8,6 +8,7 @@ pub(crate) mod commands;
 pub(crate) mod coroutine;
 pub(crate) mod dice;
 pub(crate) mod fences;
+pub(crate) mod lines;
 pub(crate) mod network;
 pub(crate) mod resp;
 pub(crate) mod script;
