@@ -141,6 +141,10 @@ impl Acquire {
             _ => Moment::NEVER,
         };
         self.looks = !is_last && self.is_to_look(actions);
+        if !self.looks {
+            // Also if it comes to nothing because servers cannot be reached.
+            self.note_attempt(actions);
+        }
         self.has_asked = true;
         match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum, cut),
@@ -186,10 +190,7 @@ impl Acquire {
             false => Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
-        let asker = actions.ticket().place();
-        if let Some(line) = actions.wait_queues().line(resource) {
-            line.begin_attempt(asker);
-        }
+        self.note_attempt(actions);
         self.cut = cut;
         self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
         actions.ask(request, Limits { since, until: cut, reply_ms });

@@ -37,6 +37,14 @@ impl Acquire {
         was_woken || is_in_line
     }
 
+    /// It is about to try to take the lock.
+    pub(super) fn note_attempt(&self, actions: &mut dyn Actions) {
+        let asker = actions.ticket().place();
+        if let Some(line) = actions.wait_queues().line(&self.wanted.resource) {
+            line.begin_attempt(asker);
+        }
+    }
+
     /// A try was refused; on these servers it was granted, and is released.
     pub(super) fn look_after(&mut self, miss: Miss, returned: ServerSet, actions: &mut dyn Actions) {
         if let Some(line) = actions.wait_queues().line(&self.wanted.resource) {

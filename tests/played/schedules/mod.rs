@@ -22,3 +22,4 @@ mod statuses;
 mod traces;
 mod troubles;
 mod verdicts;
+mod woken;

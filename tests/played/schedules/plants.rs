@@ -99,7 +99,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 54] = [
+pub(crate) const PLANTS: [(Plant, Promise); 56] = [
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
@@ -160,6 +160,8 @@ pub(crate) const PLANTS: [(Plant, Promise); 54] = [
     (Plant::LosesTwice, Promise::OneEvent),
     (Plant::BringsBackKept, Promise::LostStaysLost),
     (Plant::HalvesRenewals, Promise::DeadlineKept),
+    (Plant::TellsNobody, Promise::NotForgotten),
+    (Plant::SendsToTheEnd, Promise::NotForgotten),
 ];
 
 impl fmt::Display for Plant {
@@ -190,6 +192,10 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
     if matches!(plant, Plant::BringsBackKept | Plant::HalvesRenewals) {
         let callers = schedule.clients.iter_mut().flat_map(|it| &mut it.callers);
         callers.for_each(|steps| steps.retain(|it| is_of_renewals(it.call)));
+    }
+    if matches!(plant, Plant::TellsNobody | Plant::SendsToTheEnd) {
+        schedule.is_waking = true;
+        schedule.loses_pushes_in = u64::from(plant == Plant::SendsToTheEnd);
     }
     schedule.plant = Some(plant);
     schedule
