@@ -5,10 +5,14 @@ use crate::command::Request;
 use crate::failure::Failure;
 
 impl Server {
-    /// Why this request is of no use, if it is not: the server would not tell us what we ask it to tell us later.
+    /// Why this request is of no use, if it is not: the server would not tell us what we ask it to tell us later, or it is
+    /// not known whether it would.
     pub(super) fn muteness(&self, request: &Request) -> Option<Failure> {
-        if !request.needs_pushes() || !self.link.is_up() {
+        if !request.needs_pushes() {
             return None;
+        }
+        if !self.link.is_up() {
+            return Some(self.not_connected());
         }
         let mute = || (!self.capabilities.has_pushes()).then_some(Failure::Mute);
         self.queue.unheard().or_else(mute)
