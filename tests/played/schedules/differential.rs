@@ -79,6 +79,24 @@ fn the_notes_that_are_played_are_those_of_a_real_server() {
     }
 }
 
+/// Lines of a resource that is taken and released again and again, where random commands would seldom meet.
+#[test]
+fn the_lines_that_are_played_are_those_of_a_real_server() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let mut dice = Dice::new(1);
+    let mut told = 0;
+    for _ in 0..400 {
+        if dice.once_in(3) {
+            let ttl = &*pair.ttl(&mut dice);
+            pair.compare(&["SET", "a", TOKENS[0], "PX", ttl, "NX"]);
+        }
+        let token = TOKENS[usize::from(dice.once_in(8))];
+        told += pair.step_in_line(&mut dice, "a", token);
+    }
+    assert!(told > 20, "{told} were told");
+}
+
 /// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
 #[test]
 fn the_number_that_is_drawn_is_near_the_servers_clock() {
@@ -189,7 +207,7 @@ impl Pair {
     fn step(&mut self, dice: &mut Dice) {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
         match dice.below(38) {
-            30..=37 => self.step_in_line(dice, key, token),
+            30..=37 => drop(self.step_in_line(dice, key, token)),
             24..=29 => self.step_fenced(dice, key, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
             6..=9 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
@@ -283,7 +301,7 @@ impl Pair {
 
     /// Of two waiters one has waited for longer than anybody is believed to have, and hears nothing; the other is there,
     /// and will have come in a while, so that its turn is never before the other's.
-    fn step_in_line(&mut self, dice: &mut Dice, key: &str, token: &str) {
+    fn step_in_line(&mut self, dice: &mut Dice, key: &str, token: &str) -> usize {
         const WAITERS: [(&str, &str); 2] = [("gone", "0"), (THERE, "9000000000000000")];
         let (line, (channel, since)) = (format!("{key}:w"), dice.pick(&WAITERS));
         match dice.below(4) {
@@ -293,12 +311,14 @@ impl Pair {
         }
         // What is told goes to one that listens, and names the key.
         let said = std::mem::take(&mut self.store.channels.said);
+        let count = said.len();
         for (connection, push) in said {
             assert_eq!(connection, LISTENER);
             let told = self.hear();
             let is_same = push.strip_prefix(b">").zip(told.strip_prefix(b"*"));
             assert!(is_same.is_some_and(|it| it.0 == it.1), "{:?}", String::from_utf8_lossy(&told));
         }
+        count
     }
 
     /// What the one that listens is told by the real server.
