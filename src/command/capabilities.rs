@@ -8,6 +8,8 @@ pub(crate) struct Capabilities {
     pub(super) expiry_time: bool,
     /// Whether who releases wakes who waits.
     pub(super) wakes: bool,
+    /// Whether somebody may be waiting, as far as the last release has shown.
+    pub(super) expects_waiters: bool,
     /// Whether the server tells us things by itself (RESP3).
     pub(super) pushes: bool,
 }
@@ -18,12 +20,23 @@ impl Capabilities {
         self.pushes
     }
 
-    /// The same, after the server has refused a request in a form that relies on them.
-    pub(crate) fn after_refusal(self) -> Self {
-        match self.wakes {
+    /// The same, after the server has refused to release in the form that they lead to.
+    pub(crate) fn after_refusal(self, expects_waiters: bool) -> Self {
+        match self.expecting(expects_waiters).releases_by_script() {
             true => Self { wakes: false, ..self },
-            false => Self { pushes: self.pushes, ..Self::default() },
+            false => Self { pushes: self.pushes, wakes: self.wakes, ..Self::default() },
         }
+    }
+
+    /// The same, where somebody may be waiting, or nobody seems to.
+    pub(crate) fn expecting(self, expects_waiters: bool) -> Self {
+        Self { expects_waiters, ..self }
+    }
+
+    /// Whether who releases wakes who waits in the same script. Where the server has a command of its own to delete a
+    /// key, that is used as long as nobody seems to wait: it takes half the time.
+    pub(super) fn releases_by_script(self) -> bool {
+        self.wakes && (self.expects_waiters || self.delete == Delete::Script)
     }
 
     /// The same, of a server whose clock is not looked at.
@@ -47,8 +60,13 @@ pub(super) enum Delete {
 #[cfg(test)]
 impl Capabilities {
     /// Those of every server.
-    pub(crate) const PLAIN: Self =
-        Self { delete: Delete::Script, expiry_time: false, wakes: false, pushes: false };
+    pub(crate) const PLAIN: Self = Self {
+        delete: Delete::Script,
+        expiry_time: false,
+        wakes: false,
+        expects_waiters: false,
+        pushes: false,
+    };
 
     /// Those of a Valkey that is new enough.
     pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::PLAIN };
@@ -61,4 +79,7 @@ impl Capabilities {
 
     /// Those of a Redis 6.0, where waiters are woken.
     pub(crate) const WAKING: Self = Self { wakes: true, pushes: true, ..Self::PLAIN };
+
+    /// The same of a Valkey that is new enough.
+    pub(crate) const WAKING_DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::WAKING };
 }

@@ -175,6 +175,19 @@ impl Request {
         self.verb == Verb::Enrol
     }
 
+    /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
+    pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
+        let looks = self.verb == Verb::ReleaseAndWake
+            && release_and_wake::looks_for_waiters(capabilities);
+        looks.then(|| release_and_wake::look_for_waiters(self.resource()))
+    }
+
+    /// What wakes somebody, where that was found out only after the release.
+    pub(crate) fn wake_late(&self) -> Self {
+        // Under the name of a channel that nobody has.
+        Self::new(Verb::Leave, Arc::clone(&self.subject.resource), *self.token(), self.ttl_ms())
+    }
+
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::Repair) && capabilities.expiry_time

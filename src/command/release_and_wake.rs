@@ -18,13 +18,27 @@ pub(super) static DEFINITION: Definition = Definition {
     effect: KeyEffect::Undoes,
     replies: 1,
     names: 2,
-    form: |capabilities| if capabilities.wakes { WAKES } else { capabilities.delete as usize },
+    form,
     encode,
     decode,
 };
 
+fn form(capabilities: Capabilities) -> usize {
+    if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }
+}
+
+/// Whether the server is to be asked behind the release whether anybody waits.
+pub(super) fn looks_for_waiters(capabilities: Capabilities) -> bool {
+    capabilities.wakes && !capabilities.releases_by_script()
+}
+
+/// Asks whether anybody waits for the resource.
+pub(super) fn look_for_waiters(resource: &[u8]) -> Vec<u8> {
+    redis::cmd("EXISTS").arg(line(resource)).get_packed_command()
+}
+
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
-    if !capabilities.wakes {
+    if !capabilities.releases_by_script() {
         return (release::DEFINITION.encode)(subject, capabilities, encoder);
     }
     let (key, token) = (&*subject.resource, subject.token.as_bytes());

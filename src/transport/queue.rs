@@ -52,6 +52,8 @@ pub(super) struct Queue {
     round_trip_us: Option<i64>,
     /// Whether the server tells us what is published to our channel.
     subscription: Subscription,
+    /// Whether the last release has found somebody who waits.
+    expects_waiters: bool,
     /// How many of the requests were moved into the outbox since the socket was last written to.
     unwritten: usize,
 }
@@ -83,6 +85,7 @@ impl Queue {
             outbox_bytes: 0,
             round_trip_us: None,
             subscription: Subscription::None,
+            expects_waiters: false,
             unwritten: 0,
         }
     }
@@ -154,7 +157,6 @@ impl Queue {
             }
             self.write(&mut entry, outbox, capabilities);
             (entry.since, entry.written_at) = (now, now);
-            entry.is_special = entry.request.relies_on(capabilities);
             self.awaiting.push_back(entry);
             self.unwritten += 1;
         }
@@ -203,7 +205,7 @@ impl Queue {
                 return Ok(Some(settled));
             }
             // The server knows a command of its own that this user may not use.
-            *capabilities = capabilities.after_refusal();
+            *capabilities = capabilities.after_refusal(self.expects_waiters);
         }
     }
 

@@ -1,14 +1,16 @@
 //! What goes along with the first request to stand in line: we subscribe to the channel over which we are told.
 
 use std::mem;
+use std::sync::Arc;
 
 use redis::Value;
 
 use super::Queue;
 use crate::command::waking::{is_subscription, subscribe};
-use crate::command::{Answer, Request};
+use crate::command::{Answer, Request, Verb};
 use crate::failure::Failure;
 use crate::token::Token;
+use crate::transport::entries::Entry;
 use crate::transport::reply::Nonsense;
 
 /// Whether the server tells us what is published to our channel.
@@ -66,8 +68,29 @@ impl Queue {
         }
     }
 
+    /// A release was answered, and perhaps whether anybody waits. If so, and it was not woken in the same go, it is now.
+    pub(super) fn note_waiters(
+        &mut self,
+        entry: &Entry,
+        waiters: Option<&Value>,
+        answer: Answer,
+    ) -> Answer {
+        if entry.request.verb() != Verb::ReleaseAndWake {
+            return answer;
+        }
+        let is_waited_for = entry.looks && waiters == Some(&Value::Int(1));
+        self.expects_waiters = is_waited_for || answer == Answer::Woke;
+        if !is_waited_for || answer != Answer::Done {
+            return answer;
+        }
+        let late = Arc::new(entry.request.wake_late());
+        self.unsent.push_back(Entry::new(late, None, entry.since, None));
+        Answer::Woke
+    }
+
     /// The connection is gone, and what it was subscribed to.
     pub(super) fn forget_subscription(&mut self) {
         drop(mem::take(&mut self.subscription));
+        self.expects_waiters = false;
     }
 }
