@@ -214,7 +214,8 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
-        let returned = question.voters();
+        // Also of those that are late: what they may have granted is released, and so no news.
+        let returned = question.may_have_it(sent);
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
         match status == Status::Taken && self.may_stand_in_line(actions) {

@@ -237,3 +237,14 @@ fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
     let acts = play.hear(0, &[behind(0, 0), behind(1, 0)]);
     assert_eq!(acts, [Listen, WaitUntil(92 + LOOK_MS)]);
 }
+
+/// Otherwise a server that refuses falsely, and first, would have it try again and again.
+#[test]
+fn a_server_that_was_not_heard_in_time_and_is_free_is_no_news() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    let acts = play.hear(0, &[mute(0), behind(1, 0), free(2)]);
+    assert_eq!(acts, [Listen, WaitUntil(LOOK_MS)]);
+}
