@@ -92,6 +92,10 @@ impl Line {
         let spread = (SPREAD_ROUND_TRIPS << self.in_vain.min(DOUBLINGS_MAX)) * round_trip;
         self.grace = round_trip + jitter(spread, random);
         self.enrolled = self.enrolled.union(unheard);
+        // But for what they have told since, nobody knows.
+        let unknown = unheard.minus(self.fresh);
+        self.free = self.free.minus(unknown);
+        self.news = self.news.minus(unknown);
         for &(server, place) in heard {
             match place {
                 // It has told since that it is free.
