@@ -58,6 +58,7 @@ help:
 	@echo 'make check-threads run many threads under ThreadSanitizer (1 minute)'
 	@echo 'make check-memory run all programs under AddressSanitizer and valgrind (15 minutes)'
 	@echo 'make check-long   both of these'
+	@echo 'make test-portable the process and every language with the library that packages have (10 minutes)'
 	@echo 'make mutants      break the library in every way that is listed, and see a test fail for each'
 	@echo '                  (ONLY=M05,M16: these; 40 minutes)'
 	@echo 'make mutants-all  the same for each operator and result of the core, by cargo-mutants (2 hours)'
@@ -67,15 +68,17 @@ help:
 	@echo 'make bench        measure (a quarter of an hour; make bench-short: 3 minutes; make bench-calls: only calls that block nobody)'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
+	@echo 'make pictures     record and draw the pictures of docs/ (20 seconds)'
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
 	@echo 'make lint         format and lints'
 	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR=, INCLUDEDIR= and MANDIR='
 	@echo 'make uninstall    with the same variables'
 	@echo 'make deb          Debian packages of it, in $(TARGET)/debian'
+	@echo 'make packages     the packages for pip, gem, npm, go and cargo, in $(TARGET)/packages (1 minute): docs/packages.md'
 	@echo 'make clean        remove what was built'
 	@echo
-	@echo 'demo, test and bench install what they lack; with NO_INSTALL=1 they only name it.'
+	@echo 'demo, test, packages and bench install what they lack; with NO_INSTALL=1 they only name it.'
 
 build:
 	$(CARGO) build --release $(CARGOFLAGS)
@@ -126,13 +129,19 @@ test: test-tools build lint
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
 # What a contributor runs before each commit: no server, no release build, few seeds. Two to three minutes.
-CHECKED = exports header history hostile model played project standing tidy versions
+CHECKED = exports header history hostile model pages played project standing tidy versions
 .PHONY: check
 check: lint
 	$(CARGO) test --quiet --lib $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
 
-test-tools:
+test-tools: package-tools
 	@$(TOOLS) test
+
+# What makes and checks the packages for languages: programs of the system, and Python's in the build directory.
+.PHONY: package-tools
+package-tools:
+	@$(TOOLS) packages
+	@sh packaging/package-tools.sh "$(TARGET)" > /dev/null
 
 TEST_INSTALL = MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" CARGO="$(CARGO)" RELEASE="$(RELEASE)" \
 	sh packaging/test-install.sh
@@ -144,6 +153,20 @@ test-install: build
 .PHONY: test-packages
 test-packages: build
 	@$(TEST_INSTALL) debian cargo-c size
+
+# The packages for languages, each installed where nothing else is.
+.PHONY: test-registries
+test-registries: build
+	@$(TEST_INSTALL) docker wheel gem npm go-module crate
+
+# The library of those packages, which another linker has linked, in what may depend on that: the process around it,
+# and every language. Not a part of the tests: the code is the same.
+PORTABLE = $(TARGET)/portable/libredlock.so
+.PHONY: test-portable
+test-portable: test-tools build
+	@mkdir -p $(dir $(PORTABLE))
+	@sh packaging/portable.sh $(RELEASE) $(TARGET)/package-tools $(PORTABLE)
+	REDLOCK_TEST_LIBRARY="$(abspath $(PORTABLE))" $(CARGO) test --test guest --test programs
 
 test-demo: build $(EXAMPLES)/demo
 	@sh packaging/test-demo.sh $(EXAMPLES)/demo
@@ -244,6 +267,7 @@ bench-short: bench-tools build
 # Locks are kept for ten minutes here.
 bench-report: bench-tools bench-peers build
 	$(BENCH) --kept 600 --write BENCH.md
+	@$(MAKE) --no-print-directory pictures PICTURES=latency
 
 # What is said of calls that block nobody: submitted ones, locks that are kept, waiters in other languages, memory.
 bench-calls: bench-tools build
@@ -255,6 +279,13 @@ bench-peers:
 
 bench-tools:
 	@$(TOOLS) bench
+
+# Those of the pages: two of them are recorded from servers that are started for it, one is drawn from BENCH.md.
+.PHONY: pictures
+PICTURES = life fencing latency
+pictures: build
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=c-examples/python REDLOCK_LIBRARY="$(abspath $(RELEASE))/libredlock.so" \
+		python3 benches/pictures/draw.py $(PICTURES)
 
 header:
 	UPDATE_HEADER=1 $(CARGO) test --test header
@@ -298,6 +329,10 @@ uninstall:
 .PHONY: deb
 deb: build
 	@CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/deb.sh $(RELEASE) $(TARGET)/debian
+
+.PHONY: packages
+packages: package-tools build
+	@CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/packages.sh $(RELEASE) $(TARGET)/packages
 
 clean:
 	$(CARGO) clean

@@ -62,7 +62,7 @@
 /**
  * What a RedLockInfo begins with.
  */
-#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, ""}
+#define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, "", 0, 0}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -244,6 +244,16 @@ typedef struct {
    * failure: what was wrong. It ends with a NUL; longer words are cut.
    */
   char words[1024];
+  /**
+   * To be set before the call. 0: the resource is a lock. More than 0: a semaphore of so many permits, at most 256.
+   * Then `locked` is 1 if all are taken, and `remaining_ms` is for how long the first of those that are taken still
+   * is.
+   */
+  int32_t permits;
+  /**
+   * How many of them are taken.
+   */
+  int32_t permits_taken;
 } RedLockInfo;
 
 /**
@@ -256,7 +266,8 @@ typedef struct {
    */
   size_t size;
   /**
-   * What to lock: 1 to 65536 bytes. It is the name of the key on the servers, as given.
+   * What to lock: 1 to 65536 bytes. It is the name of the key on the servers, as given. NULL if there are
+   * several.
    */
   const char *resource;
   /**
@@ -264,11 +275,12 @@ typedef struct {
    */
   size_t resource_size;
   /**
-   * For several resources at once. Not yet: NULL.
+   * Several resources, to be locked at once: all of them, or none. So many strings, each the name of a key on
+   * the servers and different from the others, in any order; 65536 bytes in all. NULL if there is one.
    */
   const char *const *resources;
   /**
-   * For several resources at once. Not yet: 0.
+   * How many they are: 1 to 128; 0 if there is one resource.
    */
   size_t resource_count;
   /**
@@ -290,7 +302,9 @@ typedef struct {
    */
   int32_t mode;
   /**
-   * For a semaphore. Not yet: 0.
+   * 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
+   * resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
+   * same as a lock, and who locks the resource uses one permit.
    */
   int32_t permits;
   /**
@@ -796,7 +810,7 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
 /**
  * Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
  * found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
- * take a lock, take it.
+ * take a lock, take it. Of a semaphore, `info->permits` says how many permits it has: it tells how many are taken.
  *
  * @param rl            the manager.
  * @param resource      as for RedLock_Lock.
@@ -815,6 +829,15 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
  * Takes a lock as the options say, and waits for that: RedLock_Lock and RedLock_TryLock are short forms of
  * it. Callers wait in a queue as for RedLock_Lock.
  *
+ * Several resources (`resources`) are one lock, with one token, one validity and one fencing token: it is had on a
+ * server when all of its keys are set there, in one step, and none is set where one of them is another's. It is extended as a
+ * whole, and lost as a whole. Each key is that of a lock of this resource alone, so everybody who locks one of them
+ * is kept out, and keeps this lock out. Who wants { a, b } and who wants { b, a } never wait for each other. The words
+ * tell which resource is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
+ *
+ * In the queue of this manager, who wants several resources keeps one that is free from others for 100 ms at most while it
+ * waits for the rest; then they come first, until what it waits for is let go of.
+ *
  * @param rl      the manager.
  * @param options how; read during the call only.
  * @param lease   as for RedLock_Lock.
@@ -823,6 +846,21 @@ RedLockStatus RedLock_Inspect(RedLock *rl,
 RedLockStatus RedLock_Acquire(RedLock *rl,
                               const RedLockAcquireOptions *options,
                               RedLockLease *lease);
+
+/**
+ * The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
+ * slice of the wait, and the next one with the same lease and options goes on with it.
+ *
+ * @param rl       the manager.
+ * @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
+ * @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+ * @param lease    as for RedLock_TryLockSlice.
+ * @return as for RedLock_Acquire.
+ */
+RedLockStatus RedLock_AcquireSlice(RedLock *rl,
+                                   const RedLockAcquireOptions *options,
+                                   int64_t slice_ms,
+                                   RedLockLease *lease);
 
 /**
  * Gives a held lock away: writes a ticket, by which another process, or another lease of this one, takes it over
@@ -844,7 +882,8 @@ RedLockStatus RedLock_Acquire(RedLock *rl,
  * @param rl     a manager with the servers that the lock was taken on.
  * @param lease  the lock.
  * @param ticket receives the ticket: printable ASCII without spaces, and a NUL.
- * @param size   bytes of room, with the NUL: REDLOCK_TICKET_SIZE(n) is enough for a resource of n bytes.
+ * @param size   bytes of room, with the NUL: REDLOCK_TICKET_SIZE(n) is enough for a resource of n bytes. Of several, n is
+ *               what all have together, and 2 for each.
  * @return REDLOCK_OK. REDLOCK_LOST: it is not held; there is no ticket. REDLOCK_INVALID_ARGUMENT: also if there is too
  *         little room; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
  */
@@ -1361,7 +1400,7 @@ int64_t RedLockLease_RemainingMs(const RedLockLease *lease);
 int64_t RedLockLease_ValidityMs(const RedLockLease *lease);
 
 /**
- * The resource of the last locking call on this lease.
+ * The resource of the last locking call on this lease; the first of several.
  *
  * @param lease a lease, or NULL.
  * @return a string of the lease, valid until the next call that changes the lease; empty if there
@@ -1413,6 +1452,25 @@ const char *RedLockLease_ErrorMessage(const RedLockLease *lease);
 size_t RedLockLease_CopyErrorMessage(const RedLockLease *lease,
                                      char *message,
                                      size_t size);
+
+/**
+ * How many resources the last locking call on this lease was about. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return 1, or how many there were in RedLockAcquireOptions.resources; 0 if there was no such call yet, and for NULL.
+ */
+size_t RedLockLease_ResourceCount(const RedLockLease *lease);
+
+/**
+ * One of the resources of the last locking call on this lease, in the order in which they were given. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @param index which: from 0, below RedLockLease_ResourceCount.
+ * @return a string of the lease, valid until the next call that changes the lease; empty if there is no such
+ *         resource, and for NULL.
+ */
+const char *RedLockLease_ResourceAt(const RedLockLease *lease,
+                                    size_t index);
 
 #ifdef __cplusplus
 }  // extern "C"

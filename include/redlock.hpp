@@ -40,6 +40,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -145,6 +146,33 @@ inline const std::string &without_nul(const std::string &text, const char *what)
     return text;
 }
 
+// Several resources as C takes them.
+class Names {
+public:
+    explicit Names(const std::vector<std::string> &names) {
+        if (names.empty()) {
+            throw Error(Status::InvalidArgument, "there is no resource to be locked");
+        }
+        for (const std::string &name : names) {
+            texts_.push_back(without_nul(name, "a resource").c_str());
+        }
+    }
+
+    // Valid as long as the names are. `tries` 0: as `wait` says.
+    RedLockAcquireOptions options(Milliseconds ttl, Milliseconds wait, int tries) const noexcept {
+        RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+        options.resources = texts_.data();
+        options.resource_count = texts_.size();
+        options.ttl_ms = ttl.count();
+        options.wait_ms = wait.count();
+        options.tries = tries;
+        return options;
+    }
+
+private:
+    std::vector<const char *> texts_;
+};
+
 // What is not given is NULL for C.
 inline const char *or_null(const std::string &text) noexcept {
     return text.empty() ? nullptr : text.c_str();
@@ -219,6 +247,9 @@ public:
     RedLock *get() const noexcept { return rl_; }
 
     void note_drift(double factor) noexcept { drift_.store(factor); }
+
+    void note_tries(int tries) noexcept { tries_.store(tries); }
+    int tries() const noexcept { return tries_.load(); }
 
     // The TTL that a lock has to be given to be valid for so long, with what is allowed for drift, 2 ms for the
     // precision of expiry, and a rounding.
@@ -303,6 +334,7 @@ private:
 
     RedLock *rl_;
     std::atomic<double> drift_{0.01};
+    std::atomic<int> tries_{3};
     std::mutex mutex_; // guards what follows
     std::shared_ptr<Watches> watches_;
 };
@@ -395,8 +427,17 @@ public:
         return std::chrono::milliseconds(RedLockLease_ValidityMs(handle_.get()));
     }
 
-    /** What was locked, or asked for; empty for a lease that was never used. */
+    /** What was locked, or asked for; the first of several; empty for a lease that was never used. */
     std::string resource() const { return RedLockLease_Resource(handle_.get()); }
+
+    /** All of them, in the order in which they were given. */
+    std::vector<std::string> resources() const {
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < RedLockLease_ResourceCount(handle_.get()); i++) {
+            names.push_back(RedLockLease_ResourceAt(handle_.get(), i));
+        }
+        return names;
+    }
 
     /** The secret that stands on the servers as the value of the key; empty if nothing is held. Who
      * knows it can release the lock. */
@@ -482,7 +523,11 @@ public:
             throw Error(status_, message());
         }
         // What there has to be room for is there before the lock is given away.
-        std::string ticket(REDLOCK_TICKET_SIZE(RedLockLease_ResourceSize(handle_.get())), '\0');
+        std::size_t size = RedLockLease_ResourceSize(handle_.get());
+        for (const std::string &name : resources()) {
+            size += name.size() + 2;
+        }
+        std::string ticket(REDLOCK_TICKET_SIZE(size), '\0');
         if (!settle(RedLock_Detach(native(), handle_.get(), &ticket[0], ticket.size()))) {
             throw Error(status_, message());
         }
@@ -509,6 +554,7 @@ public:
 private:
     friend class Manager;
     friend class Mutex;
+    friend class Semaphore;
 
     struct Free {
         void operator()(RedLockLease *lease) const noexcept { RedLockLease_Free(lease); }
@@ -610,7 +656,9 @@ public:
         if (delay.count() < INT_MIN || delay.count() > INT_MAX) {
             throw Error(Status::InvalidArgument, "the delay between two tries is too long");
         }
-        return settle(RedLock_SetRetry(native(), tries, static_cast<int>(delay.count())));
+        settle(RedLock_SetRetry(native(), tries, static_cast<int>(delay.count())));
+        engine_->note_tries(tries);
+        return *this;
     }
 
     /** How long a server is waited for: to connect (default 1500 ms), and for a reply (default
@@ -800,6 +848,40 @@ public:
     }
 #endif
 
+    /** Takes several resources at once, all of them or none, as one lock: servers.lock_all({"a", "b"}, ttl). It has one
+     * token, is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128 names in any order, each different,
+     * 65536 bytes in all. Returns and throws like lock. */
+    REDLOCK_HPP_NODISCARD Lease lock_all(const std::vector<std::string> &resources,
+                                         std::chrono::milliseconds ttl) {
+        const detail::Names names(resources);
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            const RedLockAcquireOptions options =
+                names.options(ttl, detail::Milliseconds::zero(), engine_ ? engine_->tries() : 1);
+            return RedLock_Acquire(rl, &options, handle);
+        });
+        if (status != Status::Ok) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
+    /** The same for a time, as try_lock does. The words tell which resource was in the way, by its number. */
+    REDLOCK_HPP_NODISCARD Lease
+    try_lock_all(const std::vector<std::string> &resources, std::chrono::milliseconds ttl,
+                 std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        const detail::Names names(resources);
+        Lease lease(engine_);
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            const RedLockAcquireOptions options = names.options(ttl, wait, 0);
+            return RedLock_Acquire(rl, &options, handle);
+        });
+        if (detail::is_fault(status)) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
     /** Takes over a lock that was given away with Lease::detach, in this process or another: the servers are asked
      * whether it is there. Adopt a ticket once: see RedLock_Adopt. Returns a lease that holds it. Throws Error: Status::Lost if
      * it has ended; Status::Unreachable if too few servers answered, and it may be tried again. */
@@ -859,6 +941,7 @@ public:
 
 private:
     friend class Mutex;
+    friend class Semaphore;
 
     Manager &settle(Status status) {
         if (status != Status::Ok) {
@@ -879,7 +962,7 @@ struct KeepAlive {};
 inline constexpr KeepAlive keep_alive{};
 #endif
 
-/** One resource as a mutex that all programs with the same servers share. Neither copied nor moved,
+/** One resource, or several, as a mutex that all programs with the same servers share. Neither copied nor moved,
  * like std::mutex; not recursive. It may outlive its Manager.
  *
  * Threads may share one Mutex: it has one owner at a time, and the others wait for it here before
@@ -893,13 +976,33 @@ class Mutex {
 public:
     /** `resource` and `ttl` as for Manager::lock; they are checked by the first lock. No I/O. */
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
-        : lease_(manager.engine_), resource_(std::move(resource)), ttl_(ttl) {
-        detail::without_nul(resource_, "the resource");
+        : lease_(manager.engine_), resources_(1, std::move(resource)), ttl_(ttl) {
+        detail::without_nul(resources_[0], "the resource");
     }
+
+    /** Several resources, all or none, as for Manager::lock_all: Mutex(manager, {"a", "b"}, 10s). */
+    Mutex(Manager &manager, std::vector<std::string> resources, std::chrono::milliseconds ttl)
+        : lease_(manager.engine_), resources_(std::move(resources)), ttl_(ttl) {
+        detail::Names checked(resources_);
+    }
+    Mutex(Manager &manager, std::initializer_list<std::string> resources,
+          std::chrono::milliseconds ttl)
+        : Mutex(manager, std::vector<std::string>(resources), ttl) {}
 
     /** One that is kept while it is locked, as by Lease::keep_alive: Mutex(manager, "job", 10s, keep_alive). */
     Mutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
         : Mutex(manager, std::move(resource), ttl) {
+        keeps_ = true;
+    }
+
+    Mutex(Manager &manager, std::vector<std::string> resources, std::chrono::milliseconds ttl,
+          KeepAlive)
+        : Mutex(manager, std::move(resources), ttl) {
+        keeps_ = true;
+    }
+    Mutex(Manager &manager, std::initializer_list<std::string> resources,
+          std::chrono::milliseconds ttl, KeepAlive)
+        : Mutex(manager, std::vector<std::string>(resources), ttl) {
         keeps_ = true;
     }
 
@@ -990,7 +1093,9 @@ public:
         return lease_.confirm(least);
     }
 
-    const std::string &resource() const noexcept { return resource_; }
+    /** What it locks; the first of several. */
+    const std::string &resource() const noexcept { return resources_.front(); }
+    const std::vector<std::string> &resources() const noexcept { return resources_; }
     std::chrono::milliseconds ttl() const noexcept { return ttl_; }
 
 private:
@@ -1019,7 +1124,7 @@ private:
     bool take(std::chrono::milliseconds wait) {
         Vacate unless_granted(this);
         const Status status = lease_.take([&](RedLock *rl, RedLockLease *handle) {
-            return RedLock_TryLock(rl, resource_.c_str(), ttl_.count(), wait.count(), handle);
+            return ask(rl, wait, handle);
         });
         std::string words = lease_.message();
         std::lock_guard<std::mutex> here(state_);
@@ -1035,6 +1140,15 @@ private:
             unless_granted.owner = nullptr;
         }
         return status == Status::Ok;
+    }
+
+    RedLockStatus ask(RedLock *rl, std::chrono::milliseconds wait, RedLockLease *handle) const {
+        if (resources_.size() == 1) {
+            return RedLock_TryLock(rl, resources_[0].c_str(), ttl_.count(), wait.count(), handle);
+        }
+        const detail::Names names(resources_);
+        const RedLockAcquireOptions options = names.options(ttl_, wait, 0);
+        return RedLock_Acquire(rl, &options, handle);
     }
 
     void vacate() noexcept {
@@ -1057,7 +1171,7 @@ private:
     };
 
     Lease lease_;
-    const std::string resource_;
+    const std::vector<std::string> resources_;
     const std::chrono::milliseconds ttl_;
     bool keeps_ = false;
     std::atomic<Status> last_unlock_status_{Status::Ok};
@@ -1065,6 +1179,170 @@ private:
     mutable std::mutex state_; // guards what follows; never held while the servers are asked
     std::condition_variable vacated_;
     bool owned_ = false;
+    Status status_ = Status::Ok;
+    std::string message_;
+};
+
+/** A resource that so many may have at the same time, in all programs with the same servers: acquire and release as of
+ * std::counting_semaphore, or permits as leases. Neither copied nor moved. It may outlive its Manager.
+ *
+ * All who use the resource have to name the same number of permits: else there are as many as the greatest of these.
+ * Who locks the resource uses one of them. Threads may share a Semaphore, and release() may be called by another
+ * thread than the one that acquired; callers wait in the order in which they came.
+ *
+ * Each permit lasts for the TTL given, and ends then even if its owner is still at work: ask for keep_alive, or for a
+ * lease. After fork, make a new Semaphore in the child. */
+class Semaphore {
+public:
+    /** `resource` and `ttl` as for Manager::lock; `permits` from 1 to 256. They are checked by the first call that
+     * acquires. No I/O. */
+    Semaphore(Manager &manager, std::string resource, std::int32_t permits,
+              std::chrono::milliseconds ttl)
+        : engine_(manager.engine_), resource_(std::move(resource)), permits_(permits), ttl_(ttl) {
+        detail::without_nul(resource_, "the resource");
+    }
+
+    /** One whose permits are kept until they are released: Semaphore(manager, "api", 8, 10s, keep_alive). */
+    Semaphore(Manager &manager, std::string resource, std::int32_t permits,
+              std::chrono::milliseconds ttl, KeepAlive)
+        : Semaphore(manager, std::move(resource), permits, ttl) {
+        keeps_ = true;
+    }
+
+    Semaphore(const Semaphore &) = delete;
+    Semaphore &operator=(const Semaphore &) = delete;
+
+    /** Releases what was acquired, but for leases: these are their owners'. */
+    ~Semaphore() {}
+
+    /** The most permits that there may be. */
+    static constexpr std::ptrdiff_t(max)() noexcept { return 256; }
+
+    /** Waits for a permit, also while too few servers answer. Throws Error for a fault of the call only. */
+    void acquire() { keep(permit(std::chrono::milliseconds(-1))); }
+
+    /** Makes one attempt. Returns false if none was had: status() and message() tell why. Throws Error for a
+     * fault of the call. */
+    REDLOCK_HPP_NODISCARD bool try_acquire() {
+        return try_acquire_within(detail::Milliseconds::zero());
+    }
+
+    /** Tries until so long has passed; a time that is not positive is one attempt. Returns and throws like
+     * try_acquire. */
+    template <class Rep, class Period>
+    REDLOCK_HPP_NODISCARD bool
+    try_acquire_for(const std::chrono::duration<Rep, Period> &wait) {
+        return try_acquire_within(detail::to_wait(wait));
+    }
+
+    /** Tries until that time of `Clock`, as it looks now. Returns and throws like try_acquire. */
+    template <class Clock, class Duration>
+    REDLOCK_HPP_NODISCARD bool
+    try_acquire_until(const std::chrono::time_point<Clock, Duration> &time) {
+        // As floating point: the difference of two whole numbers may overflow.
+        using Precise = std::chrono::duration<double, std::milli>;
+        const Precise now(Clock::now().time_since_epoch());
+        return try_acquire_for(Precise(time.time_since_epoch()) - now);
+    }
+
+    /** Releases a permit that acquire or one of its like has got: the one that was acquired first. Returns
+     * Status::Ok; Status::Lost when it had ended before, so that there may have been one more than there are permits,
+     * or none was acquired; Status::Unreachable when too few servers could be told: it ends with its TTL; a negative
+     * status for a fault of the call. Never throws. */
+    Status release() noexcept {
+        Lease lease;
+        {
+            std::lock_guard<std::mutex> here(state_);
+            if (held_.empty()) {
+                return Status::Lost;
+            }
+            lease = std::move(held_.front());
+            held_.pop_front();
+        }
+        return lease.release();
+    }
+
+    /** Waits for a permit until so long has passed: zero, the default: one attempt; less: until it is had. Returns a
+     * lease, which is true if it holds one and releases it in its destructor; else its status() and message() tell
+     * why not. Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD Lease
+    permit(std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        if (permits_ < 1) {
+            throw Error(Status::InvalidArgument, "a semaphore has 1 to 256 permits");
+        }
+        Lease lease(engine_);
+        RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+        options.resource = resource_.c_str();
+        options.ttl_ms = ttl_.count();
+        options.wait_ms = wait.count();
+        options.permits = permits_;
+        const Status status = lease.take([&](RedLock *rl, RedLockLease *handle) {
+            return RedLock_Acquire(rl, &options, handle);
+        });
+        std::string words = lease.message();
+        {
+            std::lock_guard<std::mutex> here(state_);
+            status_ = status;
+            message_.swap(words);
+        }
+        if (detail::is_fault(status)) {
+            throw Error(status, lease.message());
+        }
+        if (status == Status::Ok && keeps_ && !lease.keep_alive()) {
+            throw Error(lease.status(), lease.message());
+        }
+        return lease;
+    }
+
+    /** How many permits somebody has, of all programs. The answer may be out of date when it arrives. Throws Error,
+     * Status::Unreachable included. */
+    REDLOCK_HPP_NODISCARD std::int32_t taken() {
+        RedLockInfo info = REDLOCK_INFO_INIT;
+        info.permits = permits_;
+        const Status status = detail::status_of(
+            RedLock_Inspect(detail::native(engine_), resource_.c_str(), 0, &info));
+        if (status != Status::Ok) {
+            throw Error(status, info.words);
+        }
+        return info.permits_taken;
+    }
+
+    /** Why the last attempt failed, whichever thread made it. After a success Status::Ok, and the words name the
+     * servers that could not take part; empty if all could. */
+    Status status() const {
+        std::lock_guard<std::mutex> here(state_);
+        return status_;
+    }
+    std::string message() const {
+        std::lock_guard<std::mutex> here(state_);
+        return message_;
+    }
+
+    const std::string &resource() const noexcept { return resource_; }
+    std::int32_t permits() const noexcept { return permits_; }
+    std::chrono::milliseconds ttl() const noexcept { return ttl_; }
+
+private:
+    bool try_acquire_within(std::chrono::milliseconds wait) { return keep(permit(wait)); }
+
+    // If there is no memory to keep it, it is released again.
+    bool keep(Lease lease) {
+        if (lease.status() != Status::Ok) {
+            return false;
+        }
+        std::lock_guard<std::mutex> here(state_);
+        held_.push_back(std::move(lease));
+        return true;
+    }
+
+    detail::EnginePtr engine_;
+    const std::string resource_;
+    const std::int32_t permits_;
+    const std::chrono::milliseconds ttl_;
+    bool keeps_ = false;
+
+    mutable std::mutex state_; // guards what follows; never held while the servers are asked
+    std::deque<Lease> held_;
     Status status_ = Status::Ok;
     std::string message_;
 };

@@ -85,7 +85,8 @@ the library exports: to what is new (>) add the version that brings it, as ' NAM
 
 pack_library() {
     add_documents "$lib" "$library"
-    licences | gzip -9n > "$lib/usr/share/doc/$library/crates.gz"
+    sh "$here/packaging/licences.sh" > "$scratch/licences"
+    gzip -9n < "$scratch/licences" > "$lib/usr/share/doc/$library/crates.gz"
     mkdir "$lib/DEBIAN"
     fill_in < "$debian/symbols" > "$lib/DEBIAN/symbols"
     echo "libredlock $interface $library (>= ${version%-*})" > "$lib/DEBIAN/shlibs"
@@ -114,29 +115,6 @@ add_documents() {
     gzip -9n < "$here/CHANGELOG.md" > "$documents/changelog.gz"
     install -d "$1/usr/share/lintian/overrides"
     sed "s/@PACKAGE@/$2/" "$debian/lintian-overrides" > "$1/usr/share/lintian/overrides/$2"
-}
-
-# The licences of the crates that are in the library, as they come with them.
-licences() {
-    cd "$here"
-    echo 'The crates that are in libredlock, each with its licence.'
-    host=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
-    # shellcheck disable=SC2086
-    "${CARGO:-cargo}" metadata --format-version 1 --filter-platform "$host" ${CARGOFLAGS:-} | tr ',' '\n' \
-        | sed -n 's|.*"manifest_path":"\(.*\)/Cargo.toml"|\1|p' | sort > "$scratch/directories"
-    # shellcheck disable=SC2086
-    "${CARGO:-cargo}" tree --edges normal --prefix none --no-dedupe --format '{p}|{l}' ${CARGOFLAGS:-} \
-        | sort -u | while IFS='|' read -r crate licence; do
-        name=${crate%% *} number=${crate#* v}
-        [ "$name" != redlock ] || continue
-        printf '\n\n==== %s %s: %s\n' "$name" "${number%% *}" "$licence"
-        directory=$(grep -e "/$name-${number%% *}\$" -e "/$name\$" "$scratch/directories" | head -n 1)
-        find "$directory" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) \
-            | LC_ALL=C sort | while read -r file; do
-            printf '\n---- %s\n' "${file##*/}"
-            cat "$file"
-        done
-    done
 }
 
 # Usage: pack TREE CONTROL NAME

@@ -21,8 +21,8 @@ if command -v node >/dev/null 2>&1; then
 fi
 
 if command -v ruby >/dev/null 2>&1; then
-    said=$(find c-examples tests benches -name '*.rb' -print -exec ruby -wc {} \; 2>&1)
-    if printf '%s\n' "$said" | grep -v -e '\.rb$' -e '^Syntax OK$' >/dev/null; then
+    said=$(find c-examples tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -print -exec ruby -wc {} \; 2>&1)
+    if printf '%s\n' "$said" | grep -v -e '\.rb$' -e '\.gemspec$' -e '^Syntax OK$' >/dev/null; then
         printf 'lint: ruby -wc:\n%s\n' "$said" >&2
         failed=1
     fi
@@ -30,7 +30,7 @@ fi
 
 if command -v python3 >/dev/null 2>&1; then
     compile='import pathlib, sys; [compile(pathlib.Path(it).read_bytes(), it, "exec") for it in sys.argv[1:]]'
-    find c-examples tests benches -name '*.py' -exec python3 -B -W error -c "$compile" {} + || failed=1
+    find c-examples tests benches packaging -name '*.py' -exec python3 -B -W error -c "$compile" {} + || failed=1
 fi
 
 exit $failed

@@ -8,13 +8,14 @@ set -eu
 cd "$(dirname "$0")/.."
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'end_servers; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 # Only what is installed here may be found.
 unset PREFIX DESTDIR LIBDIR INCLUDEDIR MANDIR MAKEFLAGS MAKEOVERRIDES MFLAGS
 unset LD_LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH CMAKE_PREFIX_PATH redlock_DIR CFLAGS CXXFLAGS LDFLAGS
 
 . packaging/test-install/common.sh
+. packaging/test-install/servers.sh
 [ $# -gt 0 ] || eval "set -- $parts"
 for part in "$@"; do
     . "packaging/test-install/$part.sh"

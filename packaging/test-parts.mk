@@ -5,10 +5,10 @@
 
 .PHONY: parts
 # The longest come first.
-parts: memory programs matrix tls guest played behaviour the-rest mutants packages install demo demo-fencing
+parts: memory programs matrix tls guest played behaviour the-rest registries mutants packages install demo demo-fencing
 
-.PHONY: memory packages install demo demo-fencing
-memory packages install demo demo-fencing:
+.PHONY: memory registries packages install demo demo-fencing
+memory registries packages install demo demo-fencing:
 	@$(MAKE) --no-print-directory -f Makefile test-$@
 
 .PHONY: programs matrix tls guest played behaviour mutants

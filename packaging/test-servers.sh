@@ -7,7 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-TESTS='behaviour events ffi guest matrix played programs servers soak tls'
+TESTS='behaviour events face ffi guest matrix played programs servers soak tls'
 
 target=$1 demo=$2
 shift 2

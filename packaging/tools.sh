@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that the programs are there that a target of the Makefile runs.
 #
-# Usage: tools.sh demo|demo-fencing|test|servers|soak|bench|bench-peers
+# Usage: tools.sh demo|demo-fencing|test|packages|servers|soak|bench|bench-peers
 # What is missing is installed through the system's package manager where that can be done without
 # asking anybody anything: as root or with a sudo that wants no password. Otherwise, and with
 # NO_INSTALL=1, this says what is missing and how to get it, and fails; of what is only wanted and
@@ -38,7 +38,12 @@ look() {
 missing_tools() {
     has cargo || printf ' cargo'
     has "${CC:-cc}" || printf ' cc'
-    [ "$what_for" != bench-peers ] || return 0
+    case $what_for in
+    test | packages) missing_for_packages ;;
+    esac
+    case $what_for in
+    bench-peers | packages) return 0 ;;
+    esac
     has redis-server || { is_demo && has_other_server; } || printf ' redis-server'
     case $what_for in
     demo-fencing | test | servers) has_header sqlite3.h || printf ' sqlite' ;;
@@ -48,21 +53,29 @@ missing_tools() {
         python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
     fi
     [ "$what_for" = test ] || return 0
-    for tool in g++ clang go gofmt ruby python3 valgrind pkg-config cmake groff ps; do
+    for tool in g++ clang valgrind pkg-config cmake groff ps; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
     has_header hiredis/hiredis.h || printf ' hiredis'
     has_header uv.h || printf ' libuv'
+    ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
+    for component in rustfmt clippy; do
+        has_component "$component" || printf ' %s' "$component"
+    done
+}
+
+# The languages that packages are made for, with what makes them; package-tools.sh gets the rest.
+missing_for_packages() {
+    for tool in go gofmt ruby gem python3 npm readelf; do
+        has "$tool" || printf ' %s' "$tool"
+    done
+    python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
     if ! has_node; then
         printf ' node'
     elif ! has_node_headers; then
         printf ' node-headers'
     fi
-    ! has ruby || ruby -rfiddle -e 1 2>/dev/null || printf ' ruby-fiddle'
-    for component in rustfmt clippy; do
-        has_component "$component" || printf ' %s' "$component"
-    done
 }
 
 # What the bench compares with, and what else can be said of what is installed: they go on without.
@@ -182,6 +195,9 @@ package_of() {
     brew/node-headers) echo node ;;
     dnf/npm) echo nodejs-npm ;;
     brew/npm) echo node ;;
+    apt-get/gem) echo ruby ;;
+    */gem) echo rubygems ;;
+    */readelf) echo binutils ;;
     pacman/python3 | pacman/python3-venv) echo python ;;
     pacman/pip) echo python-pip ;;
     apk/pip) echo py3-pip ;;

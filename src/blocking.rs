@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::call::Call;
 use crate::check;
 use crate::error::Error;
+use crate::held_lock::HeldLock;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
+use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::Ended;
@@ -14,6 +16,7 @@ use crate::operation::acquire::Plan;
 use crate::operation::connect::Connect;
 use crate::operation::detach::Detach;
 use crate::operation::inspect::Inspect;
+use crate::operation::inspect_permits::InspectPermits;
 use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
@@ -23,6 +26,17 @@ use crate::transport::server::portrait::Portrait;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// For how long somebody has it still, in milliseconds; below 0: for ever. None: nobody has it.
+    pub left_ms: Option<i64>,
+    /// Words about servers that could not say anything.
+    pub absent: String,
+}
+
+/// What the servers said of a semaphore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permits {
+    /// How many permits somebody has.
+    pub taken: u16,
+    /// For how long the first of these still, in milliseconds; below 0: for ever. None: nobody has any.
     pub left_ms: Option<i64>,
     /// Words about servers that could not say anything.
     pub absent: String,
@@ -74,11 +88,7 @@ impl Runtime {
         if slice_ms < 0 {
             return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
         }
-        let slice_end = match (0..=slice_ms).contains(&wait_ms) {
-            true => Moment::NEVER,
-            false => self.now().plus_ms(slice_ms),
-        };
-        let (plan, slice_end) = (self.plan(wait_ms), Some(slice_end));
+        let (plan, slice_end) = (self.plan(wait_ms), Some(self.slice_end(wait_ms, slice_ms)));
         self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)
     }
 
@@ -92,8 +102,11 @@ impl Runtime {
         check::ttl(ttl_ms, self.settings().drift())?;
         let now = self.now();
         let hold = match hold_of(lease)? {
-            Some(hold) if hold.is_held(now) && **hold.resource() != *resource => {
+            Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
                 return Err(Error::invalid("the lease still holds another resource"));
+            }
+            Some(hold) if hold.is_held(now) && hold.slot().is_some() => {
+                return Err(Error::invalid("the lease holds a permit of a semaphore: extend that"));
             }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
@@ -162,6 +175,28 @@ impl Runtime {
         self.run_to_end(begun, underway, lease)
     }
 
+    /// How many of so many permits are taken, and for how long the first of them still is.
+    pub(crate) fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
+        check::resource(resource)?;
+        let kind = LockKind::Permit { of };
+        check::kind(&kind, resource, false)?;
+        self.ask_for_passwords();
+        self.check_process()?;
+        let target = Target { resource: Arc::from(resource), kind };
+        match self.run(Box::new(InspectPermits::new(target)), None) {
+            Ok(Ended::Counted { taken, first_end, absent }) => {
+                Ok(Permits { taken, left_ms: first_end.map(|until| self.left_ms(until)), absent })
+            }
+            Ok(_) => Ok(Permits::default()),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Below 0: for ever.
+    fn left_ms(&self, until: Moment) -> i64 {
+        if until == Moment::NEVER { -1 } else { until.ms_since(self.now()) }
+    }
+
     pub(crate) fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
         check::resource(resource)?;
         // Of a server as well that the quorum does without: it may owe somebody a release.
@@ -169,11 +204,8 @@ impl Runtime {
         self.check_process()?;
         match self.run(Box::new(Inspect::new(resource)), None) {
             Ok(Ended::Inspected { locked_until, absent }) => {
-                let left_ms = |until: Moment| match until {
-                    Moment::NEVER => -1,
-                    _ => until.ms_since(self.now()),
-                };
-                Ok(Inspection { left_ms: locked_until.map(left_ms), absent })
+                let left_ms = locked_until.map(|until| self.left_ms(until));
+                Ok(Inspection { left_ms, absent })
             }
             Ok(_) => Ok(Inspection::default()),
             Err(failed) => Err(failed.error),
@@ -230,8 +262,14 @@ impl Drop for Underway {
     }
 }
 
+/// Whether it is a lock of this resource alone.
+fn is_lock_of(hold: &HeldLock, resource: &[u8]) -> bool {
+    matches!(hold.target().names(), [only] if **only == *resource)
+}
+
 /// That of this thread, for one attempt.
 fn demand(resource: &[u8], ttl_ms: i64) -> Demand<'_> {
     let thread = Some(this_thread());
-    Demand { resource, ttl_ms, plan: Plan::Tries(1), slice_end: None, thread }
+    let kind = LockKind::Exclusive;
+    Demand { resource, kind, ttl_ms, plan: Plan::Tries(1), slice_end: None, thread }
 }

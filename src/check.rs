@@ -1,11 +1,19 @@
 //! Arguments that every locking call takes.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::command::guard;
 use crate::error::Error;
+use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
+use crate::slot_set::SLOTS_MAX;
 
 /// The longest resource name: far more than any is, and little enough to send to every server.
 const RESOURCE_MAX: usize = 64 * 1024;
+
+/// How many bytes the names of all permits of a semaphore may be: they go to every server with every attempt.
+const PERMIT_NAMES_MAX: usize = 256 * 1024;
 
 pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
     if resource == guard::KEY.as_bytes() {
@@ -20,6 +28,97 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
             Err(Error::invalid(words))
         }
     }
+}
+
+/// What this version can take.
+pub(crate) fn kind(kind: &LockKind, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
+    let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
+    match kind {
+        LockKind::Exclusive => Ok(()),
+        LockKind::Shared => not_yet("REDLOCK_SHARED"),
+        LockKind::Permit { of } => permits(*of, resource, has_fencing),
+        LockKind::Several(names) => several(names),
+    }
+}
+
+/// How many resources there may be of one lock.
+pub(crate) const RESOURCES_MAX: usize = 128;
+
+/// Several resources, of which no name is quoted.
+fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
+    let of = names.len();
+    if !(2..=RESOURCES_MAX).contains(&of) {
+        let words = format!("{of} resources at once: 2 to {RESOURCES_MAX} are possible");
+        return Err(Error::invalid(words));
+    }
+    for (nth, name) in (1..).zip(names) {
+        if name.is_empty() {
+            return Err(Error::invalid(format!("resource {nth} of {of} is empty")));
+        }
+        if **name == *guard::KEY.as_bytes() {
+            let words = "where servers note what they remember";
+            let words = format!("resource {nth} of {of} is {}, {words}", guard::KEY);
+            return Err(Error::invalid(words));
+        }
+    }
+    let bytes: usize = names.iter().map(|name| name.len()).sum();
+    if bytes > RESOURCE_MAX {
+        let words = format!("the resources have {bytes} bytes together, more than {RESOURCE_MAX}");
+        return Err(Error::invalid(words));
+    }
+    match first_pair(names, |name| name.to_vec()) {
+        Some((one, other)) => {
+            let words = format!("resource {other} of {of} is the same as resource {one}");
+            Err(Error::invalid(words))
+        }
+        None => Ok(()),
+    }
+}
+
+/// With fencing tokens each resource has a key beside its own.
+pub(crate) fn counters(kind: &LockKind) -> Result<(), Error> {
+    let LockKind::Several(names) = kind else { return Ok(()) };
+    match first_pair(names, |name| [name, &b":f"[..]].concat()) {
+        Some((one, other)) => Err(Error::invalid(format!(
+            "resource {other} of {} is where the fencing tokens of resource {one} are counted",
+            names.len()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The first two names, counted from 1, of which what is made of the one is the other.
+fn first_pair(names: &[Arc<[u8]>], make: impl Fn(&[u8]) -> Vec<u8>) -> Option<(usize, usize)> {
+    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for (nth, name) in (1..).zip(names) {
+        places.entry(name).or_default().push(nth);
+    }
+    (1..).zip(names).find_map(|(one, name)| {
+        let found = places.get(&*make(name))?;
+        found.iter().find(|&&other| other != one).map(|&other| (one, other))
+    })
+}
+
+/// Each permit is a key of its own, named after the resource, and a request names all.
+fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
+    if !(1..=SLOTS_MAX).contains(&of) {
+        let words = format!("permits is {of}, and a semaphore has 1 to {SLOTS_MAX}");
+        return Err(Error::invalid(words));
+    }
+    let bytes = usize::from(of) * resource.len();
+    if of > 1 && bytes > PERMIT_NAMES_MAX {
+        return Err(Error::invalid(format!(
+            "resource is {} bytes long, too many for {of} permits: in all they may be {PERMIT_NAMES_MAX}",
+            resource.len()
+        )));
+    }
+    if of > 1 && has_fencing {
+        return Err(Error::invalid(
+            "a permit has no fencing token, which orders those that hold a lock one after the other: use a \
+             manager without RedLock_SetFencing",
+        ));
+    }
+    Ok(())
 }
 
 /// A TTL has to leave some validity.
@@ -37,4 +136,36 @@ pub(crate) fn ttl(ttl_ms: i64, drift: Drift) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(names: &[&[u8]]) -> String {
+        let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
+        let kind = LockKind::Several(Arc::from(names));
+        let checked = super::kind(&kind, b"r", false).and_then(|()| counters(&kind));
+        checked.err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn several_resources_are_refused_by_their_place_and_no_name_is_quoted() {
+        let long = [b'x'; 32_768];
+        assert_eq!(refusal(&[b"a", b"b"]), "");
+        assert_eq!(refusal(&[&long[1..], &long]), "");
+        let many: Vec<Vec<u8>> = (0..129_u32).map(|it| it.to_be_bytes().to_vec()).collect();
+        let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
+        assert_eq!(refusal(&many[..128]), "");
+        assert_eq!(refusal(&many), "129 resources at once: 2 to 128 are possible");
+        assert_eq!(refusal(&[b"a"]), "1 resources at once: 2 to 128 are possible");
+        assert_eq!(refusal(&[b"secret", b"", b"c"]), "resource 2 of 3 is empty");
+        let same = refusal(&[b"a", b"secret", b"c", b"secret"]);
+        assert_eq!(same, "resource 4 of 4 is the same as resource 2");
+        assert!(refusal(&[b"a", b"redlock:guard"]).starts_with("resource 2 of 2 is redlock:guard"));
+        assert!(refusal(&[&long, &long[1..], b"ab"]).starts_with("the resources have 65537 bytes"));
+        let counted = refusal(&[b"a", b"secret:f", b"secret"]);
+        assert!(counted.starts_with("resource 2 of 3 is where"), "{counted}");
+        assert!(counted.contains("of resource 3 are counted"), "{counted}");
+    }
 }

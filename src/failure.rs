@@ -67,7 +67,9 @@ impl Failure {
     /// names keys of two slots.
     pub(crate) fn is_of_the_form(&self) -> bool {
         let is_of_slots = matches!(self, Self::Refused(it) if it.starts_with("CROSSSLOT"));
-        self.is_of_the_command() || is_of_slots || *self == Self::Refused(FORBIDDEN_COMMAND)
+        self.is_of_the_command()
+            || is_of_slots
+            || *self == Self::Refused(FORBIDDEN_COMMAND)
             || *self == Self::Refused(FORBIDDEN_IN_SCRIPT)
     }
 
@@ -137,7 +139,10 @@ const CODES: [(&str, &str); 18] = [
     ("NOPERM", "NOPERM: does not permit this user the command or the key"),
     ("READONLY", "READONLY: a read-only replica"),
     ("ASK", "ASK: a cluster node that is moving the key"),
-    ("CROSSSLOT", "CROSSSLOT: a cluster node"),
+    (
+        "CROSSSLOT",
+        "CROSSSLOT: a cluster node, where the keys are in several slots: use one {tag} in all names",
+    ),
     ("WRONGTYPE", "WRONGTYPE: holds something else than a lock under this name"),
     ("OOM", "OOM: out of memory"),
     ("MISCONF", "MISCONF: cannot save its data, so takes no writes"),

@@ -1,11 +1,13 @@
 //! A handle of one lock, held or not.
 
+use std::slice;
 use std::sync::Arc;
 
 use crate::call::Call;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::keeper::Keeper;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::system::clock;
@@ -21,6 +23,7 @@ pub struct Lease {
     /// If the lock is kept.
     pub(crate) keeper: Option<Keeper>,
     pub(crate) resource: Arc<[u8]>,
+    pub(crate) kind: LockKind,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
     /// The wait that the last call has left off in the middle, if it was a slice of one.
@@ -59,9 +62,19 @@ impl Lease {
         self.validity_ms
     }
 
-    /// The resource of the last locking call on this lease.
+    /// The resource of the last locking call on this lease; the first of several.
     pub fn resource(&self) -> &[u8] {
         &self.resource
+    }
+
+    /// The resources of the last locking call on this lease: one, or several that were to be locked at once, in the order
+    /// in which they were given; none if there was no such call.
+    pub fn resources(&self) -> &[Arc<[u8]>] {
+        match &self.kind {
+            LockKind::Several(names) => names,
+            _ if self.resource.is_empty() => &[],
+            _ => slice::from_ref(&self.resource),
+        }
     }
 
     /// The token that stands on the servers, if there is a lock.
@@ -95,10 +108,17 @@ impl Lease {
         self.wait = None;
     }
 
+    /// Makes it empty, for a call about this target.
+    pub(crate) fn begin_for(&mut self, target: &Target) {
+        self.begin(&target.resource);
+        self.kind = target.kind.clone();
+    }
+
     /// Makes it empty, for a call about this resource.
     pub(crate) fn begin(&mut self, resource: &[u8]) {
         self.clear();
         self.keeper = None;
+        self.kind = LockKind::Exclusive;
         if *self.resource != *resource {
             self.resource = Arc::from(resource);
         }

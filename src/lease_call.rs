@@ -7,6 +7,7 @@ use crate::check;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, View};
 use crate::lease::Lease;
+use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
@@ -36,6 +37,7 @@ pub(crate) enum Then {
 /// A lock that is wanted.
 pub(crate) struct Demand<'a> {
     pub(crate) resource: &'a [u8],
+    pub(crate) kind: LockKind,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
     /// For a call that is a slice of a wait: when it ends. It goes on with the wait that the lease has left off.
@@ -54,8 +56,21 @@ impl Runtime {
         }
     }
 
+    /// When a slice of a wait is over; at no time if the wait ends before.
+    pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
+        match (0..=slice_ms).contains(&wait_ms) {
+            true => Moment::NEVER,
+            false => self.now().plus_ms(slice_ms),
+        }
+    }
+
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
         check::resource(demand.resource)?;
+        let has_fencing = self.settings().has_fencing();
+        check::kind(&demand.kind, demand.resource, has_fencing)?;
+        if has_fencing {
+            check::counters(&demand.kind)?;
+        }
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
@@ -67,13 +82,14 @@ impl Runtime {
         lease: &mut Lease,
     ) -> Result<Begun, Error> {
         self.check_free(lease)?;
-        let &Demand { resource, ttl_ms, plan, slice_end, thread } = demand;
+        let &Demand { resource, ref kind, ttl_ms, plan, slice_end, thread } = demand;
         self.warn_of(ttl_ms);
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
         let resumed = lease.wait.take().filter(|_| goes_on && *lease.resource == *resource);
         lease.begin(resource);
+        lease.kind = kind.clone();
         let wanted = Wanted {
-            resource: Arc::clone(&lease.resource),
+            target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
             plan,
             slice_end: slice_end.unwrap_or(Moment::NEVER),
@@ -109,7 +125,7 @@ impl Runtime {
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;
         self.check_free(lease)?;
-        lease.begin(&ticket.resource);
+        lease.begin_for(&ticket.target);
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
     }
 

@@ -1,11 +1,25 @@
 //! A distributed lock over a majority of independent Redis or Valkey servers (Redlock).
 //!
-//! The crate is made for C: `include/redlock.h` is generated from [`ffi`]. The same manager serves
-//! Rust callers as [`RedLock`].
+//! Rust programs use [`Manager`], [`Options`] and [`Lease`]; C programs use `include/redlock.h`, which is generated
+//! from `ffi`. Both stand on the same manager, and neither knows of the other.
 //!
-//! One way through: `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
+//! ```no_run
+//! use std::time::Duration;
+//! use redlock::{Manager, Options};
+//!
+//! # fn main() -> Result<(), redlock::Error> {
+//! let manager = Manager::builder().servers(["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]).build()?;
+//! let mut lease = manager.acquire(&Options::new("invoice:42", Duration::from_secs(10)))?;
+//! assert!(lease.is_held());
+//! lease.unlock()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One way through: `face` or `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
 //! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
+mod acquire_options;
 mod background;
 mod blocking;
 mod call;
@@ -16,6 +30,7 @@ mod continued;
 mod driver;
 mod engine;
 mod error;
+mod face;
 #[doc(hidden)]
 pub mod failure;
 #[doc(hidden)]
@@ -26,6 +41,8 @@ mod keeper;
 mod kept_log;
 mod lease;
 mod lease_call;
+#[doc(hidden)]
+pub mod lock_kind;
 mod lock_ticket;
 mod log;
 pub mod moment;
@@ -40,6 +57,8 @@ mod server_list;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+#[doc(hidden)]
+pub mod slot_set;
 mod submitted;
 mod system;
 #[doc(hidden)]
@@ -48,9 +67,18 @@ pub mod token;
 pub mod transport;
 mod wait_queue;
 
+pub use crate::acquire_options::AcquireOptions;
 pub use crate::error::{Error, Status};
-pub use crate::lease::Lease;
+pub use crate::face::{
+    Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, ServerInfo, Ticket,
+};
+#[doc(hidden)]
+pub use crate::lease::Lease as PlainLease;
+#[doc(hidden)]
+pub use crate::lock_kind::LockKind;
 pub use crate::log::{Level, Logger};
-pub use crate::redlock::{AcquireOptions, Canceller, RedLock};
+#[doc(hidden)]
+pub use crate::redlock::{Canceller, RedLock};
+#[doc(hidden)]
 pub use crate::submitted::{Event, Tag};
 pub use crate::transport::login::PasswordSource;

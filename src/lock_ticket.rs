@@ -1,7 +1,8 @@
 //! What is handed from one process to another so that a lock changes hands: printable text.
 //!
 //! `redlock1.` and four parts with dots between them: the resource, in base64 as URLs have it; the TTL that the lock
-//! was last given; its fencing token, 0 for none; its token. The token comes last and has a length of its own, so
+//! was last given; its fencing token, 0 for none; its token. A lock of several resources has `redlock2.several.`, which older
+//! versions say not to know, and all names in the place of the one, with tildes between them. The token comes last and has a length of its own, so
 //! a ticket that was cut off is none. Nothing that is said of a bad one quotes it: its token is a secret.
 
 use std::str;
@@ -10,12 +11,14 @@ use std::sync::Arc;
 use crate::check;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
+use crate::lock_kind::{LockKind, Target};
 use crate::quorum::validity::TTL_MAX_MS;
 use crate::token::Token;
 
 /// How all begin, and those of this version.
 const FAMILY: &[u8] = b"redlock";
 const BEGIN: &str = "redlock1.";
+const BEGIN_SEVERAL: &str = "redlock2.several.";
 
 /// As long as one can be: with a resource of 64 KiB.
 const SIZE_MAX: usize = 96 * 1024;
@@ -28,7 +31,7 @@ const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// What whoever adopts a lock has to know of it.
 #[derive(Debug)]
 pub(crate) struct LockTicket {
-    pub(crate) resource: Arc<[u8]>,
+    pub(crate) target: Target,
     pub(crate) ttl_ms: i64,
     /// 0: none.
     pub(crate) fencing_token: i64,
@@ -38,7 +41,7 @@ pub(crate) struct LockTicket {
 impl LockTicket {
     pub(crate) fn of(hold: &HeldLock) -> Self {
         Self {
-            resource: Arc::clone(hold.resource()),
+            target: hold.key().clone(),
             ttl_ms: hold.ttl_ms(),
             fencing_token: hold.fencing_token(),
             token: *hold.token(),
@@ -47,12 +50,14 @@ impl LockTicket {
 
     pub(crate) fn to_text(&self) -> String {
         let Self { ttl_ms, fencing_token, token, .. } = self;
-        let resource = encode(&self.resource);
-        format!("{BEGIN}{resource}.{ttl_ms}.{fencing_token}.{}", token.as_str())
+        let names: Vec<String> = self.target.names().iter().map(|name| encode(name)).collect();
+        let begin = if let LockKind::Several(_) = self.target.kind { BEGIN_SEVERAL } else { BEGIN };
+        format!("{begin}{}.{ttl_ms}.{fencing_token}.{}", names.join("~"), token.as_str())
     }
 
     pub(crate) fn read(text: &[u8]) -> Result<Self, Error> {
-        let Some(parts) = text.strip_prefix(BEGIN.as_bytes()) else {
+        let several = text.strip_prefix(BEGIN_SEVERAL.as_bytes());
+        let Some(parts) = several.or_else(|| text.strip_prefix(BEGIN.as_bytes())) else {
             let is_other = text.starts_with(FAMILY)
                 && text[FAMILY.len()..].first().is_some_and(u8::is_ascii_digit);
             return Err(Error::invalid(match (text.is_empty(), is_other) {
@@ -68,16 +73,29 @@ impl LockTicket {
         let damaged = || Error::invalid("the ticket is damaged, or a part of it is missing");
         let mut parts = parts.split(|&it| it == b'.');
         let mut part = || parts.next().ok_or_else(damaged);
-        let resource = decode(part()?).ok_or_else(damaged)?;
+        let names = part()?;
+        let target = match several {
+            Some(_) => target_of_several(names),
+            None => decode(names).map(|name| Target::from(Arc::from(name))),
+        };
+        let target = target.ok_or_else(damaged)?;
         let ttl_ms = number(part()?, 1..=TTL_MAX_MS).ok_or_else(damaged)?;
         let fencing_token = number(part()?, 0..=FENCE_END - 1).ok_or_else(damaged)?;
         let token = Token::from_digits(part()?).ok_or_else(damaged)?;
         if parts.next().is_some() {
             return Err(damaged());
         }
-        check::resource(&resource)?;
-        Ok(Self { resource: Arc::from(resource), ttl_ms, fencing_token, token })
+        check::kind(&target.kind, &target.resource, false)?;
+        check::resource(&target.resource)?;
+        Ok(Self { target, ttl_ms, fencing_token, token })
     }
+}
+
+fn target_of_several(names: &[u8]) -> Option<Target> {
+    let names = names.split(|&it| it == b'~').map(|name| decode(name).map(Arc::from));
+    let names: Option<Vec<Arc<[u8]>>> = names.collect();
+    let names: Arc<[Arc<[u8]>]> = Arc::from(names?);
+    Some(Target { resource: Arc::clone(names.first()?), kind: LockKind::Several(names) })
 }
 
 /// A number as it is written here, and no other way.
@@ -127,7 +145,8 @@ mod tests {
 
     fn ticket(resource: &[u8], fencing_token: i64) -> LockTicket {
         let token = Token::from_random([0xAB; 20]);
-        LockTicket { resource: Arc::from(resource), ttl_ms: 30_000, fencing_token, token }
+        let target = Target::from(Arc::from(resource));
+        LockTicket { target, ttl_ms: 30_000, fencing_token, token }
     }
 
     fn refusal(text: impl AsRef<[u8]>) -> String {
@@ -146,13 +165,37 @@ mod tests {
                 assert!(text.bytes().all(|it| it.is_ascii_graphic()));
                 assert!(text.len() < 128 + resource.len().div_ceil(3) * 4);
                 let read = LockTicket::read(text.as_bytes()).expect("it is one");
-                assert_eq!((&*read.resource, read.ttl_ms), (resource, 30_000));
+                assert_eq!((&*read.target.resource, read.ttl_ms), (resource, 30_000));
                 assert_eq!(read.fencing_token, fencing_token);
                 assert_eq!(read.token, Token::from_random([0xAB; 20]));
             }
         }
         let expected = format!("redlock1.aW52b2ljZTo0Mg.30000.7.{}", "AB".repeat(20));
         assert_eq!(ticket(b"invoice:42", 7).to_text(), expected);
+    }
+
+    #[test]
+    fn a_ticket_of_several_resources_has_all_names_in_their_order() {
+        let names: [&[u8]; 3] = [b"b", b"invoice:42", b"a"];
+        let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
+        let kind = LockKind::Several(Arc::from(names.clone()));
+        let target = Target { resource: Arc::clone(&names[0]), kind };
+        let text = LockTicket { target: target.clone(), ..ticket(b"b", 7) }.to_text();
+        let expected = format!("Yg~aW52b2ljZTo0Mg~YQ.30000.7.{}", "AB".repeat(20));
+        assert_eq!(text, format!("redlock2.several.{expected}"));
+        assert_eq!(LockTicket::read(text.as_bytes()).expect("it is one").target, target);
+        // As much room as the macro of the header gives, with two bytes more for each name.
+        let bytes: usize = names.iter().map(|name| name.len() + 2).sum();
+        assert!(text.len() < 128 + bytes.div_ceil(3) * 4);
+        for (from, to) in
+            [("Yg~", "~"), ("Yg~", "Yg~~"), ("~YQ", "~Yg"), ("Yg~aW52b2ljZTo0Mg~", "")]
+        {
+            let words = refusal(text.replacen(from, to, 1));
+            assert!(!words.contains("invoice") && !words.contains("aW52"), "{words}");
+        }
+        assert!(refusal(text.replacen("several", "other", 1)).contains("another version"));
+        let guard = text.replacen("Yg", &encode(b"redlock:guard"), 1);
+        assert!(refusal(guard).contains("redlock:guard"));
     }
 
     #[test]
@@ -170,7 +213,7 @@ mod tests {
                 }
                 if let Ok(read) = LockTicket::read(&text) {
                     // It is one of another resource: nobody holds that by this token.
-                    assert_ne!(&*read.resource, b"invoice:42", "at {place}");
+                    assert_ne!(&*read.target.resource, b"invoice:42", "at {place}");
                 }
             }
         }

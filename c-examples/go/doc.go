@@ -16,8 +16,10 @@
 //
 // # Building
 //
-// It is a layer over the C library of that name, by cgo. Where that is installed in a usual place,
-// such as /usr/local, nothing needs to be told. Elsewhere, one of
+// It is a layer over the C library of that name, by cgo. The published module has that library in it, for
+// systems that its cgo_*.go files name: there nothing needs to be installed. With the tag redlock_system, and
+// elsewhere, the installed library is linked. Where that is in a usual place, such as /usr/local, nothing
+// needs to be told. If not, one of
 //
 //	PKG_CONFIG_PATH=<prefix>/lib/pkgconfig go build -tags redlock_pkgconfig
 //	CGO_CFLAGS=-I<prefix>/include CGO_LDFLAGS="-L<prefix>/lib -Wl,-rpath,<prefix>/lib" go build

@@ -173,10 +173,18 @@ func (h *hold) remaining() time.Duration {
 	return time.Duration(C.RedLockLease_RemainingMs(h.handle)) * time.Millisecond
 }
 
-// resource is what is locked, as C has it.
-func (h *hold) resource() string {
-	size := C.RedLockLease_ResourceSize(h.handle)
-	return C.GoStringN(C.RedLockLease_Resource(h.handle), C.int(size))
+// resources is what is locked, as C has it.
+func (h *hold) resources() []string {
+	count := int(C.RedLockLease_ResourceCount(h.handle))
+	if count == 1 {
+		size := C.RedLockLease_ResourceSize(h.handle)
+		return []string{C.GoStringN(C.RedLockLease_Resource(h.handle), C.int(size))}
+	}
+	names := make([]string, count)
+	for i := range names {
+		names[i] = C.GoString(C.RedLockLease_ResourceAt(h.handle, C.size_t(i)))
+	}
+	return names
 }
 
 func (h *hold) submitUnlock() C.RedLockStatus {

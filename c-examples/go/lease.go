@@ -33,9 +33,9 @@ import (
 // A Lease that is forgotten while it holds stays locked on the servers until it expires: freeing
 // its memory, which the collector does, releases nothing, and it is kept no more.
 type Lease struct {
-	manager  *Manager
-	resource string
-	hold     *hold
+	manager   *Manager
+	resources []string
+	hold      *hold
 }
 
 // order makes what was written before an Unlock visible after the Lock that follows it. The
@@ -182,7 +182,11 @@ func (l *Lease) Detach() (string, error) {
 	if h.handle == nil {
 		return "", released()
 	}
-	size := C.size_t(128 + (len(l.resource)+2)/3*4) // REDLOCK_TICKET_SIZE
+	bytes := 0
+	for _, resource := range l.resources {
+		bytes += len(resource) + 2
+	}
+	size := C.size_t(128 + (bytes+2)/3*4) // REDLOCK_TICKET_SIZE
 	room := (*C.char)(C.malloc(size))
 	defer freeText(room)
 	status := h.submit(func() C.RedLockStatus {
@@ -217,9 +221,17 @@ func (l *Lease) Held() bool {
 	return bool(C.RedLockLease_IsHeld(h.handle))
 }
 
-// Resource is what was locked.
+// Resource is what was locked; the first of several.
 func (l *Lease) Resource() string {
-	return l.resource
+	if len(l.resources) == 0 {
+		return ""
+	}
+	return l.resources[0]
+}
+
+// Resources is what was locked: one resource, or several, in the order in which they were given.
+func (l *Lease) Resources() []string {
+	return append([]string(nil), l.resources...)
 }
 
 // Message is what the last call on it has to say. After a success: which servers could not take part,
@@ -261,7 +273,10 @@ func (l *Lease) FencingToken() int64 {
 
 // String is what is locked, and for how long it is valid.
 func (l *Lease) String() string {
-	return fmt.Sprintf("redlock.Lease of %q, valid for %v", l.resource, l.Remaining())
+	if len(l.resources) > 1 {
+		return fmt.Sprintf("redlock.Lease of %q, valid for %v", l.resources, l.Remaining())
+	}
+	return fmt.Sprintf("redlock.Lease of %q, valid for %v", l.Resource(), l.Remaining())
 }
 
 // GoString is String, for %#v.
@@ -269,8 +284,8 @@ func (l *Lease) GoString() string {
 	return l.String()
 }
 
-func newLease(m *Manager, resource string, h *hold) *Lease {
-	l := &Lease{manager: m, resource: resource, hold: h}
+func newLease(m *Manager, resources []string, h *hold) *Lease {
+	l := &Lease{manager: m, resources: resources, hold: h}
 	runtime.SetFinalizer(l, func(l *Lease) { l.hold.finish() })
 	return l
 }

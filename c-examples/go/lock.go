@@ -2,13 +2,33 @@ package redlock
 
 /*
 #include <stdlib.h>
+#include <string.h>
 #include <redlock.h>
 
 static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_t ttl_ms, int64_t wait_ms,
-                                        int32_t tries, RedLockLease *lease, uintptr_t id) {
+                                        int32_t tries, int32_t permits, RedLockLease *lease, uintptr_t id) {
 	RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
 	options.resource = _GoStringPtr(resource);
 	options.resource_size = _GoStringLen(resource);
+	options.ttl_ms = ttl_ms;
+	options.wait_ms = wait_ms;
+	options.tries = tries;
+	options.permits = permits;
+	return RedLock_SubmitAcquire(rl, &options, lease, (void *)id);
+}
+
+// The names, each with its NUL, one behind the other. Of more than there may be, the library reads none.
+static RedLockStatus redlock_go_acquire_all(RedLock *rl, _GoString_ names, size_t count, int64_t ttl_ms, int64_t wait_ms,
+                                            int32_t tries, RedLockLease *lease, uintptr_t id) {
+	const char *resources[128];
+	const char *name = _GoStringPtr(names);
+	for (size_t i = 0; i < count && i < sizeof resources / sizeof *resources; i++) {
+		resources[i] = name;
+		name += strlen(name) + 1;
+	}
+	RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+	options.resources = resources;
+	options.resource_count = count;
 	options.ttl_ms = ttl_ms;
 	options.wait_ms = wait_ms;
 	options.tries = tries;
@@ -23,6 +43,7 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -45,17 +66,30 @@ const forever = time.Duration(-1)
 // it is also why the lock could not be had, unless the servers are silent: ErrTaken, ErrUnreachable or
 // ErrTooSlow. After an error nothing stays locked.
 func (m *Manager) Lock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resource, ttl, true)
+	return m.acquire(ctx, []string{resource}, ttl, 0, true)
 }
 
 // TryLock makes one attempt, out of turn. It returns promptly when ctx ends, and leaves nothing
 // locked then.
 func (m *Manager) TryLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resource, ttl, false)
+	return m.acquire(ctx, []string{resource}, ttl, 0, false)
 }
 
-func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duration, waits bool) (*Lease, error) {
-	if err := check(ctx, resource, ttl); err != nil {
+// LockAll locks several resources at once, all of them or none, by one Lease: it has one Token, is extended and lost
+// as a whole, and keeps out whoever wants one of them. They are 1 to 128, in any order, each different, and 65,536
+// bytes in all. Which one was in the way is told by its number. In everything else it is as Lock.
+func (m *Manager) LockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
+	return m.acquire(ctx, resources, ttl, 0, true)
+}
+
+// TryLockAll is LockAll with one attempt, out of turn, as TryLock makes it.
+func (m *Manager) TryLockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
+	return m.acquire(ctx, resources, ttl, 0, false)
+}
+
+// acquire takes a lock of these resources, or one of so many permits of the only one if that is not 0.
+func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Duration, permits int32, waits bool) (*Lease, error) {
+	if err := check(ctx, resources, ttl); err != nil {
 		return nil, err
 	}
 	wait, tries, deadline := time.Duration(0), 0, false
@@ -66,7 +100,13 @@ func (m *Manager) acquire(ctx context.Context, resource string, ttl time.Duratio
 		}
 	}
 	return m.take(ctx, deadline, func(s *shared, h *hold) C.RedLockStatus {
-		return C.redlock_go_acquire(s.handle, resource, ms(ttl), ms(wait), C.int32_t(tries), h.handle, C.uintptr_t(h.id))
+		handle, id := h.handle, C.uintptr_t(h.id)
+		if len(resources) == 1 {
+			return C.redlock_go_acquire(s.handle, resources[0], ms(ttl), ms(wait), C.int32_t(tries), C.int32_t(permits), handle, id)
+		}
+		names := strings.Join(resources, "\x00") + "\x00"
+		count := C.size_t(len(resources))
+		return C.redlock_go_acquire_all(s.handle, names, count, ms(ttl), ms(wait), C.int32_t(tries), handle, id)
 	})
 }
 
@@ -112,7 +152,7 @@ func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, 
 		s.keep()
 		h.counts = true
 		_ = h.note(status)
-		return newLease(m, h.resource(), h), nil
+		return newLease(m, h.resources(), h), nil
 	}
 	failure := h.note(status)
 	if status == C.REDLOCK_OK {
@@ -133,15 +173,25 @@ func (m *Manager) take(ctx context.Context, deadline bool, submit func(*shared, 
 }
 
 // check finds what is wrong before anybody waits. What only the C library knows, it says later.
-func check(ctx context.Context, resource string, ttl time.Duration) error {
-	switch {
-	case resource == "":
-		return invalid("the resource is empty")
-	case len(resource) > 65536:
-		return invalid("the resource is longer than 65536 bytes")
-	case strings.IndexByte(resource, 0) >= 0:
-		return invalid("the resource holds a NUL byte") // IsLocked could not ask for it
-	case ttl <= 0:
+func check(ctx context.Context, resources []string, ttl time.Duration) error {
+	if len(resources) == 0 {
+		return invalid("there is no resource to be locked")
+	}
+	for i, resource := range resources {
+		what := "the resource"
+		if len(resources) > 1 {
+			what = fmt.Sprintf("resource %d of %d", i+1, len(resources))
+		}
+		switch {
+		case resource == "":
+			return invalid(what + " is empty")
+		case len(resource) > 65536:
+			return invalid(what + " is longer than 65536 bytes")
+		case strings.IndexByte(resource, 0) >= 0:
+			return invalid(what + " holds a NUL byte") // IsLocked could not ask for it
+		}
+	}
+	if ttl <= 0 {
 		return invalid("the TTL is not positive")
 	}
 	return ctx.Err()

@@ -3,14 +3,17 @@
 // Builds the addon with the C compiler of the system. Nothing is downloaded.
 //
 //     node build.js [OUTPUT]
+//     node build.js --unless-prebuilt
 //     node build.js --headers
 //
-// OUTPUT is build/redlock.node beside this file, where index.js looks for it. --headers builds nothing: it says where
-// the headers of Node.js are, or what to install. In the environment:
+// OUTPUT is build/redlock.node beside this file, where index.js looks for it. --unless-prebuilt builds nothing where
+// the package has brought an addon along that can be loaded here. --headers builds nothing: it says where the headers
+// of Node.js are, or what to install. In the environment:
 //
 //     CC, CFLAGS        the compiler (cc), and more options for it
 //     REDLOCK_INCLUDE   the directory of redlock.h
 //     REDLOCK_LIBRARY   the file of the library, such as /opt/lib/libredlock.so
+//     REDLOCK_RPATH     where the addon looks for that file when it is loaded, if not where it is now
 //
 // Without the last two, pkg-config is asked, and then the compiler where it looks by itself. The headers of Node.js
 // are those of the package node-api-headers, if it is installed, or those that came with this node.
@@ -73,7 +76,7 @@ function libraryOptions(compiler, library, known) {
   if (library) {
     if (!fs.existsSync(library)) fail(`REDLOCK_LIBRARY is ${library}, which is not there`);
     const file = path.resolve(library);
-    return [file, `-Wl,-rpath,${path.dirname(file)}`];
+    return [file, `-Wl,-rpath,${process.env.REDLOCK_RPATH || path.dirname(file)}`];
   }
   if (known !== undefined) return words(ask('pkg-config', '--libs', 'redlock'));
   const names = ['libredlock.so', 'libredlock.dylib', 'libredlock.a'];
@@ -85,14 +88,24 @@ function libraryOptions(compiler, library, known) {
   return ['-lredlock'];
 }
 
+// Whether the package has an addon for this machine. In a process of its own: one that was built for another system
+// may do anything.
+function isPrebuilt() {
+  const addon = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
+  return fs.existsSync(addon) && ask(process.execPath, '-e', 'require(process.argv[1])', addon) !== undefined;
+}
+
 function main() {
   if (process.argv[2] === '--headers') {
     console.log(nodeHeaders());
     return;
   }
+  const isForPackage = process.argv[2] === '--unless-prebuilt';
+  if (isForPackage && isPrebuilt()) return;
   const [compiler, ...given] = words(process.env.CC || 'cc');
   if (ask(compiler, ...given, '--version') === undefined) fail(`there is no C compiler ${compiler}: install one, or name yours in CC`);
-  const output = path.resolve(process.argv[2] ?? path.join(__dirname, 'build', 'redlock.node'));
+  const named = isForPackage ? undefined : process.argv[2];
+  const output = path.resolve(named ?? path.join(__dirname, 'build', 'redlock.node'));
   fs.mkdirSync(path.dirname(output), { recursive: true });
   const platform = process.platform === 'darwin'
     ? ['-bundle', '-undefined', 'dynamic_lookup']

@@ -102,6 +102,11 @@ export interface LockOptions {
   wait?: number;
   /** In the place of wait: so many tries. */
   tries?: number;
+  /**
+   * One permit of a semaphore: so many, 1 to 256, may have the resource at the same time. All who use it have to say the
+   * same number: else there are as many as the greatest of these. Who locks the resource without it uses one permit.
+   */
+  permits?: number;
   /** The lock is kept: extended, again and again, until it is unlocked. See Lease. */
   keepAlive?: boolean;
   /**
@@ -153,9 +158,14 @@ export interface Info {
   isShared: boolean;
   /** How many do. */
   readers: number;
+  /** Of a semaphore: how many permits somebody has. It is locked if all are taken. */
+  permitsTaken: number;
   /** Which servers could not answer, and why. */
   words: string;
 }
+
+/** The name of a resource. */
+export type Resource = string | Uint8Array;
 
 /** Takes locks on one set of servers. */
 export class Manager {
@@ -171,15 +181,17 @@ export class Manager {
    * It rejects with what the last try has come to: TakenError, UnreachableError, TooSlowError; or with ClosedError,
    * or the reason of the signal. After that nothing of it stays locked.
    *
-   * @param resource 1 to 65536 bytes: the name of the key on the servers. A string is taken as UTF-8.
+   * @param resource 1 to 65536 bytes: the name of the key on the servers. A string is taken as UTF-8. Of an array, all are
+   *                 locked at once, or none, by one lock, which is extended and lost as a whole, and keeps out whoever wants
+   *                 one of them: 1 to 128 names in any order, each different. Which one was in the way is told by its number.
    */
-  lock(resource: string | Uint8Array, options: LockOptions): Promise<Lease>;
+  lock(resource: Resource | readonly Resource[], options: LockOptions): Promise<Lease>;
 
   /**
    * Takes a lock, calls the function, and unlocks, however that ends. It resolves to what the function has come to,
    * and rejects with what that throws; with LostError if the function came to its end, and the lock had ended before.
    */
-  using<T>(resource: string | Uint8Array, options: LockOptions, action: (lease: Lease) => T | Promise<T>): Promise<T>;
+  using<T>(resource: Resource | readonly Resource[], options: LockOptions, action: (lease: Lease) => T | Promise<T>): Promise<T>;
 
   /**
    * Takes over a lock that was given away with detach(), in this process or another: the servers are asked whether it is
@@ -201,8 +213,10 @@ export class Manager {
   /**
    * Asks the servers whether anybody holds the resource, and for how long still. It finds the lock of any client, and
    * changes nothing. It waits as isLocked() does.
+   *
+   * With permits: how many permits are taken of a semaphore that has so many.
    */
-  inspect(resource: string | Uint8Array, options?: CallOptions): Promise<Info>;
+  inspect(resource: string | Uint8Array, options?: CallOptions & { permits?: number }): Promise<Info>;
 
   /**
    * Connects now rather than at the first lock; resolves when a quorum of the servers is up, to words about those that are
@@ -245,8 +259,10 @@ export class Manager {
 export class Lease extends EventEmitter {
   private constructor();
 
-  /** What is locked, as it was given. */
-  readonly resource: string | Uint8Array;
+  /** What is locked, as it was given; the first of several. */
+  readonly resource: Resource;
+  /** All that is locked, as it was given: one resource, or several. */
+  readonly resources: Resource[];
   /** Whether the lock is held and valid now, by this machine's clock. */
   readonly isHeld: boolean;
   /** How long the lock is valid from now on; 0 when it is not. */

@@ -4,6 +4,7 @@
 // for is told in index.d.ts.
 
 const { EventEmitter } = require('node:events');
+const fs = require('node:fs');
 const path = require('node:path');
 
 const addon = loadAddon();
@@ -29,14 +30,19 @@ const LOG_EVENT = -1;
 const GUARDS = ['on', 'strict', 'off', 'durable'];
 
 const INT32_MAX = 2 ** 31 - 1;
+const NUL = Buffer.alloc(1);
 const UINT32_MAX = 2 ** 32 - 1;
 const WAIT_MS = 5000;
+const PERMITS_MAX = 256;
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 // Nobody else has it, so nobody else makes leases.
 const OWN = Symbol('redlock');
 
 function loadAddon() {
-  const file = process.env.REDLOCK_ADDON || path.join(__dirname, 'build', 'redlock.node');
+  const built = path.join(__dirname, 'build', 'redlock.node');
+  // What was built on this machine comes before what the package brings along (build.js has its place, too).
+  const brought = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'redlock.node');
+  const file = process.env.REDLOCK_ADDON || [built, brought].find((it) => fs.existsSync(it)) || built;
   try {
     return require(path.resolve(file));
   } catch (error) {
@@ -166,6 +172,17 @@ function bytes(resource) {
   throw wrongType('resource', 'a string or a Uint8Array', resource);
 }
 
+// Of several resources, all names, each with a NUL, and how many they are. One in an array is one.
+function namesOf(resource) {
+  if (!Array.isArray(resource)) return { name: bytes(resource), count: 0 };
+  if (resource.length === 0) throw Object.assign(new TypeError('resource is an empty array'), { code: 'ERR_INVALID_ARG_VALUE' });
+  const names = resource.map(bytes);
+  if (names.length === 1) return { name: names[0], count: 0 };
+  const wrong = names.findIndex((name) => name.includes(0));
+  if (wrong >= 0) throw Object.assign(new TypeError(`resource[${wrong}] holds a NUL`), { code: 'ERR_INVALID_ARG_VALUE' });
+  return { name: Buffer.concat(names.flatMap((name) => [name, NUL])), count: names.length };
+}
+
 function abortSignal(name, signal) {
   if (signal === undefined || signal === null) return undefined;
   if (typeof signal !== 'object' || typeof signal.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
@@ -180,9 +197,9 @@ function signalOf(given) {
 }
 
 function demandOf(resource, given) {
-  const name = bytes(resource);
-  const { ttl, wait, tries, keepAlive, signal } =
-    options('options', given, ['ttl', 'wait', 'tries', 'keepAlive', 'signal']);
+  const { name, count } = namesOf(resource);
+  const { ttl, wait, tries, permits, keepAlive, signal } =
+    options('options', given, ['ttl', 'wait', 'tries', 'permits', 'keepAlive', 'signal']);
   if (tries !== undefined && wait !== undefined) {
     throw Object.assign(new TypeError('wait and tries exclude each other'), { code: 'ERR_INVALID_ARG_VALUE' });
   }
@@ -191,15 +208,27 @@ function demandOf(resource, given) {
     if (!Number.isInteger(tries) || tries < 1 || tries > INT32_MAX) throw outOfRange('tries', `a whole number from 1 to ${INT32_MAX}`, tries);
   }
   return {
-    resource,
+    resources: Array.isArray(resource) ? [...resource] : [resource],
     name,
+    count,
     ttl: duration('ttl', ttl),
     // For the library, less than 0 is for ever.
     wait: wait === Infinity ? -1 : milliseconds('wait', wait ?? WAIT_MS),
     tries: tries ?? 0,
+    permits: permitsOf(permits),
     keepAlive: truth('keepAlive', keepAlive),
     signal: abortSignal('signal', signal),
   };
+}
+
+// 0: none.
+function permitsOf(permits) {
+  if (permits === undefined) return 0;
+  if (typeof permits !== 'number') throw wrongType('permits', 'a number', permits);
+  if (!Number.isInteger(permits) || permits < 1 || permits > PERMITS_MAX) {
+    throw outOfRange('permits', `a whole number from 1 to ${PERMITS_MAX}`, permits);
+  }
+  return permits;
 }
 
 function adoptionOf(ticket, given) {
@@ -397,14 +426,14 @@ class Core {
   }
 
   // A call that waits on another thread. Returns its words and its answer.
-  async wait(name, argument, signal) {
+  async wait(name, values, signal) {
     this.checkWanted(signal);
     return unlessAborted(this.operate(async () => {
       if (this.mustAsk) await this.askForPassword(signal);
       const turn = this.#line.then(() => {
         // Nobody wants to know any more.
         throwIfAborted(signal);
-        return addon[name](this.#handle, argument);
+        return addon[name](this.#handle, ...values);
       });
       this.#line = turn.catch(() => {});
       const [status, words, answer] = await turn;
@@ -609,24 +638,25 @@ class Manager {
   }
 
   async isLocked(resource, given = {}) {
-    return this.#askAbout('isLocked', resource, given);
+    return this.#askAbout('isLocked', resource, signalOf(given));
   }
 
   async inspect(resource, given = {}) {
-    const info = await this.#askAbout('inspect', resource, given);
+    const { permits, signal } = options('options', given, ['permits', 'signal']);
+    const info = await this.#askAbout('inspect', resource, abortSignal('signal', signal), permitsOf(permits));
     return { ...info, remaining: info.remaining < 0 ? Infinity : info.remaining };
   }
 
-  async #askAbout(call, resource, given) {
+  async #askAbout(call, resource, signal, ...more) {
     const name = bytes(resource);
     // The library asks by a string that ends with a NUL.
     if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
-    const { answer } = await this.#core.wait(call, name, signalOf(given));
+    const { answer } = await this.#core.wait(call, [name, ...more], signal);
     return answer;
   }
 
   async connect(timeout = 0, given = {}) {
-    const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout), signalOf(given));
+    const { words } = await this.#core.wait('connect', [milliseconds('timeout', timeout)], signalOf(given));
     return words;
   }
 
@@ -734,7 +764,7 @@ class Hold {
   }
 
   async take(demand) {
-    const { name, ttl, wait, tries, keepAlive, signal, ticket } = demand;
+    const { name, count, ttl, wait, tries, permits, keepAlive, signal, ticket } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
     const undo = onAbort(signal, cancel);
@@ -742,7 +772,7 @@ class Hold {
     try {
       await core.operate(async () => {
         const begin = (handle, number) => (ticket === undefined
-          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive)
+          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, permits, count)
           : addon.adopt(handle, number, ticket));
         let status = await submit(this.#handle, begin);
         let words = this.message;
@@ -766,8 +796,10 @@ class Hold {
   }
 
   // What is locked, as the library has it.
-  get resource() {
-    return addon.resource(this.#handle);
+  get resources() {
+    const names = [];
+    for (let name; (name = addon.resourceAt(this.#handle, names.length)) !== undefined;) names.push(name);
+    return names.length === 1 ? [addon.resource(this.#handle)] : names;
   }
 
   detach() {
@@ -909,13 +941,13 @@ class Hold {
 
 class Lease extends EventEmitter {
   #hold;
-  #resource;
+  #resources;
 
   constructor(own, core, demand) {
     if (own !== OWN) throw new TypeError('a Lease is made by lock() of a Manager');
     super();
     this.#hold = new Hold(this, core, demand);
-    this.#resource = demand.resource;
+    this.#resources = demand.resources;
   }
 
   get [OWN]() {
@@ -923,9 +955,17 @@ class Lease extends EventEmitter {
   }
 
   get resource() {
-    // Of a lock that was adopted the library knows it.
-    this.#resource ??= textOrBytes(this.#hold.resource);
-    return this.#resource;
+    return this.#names[0];
+  }
+
+  get resources() {
+    return [...this.#names];
+  }
+
+  get #names() {
+    // Of a lock that was adopted the library knows them.
+    this.#resources ??= this.#hold.resources.map(textOrBytes);
+    return this.#resources;
   }
 
   get isHeld() {
@@ -981,12 +1021,14 @@ class Lease extends EventEmitter {
   }
 
   toJSON() {
-    return { resource: String(this.resource), remaining: this.remaining };
+    const several = this.#names.length > 1 ? { resources: this.#names.map(String) } : {};
+    return { resource: String(this.resource), ...several, remaining: this.remaining };
   }
 
   [INSPECT](depth, inspectOptions, inspect) {
-    const { resource, remaining } = this;
-    return showAs(this, { resource, remaining, isKept: this.isKept }, inspectOptions, inspect);
+    const { resource, resources, remaining } = this;
+    const what = resources.length > 1 ? { resources } : { resource };
+    return showAs(this, { ...what, remaining, isKept: this.isKept }, inspectOptions, inspect);
   }
 }
 

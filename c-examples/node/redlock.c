@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 7,
+    ARGUMENTS_MAX = 8,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
@@ -89,7 +89,7 @@ struct job {
     int64_t timeout_ms;
     RedLockStatus status;
     bool is_locked;
-    bool inspects; /* and fills info */
+    bool inspects; /* and fills info, where the permits stand */
     RedLockInfo info;
     char message[MESSAGE_SIZE];
 };
@@ -731,6 +731,7 @@ static napi_value info_of(napi_env env, const RedLockInfo *found) {
         napi_set_named_property(env, result, "remaining", number(env, found->remaining_ms));
         napi_set_named_property(env, result, "isShared", truth(env, found->mode == REDLOCK_SHARED));
         napi_set_named_property(env, result, "readers", number(env, found->readers));
+        napi_set_named_property(env, result, "permitsTaken", number(env, found->permits_taken));
         napi_set_named_property(env, result, "words", string(env, found->words));
     }
     return result;
@@ -751,13 +752,15 @@ static void end_job(napi_env env, napi_status how, void *data) {
     free_job(env, job);
 }
 
-static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int64_t timeout_ms) {
+static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int32_t permits,
+                            int64_t timeout_ms) {
     napi_value promise = NULL, name = string(env, "redlock");
     struct job *job = allocate(sizeof *job);
     atomic_fetch_add(&manager->users, 1);
     job->manager = manager;
     job->resource = resource;
     job->inspects = inspects;
+    job->info.permits = permits;
     job->timeout_ms = timeout_ms;
     if (napi_create_async_work(env, NULL, name, do_job, end_job, job, &job->work) != napi_ok ||
         napi_create_promise(env, &job->deferred, &promise) != napi_ok ||
@@ -776,7 +779,7 @@ static napi_value Connect(napi_env env, napi_callback_info info) {
     struct manager *manager;
     int64_t timeout_ms = 0;
     bool is_read = read_manager(env, info, 2, &call, &manager) && read_int64(&call, 1, &timeout_ms);
-    return is_read ? start_job(env, manager, NULL, false, timeout_ms) : NULL;
+    return is_read ? start_job(env, manager, NULL, false, 0, timeout_ms) : NULL;
 }
 
 /* Calls about a resource. */
@@ -785,8 +788,10 @@ static napi_value ask_about(napi_env env, napi_callback_info info, bool inspects
     struct manager *manager;
     char *resource = NULL;
     size_t size = 0;
-    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bytes(&call, 1, &resource, &size);
-    return is_read ? start_job(env, manager, resource, inspects, 0) : NULL;
+    int32_t permits = 0;
+    bool is_read = read_manager(env, info, inspects ? 3 : 2, &call, &manager) &&
+                   (!inspects || read_int32(&call, 2, &permits)) && read_bytes(&call, 1, &resource, &size);
+    return is_read ? start_job(env, manager, resource, inspects, permits, 0) : NULL;
 }
 
 /* isLocked(manager, resource) */
@@ -794,7 +799,7 @@ static napi_value IsLocked(napi_env env, napi_callback_info info) {
     return ask_about(env, info, false);
 }
 
-/* inspect(manager, resource) */
+/* inspect(manager, resource, permits) */
 static napi_value Inspect(napi_env env, napi_callback_info info) {
     return ask_about(env, info, true);
 }
@@ -830,21 +835,41 @@ static napi_value NewLease(napi_env env, napi_callback_info info) {
     return wrap(env, lease, &lease_tag, collect_lease);
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive) */
+/* Where the names of several resources begin, each of which ends with a NUL. Of more than there may be, the library
+ * reads none. */
+static void read_names(const char *name, size_t count, RedLockAcquireOptions *options, const char **names, size_t room) {
+    for (size_t i = 0; i < count && i < room; i++) {
+        names[i] = name;
+        name += strlen(name) + 1;
+    }
+    options->resource = NULL;
+    options->resource_size = 0;
+    options->resources = names;
+    options->resource_count = count;
+}
+
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count): of several resources, all names, each with a
+ * NUL, and how many they are; else 0 */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
     RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
     char *resource = NULL;
+    const char *names[128];
+    int32_t count = 0;
     void *id = NULL;
     bool keep_alive = false;
     napi_value status = NULL;
-    if (read_lease(env, info, 7, &call, &lease) && read_id(&call, 1, &id) &&
+    if (read_lease(env, info, 9, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &options.permits) &&
+        read_int32(&call, 8, &count) &&
         read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
         read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
         read_bytes(&call, 2, &resource, &options.resource_size)) {
         options.resource = resource;
         options.keep_alive = keep_alive;
+        if (count > 0) {
+            read_names(resource, (size_t)count, &options, names, sizeof names / sizeof *names);
+        }
         status = number(env, RedLock_SubmitAcquire(lease->manager->rl, &options, lease->lease, id));
     }
     free(resource);
@@ -873,7 +898,12 @@ static napi_value Detach(napi_env env, napi_callback_info info) {
     if (!read_lease(env, info, 1, &call, &lease)) {
         return NULL;
     }
-    size_t size = REDLOCK_TICKET_SIZE(RedLockLease_ResourceSize(lease->lease));
+    size_t bytes = RedLockLease_ResourceSize(lease->lease);
+    size_t count = RedLockLease_ResourceCount(lease->lease);
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        bytes += strlen(RedLockLease_ResourceAt(lease->lease, i)) + 2;
+    }
+    size_t size = REDLOCK_TICKET_SIZE(bytes);
     char *ticket = allocate(size);
     RedLockStatus status = RedLock_Detach(lease->manager->rl, lease->lease, ticket, size);
     napi_value result = status == REDLOCK_OK ? string(env, ticket) : number(env, status);
@@ -889,6 +919,20 @@ static napi_value Resource(napi_env env, napi_callback_info info) {
     if (read_lease(env, info, 1, &call, &lease)) {
         size_t size = RedLockLease_ResourceSize(lease->lease);
         napi_create_buffer_copy(env, size, RedLockLease_Resource(lease->lease), NULL, &result);
+    }
+    return result;
+}
+
+/* resourceAt(lease, at): the bytes of one of several; none if there are not so many. */
+static napi_value ResourceAt(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    int32_t at = 0;
+    napi_value result = NULL;
+    if (read_lease(env, info, 2, &call, &lease) && read_int32(&call, 1, &at) && at >= 0 &&
+        (size_t)at < RedLockLease_ResourceCount(lease->lease)) {
+        const char *name = RedLockLease_ResourceAt(lease->lease, (size_t)at);
+        napi_create_buffer_copy(env, strlen(name), name, NULL, &result);
     }
     return result;
 }
@@ -1016,6 +1060,7 @@ static const struct {
     {"adopt", Adopt},
     {"detach", Detach},
     {"resource", Resource},
+    {"resourceAt", ResourceAt},
     {"newLease", NewLease},
     {"acquire", Acquire},
     {"extend", Extend},

@@ -7,8 +7,8 @@ They are taken through the C library of that name:
         ...
 
 All times are seconds, and may be fractions or timedeltas. The library is the file that
-REDLOCK_LIBRARY names, or the one that the system's loader finds. Python 3.8 or later, and no
-package.
+REDLOCK_LIBRARY names, the one that lies beside this file, or the one that the system's loader finds.
+Python 3.8 or later, and no package.
 
 Threads: one that waits for a lock lets the others run. Exceptions of signal handlers, such as
 KeyboardInterrupt, end the waiting within a quarter of a second, or when the attempt under way is
@@ -58,11 +58,13 @@ from typing import (
     Callable,
     Generator,
     Generic,
+    Iterable,
     Iterator,
     Literal,
     Mapping,
     NamedTuple,
     NoReturn,
+    Sequence,
     SupportsFloat,
     TypeVar,
     Union,
@@ -88,6 +90,7 @@ __all__ = [
     "Manager",
     "Nested",
     "NoServers",
+    "Semaphore",
     "Server",
     "Taken",
     "TooShort",
@@ -97,6 +100,7 @@ __all__ = [
 
 Seconds = Union[SupportsFloat, timedelta]
 Name = Union[str, bytes]
+Names = Union[Name, Sequence[Name]]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
@@ -146,6 +150,8 @@ class Info(NamedTuple):
     """How many do."""
     words: str
     """Which servers could not answer, and why."""
+    permits_taken: int = 0
+    """Of a semaphore: how many permits somebody has. It is locked if all are taken."""
 
 
 class Error(Exception):
@@ -253,7 +259,7 @@ class _CAcquireOptions(ctypes.Structure):
         ("size", ctypes.c_size_t),
         ("resource", ctypes.c_char_p),
         ("resource_size", ctypes.c_size_t),
-        ("resources", ctypes.c_void_p),
+        ("resources", ctypes.POINTER(ctypes.c_char_p)),
         ("resource_count", ctypes.c_size_t),
         ("ttl_ms", ctypes.c_int64),
         ("wait_ms", ctypes.c_int64),
@@ -300,6 +306,8 @@ class _CInfo(ctypes.Structure):
         ("remaining_ms", ctypes.c_int64),
         ("readers", ctypes.c_int64),
         ("words", ctypes.c_char * 1024),
+        ("permits", ctypes.c_int32),
+        ("permits_taken", ctypes.c_int32),
     ]
 
 
@@ -325,7 +333,9 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetTlsInsecureSkipVerify": (_HANDLE, ctypes.c_bool),
     "RedLock_SetCredentials": (_HANDLE, _STRING, _STRING),
     "RedLock_KeepLog": (_HANDLE, _INT),
+    "RedLock_Acquire": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE),
     "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
+    "RedLock_AcquireSlice": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _MS, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
@@ -359,6 +369,8 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLockLease_ValidityMs": (_MS, _HANDLE),
     "RedLockLease_Resource": (ctypes.c_void_p, _HANDLE),
     "RedLockLease_ResourceSize": (ctypes.c_size_t, _HANDLE),
+    "RedLockLease_ResourceCount": (ctypes.c_size_t, _HANDLE),
+    "RedLockLease_ResourceAt": (_STRING, _HANDLE, ctypes.c_size_t),
     "RedLockLease_Token": (_STRING, _HANDLE),
     "RedLockLease_FencingToken": (ctypes.c_int64, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
@@ -378,6 +390,9 @@ def _open_library() -> tuple[ctypes.CDLL, str]:
 
 
 def _names() -> Iterator[str]:
+    # A package brings the library along.
+    directory = os.path.dirname(os.path.abspath(__file__))
+    yield from filter(os.path.exists, (os.path.join(directory, name) for name in _NAMES))
     yield from _NAMES
     found = ctypes.util.find_library("redlock")  # it runs programs: for when all else has failed
     if found:
@@ -492,6 +507,21 @@ def _string(text: Name, what: str) -> bytes:
     if b"\0" in text:
         raise InvalidArgument(f"{what} holds a NUL byte", -1)
     return text
+
+
+def _given(resource: Names) -> tuple[Name, ...]:
+    """One resource, or several."""
+    if isinstance(resource, (str, bytes)):
+        return (resource,)
+    if not isinstance(resource, Iterable):
+        raise TypeError(f"the resource is a str or bytes, not {type(resource).__name__}")
+    several = tuple(resource)
+    if not several:
+        raise InvalidArgument("there is no resource to be locked", -1)
+    return several
+def _count(permits: int) -> int:
+    """What C would cut short is left to be refused by it."""
+    return max(-(2**31), min(operator.index(permits), 2**31 - 1))
 
 
 def _optional(text: Name | None, what: str) -> bytes | None:
@@ -680,7 +710,7 @@ class Manager:
 
     def lock(
         self,
-        resource: Name,
+        resource: Names,
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
@@ -694,6 +724,10 @@ class Manager:
         None is for ever. What the last attempt said is then raised: Taken, Unreachable or TooSlow.
 
         keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
+
+        resource may be several, as in lock(["a", "b"], ttl=10): they are locked at once, all or none, by
+        one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
+        names in any order, each different. Who was in the way is told by its number, not by its name.
 
         Locks are not reentrant: who asks in a with block for the lock of that block gets Nested at
         once.
@@ -709,7 +743,7 @@ class Manager:
             lease._release()
             raise
 
-    def try_lock(self, resource: Name, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
+    def try_lock(self, resource: Names, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
             return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
@@ -718,7 +752,7 @@ class Manager:
 
     def alock(
         self,
-        resource: Name,
+        resource: Names,
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
@@ -746,13 +780,28 @@ class Manager:
         return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
 
     async def atry_lock(
-        self, resource: Name, ttl: Seconds, keep_alive: bool = False
+        self, resource: Names, ttl: Seconds, keep_alive: bool = False
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
             return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive)
         except Taken:
             return None
+
+    def semaphore(
+        self, resource: Name, permits: int, ttl: Seconds, keep_alive: bool = False
+    ) -> Semaphore:
+        """A resource that so many may have at the same time, in all programs with the same servers.
+
+            api = manager.semaphore("api", permits=8, ttl=10)
+            with api.acquire() as lease:
+                ...
+
+        permits is from 1 to 256, and has to be the same for all: else there are as many as the greatest of
+        these. Who locks the resource uses one permit. Each permit lasts for ttl seconds unless it is extended
+        or unlocked; with keep_alive it is kept until it is unlocked.
+        """
+        return Semaphore(self, resource, permits, ttl, keep_alive)
 
     def adopt(self, ticket: Name, keep_alive: bool = False) -> Lease:
         """Takes over a lock that was given away with Lease.detach, in this process or another.
@@ -769,7 +818,8 @@ class Manager:
             self._renew_log_in()
             lease._call(_c.RedLock_Adopt, _string(ticket, "the ticket"), lease._handle)
             lease._note_adopted()
-            self._here.leases.put(lease._name, lease)
+            for name in lease._names:
+                self._here.leases.put(name, lease)
             if keep_alive:
                 lease.keep_alive()
             lease._callers[:] = [lease]  # no call may come after this: see __enter__
@@ -809,13 +859,15 @@ class Manager:
         self._call(_c.RedLock_IsLocked, _string(resource, "the resource"), ctypes.byref(answer))
         return answer.value
 
-    def inspect(self, resource: Name) -> Info:
+    def inspect(self, resource: Name, permits: int = 0) -> Info:
         """Asks the servers whether anybody holds the resource, and for how long still.
 
         It finds the lock of any client, and changes nothing. To take a lock, take it: the answer may be
         out of date when it arrives.
+
+        permits: for a semaphore of so many, of which it is told how many are taken.
         """
-        info = _CInfo(size=ctypes.sizeof(_CInfo))
+        info = _CInfo(size=ctypes.sizeof(_CInfo), permits=_count(permits))
         self._renew_log_in()
         self._call(_c.RedLock_Inspect, _string(resource, "the resource"), 0, ctypes.byref(info))
         ms = info.remaining_ms
@@ -825,6 +877,7 @@ class Manager:
             shared=info.mode == _SHARED,
             readers=info.readers,
             words=info.words.decode("utf-8", "replace"),
+            permits_taken=info.permits_taken,
         )
 
     def servers(self) -> list[Server]:
@@ -1236,11 +1289,15 @@ class _Held:
     _leave: Callable[[], object] = int  # does nothing
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
-        self.resource: Name = resource
-        """The name that is locked, as it was given."""
+    _permits = 0  # of the semaphore, if it is one
+
+    def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
+        self.resources: tuple[Name, ...] = _given(resource)
+        """All names that are locked, as they were given: one, or several."""
+        self.resource: Name = self.resources[0]
+        """The name that is locked, as it was given; the first of several."""
         self._manager = manager
-        self._name = _string(resource, "the resource")
+        self._names = tuple(_string(name, "the resource") for name in self.resources)
         self._ttl = ttl
         self._ttl_ms = _ms(ttl, "ttl")
         self._unlocked = False
@@ -1298,7 +1355,8 @@ class _Held:
         return int(_c.RedLockLease_FencingToken(self._handle)) or None
 
     def __repr__(self) -> str:
-        return f"<redlock.{type(self).__name__} of {self.resource!r}, valid for {self.remaining} s>"
+        what = self.resource if len(self.resources) == 1 else self.resources
+        return f"<redlock.{type(self).__name__} of {what!r}, valid for {self.remaining} s>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a redlock.{type(self).__name__} belongs to its process")
@@ -1363,7 +1421,7 @@ class _Held:
         return int(min((validity_ms + 3) / (1 - self._manager._drift) + 1, 1e15))
 
     def _detach(self) -> str:
-        size = 128 + (len(self._name) + 2) // 3 * 4
+        size = 128 + (sum(len(name) + 2 for name in self._names) + 2) // 3 * 4
         room = ctypes.create_string_buffer(size)
         self._call(_c.RedLock_Detach, self._handle, room, size, leaving=True)
         self._unlocked = True
@@ -1372,14 +1430,40 @@ class _Held:
 
     def _note_adopted(self) -> None:
         """What is known of it since it was adopted."""
-        address = _c.RedLockLease_Resource(self._handle)
-        self._name = ctypes.string_at(address, _c.RedLockLease_ResourceSize(self._handle))
-        try:
-            self.resource = self._name.decode()
-        except UnicodeDecodeError:
-            self.resource = self._name
+        count = _c.RedLockLease_ResourceCount(self._handle)
+        if count == 1:
+            address = _c.RedLockLease_Resource(self._handle)
+            self._names = (ctypes.string_at(address, _c.RedLockLease_ResourceSize(self._handle)),)
+        else:
+            at = _c.RedLockLease_ResourceAt
+            self._names = tuple(bytes(at(self._handle, index)) for index in range(count))
+        self.resources = tuple(self._as_text(name) for name in self._names)
+        self.resource = self.resources[0]
         self._ttl_ms = _c.RedLockLease_ValidityMs(self._handle)
         self._ttl = self._ttl_ms / 1000
+
+    @staticmethod
+    def _as_text(name: bytes) -> Name:
+        try:
+            return name.decode()
+        except UnicodeDecodeError:
+            return name
+
+    def _options(self, wait_ms: int, keep_alive: bool = False) -> _CAcquireOptions:
+        """How it is to be taken. The names are read while this lives."""
+        options = _CAcquireOptions(
+            size=ctypes.sizeof(_CAcquireOptions),
+            ttl_ms=self._ttl_ms,
+            wait_ms=wait_ms,
+            permits=self._permits,
+            keep_alive=keep_alive,
+        )
+        if len(self._names) == 1:
+            options.resource = self._names[0]
+        else:
+            options.resources = (ctypes.c_char_p * len(self._names))(*self._names)
+            options.resource_count = len(self._names)
+        return options
 
     def _set_lost(self, is_lost: bool) -> bool:
         """Returns what it was before."""
@@ -1405,8 +1489,8 @@ class _Held:
             raise InvalidArgument("wait is negative", -1)
         return seconds
 
-    def _nested(self) -> Nested:
-        words = f"the with block around this call holds {self.resource!r}"
+    def _nested(self, name: bytes) -> Nested:
+        words = f"the with block around this call holds {self._as_text(name)!r}"
         return Nested(f"{words}: locks are not reentrant", 1)
 
     def _mutex(self) -> threading.RLock:
@@ -1435,7 +1519,7 @@ class Lease(_Held):
     # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
     _SLICE = 0.25
 
-    def __init__(self, manager: Manager, resource: Name, ttl: Seconds) -> None:
+    def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
         super().__init__(manager, resource, ttl)
         self.lost = LostEvent(self)
         """Set when a lock that is kept cannot be kept."""
@@ -1526,7 +1610,8 @@ class Lease(_Held):
 
     def _end(self) -> None:
         super()._end()
-        self._manager._here.leases.drop(self._name, self)
+        for name in self._names:
+            self._manager._here.leases.drop(name, self)
 
     def _set_lost(self, is_lost: bool) -> bool:
         was_lost, self.lost._is_set = self.lost._is_set, is_lost
@@ -1553,9 +1638,15 @@ class Lease(_Held):
         """One slice, in which C goes on with the wait that the one before has left off."""
         manager = self._manager
         manager._renew_log_in()
-        times = -1 if left == math.inf else _ms(left, "wait"), _ms(self._SLICE, "a slice")
+        left_ms = -1 if left == math.inf else _ms(left, "wait")
+        slice_ms = _ms(self._SLICE, "a slice")
         try:
-            self._call(_c.RedLock_TryLockSlice, self._name, self._ttl_ms, *times, self._handle)
+            if len(self._names) == 1 and self._permits == 0:
+                times = self._ttl_ms, left_ms, slice_ms
+                self._call(_c.RedLock_TryLockSlice, self._names[0], *times, self._handle)
+            else:
+                options = self._options(left_ms)
+                self._call(_c.RedLock_AcquireSlice, ctypes.byref(options), slice_ms, self._handle)
         except Unreachable:
             manager._some_server_failed()
             raise
@@ -1563,17 +1654,124 @@ class Lease(_Held):
             manager._some_server_failed()
 
     def _refuse_nested(self) -> None:
+        if self._permits > 0:
+            return  # one may have several
         leases = self._manager._here.leases
-        outer = leases.find(self._name)
-        if outer is not None and outer._is_ours and outer.held:
-            raise self._nested()
-        leases.put(self._name, self)
+        for name in self._names:
+            outer = leases.find(name)
+            if outer is not None and outer._is_ours and outer.held:
+                raise self._nested(name)
+        for name in self._names:
+            leases.put(name, self)
 
     def _release(self) -> None:
         """Releases what is held. If a signal handler raises something first, __del__ does it."""
         with self._mutex():
             self._leave()
         self._end()
+
+
+class Semaphore:
+    """A resource that so many may have at the same time, as Manager.semaphore returns it.
+
+    Threads and tasks may share it, and one of them may have several permits. A permit is a lease: what a
+    Lease can do, it can. In a with statement it is unlocked at the end of the block.
+    """
+
+    def __init__(
+        self, manager: Manager, resource: Name, permits: int, ttl: Seconds, keep_alive: bool = False
+    ) -> None:
+        self.resource: Name = resource
+        """The name, as it was given."""
+        self.permits = _count(permits)
+        """How many there are."""
+        if self.permits < 1:
+            raise InvalidArgument(f"permits is {permits}, less than 1", -1)
+        self._manager = manager
+        self._ttl = ttl
+        self._keep_alive = bool(keep_alive)
+        self._here = _Blocks()
+
+    def acquire(self, wait: Seconds | None = 5) -> Lease:
+        """Takes a permit, and returns it. wait and what is raised are as for Manager.lock."""
+        lease = Lease(self._manager, self.resource, self._ttl)
+        lease._permits = self.permits
+        try:
+            lease._acquire(wait)
+            if self._keep_alive:
+                lease.keep_alive()
+            lease._callers[:] = [lease]  # no call may come after this: see Lease.__enter__
+            return lease
+        except BaseException:
+            lease._release()
+            raise
+
+    def try_acquire(self) -> Lease | None:
+        """As acquire with one attempt, but returns None where all permits are taken."""
+        try:
+            return self.acquire(wait=0)
+        except Taken:
+            return None
+
+    def aacquire(self, wait: Seconds | None = 5, cancel_when_lost: bool = False) -> _Locking:
+        """As acquire, for a task of asyncio: to be awaited, or entered with async with. See Manager.alock."""
+        locking = _Locking(
+            self._manager, self.resource, self._ttl, wait, self._keep_alive, cancel_when_lost
+        )
+        locking._permits = self.permits
+        return locking
+
+    def taken(self) -> int:
+        """Asks the servers how many permits somebody has. The answer may be out of date when it arrives."""
+        return self._manager.inspect(self.resource, self.permits).permits_taken
+
+    def __enter__(self) -> Lease:
+        """Takes a permit, and waits for it as long as acquire does."""
+        lease = self.acquire()
+        self._here.leases.append(lease)
+        return lease
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._here.leases.pop().__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> AsyncLease:
+        import asyncio
+
+        locking = self.aacquire()
+        lease = await locking.__aenter__()
+        tasks = self._here.tasks
+        tasks.setdefault(asyncio.current_task(), []).append(locking)
+        return lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import asyncio
+
+        tasks, task = self._here.tasks, asyncio.current_task()
+        locking = tasks[task].pop()
+        if not tasks[task]:
+            del tasks[task]
+        await locking.__aexit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<redlock.Semaphore {self.resource!r} of {self.permits} permits>"
+
+
+class _Blocks(threading.local):
+    """The blocks of a thread, and those of its tasks, that have a permit."""
+
+    def __init__(self) -> None:
+        self.leases: list[Lease] = []
+        self.tasks: dict[Any, list[_Locking]] = {}
 
 
 class LostEvent:
@@ -1637,7 +1835,7 @@ class AsyncLease(_Held):
     _block: _Block | None = None
 
     def __init__(
-        self, manager: Manager, resource: Name, ttl: Seconds, cancels: bool = False
+        self, manager: Manager, resource: Names, ttl: Seconds, cancels: bool = False
     ) -> None:
         import asyncio
 
@@ -1717,19 +1915,14 @@ class AsyncLease(_Held):
         seconds = self._waiting_time(wait)
         manager = self._manager
         leases, task = manager._leases_of_tasks, asyncio.current_task()
-        outer = leases.find(self._name)
-        if outer is not None and outer._is_ours and outer.held and outer._task() is task:
-            raise self._nested()
+        for name in self._names if self._permits == 0 else ():
+            outer = leases.find(name)
+            if outer is not None and outer._is_ours and outer.held and outer._task() is task:
+                raise self._nested(name)
         manager._renew_log_in()
         if keep_alive:
             manager._start_background_thread()
-        options = _CAcquireOptions(
-            size=ctypes.sizeof(_CAcquireOptions),
-            resource=self._name,
-            ttl_ms=self._ttl_ms,
-            wait_ms=-1 if seconds == math.inf else _ms(seconds, "wait"),
-            keep_alive=keep_alive,
-        )
+        options = self._options(-1 if seconds == math.inf else _ms(seconds, "wait"), keep_alive)
         try:
             await self._ask(
                 _c.RedLock_SubmitAcquire, ctypes.byref(options), self._handle, keeps=keep_alive
@@ -1747,7 +1940,8 @@ class AsyncLease(_Held):
         task = asyncio.current_task()
         if task is not None:
             self._task = weakref.ref(task)
-        self._manager._leases_of_tasks.put(self._name, self)
+        for name in self._names if self._permits == 0 else ():
+            self._manager._leases_of_tasks.put(name, self)
 
     async def _turn(self) -> None:
         """Waits until no other call is under way."""
@@ -1815,7 +2009,8 @@ class AsyncLease(_Held):
 
     def _end(self) -> None:
         super()._end()
-        self._manager._leases_of_tasks.drop(self._name, self)
+        for name in self._names:
+            self._manager._leases_of_tasks.drop(name, self)
 
     def _let_go(self) -> None:
         """Has it released if it is held still, and waits for nothing."""
@@ -1864,7 +2059,7 @@ class _Locking:
     def __init__(
         self,
         manager: Manager,
-        resource: Name,
+        resource: Names,
         ttl: Seconds,
         wait: Seconds | None,
         keep_alive: bool,
@@ -1873,6 +2068,7 @@ class _Locking:
         self._manager = manager
         self._arguments = resource, ttl, bool(cancel_when_lost)
         self._options = wait, bool(keep_alive or cancel_when_lost)
+        self._permits = 0
         self._is_used = False
         self._lease: AsyncLease | None = None
 
@@ -1904,6 +2100,7 @@ class _Locking:
             raise RuntimeError("alock is called once for each lock")
         self._is_used = True
         lease = AsyncLease(self._manager, *self._arguments)
+        lease._permits = self._permits
         try:
             await lease._acquire(*self._options)
         except BaseException:

@@ -18,8 +18,8 @@ require "io/wait" unless IO.method_defined?(:wait_readable)
 #   end
 #
 # All times are seconds, and may be fractions. The library is the file that REDLOCK_LIBRARY names,
-# or the one that the system's loader finds. Ruby 2.7 or later, and no gem: from 4.0 on Fiddle is one
-# that comes with Ruby, so a Gemfile has to name it.
+# the one that lies beside this file, or the one that the system's loader finds. Ruby 2.7 or later, and no
+# gem: from 4.0 on Fiddle is one that comes with Ruby, so a Gemfile has to name it.
 #
 # Threads::   A thread that waits for a lock, or for servers, lets the others run. Timeout, Thread#raise,
 #             Thread#kill and the exceptions of signal handlers end a call on a lock at once, also where
@@ -90,7 +90,8 @@ module Redlock
   # shared::    whether several may hold it at the same time
   # readers::   how many do
   # words::     which servers could not answer, and why
-  Info = Struct.new(:locked, :remaining, :shared, :readers, :words, keyword_init: true)
+  # permits_taken:: of a semaphore: how many permits somebody has; it is locked if all are taken
+  Info = Struct.new(:locked, :remaining, :shared, :readers, :words, :permits_taken, keyword_init: true)
 
   # The C functions.
   module C
@@ -125,7 +126,7 @@ module Redlock
       ])
       Info = struct([
         "size_t size", "int locked", "int mode", "long long remaining_ms", "long long readers",
-        "char words[1024]"
+        "char words[1024]", "int permits", "int permits_taken"
       ])
       Count = struct(["size_t value"])
     end
@@ -185,6 +186,8 @@ module Redlock
       "RedLockLease_ValidityMs" => [MS, ADDRESS],
       "RedLockLease_Resource" => [POINTER, ADDRESS],
       "RedLockLease_ResourceSize" => [Fiddle::TYPE_SIZE_T, ADDRESS],
+      "RedLockLease_ResourceCount" => [Fiddle::TYPE_SIZE_T, ADDRESS],
+      "RedLockLease_ResourceAt" => [POINTER, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLockLease_Token" => [POINTER, ADDRESS],
       "RedLockLease_FencingToken" => [MS, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
@@ -256,6 +259,11 @@ module Redlock
       end
 
       # Milliseconds; a little never becomes 0, which means something else.
+      # What C would cut short is left to be refused by it.
+      def count(permits)
+        Integer(permits).clamp(-2**31, 2**31 - 1)
+      end
+
       def ms(value, what)
         seconds = seconds(value, what)
         ms = (seconds * 1000).clamp(-(2**62), 2**62).round
@@ -276,7 +284,7 @@ module Redlock
 
       def open_library
         named = ENV["REDLOCK_LIBRARY"]
-        failures = (named ? [named] : NAMES).map do |name|
+        failures = (named ? [named] : names).map do |name|
           library = Fiddle.dlopen(name)
           check_version(library, name)
           return [library, name]
@@ -284,6 +292,11 @@ module Redlock
           e.message
         end
         raise LoadError, "no redlock library (REDLOCK_LIBRARY may name one): #{failures.join('; ')}"
+      end
+
+      # A gem brings the library along.
+      def names
+        NAMES.map { |name| File.join(__dir__, name) }.select { |file| File.exist?(file) } + NAMES
       end
 
       def check_version(library, name)
@@ -411,11 +424,17 @@ module Redlock
     # An exception from outside that interrupts IO.pipe has Ruby 3.1 close the pipe's descriptors twice, and by
     # the second time they may be others': of a file, or of a connection. A thread of its own is beyond the reach
     # also of signal handlers, which run on the main thread and heed no mask. A handler that forks has a child
-    # where that thread is no more, and its value is nil.
+    # where that thread is no more: it is joined there, and has made nothing. (Thread#value breaks the stack of Ruby
+    # 3.1.2 in such a child.)
     def pipe
       ends = nil
-      ends = Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { IO.pipe } }.value until ends
+      Thread.handle_interrupt(Undisturbed::MASKED) { Thread.new { ends = make_pipe } }.join until ends
       ends
+    end
+
+    def make_pipe
+      Thread.current.report_on_exception = false # whoever joins it has the exception
+      IO.pipe
     end
 
     def leader
@@ -931,6 +950,10 @@ module Redlock
     #
     # +keep_alive+ has the lock kept, as by Lease#keep_alive.
     #
+    # +resource+ may be an array, as in <tt>lock(%w[a b], ttl: 10)</tt>: its names are locked at once, all or none,
+    # by one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
+    # names in any order, each different. Which one was in the way is told by its number.
+    #
     # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
     def lock(resource, ttl:, wait: 5, keep_alive: false, &block)
       Lease.new(@servers, resource, ttl).take(wait, keep_alive, &block)
@@ -942,6 +965,17 @@ module Redlock
       lease.take(0, keep_alive, &block)
     rescue Taken => e
       raise unless lease.refused_by?(e) # then it comes out of the block
+    end
+
+    # A resource that so many may have at the same time, in all programs with the same servers: a Semaphore.
+    # +permits+ is from 1 to 256, and has to be the same for all: else there are as many as the greatest of
+    # these. Who locks the resource uses one permit. Each lasts for +ttl+ seconds unless it is extended or
+    # unlocked; with +keep_alive+ it is kept until it is unlocked.
+    #
+    #   api = manager.semaphore("api", permits: 8, ttl: 10)
+    #   api.acquire { |lease| ... }
+    def semaphore(resource, permits:, ttl:, keep_alive: false)
+      Semaphore.new(self, @servers, resource, Integer(permits), ttl, keep_alive)
     end
 
     # Takes over a lock that was given away with Lease#detach, in this process or another: the servers are asked
@@ -967,10 +1001,11 @@ module Redlock
 
     # Asks the servers whether anybody holds the resource, and for how long still: an Info. It finds the lock
     # of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it
-    # arrives.
-    def info(resource)
+    # arrives. With +permits+: how many permits are taken of a semaphore that has so many.
+    def info(resource, permits: 0)
       found = C::Structs::Info.malloc(Fiddle::RUBY_FREE)
       found.size = C::Structs::Info.size
+      found.permits = C.count(permits)
       name = C.string(resource, "the resource")
       @servers.renew_log_in
       set("RedLock_Inspect", name.to_i, 0, found.to_i)
@@ -1027,7 +1062,8 @@ module Redlock
       ms = found.remaining_ms
       Info.new(
         locked: !found.locked.zero?, remaining: ms.negative? ? Float::INFINITY : ms / 1000.0,
-        shared: found.mode == C::SHARED, readers: found.readers, words: C.letters(found.words)
+        shared: found.mode == C::SHARED, readers: found.readers, words: C.letters(found.words),
+        permits_taken: found.permits_taken
       )
     end
 
@@ -1061,20 +1097,76 @@ module Redlock
     end
   end
 
+  # A resource that so many may have at the same time, as Manager#semaphore returns it. Threads and fibers may share
+  # it, and one of them may have several permits. A permit is a Lease.
+  class Semaphore
+    # The name, as it was given, and how many permits there are.
+    attr_reader :resource, :permits
+
+    def initialize(manager, servers, resource, permits, ttl, keep_alive) # :nodoc:
+      raise InvalidArgument.new("permits is #{permits}, less than 1", -1) if permits < 1
+
+      @manager = manager
+      @servers = servers
+      @resource = resource
+      @permits = permits
+      @ttl = ttl
+      @keep_alive = keep_alive
+    end
+
+    # Takes a permit and runs the block, and unlocks it however the block ends; without a block it returns
+    # the Lease. +wait+ and what is raised are as for Manager#lock.
+    def acquire(wait: 5, &block)
+      lease.take(wait, @keep_alive, &block)
+    end
+
+    # As #acquire with one attempt, but where all permits are taken it returns nil, and runs no block.
+    def try_acquire(&block)
+      lease = self.lease
+      lease.take(0, @keep_alive, &block)
+    rescue Taken => e
+      raise unless lease.refused_by?(e) # then it comes out of the block
+    end
+
+    # Asks the servers how many permits somebody has. The answer may be out of date when it arrives.
+    def taken
+      @manager.info(@resource, permits: @permits).permits_taken
+    end
+
+    def inspect # :nodoc:
+      "#<#{self.class} #{@resource.inspect} of #{@permits} permits>"
+    end
+
+    protected
+
+    def lease
+      Lease.new(@servers, @resource, @ttl, permits: C.count(@permits))
+    end
+  end
+
   # One lock. It ends by itself when its time is over, so look at #remaining, or #confirm, before a
   # step that must not happen without it. Threads may share it.
   class Lease
-    # The name that is locked, as it was given.
-    attr_reader :resource
+    # The name that is locked, as it was given; the first of several.
+    def resource
+      @resources.first
+    end
+
+    # All names that are locked, as they were given: one, or several.
+    attr_reader :resources
 
     # What the last call on it has to say. After a success: which servers could not take part, and why;
     # empty if all could. After a failure: the message of the exception.
     attr_reader :message
 
-    def initialize(servers, resource, ttl) # :nodoc:
+    def initialize(servers, resource, ttl, permits: 0) # :nodoc:
       @servers = servers
-      @resource = String(resource).dup.freeze
-      @name = C.string(resource, "the resource")
+      @permits = permits # of the semaphore, if it is one
+      names = resource.is_a?(Array) ? resource : [resource]
+      raise InvalidArgument.new("there is no resource to be locked", -1) if names.empty?
+
+      @resources = names.map { |name| String(name).dup.freeze }.freeze
+      @names = @resources.map { |name| C.string(name, "the resource") }
       @ttl = ttl
       @ttl_ms = C.ms(ttl, "ttl")
       @handle = C.handle("RedLockLease")
@@ -1174,7 +1266,7 @@ module Redlock
     # The ticket is as secret as the token, which is in it: hand it over by a pipe or by the environment, not
     # as an argument of a program, which everybody can see.
     def detach
-      size = 128 + ((@name.size + 2) / 3 * 4)
+      size = 128 + ((@names.sum { |name| name.size + 2 } + 2) / 3 * 4)
       room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
       @servers.use(leaving: true) do |address|
         @calling.synchronize do
@@ -1248,12 +1340,13 @@ module Redlock
     end
 
     def inspect # :nodoc:
-      "#<#{self.class} of #{@resource.inspect}, valid for #{remaining} s>"
+      what = @resources.one? ? resource : @resources
+      "#<#{self.class} of #{what.inspect}, valid for #{remaining} s>"
     end
 
-    # Whether this is a held lock of that very resource.
-    def holds?(servers, name) # :nodoc:
-      servers.equal?(@servers) && name == @name.to_s && held?
+    # Which of these resources this is a held lock of; nil if of none.
+    def held_of(servers, resources) # :nodoc:
+      (resources & @resources).first if @permits.zero? && servers.equal?(@servers) && held?
     end
 
     private
@@ -1275,22 +1368,40 @@ module Redlock
       text = C.string(ticket, "the ticket")
       @servers.renew_log_in
       call("RedLock_SubmitAdopt", text.to_i, @handle.to_i, patient: true)
-      size = C.call("RedLockLease_ResourceSize", @handle.to_i)
-      name = C.call("RedLockLease_Resource", @handle.to_i)[0, size].force_encoding(Encoding::UTF_8)
-      @resource = (name.valid_encoding? ? name : name.b).freeze
-      @name = C.string(@resource, "the resource")
+      @resources = adopted_names.freeze
+      @names = @resources.map { |name| C.string(name, "the resource") }
       @ttl = C.call("RedLockLease_ValidityMs", @handle.to_i) / 1000.0
     ensure
       text&.to_i # C has read it by now
+    end
+
+    def adopted_names
+      count = C.call("RedLockLease_ResourceCount", @handle.to_i)
+      names = (0...count).map { |at| C.call("RedLockLease_ResourceAt", @handle.to_i, at).to_s }
+      if count == 1
+        size = C.call("RedLockLease_ResourceSize", @handle.to_i)
+        names = [C.call("RedLockLease_Resource", @handle.to_i)[0, size]]
+      end
+      names.map do |name|
+        name.force_encoding(Encoding::UTF_8)
+        (name.valid_encoding? ? name : name.b).freeze
+      end
     end
 
     def options(wait_ms)
       options = C::Structs::Options.malloc(Fiddle::RUBY_FREE)
       options.to_ptr[0, C::Structs::Options.size] = "\0" * C::Structs::Options.size
       options.size = C::Structs::Options.size
-      options.resource = @name.to_i
+      if @names.one?
+        options.resource = @names.first.to_i
+      else
+        @addresses = Fiddle::Pointer[@names.map(&:to_i).pack("J*")] # C reads them during the call
+        options.resources = @addresses.to_i
+        options.resource_count = @names.size
+      end
       options.ttl_ms = @ttl_ms
       options.wait_ms = wait_ms
+      options.permits = @permits
       options
     end
 
@@ -1319,9 +1430,12 @@ module Redlock
     end
 
     def refuse_nested
-      return if innermost.none? { |lease| lease.holds?(@servers, @name.to_s) }
+      return if @permits.positive?
 
-      words = "the block around this call holds #{@resource.inspect}: locks are not reentrant"
+      held = innermost.filter_map { |lease| lease.held_of(@servers, @resources) }.first
+      return unless held
+
+      words = "the block around this call holds #{held.inspect}: locks are not reentrant"
       raise @refusal = Nested.new(words, 1)
     end
 

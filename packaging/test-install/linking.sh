@@ -1,4 +1,4 @@
-# Programs linked with the libraries in every way, by what pkg-config says.
+# Programs linked with the libraries in every way, by what pkg-config says. docs/install.md shows one of them.
 
 check_linking() {
     check_static_library

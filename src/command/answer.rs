@@ -1,8 +1,11 @@
 //! What a server says to a request.
 
+use std::fmt;
+
 use redis::ServerError;
 
 use crate::failure::Failure;
+use crate::slot_set::SlotSet;
 
 /// What a server says to a request, or why it says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +25,55 @@ pub enum Answer {
     AbsentOrReleased,
     /// The key has another value, and so long to live if that is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
+    /// Of several keys, this one has another value, and so long to live if that is known. Below 0: for ever.
+    Blocked { place: Place, left_ms: Option<i64> },
+    /// Of several keys, this one was not there, and none had another value.
+    Lacking { place: Place },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
     /// Somebody has the key, for so long still (below 0: for ever), and we stand in line for it, behind so many.
     Enrolled { left_ms: i64, rank: u32 },
     /// Nobody has the key, so we do not stand in line.
     Free,
+    /// To whoever wants a permit of a semaphore.
+    Slots(Slots),
+    /// To whoever looks at a semaphore: the slots that are taken, in the order of their numbers.
+    Permits(Vec<SlotValue>),
     /// No usable answer.
     Failed(Failure),
+}
+
+/// Which of several resources, in the order in which they were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub nth: u16,
+    pub of: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "resource {} of {}", self.nth, self.of)
+    }
+}
+
+/// The slots of a semaphore, as one server has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// The slot that our token has.
+    pub got: Option<u16>,
+    /// Those that anybody has.
+    pub taken: SlotSet,
+    /// If our token has none: how long the key lives, at least, that ends first. Below 0: for ever.
+    pub left_ms: i64,
+}
+
+/// A slot that somebody has, for so long. Of a long value, the beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotValue {
+    pub slot: u16,
+    pub value: Vec<u8>,
+    pub left_ms: i64,
 }
 
 /// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
@@ -39,7 +83,12 @@ pub(super) const VALUE_MAX: usize = 128;
 impl Answer {
     /// Whether it did what was asked.
     pub fn is_grant(&self) -> bool {
-        matches!(self, Self::Done | Self::Granted { .. })
+        matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
+    }
+
+    /// Whether somebody else has the key, or one of several.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Blocked { .. })
     }
 
     /// What an error reply means.

@@ -12,6 +12,8 @@ pub(crate) struct Capabilities {
     pub(super) expects_waiters: bool,
     /// Whether the server tells us things by itself (RESP3).
     pub(super) pushes: bool,
+    /// Whether it has `MSETEX` (Redis 8.4, Valkey 9.1).
+    pub(super) sets_several: bool,
 }
 
 impl Capabilities {
@@ -63,6 +65,7 @@ impl Capabilities {
     pub(crate) const PLAIN: Self = Self {
         delete: Delete::Script,
         expiry_time: false,
+        sets_several: false,
         wakes: false,
         expects_waiters: false,
         pushes: false,
@@ -82,4 +85,6 @@ impl Capabilities {
 
     /// The same of a Valkey that is new enough.
     pub(crate) const WAKING_DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::WAKING };
+    /// Those of a server that has MSETEX.
+    pub(crate) const MSETEX: Self = Self { sets_several: true, ..Self::PLAIN };
 }

@@ -1,6 +1,7 @@
 //! What there is to know of a command. Each command has a file of its own, with its definition.
 
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 use std::vec;
 
@@ -9,6 +10,7 @@ use redis::Value;
 use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::encoder::Encoder;
+use crate::lock_kind::LockKind;
 use crate::token::Token;
 
 /// A command of ours, which may be several of the server's that are sent in one go.
@@ -17,7 +19,7 @@ pub(super) struct Definition {
     pub(super) effect: KeyEffect,
     /// How many replies it brings: one for each command of the server's.
     pub(super) replies: usize,
-    /// How often it names the resource.
+    /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
     /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
     pub(super) form: fn(Capabilities) -> usize,
@@ -40,10 +42,21 @@ pub(super) type Replies<'a> = vec::Drain<'a, Value>;
 /// What a request is about.
 pub(super) struct Subject {
     pub(super) resource: Arc<[u8]>,
+    pub(super) kind: LockKind,
     pub(super) token: Token,
     pub(super) ttl_ms: i64,
     /// The number that is proposed, or drawn, as a fencing token.
     pub(super) number: i64,
+}
+
+impl Subject {
+    /// The names of all resources: one, or several.
+    pub(super) fn names(&self) -> &[Arc<[u8]>] {
+        match &self.kind {
+            LockKind::Several(names) => names,
+            _ => slice::from_ref(&self.resource),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -51,7 +64,8 @@ impl Subject {
     /// Some subject, for tests.
     pub(super) fn sample() -> Self {
         let token = Token::from_random([0xAB; 20]);
-        Self { resource: Arc::from(&b"r"[..]), token, ttl_ms: 30_000, number: 0 }
+        let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Exclusive);
+        Self { resource, kind, token, ttl_ms: 30_000, number: 0 }
     }
 }
 
@@ -62,6 +76,8 @@ pub enum KeyEffect {
     Leaves,
     /// It undoes what an earlier request with the same token may have left there.
     Undoes,
+    /// It undoes what an earlier request with the same token may have left there beside what is to stay.
+    UndoesRest,
     /// It does nothing that would have to be undone.
     Passes,
 }
@@ -75,6 +91,10 @@ pub enum Kind {
     Releasing,
     Inspecting,
     Waiting,
+    AcquiringSeveral,
+    ExtendingSeveral,
+    ReleasingSeveral,
+    InspectingSeveral,
 }
 
 impl fmt::Display for Kind {
@@ -85,6 +105,10 @@ impl fmt::Display for Kind {
             Self::Releasing => "releasing",
             Self::Inspecting => "looking at locks",
             Self::Waiting => "waiting in line",
+            Self::AcquiringSeveral => "taking locks of several resources",
+            Self::ExtendingSeveral => "extending locks of several resources",
+            Self::ReleasingSeveral => "releasing locks of several resources",
+            Self::InspectingSeveral => "looking at locks of several resources",
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The first commands on a new connection: who we are, which database, what the server can do, and who it is.
 //!
 //! They are steps that are sent in one go. Each judges its own reply, and knows nothing of the others; a
-//! further one has to be added to [`steps`] alone.
+//! further one has to be added to `steps` alone.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -104,6 +104,10 @@ fn steps(
     let probes = [
         Step::new(&redis::cmd("DELEX"), learn_delex),
         Step::new(&redis::cmd("DELIFEQ"), learn_delifeq),
+        Step::new(&redis::cmd("MSETEX"), |reply, learnt| {
+            learnt.capabilities.sets_several = knows(reply)?;
+            Ok(())
+        }),
         Step::new(&redis::cmd("PING"), expect_pong),
     ];
     // Several sections in one command are of Redis 7.0.

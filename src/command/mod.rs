@@ -18,13 +18,18 @@ pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;
+pub(crate) mod inspect_permits;
 mod leave;
+mod permits;
 mod pttl;
 pub(crate) mod raise_fence;
 mod release;
 mod release_and_wake;
+pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
+pub(crate) mod several;
+pub(crate) mod take_permit;
 pub(crate) mod waking;
 
 use std::fmt;
@@ -32,11 +37,12 @@ use std::sync::{Arc, OnceLock};
 
 use redis::Value;
 
-pub use self::answer::Answer;
+pub use self::answer::{Answer, Place, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
 pub(crate) use self::encoder::Encoder;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -44,8 +50,10 @@ use crate::token::Token;
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Set the key to the token for the TTL, unless it is there.
+    /// Set the key to the token for the TTL, unless it is there. Of a semaphore: any slot that is free.
     Acquire,
+    /// Move the token to this slot of a semaphore, if it is free.
+    Move,
     /// The same as to acquire, and draw a fencing token.
     AcquireFenced,
     /// Have the counter of fencing tokens reach the one that another server drew, if the key has the token.
@@ -54,10 +62,12 @@ pub enum Verb {
     Extend,
     /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
     Repair,
-    /// Delete the key if it has the token.
+    /// Delete the key if it has the token. Of a semaphore: every slot that has it.
     Release,
     /// The same, and wake who waits for it first.
     ReleaseAndWake,
+    /// Delete every slot of a semaphore that has the token, but for this one.
+    ReleaseRest,
     /// What value has the key, and for how long?
     Inspect,
     /// Stand in the line of those who wait, under the channel of the token, unless nobody has the key.
@@ -67,15 +77,34 @@ pub enum Verb {
 }
 
 impl Verb {
-    fn definition(self) -> &'static Definition {
+    /// By which command it is done for a lock of this kind.
+    fn definition(self, kind: &LockKind) -> &'static Definition {
+        match kind {
+            LockKind::Several(_) => return several::definition(self),
+            LockKind::Permit { .. } => return self.permit_definition(),
+            LockKind::Exclusive | LockKind::Shared => {}
+        }
         match self {
-            Self::Acquire | Self::Repair => &acquire::DEFINITION,
+            Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
-            Self::Release => &release::DEFINITION,
+            Self::Release | Self::ReleaseRest => &release::DEFINITION,
             Self::ReleaseAndWake => &release_and_wake::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
+            Self::Enrol => &enrol::DEFINITION,
+            Self::Leave => &leave::DEFINITION,
+        }
+    }
+
+    /// The same for a permit, before it has a slot: a slot is an ordinary lock.
+    fn permit_definition(self) -> &'static Definition {
+        match self {
+            Self::Acquire | Self::AcquireFenced | Self::Repair => &take_permit::ANY,
+            Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
+            Self::Release | Self::ReleaseAndWake => &release_permits::ALL,
+            Self::ReleaseRest => &release_permits::REST,
+            Self::Inspect => &inspect_permits::DEFINITION,
             Self::Enrol => &enrol::DEFINITION,
             Self::Leave => &leave::DEFINITION,
         }
@@ -109,9 +138,10 @@ pub struct Request {
 const BESIDE_KEYS_MAX: usize = 1024;
 
 impl Request {
-    /// A request about a resource. [`Verb::Inspect`] needs no token.
-    pub fn new(verb: Verb, resource: Arc<[u8]>, token: Token, ttl_ms: i64) -> Self {
-        let subject = Subject { resource, token, ttl_ms, number: 0 };
+    /// A request about a lock, an exclusive one if no more is told than its name. [`Verb::Inspect`] needs no token.
+    pub fn new(verb: Verb, target: impl Into<Target>, token: Token, ttl_ms: i64) -> Self {
+        let Target { resource, kind } = target.into();
+        let subject = Subject { resource, kind, token, ttl_ms, number: 0 };
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
         Self { verb, number: 0, subject, recipients, witness: None, encoded }
     }
@@ -133,6 +163,12 @@ impl Request {
     #[must_use]
     pub fn waiting_since(self, us: i64) -> Self {
         Self { subject: Subject { number: us, ..self.subject }, ..self }
+    }
+
+    /// The same request, for the slot that is wanted, or is to stay.
+    #[must_use]
+    pub fn with_slot(self, slot: u16) -> Self {
+        Self { subject: Subject { number: i64::from(slot) + 1, ..self.subject }, ..self }
     }
 
     /// The same request, with this number in the place of 0.
@@ -162,12 +198,12 @@ impl Request {
     /// Whether it has to reach this server even when nobody waits for it any more, and over another
     /// connection if need be, until its TTL is over.
     pub fn must_reach(&self, server: usize) -> bool {
-        self.effect() == KeyEffect::Undoes && self.is_for(server)
+        self.undoes() && self.is_for(server)
     }
 
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::RaiseFence)
+        matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::RaiseFence)
     }
 
     /// Whether it is of use only where the server tells us things by itself.
@@ -177,25 +213,33 @@ impl Request {
 
     /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
     pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
-        let looks = self.verb == Verb::ReleaseAndWake
-            && release_and_wake::looks_for_waiters(capabilities);
+        let looks =
+            self.verb == Verb::ReleaseAndWake && release_and_wake::looks_for_waiters(capabilities);
         looks.then(|| release_and_wake::look_for_waiters(self.resource()))
     }
 
     /// What wakes somebody, where that was found out only after the release.
     pub(crate) fn wake_late(&self) -> Self {
         // Under the name of a channel that nobody has.
-        Self::new(Verb::Leave, Arc::clone(&self.subject.resource), *self.token(), self.ttl_ms())
+        let resource = Arc::clone(&self.subject.resource);
+        Self::new(Verb::Leave, resource, *self.token(), self.ttl_ms())
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Repair) && capabilities.expiry_time
+        matches!(self.verb, Verb::Acquire | Verb::Repair)
+            && self.subject.kind == LockKind::Exclusive
+            && capabilities.expiry_time
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::Extend)
+        matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Extend)
+    }
+
+    /// Whether it undoes something that an earlier request with its token may have left.
+    pub fn undoes(&self) -> bool {
+        matches!(self.effect(), KeyEffect::Undoes | KeyEffect::UndoesRest)
     }
 
     /// What it does to a server, for those who deliver it.
@@ -213,7 +257,7 @@ impl Request {
         self.verb
     }
 
-    /// The name of the key.
+    /// The name of the key, or of the first.
     pub fn resource(&self) -> &[u8] {
         &self.subject.resource
     }
@@ -230,7 +274,10 @@ impl Request {
 
     /// How many bytes there are to send, at most.
     pub(crate) fn size(&self) -> usize {
-        self.definition().names * self.resource().len() + BESIDE_KEYS_MAX
+        let names = self.subject.names();
+        let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
+        let names = self.definition().names * (once + count * several::BESIDE_KEY_MAX);
+        names + permits::size(&self.subject) + BESIDE_KEYS_MAX
     }
 
     /// The bytes to send.
@@ -244,9 +291,9 @@ impl Request {
     /// Whether it is sent in a form that only servers with these capabilities know, although there is one
     /// that all know.
     pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
-        // What sets a key is never sent twice.
-        self.effect() == KeyEffect::Undoes
-            && self.form(capabilities) != self.form(Capabilities::default())
+        // Without PEXPIRETIME the answer to an acquire is as good.
+        let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
+        !is_one && self.form(capabilities) != self.form(Capabilities::default())
     }
 
     /// How many replies it brings.
@@ -264,7 +311,7 @@ impl Request {
     }
 
     fn definition(&self) -> &'static Definition {
-        self.verb.definition()
+        self.verb.definition(&self.subject.kind)
     }
 }
 
@@ -275,93 +322,4 @@ impl fmt::Debug for Request {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PLAIN: Capabilities = Capabilities::PLAIN;
-
-    fn request(verb: Verb) -> Request {
-        Request::new(verb, Arc::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
-    }
-
-    fn commands(verb: Verb, capabilities: Capabilities) -> String {
-        let request = request(verb);
-        let mut encoder = Encoder::default();
-        let bytes = request.bytes(capabilities, &mut encoder);
-        let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
-        let words =
-            text.split("\r\n").filter(|word| !word.is_empty() && !word.starts_with(['$', '*']));
-        words.collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn the_wire_form_is_that_of_every_redlock_client() {
-        assert_eq!(commands(Verb::Acquire, PLAIN), "SET r T PX 30000 NX PTTL r");
-        assert_eq!(commands(Verb::Repair, PLAIN), commands(Verb::Acquire, PLAIN));
-        let timed = commands(Verb::Acquire, Capabilities::EXPIRY_TIME);
-        assert_eq!(timed, "SET r T PX 30000 NX PEXPIRETIME r");
-        let fenced = commands(Verb::AcquireFenced, PLAIN);
-        assert!(fenced.starts_with("EVAL local "), "{fenced}");
-        assert!(fenced.ends_with(" 2 r r:f T 30000 0 1000000 3600000"), "{fenced}");
-        let raise = commands(Verb::RaiseFence, PLAIN);
-        assert!(raise.ends_with(" 2 r r:f T 0 3600000"), "{raise}");
-        assert_eq!(commands(Verb::Inspect, PLAIN), "GETRANGE r 0 127 PTTL r");
-        assert_eq!(commands(Verb::Release, Capabilities::DELIFEQ), "DELIFEQ r T");
-        assert_eq!(commands(Verb::Release, Capabilities::DELEX), "DELEX r IFEQ T");
-        let script = commands(Verb::Release, PLAIN);
-        assert!(script.starts_with("EVAL if ") && script.ends_with(" 1 r T"), "{script}");
-        for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
-            let script = commands(Verb::Extend, capabilities);
-            assert!(script.starts_with("EVAL local ") && script.ends_with(" 1 r T 30000"));
-            assert!(!script.contains("SET"));
-        }
-    }
-
-    #[test]
-    fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
-        let others = [Verb::Extend, Verb::Release, Verb::Inspect];
-        for verb in [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence].into_iter().chain(others)
-        {
-            for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
-                let (resource, token) =
-                    (Arc::from(&[b'r'; 65_536][..]), Token::from_random([0; 20]));
-                let request = Request::new(verb, resource, token, i64::MAX).with_fence(i64::MAX);
-                let mut encoder = Encoder::default();
-                let length = request.bytes(capabilities, &mut encoder).len();
-                let counted = request.size();
-                assert!((length..length + BESIDE_KEYS_MAX).contains(&counted), "{verb:?} {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn whoever_delivers_a_request_is_told_what_matters_for_that() {
-        let effects = [
-            (Verb::Acquire, KeyEffect::Leaves),
-            (Verb::AcquireFenced, KeyEffect::Leaves),
-            (Verb::RaiseFence, KeyEffect::Passes),
-            (Verb::Repair, KeyEffect::Leaves),
-            (Verb::Extend, KeyEffect::Passes),
-            (Verb::Inspect, KeyEffect::Passes),
-            (Verb::Release, KeyEffect::Undoes),
-        ];
-        for (verb, effect) in effects {
-            let request = request(verb).to(ServerSet::default().with(1));
-            assert_eq!(request.effect(), effect);
-            assert!(request.is_for(1) && !request.is_for(0));
-            assert_eq!(request.must_reach(1), verb == Verb::Release);
-            assert!(!request.must_reach(0));
-            let votes = [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence];
-            assert_eq!(request.asks_for_vote(), votes.contains(&verb));
-            let prolongs = [Verb::Acquire, Verb::AcquireFenced, Verb::Extend];
-            assert_eq!(request.may_prolong(), prolongs.contains(&verb));
-            assert!(!request.relies_on(PLAIN));
-            assert_eq!(request.relies_on(Capabilities::DELEX), verb == Verb::Release);
-            assert!(!request.relies_on(Capabilities::EXPIRY_TIME));
-            let tells_end = [Verb::Acquire, Verb::Repair].contains(&verb);
-            assert_eq!(request.tells_end(Capabilities::EXPIRY_TIME), tells_end);
-            assert!(!request.tells_end(PLAIN));
-        }
-        assert_eq!(request(Verb::Repair).kind(), request(Verb::Acquire).kind());
-    }
-}
+mod tests;

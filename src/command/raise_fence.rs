@@ -33,7 +33,7 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     });
 }
 
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match replies.next()? {
         Value::ServerError(error) => Some(Answer::refused(&error)),
         Value::Int(0) => Some(Answer::Absent),

@@ -60,6 +60,32 @@ mod tests {
 
     use super::*;
 
+    /// The words that are sent, but for the script.
+    fn sent(capabilities: Capabilities) -> Vec<String> {
+        let mut encoder = Encoder::default();
+        encode(&Subject::sample(), capabilities, &mut encoder);
+        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
+        words.filter(|it| it.len() < 40).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn who_may_be_waiting_is_woken_by_the_script_and_nobody_costs_a_script_where_none_is_needed() {
+        assert_eq!(sent(Capabilities::WAKING), ["EVAL", "2", "r", "r:w"]);
+        assert_eq!(sent(Capabilities::PLAIN), ["EVAL", "1", "r"]);
+        let native = Capabilities::WAKING_DELIFEQ;
+        assert_eq!(sent(native), ["DELIFEQ", "r"]);
+        assert!(looks_for_waiters(native) && !looks_for_waiters(Capabilities::DELIFEQ));
+        assert_eq!(look_for_waiters(b"r"), b"*2\r\n$6\r\nEXISTS\r\n$3\r\nr:w\r\n");
+        let expecting = native.expecting(true);
+        assert_eq!(sent(expecting), ["EVAL", "2", "r", "r:w"]);
+        assert!(!looks_for_waiters(expecting));
+        // What is refused is given up, and no more.
+        assert_eq!(sent(native.after_refusal(true)), ["DELIFEQ", "r"]);
+        assert_eq!(sent(native.after_refusal(false)), ["EVAL", "2", "r", "r:w"]);
+        assert_eq!(sent(Capabilities::WAKING.after_refusal(false)), ["EVAL", "1", "r"]);
+    }
+
     #[test]
     fn replies_become_answers() {
         let answer = |reply| decode(&Subject::sample(), &mut vec![reply].drain(..));

@@ -63,7 +63,8 @@ pub(crate) static RELEASE_AND_WAKE: &str = RELEASE_LINE.text();
 mod tests {
     use super::*;
 
-    const PUSH: &[u8] = b">3\r\n$7\r\nmessage\r\n$42\r\nredlock:w:ABABABABABABABABABABABABABABABAB\r\n$1\r\nr\r\n";
+    const PUSH: &[u8] =
+        b">3\r\n$7\r\nmessage\r\n$42\r\nredlock:w:ABABABABABABABABABABABABABABABAB\r\n$1\r\nr\r\n";
 
     #[test]
     fn a_push_over_the_channel_names_a_resource() {

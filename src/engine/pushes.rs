@@ -38,7 +38,8 @@ impl Engine {
         // Without a channel nothing can have come over it.
         let Ok(channel) = self.state.channel() else { return };
         let to = ServerSet::default().with(server);
-        let request = Request::new(Verb::Leave, Arc::from(resource), channel, QUESTION_TTL_MS);
+        let request =
+            Request::new(Verb::Leave, Arc::<[u8]>::from(resource), channel, QUESTION_TTL_MS);
         let effects = &mut self.state.effects;
         self.state.servers[server].tell(&Arc::new(request.to(to)), now, effects);
     }

@@ -7,6 +7,7 @@ use super::*;
 use crate::command::Answer;
 use crate::driver::Driven;
 use crate::error::Status;
+use crate::lock_kind::Target;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Ended};
 use crate::server_set::ServerSet;
@@ -46,7 +47,7 @@ impl Operation for Enough {
 
 /// Waits in a queue until its wait ends. Then it ends, too, or panics.
 struct Waiter {
-    resource: Arc<[u8]>,
+    target: Target,
     thread: usize,
     number: u64,
     panics: bool,
@@ -62,9 +63,9 @@ impl Operation for Waiter {
         let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
         let manners = Manners { is_urgent: false, is_last: false };
         let queues = actions.wait_queues();
-        self.number = queues.join(&self.resource, Some(self.thread), now);
-        queues.begin(&self.resource, self.number, manners, now);
-        let until = queues.wait(&self.resource, self.number, ticket, wait, now);
+        self.number = queues.join(&self.target, Some(self.thread), now);
+        queues.begin(&self.target, self.number, manners, now);
+        let until = queues.wait(&self.target, self.number, ticket, wait, now);
         actions.wait_until(until);
     }
 
@@ -74,7 +75,7 @@ impl Operation for Waiter {
 
     fn leave(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let next = actions.wait_queues().leave(&self.resource, self.number, now);
+        let next = actions.wait_queues().leave(&self.target, self.number, now);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
     }
 }
@@ -126,8 +127,8 @@ fn end_wait(engine: &mut Engine, ticket: Ticket) {
 }
 
 fn join(engine: &mut Engine, place: usize, panics: bool) {
-    let resource = Arc::from(*b"resource");
-    let waiter = Waiter { resource, thread: place, number: 0, panics };
+    let target = Target::from(Arc::<[u8]>::from(&b"resource"[..]));
+    let waiter = Waiter { target, thread: place, number: 0, panics };
     engine.run(place, Box::new(waiter), None);
 }
 

@@ -35,6 +35,21 @@ pub(super) fn bytes<'a>(start: *const c_char, size: usize, name: &str) -> Result
     Ok(unsafe { slice::from_raw_parts(start.cast::<u8>(), size) })
 }
 
+/// An array of so many string arguments, none of them NULL.
+pub(super) fn texts<'a>(
+    start: *const *const c_char,
+    count: usize,
+    name: &str,
+) -> Result<Vec<&'a [u8]>, Error> {
+    let string = |place: usize| {
+        // SAFETY: the header asks for so many pointers, one behind the other, that stay as they are until the
+        // call returns.
+        let string = unsafe { start.add(place).read() };
+        text(string, &format!("{name} {} of {count}", place + 1))
+    };
+    (0..count).map(string).collect()
+}
+
 /// A struct of C that begins with its size and may be one of an older version, which ends earlier, or of a later
 /// one, which ends later: what this version does not know of has to be zero.
 ///

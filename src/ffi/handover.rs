@@ -28,7 +28,8 @@ use crate::error::Status;
 /// @param rl     a manager with the servers that the lock was taken on.
 /// @param lease  the lock.
 /// @param ticket receives the ticket: printable ASCII without spaces, and a NUL.
-/// @param size   bytes of room, with the NUL: REDLOCK_TICKET_SIZE(n) is enough for a resource of n bytes.
+/// @param size   bytes of room, with the NUL: REDLOCK_TICKET_SIZE(n) is enough for a resource of n bytes. Of several, n is
+///               what all have together, and 2 for each.
 /// @return REDLOCK_OK. REDLOCK_LOST: it is not held; there is no ticket. REDLOCK_INVALID_ARGUMENT: also if there is too
 ///         little room; the lock stays held. REDLOCK_CANCELLED, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]

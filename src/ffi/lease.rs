@@ -103,7 +103,7 @@ pub unsafe extern "C" fn RedLockLease_ValidityMs(lease: *const RedLockLease) -> 
     read(lease, 0, |state| state.lease.validity_ms())
 }
 
-/// The resource of the last locking call on this lease.
+/// The resource of the last locking call on this lease; the first of several.
 ///
 /// @param lease a lease, or NULL.
 /// @return a string of the lease, valid until the next call that changes the lease; empty if there

@@ -1,6 +1,7 @@
 //! What a lease keeps for a C program.
 
 use std::ffi::{CString, c_char};
+use std::sync::Arc;
 
 use super::message::c_string;
 use crate::error::Error;
@@ -11,6 +12,8 @@ use crate::lease::Lease;
 pub(super) struct State {
     pub(super) lease: Lease,
     resource: Vec<u8>,
+    /// Of several, each with its NUL; none if there is one.
+    resources: Vec<Vec<u8>>,
     token: TokenText,
     pub(super) message: CString,
 }
@@ -42,16 +45,38 @@ impl State {
         if self.resource.is_empty() { c"".as_ptr() } else { self.resource.as_ptr().cast() }
     }
 
+    /// The one of this index, which ends with a NUL.
+    pub(super) fn resource_at(&self, index: usize) -> *const c_char {
+        match (self.resources.get(index), index) {
+            (Some(resource), _) => resource.as_ptr().cast(),
+            (None, 0) => self.resource(),
+            (None, _) => c"".as_ptr(),
+        }
+    }
+
     pub(super) fn refresh(&mut self, error: Option<&Error>) {
         // A misuse must not change what the strings say of the lock that is still there.
         if self.resource.strip_suffix(&[0]) != Some(self.lease.resource()) {
             self.resource = [self.lease.resource(), &[0]].concat();
         }
+        self.refresh_resources();
         self.token.set(self.lease.token().unwrap_or_default());
         match error {
             Some(error) => self.message = c_string(&error.to_string()),
             None if self.message.as_bytes() == self.lease.absent().as_bytes() => {}
             None => self.message = c_string(self.lease.absent()),
+        }
+    }
+
+    fn refresh_resources(&mut self) {
+        let names = match self.lease.resources() {
+            [] | [_] => &[],
+            several => several,
+        };
+        let is_it = |(known, name): (&Vec<u8>, &Arc<[u8]>)| known.strip_suffix(&[0]) == Some(name);
+        let are_known = self.resources.len() == names.len();
+        if !are_known || !self.resources.iter().zip(names).all(is_it) {
+            self.resources = names.iter().map(|name| [name, &[0][..]].concat()).collect();
         }
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Every function is a plain one, so that cbindgen sees it, and passes through `guard`.
 
+// Its comments are those of redlock.h, where brackets stand around what may be left out.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 pub mod access;
 pub mod acquire;
 mod arguments;
@@ -19,6 +22,7 @@ mod lease_state;
 mod locking;
 mod message;
 mod redlock;
+pub mod resources;
 pub mod servers;
 pub mod status;
 pub mod submit;

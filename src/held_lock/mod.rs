@@ -1,11 +1,16 @@
 //! One lock that was asked for: how far its life has come, and what each server has said of it.
 
 mod handover;
+mod permit;
+mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::command::{Answer, Verb, Witness};
+pub(crate) use self::permit::Granted;
+use self::permit::Permit;
+use crate::command::{Answer, Slots, Verb, Witness};
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
 use crate::quorum::validity::Drift;
@@ -20,7 +25,9 @@ use crate::transport::roster::{Places, Roster};
 /// another manager it is used as a [`View`].
 #[derive(Debug)]
 pub(crate) struct HeldLock {
-    resource: Arc<[u8]>,
+    target: Target,
+    /// The slot that it has, of a semaphore.
+    permit: OnceLock<Permit>,
     token: Token,
     /// The process that took it, and that alone may use it.
     process: Generation,
@@ -72,10 +79,11 @@ pub(crate) enum Phase {
 
 impl HeldLock {
     /// One that is about to be asked for.
-    pub(crate) fn new(resource: Arc<[u8]>, token: Token, asked: Asked, roster: Roster) -> Self {
+    pub(crate) fn new(target: Target, token: Token, asked: Asked, roster: Roster) -> Self {
         let standings = Standings::new(roster.len());
         Self {
-            resource,
+            target,
+            permit: OnceLock::new(),
             token,
             process: this_process(),
             roster,
@@ -104,7 +112,8 @@ impl HeldLock {
         let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
         let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
         let roster = Roster::new(vec![endpoint]);
-        let hold = Self::new(Arc::from(resource), token, asked, roster);
+        let target = Target::from(Arc::<[u8]>::from(resource));
+        let hold = Self::new(target, token, asked, roster);
         hold.take(ServerSet::first(1), ServerSet::first(1));
         hold
     }
@@ -126,8 +135,19 @@ impl HeldLock {
         self.asked.drift.deadline(self.asked.at, self.asked.ttl_ms)
     }
 
+    /// What was asked for.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// What it has on the servers: of a semaphore a slot, which is an ordinary lock.
+    pub(crate) fn key(&self) -> &Target {
+        self.permit.get().map_or(&self.target, |permit| &permit.key)
+    }
+
+    /// What was asked for, by its name.
     pub(crate) fn resource(&self) -> &Arc<[u8]> {
-        &self.resource
+        &self.target.resource
     }
 
     pub(crate) fn token(&self) -> &Token {
@@ -250,12 +270,15 @@ impl HeldLock {
     /// What a server says of the key, asked by the request of this number, and heard at `now`.
     fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
+            (_, Answer::Slots(Slots { got, .. })) => {
+                return self.hear_slot(server, verb, *got, now);
+            }
             (Verb::Acquire | Verb::AcquireFenced, Answer::Done | Answer::Granted { .. }) => {
                 Word::Granted { in_time: now <= self.window_end() }
             }
             (Verb::Repair, Answer::Done) => Word::Repaired,
             // A reply that is an error is a reply: the server does not come back to the request.
-            (Verb::Acquire | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
+            (Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
             (Verb::Extend, &Answer::Extended { left_ms }) => {
                 Word::Has { in_time: self.was_set_in_time(left_ms, now) }
             }
@@ -266,31 +289,13 @@ impl HeldLock {
                     Word::Foreign
                 }
             }
-            (Verb::Extend | Verb::Inspect, Answer::Absent) => Word::Absent,
-            (Verb::Extend, Answer::Foreign { .. }) => Word::Foreign,
+            (Verb::Extend | Verb::Inspect, Answer::Absent | Answer::Lacking { .. }) => Word::Absent,
+            (Verb::Extend | Verb::Inspect, Answer::Foreign { .. } | Answer::Blocked { .. }) => {
+                Word::Foreign
+            }
             _ => return,
         };
         self.standings().hear(server, number, word);
-    }
-
-    /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
-    /// within the window of the acquire. An extension that came before makes it look later.
-    fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
-        if now <= self.window_end() {
-            return true;
-        }
-        // A server counts whole milliseconds, and its clock may be fast.
-        let passed_ms = self.asked.ttl_ms.saturating_sub(left_ms).saturating_sub(1);
-        if left_ms < 0 || passed_ms < 0 {
-            return false;
-        }
-        let least_ms = passed_ms - self.asked.drift.share_ms(passed_ms);
-        now <= self.window_end().plus_ms(least_ms)
-    }
-
-    /// Until when a server may have granted it that counts as if it had granted it at once.
-    fn window_end(&self) -> Moment {
-        self.asked.at.plus_ms(self.asked.window_ms)
     }
 }
 

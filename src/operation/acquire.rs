@@ -1,6 +1,7 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod permits;
 mod raising;
 mod waiting;
 mod waking;
@@ -8,6 +9,7 @@ mod waking;
 use std::mem;
 use std::sync::Arc;
 
+use self::permits::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -18,6 +20,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
@@ -40,7 +43,7 @@ pub(crate) enum Plan {
 
 /// What is asked for.
 pub(crate) struct Wanted {
-    pub(crate) resource: Arc<[u8]>,
+    pub(crate) target: Target,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
     /// When this call ends although the plan is not over.
@@ -73,6 +76,8 @@ pub(crate) struct Acquire {
     cut: Moment,
     /// Whether it looks how things stand, rather than trying.
     looks: bool,
+    /// For which slots the attempt has asked, of a semaphore.
+    moves: Moves,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     stage: Stage,
@@ -99,14 +104,14 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        let (tries, looks, number) = (0, false, None);
-        Self { wanted, tries, has_asked, backoff, token, cut, looks, number, stage }
+        let (tries, looks, number, moves) = (0, false, None, Moves::default());
+        Self { wanted, tries, has_asked, backoff, token, cut, looks, moves, number, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let (resource, thread) = (&self.wanted.resource, self.wanted.thread);
-        self.number = Some(actions.wait_queues().join(resource, thread, now));
+        let (target, thread) = (&self.wanted.target, self.wanted.thread);
+        self.number = Some(actions.wait_queues().join(target, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -126,14 +131,23 @@ impl Acquire {
         let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
         let (number, manners) = (self.number(), Manners { is_urgent, is_last });
         let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.resource, number, manners, now);
+        let permission = queues.begin(&self.wanted.target, number, manners, now);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
             Permission::Held { left_ms } => {
-                return self.miss(Miss::Queued(held_here(left_ms)), actions);
+                return self.miss(Miss::Queued(held_here("", left_ms)), actions);
             }
-            Permission::NotYet => return self.miss(Miss::Queued(others_first()), actions),
+            Permission::NotYet => {
+                return self.miss(Miss::Queued(others_first("the resource")), actions);
+            }
+            Permission::Blocked { place, left_ms } => {
+                let error = match left_ms {
+                    Some(left_ms) => held_here(&format!("{place} "), left_ms),
+                    None => others_first(&place.to_string()),
+                };
+                return self.miss(Miss::Queued(error), actions);
+            }
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
         let cut = match self.wanted.plan {
@@ -181,24 +195,33 @@ impl Acquire {
         let reply_ms = reply_ms(actions, ttl_ms);
         let window_ms = reply_ms.max(Timeouts::default_reply_ms(ttl_ms));
         let asked = Asked { at: since, ttl_ms, window_ms, drift: actions.settings().drift() };
-        let (resource, roster) = (&self.wanted.resource, actions.roster().clone());
+        let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
-        let hold = Arc::new(HeldLock::new(Arc::clone(resource), token, asked, roster));
-        let request = match actions.settings().has_fencing() {
-            true => Request::new(Verb::AcquireFenced, Arc::clone(resource), token, ttl_ms)
+        let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
+        let permits = target.kind.permits();
+        let request = match actions.settings().has_fencing() && permits.is_none() {
+            true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
                 .with_fence(actions.wall_us()),
-            false => Request::new(Verb::Acquire, Arc::clone(resource), token, ttl_ms),
+            false => Request::new(Verb::Acquire, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
         self.note_attempt(actions);
-        self.cut = cut;
-        self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
+        (self.cut, self.moves) = (cut, Moves::default());
+        self.stage = Stage::Asking(Box::new(match permits {
+            Some(of) => Question::permit(hold, of, servers),
+            None => Question::acquire(hold, servers),
+        }));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
     /// What an attempt has come to; what there may be of a lock that was not had is released.
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
+        let sent = self.moves.note_sent(sent);
+        let question = match self.conclude_slots(&hold, question, actions) {
+            Some(question) => question,
+            None => return,
+        };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -233,11 +256,16 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
+        self.succeed(hold, question, actions);
+    }
+
+    /// The lock is had.
+    fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         let absent = question.absent(actions.roster());
         self.end_waiting(actions);
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.resource, number, &hold);
+            let next = queues.acquired(&self.wanted.target, number, &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -251,10 +279,11 @@ impl Acquire {
 
     /// Tells the queue what the servers said.
     fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
-        if let Miss::Votes(status, _) = miss {
+        if let Miss::Votes(status, question) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
-            let number = self.number();
-            actions.wait_queues().refused(&self.wanted.resource, number, is_taken, now);
+            let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
+            let next = actions.wait_queues().refused(target, waiter, is_taken, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
 
@@ -266,7 +295,7 @@ impl Acquire {
     ) {
         if broken_off.is_some() {
             let now = actions.now();
-            actions.wait_queues().keep_line(&self.wanted.resource, now);
+            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
         } else {
             self.leave_line(actions);
         }
@@ -277,7 +306,7 @@ impl Acquire {
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
-            Stage::Asking(question) => release(question, sent, actions),
+            Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
             _ => {}
         }
@@ -287,7 +316,7 @@ impl Acquire {
     fn leave_queue(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.resource, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
@@ -343,13 +372,14 @@ impl Operation for Acquire {
     }
 }
 
-fn held_here(left_ms: i64) -> Error {
-    let words = format!("held through another lease of this manager ({left_ms} ms left)");
+fn held_here(what: &str, left_ms: i64) -> Error {
+    let words = format!("{what}held through another lease of this manager ({left_ms} ms left)");
     Error::new(Status::Taken, words)
 }
 
-fn others_first() -> Error {
-    Error::new(Status::Taken, "others of this process want the resource, too, and came first")
+fn others_first(what: &str) -> Error {
+    let words = format!("others of this process want {what}, too, and came first");
+    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

@@ -41,7 +41,7 @@ impl Adopt {
     }
 
     fn ask(&mut self, actions: &mut dyn Actions) {
-        let LockTicket { resource, ttl_ms, fencing_token, token } = &self.ticket;
+        let LockTicket { target, ttl_ms, fencing_token, token } = &self.ticket;
         let (since, drift) = (actions.now(), actions.settings().drift());
         let reply_ms = reply_ms(actions, *ttl_ms);
         // Who says in this time that it has the lock counts as if it had said it at once, as with an acquire.
@@ -50,9 +50,9 @@ impl Adopt {
         let roster = actions.roster().clone();
         let confirmation = Confirmation::new(*token, drift, since, 1);
         let question = Question::adopt(confirmation, roster.len());
-        let hold = Arc::new(HeldLock::new(Arc::clone(resource), *token, asked, roster));
+        let hold = Arc::new(HeldLock::new(target.clone(), *token, asked, roster));
         hold.set_fencing_token(*fencing_token);
-        let request = Request::new(Verb::Inspect, Arc::clone(resource), *token, *ttl_ms)
+        let request = Request::new(Verb::Inspect, target.clone(), *token, *ttl_ms)
             .before(Arc::clone(&hold) as Arc<dyn Witness>);
         self.stage = Stage::Asking(hold, Box::new(question));
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });

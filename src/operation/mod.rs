@@ -12,6 +12,7 @@ pub(crate) mod connect;
 pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
+pub(crate) mod inspect_permits;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
@@ -25,6 +26,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
 use crate::keeper::Keeper;
 use crate::lease::BrokenOff;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
@@ -219,6 +221,12 @@ pub(crate) enum Ended {
         locked_until: Option<Moment>,
         absent: String,
     },
+    /// So many permits of a semaphore are taken, and when the first of them ends.
+    Counted {
+        taken: u16,
+        first_end: Option<Moment>,
+        absent: String,
+    },
     /// The lock was given away.
     Detached,
     /// The lock is kept no more, as its holder wished.
@@ -272,24 +280,27 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 /// A request about a lock, whose answers it hears.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
-    let request = Request::new(verb, Arc::clone(hold.resource()), *hold.token(), ttl_ms);
+    let request = Request::new(verb, hold.key().clone(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
 /// The release of a lock from all servers that may have it. Who waits for it elsewhere is woken, if that is wished.
 fn release_of(view: &View, actions: &dyn Actions) -> Request {
-    release_as(waking_release(actions), view)
+    release_as(waking_release(view.hold().key(), actions), view)
 }
 
-/// What releases a lock openly.
-fn waking_release(actions: &dyn Actions) -> Verb {
-    if actions.settings().has_waking() { Verb::ReleaseAndWake } else { Verb::Release }
+/// What releases a lock openly. Waiters are woken that wait for an ordinary lock, and by the release of one.
+fn waking_release(target: &Target, actions: &dyn Actions) -> Verb {
+    match actions.settings().has_waking() && target.kind == LockKind::Exclusive {
+        true => Verb::ReleaseAndWake,
+        false => Verb::Release,
+    }
 }
 
 fn release_as(verb: Verb, view: &View) -> Request {
     let hold = view.hold();
-    let resource = Arc::clone(hold.resource());
-    let request = Request::new(verb, resource, *hold.token(), hold.longest_ttl_ms());
+    let (key, ttl_ms) = (hold.key().clone(), hold.longest_ttl_ms());
+    let request = Request::new(verb, key, *hold.token(), ttl_ms);
     request.to(view.servers())
 }
 

@@ -2,6 +2,9 @@
 //! that did not vote yes are kept, for the words.
 
 mod confirmation;
+mod hearing;
+mod in_the_way;
+mod permits;
 mod place;
 mod words;
 
@@ -9,15 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use self::confirmation::Confirmation;
+pub(crate) use self::permits::Found;
 use self::place::Places;
-use crate::command::Answer;
+use crate::command::{Answer, Slots};
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
 use crate::quorum::backoff::{Claim, Refusal};
-use crate::quorum::ballot::{Ballot, Vote};
+use crate::quorum::ballot::Ballot;
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
+use crate::quorum::permits::Permits;
 use crate::quorum::round::{Goal, Outcome, Round};
+use crate::quorum::taken::Taken;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
@@ -46,6 +52,10 @@ pub(crate) struct Question {
 enum Count {
     /// To take or extend a lock, or to have connections.
     Round(Round),
+    /// To take a permit of a semaphore.
+    Permits(Permits),
+    /// To find out how many permits are taken.
+    Taken(Taken),
     /// To release a lock.
     Release(Round, Absence),
     /// To confirm a lock.
@@ -136,6 +146,8 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
             }
+            Count::Permits(permits) => permits.outcome().is_some(),
+            Count::Taken(taken) => taken.is_decided(),
             Count::Holders(holders) => holders.finding().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
             Count::Line(places) => places.is_enough(),
@@ -148,6 +160,8 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome()
             }
+            Count::Permits(permits) => permits.outcome(),
+            Count::Taken(taken) => taken.count().map(|_| Outcome::Reached),
             Count::Holders(holders) => holders.finding().map(|finding| match finding {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
@@ -165,7 +179,10 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| matches!(reason.1, Answer::Foreign { .. });
+        let is_foreign = |reason: &&(usize, Answer)| match &reason.1 {
+            Answer::Slots(slots) => slots.got.is_none(),
+            answer => answer.is_foreign(),
+        };
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
@@ -178,7 +195,12 @@ impl Question {
         };
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
-            let &Answer::Foreign { left_ms: Some(left_ms) } = answer else { return None };
+            let left_ms = match *answer {
+                Answer::Foreign { left_ms: Some(left_ms) }
+                | Answer::Blocked { left_ms: Some(left_ms), .. }
+                | Answer::Slots(Slots { left_ms, .. }) => left_ms,
+                _ => return None,
+            };
             if left_ms < 0 {
                 return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
             }
@@ -230,7 +252,8 @@ impl Question {
         let left_ms = match *answer {
             Answer::Extended { left_ms } => Some(left_ms),
             Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
-            Answer::Found { .. } | Answer::Absent | Answer::Foreign { .. } => Some(0),
+            Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
+            Answer::Foreign { .. } | Answer::Blocked { .. } => Some(0),
             _ => None,
         };
         // Below 0 it has no end.
@@ -293,87 +316,12 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.ballot()
             }
+            Count::Permits(permits) => permits.ballot(),
+            Count::Taken(taken) => taken.ballot(),
             Count::Holders(holders) => holders.ballot(),
             Count::AllServers(ballot) => ballot,
             Count::Line(places) => places.ballot(),
         }
-    }
-}
-
-impl Question {
-    /// A server's answer. Returns whether nothing more needs to be heard.
-    pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
-        if let Count::Line(places) = &mut self.count {
-            let reason = places.hear(server, answer);
-            self.reasons.extend(reason.map(|reason| (server, reason)));
-            return self.is_decided();
-        }
-        self.has_woken |= answer == Answer::Woke;
-        if self.is_decided() {
-            self.note_late(server, &answer);
-            return true;
-        }
-        self.note_left(&answer, now);
-        let is_vote = self.is_vote(server);
-        let plain = match &answer {
-            Answer::Done | Answer::Woke => Vote::Yes,
-            &Answer::Granted { number } => {
-                self.draw.note(number);
-                Vote::Yes
-            }
-            Answer::Extended { .. } if is_vote => Vote::Yes,
-            Answer::Failed(_) => Vote::Unusable,
-            _ => Vote::No,
-        };
-        let (vote, is_decided) = match &mut self.count {
-            Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
-            Count::Release(round, absence) => {
-                let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
-                (vote, round.handle_vote(server, vote, now))
-            }
-            Count::Confirm(round, confirm) => {
-                let vote = if is_vote { confirm.vote(&answer, plain, now) } else { plain };
-                (vote, round.handle_vote(server, vote, now))
-            }
-            Count::Holders(holders) => match &answer {
-                Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
-                Answer::Found { value, left_ms } => {
-                    // Below 0 it has no end.
-                    let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
-                    (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
-                }
-                _ => (Vote::Yes, holders.handle_value(server, None)),
-            },
-            Count::AllServers(ballot) => {
-                ballot.cast(server, plain);
-                (plain, ballot.pending() == 0)
-            }
-            Count::Line(_) => return true,
-        };
-        if vote != Vote::Yes {
-            self.reasons.push((server, answer));
-        }
-        is_decided
-    }
-
-    /// Whether it is to be told how things stand with a server, now that it is closed.
-    pub(crate) fn wants_condition(&self, server: usize) -> bool {
-        let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
-        let is_heard = self.unheard.iter().any(|noted| noted.0 == server);
-        let ballot = self.ballot();
-        let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
-        has_failed
-            && !is_heard
-            && if self.is_about_connections() {
-                may_have_changed
-            } else {
-                ballot.is_pending(server)
-            }
-    }
-
-    /// How things stand with a server of which it wants to know.
-    pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
-        self.unheard.push((server, condition));
     }
 }
 

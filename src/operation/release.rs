@@ -11,6 +11,7 @@ use super::{
 use crate::command::Verb;
 use crate::error::{Error, Status};
 use crate::held_lock::{Phase, View};
+use crate::lock_kind::LockKind;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
@@ -80,26 +81,30 @@ impl Release {
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
         let next = self.let_go(actions);
         // Whoever asks right behind it is to be the next: nobody else is told.
-        let request = match next {
-            Next::Ask(_) => release_as(Verb::Release, &self.view),
-            Next::Tell(_) | Next::Nobody => release_of(&self.view, actions),
+        let request = match next.iter().any(|next| matches!(next, Next::Ask(_))) {
+            true => release_as(Verb::Release, &self.view),
+            false => release_of(&self.view, actions),
         };
         self.asked_at = since;
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
-        tell_next(next, actions);
+        next.into_iter().for_each(|next| tell_next(next, actions));
     }
 
     /// The release is about to be sent. Returns who of this manager comes next.
-    fn let_go(&self, actions: &mut dyn Actions) -> Next {
+    fn let_go(&self, actions: &mut dyn Actions) -> Vec<Next> {
         let (hold, since) = (self.view.hold(), actions.now());
-        let (next, stands_back) = actions.wait_queues().release(hold, since);
-        if stands_back {
-            // Without randomness for as long as anybody ever does.
-            let random = actions.random().unwrap_or(u64::MAX);
-            let until = since.plus(backoff::jitter(STAND_BACK, random));
-            actions.wait_queues().stand_back(hold.resource(), until);
+        let mut all = Vec::new();
+        for resource in hold.target().names() {
+            let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
+            if stands_back {
+                // Without randomness for as long as anybody ever does.
+                let random = actions.random().unwrap_or(u64::MAX);
+                let until = since.plus(backoff::jitter(STAND_BACK, random));
+                actions.wait_queues().stand_back(hold.target(), resource, until);
+            }
+            all.push(next);
         }
-        next
+        all
     }
 
     /// Ends at once. A release that has begun goes on, with nobody waiting for it.
@@ -107,7 +112,7 @@ impl Release {
         if let Stage::Connecting(_) = stage {
             let next = self.let_go(actions);
             actions.tell(release_of(&self.view, actions));
-            tell_next(next, actions);
+            next.into_iter().for_each(|next| tell_next(next, actions));
         }
         actions.end(Err(cancelled().into()));
     }
@@ -135,7 +140,7 @@ impl Release {
         if status != Some(Status::Unreachable) {
             hold.pass_to(Phase::Over);
         }
-        if question.has_woken() {
+        if question.has_woken() && hold.target().kind == LockKind::Exclusive {
             self.yield_to_woken(actions);
         }
         actions.end(match status {

@@ -62,10 +62,8 @@ mod tests {
     #[test]
     fn what_comes_over_another_channel_is_left_out() {
         let push = |channel: &str| {
-            let text = format!(
-                ">3\r\n$7\r\nmessage\r\n${}\r\n{channel}\r\n$1\r\nr\r\n",
-                channel.len()
-            );
+            let text =
+                format!(">3\r\n$7\r\nmessage\r\n${}\r\n{channel}\r\n$1\r\nr\r\n", channel.len());
             redis::parse_redis_value(text.as_bytes()).unwrap()
         };
         let (ours, other) = (Token::from_random([0xAB; 20]), Token::from_random([1; 20]));

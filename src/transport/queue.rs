@@ -192,7 +192,11 @@ impl Queue {
         loop {
             let Some((wanted, subscribes)) = self.replies_wanted() else {
                 // Nothing is owed, so nothing may be there.
-                return if inbox.has_surplus()? { Err(Nonsense::Unwanted.into()) } else { Ok(None) };
+                return if inbox.has_surplus()? {
+                    Err(Nonsense::Unwanted.into())
+                } else {
+                    Ok(None)
+                };
             };
             if !inbox.has_replies(wanted, subscribes)? {
                 return Ok(None);
@@ -225,17 +229,22 @@ impl Queue {
             }
         };
         self.round_trip_us = Some(now.us_since(entry.since));
-        entry.request.note(self.server, &answer, now);
         if self.awaiting.is_empty() {
             self.silent_until = None;
         }
-        if entry.is_special && matches!(&answer, Answer::Failed(it) if it.is_of_the_form()) {
+        // What may set a key goes once more only while somebody waits for it: a release may be behind it otherwise.
+        let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
+        if entry.is_special
+            && may_go_again
+            && matches!(&answer, Answer::Failed(it) if it.is_of_the_form())
+        {
             self.unsent.push_back(entry);
             return Ok(None);
         }
+        entry.request.note(self.server, &answer, now);
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
         let answer = self.vote(&entry, answer, now);
-        if entry.request.effect() == KeyEffect::Undoes {
+        if entry.request.undoes() {
             let answer = match answer {
                 Answer::Absent if entry.is_repeated => Answer::AbsentOrReleased,
                 answer => answer,

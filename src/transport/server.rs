@@ -1,8 +1,8 @@
 //! One server: what it is asked, over one connection and in one order, and who is told.
 
 mod connecting;
-pub(crate) mod portrait;
 mod hearing;
+pub(crate) mod portrait;
 mod receiving;
 mod succession;
 

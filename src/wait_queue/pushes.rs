@@ -88,8 +88,13 @@ impl WaitQueues {
 mod tests {
     use super::super::{Manners, Place, Wait};
     use super::*;
+    use crate::lock_kind::Target;
 
     const RESOURCE: &[u8] = b"r";
+
+    fn target() -> Target {
+        Arc::<[u8]>::from(RESOURCE).into()
+    }
 
     fn at_ms(ms: i64) -> Moment {
         Moment::from_nanos(1_000_000_000).plus_ms(ms)
@@ -98,16 +103,16 @@ mod tests {
     /// One waiter, in line on the servers 0 and 1.
     fn waiting() -> (WaitQueues, u64, Ticket) {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
-        let number = queues.join(&Arc::from(RESOURCE), None, at_ms(0));
+        let number = queues.join(&target(), None, at_ms(0));
         let manners = Manners { is_urgent: false, is_last: false };
-        queues.begin(RESOURCE, number, manners, at_ms(0));
+        queues.begin(&target(), number, manners, at_ms(0));
         assert!(queues.may_stand_in_line(RESOURCE, number));
         let line = queues.line(RESOURCE).unwrap();
         line.begin_look(4, 1);
         let heard = [(0, Place::Behind(0)), (1, Place::Behind(0))];
         line.note(&heard, ServerSet::default(), Default::default(), at_ms(0));
         let wait = Wait { pause_until: at_ms(200), until: at_ms(900) };
-        queues.wait(RESOURCE, number, ticket, wait, at_ms(0));
+        queues.wait(&target(), number, ticket, wait, at_ms(0));
         (queues, number, ticket)
     }
 
@@ -119,16 +124,16 @@ mod tests {
         assert_eq!(queues.pushed(b"other", 0, false, at_ms(1)), Heard::PassOn);
         assert_eq!(queues.leave_line(RESOURCE, number), ServerSet::first(2));
         assert_eq!(queues.pushed(RESOURCE, 1, false, at_ms(1)), Heard::Nothing);
-        queues.leave(RESOURCE, number, at_ms(1));
+        queues.leave(&target(), number, at_ms(1));
         assert_eq!(queues.pushed(RESOURCE, 1, false, at_ms(1)), Heard::PassOn);
     }
 
     #[test]
     fn one_that_leaves_others_behind_leaves_them_its_place() {
         let (mut queues, number, _) = waiting();
-        queues.join(&Arc::from(RESOURCE), None, at_ms(0));
+        queues.join(&target(), None, at_ms(0));
         assert!(queues.leave_line(RESOURCE, number).is_empty());
-        queues.leave(RESOURCE, number, at_ms(1));
+        queues.leave(&target(), number, at_ms(1));
         assert!(queues.line(RESOURCE).unwrap().is_listening());
     }
 
@@ -136,7 +141,7 @@ mod tests {
     fn what_is_told_between_two_slices_of_a_wait_is_kept_for_the_next_and_then_passed_on() {
         let (mut queues, number, _) = waiting();
         queues.keep_line(RESOURCE, at_ms(0));
-        queues.leave(RESOURCE, number, at_ms(0));
+        queues.leave(&target(), number, at_ms(0));
         assert_eq!(queues.pushed(RESOURCE, 0, false, at_ms(999)), Heard::Nothing);
         assert_ne!(queues.line(RESOURCE).unwrap().due(2), Moment::NEVER);
         assert_eq!(queues.pushed(RESOURCE, 1, false, at_ms(1_000)), Heard::PassOn);
@@ -147,11 +152,11 @@ mod tests {
         let (mut queues, resource) = (WaitQueues::default(), Arc::from(RESOURCE));
         queues.woke(&resource, at_ms(3), at_ms(1));
         assert!(queues.was_woken(RESOURCE, at_ms(2)) && !queues.was_woken(RESOURCE, at_ms(251)));
-        let number = queues.join(&resource, None, at_ms(2));
+        let number = queues.join(&target(), None, at_ms(2));
         let manners = Manners { is_urgent: false, is_last: false };
-        let permission = queues.begin(RESOURCE, number, manners, at_ms(2));
+        let permission = queues.begin(&target(), number, manners, at_ms(2));
         assert_eq!(permission, super::super::Permission::NotYet);
-        let permission = queues.begin(RESOURCE, number, manners, at_ms(3));
+        let permission = queues.begin(&target(), number, manners, at_ms(3));
         assert_eq!(permission, super::super::Permission::MayAsk);
     }
 }

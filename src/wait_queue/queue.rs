@@ -1,6 +1,7 @@
 //! The queue of those that want one resource.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use crate::transport::ticket::Ticket;
 /// and without. A rival that polls sees a lock that changes hands every 8 ms in the mean (see
 /// [`crate::quorum::backoff::Backoff`]), so a few such runs let it in; without any the pauses
 /// cost two percent of the time.
-const RUN_WITH_RIVALS_MS: i64 = 40;
-const RUN_MS: i64 = 200;
+pub(super) const RUN_WITH_RIVALS_MS: i64 = 40;
+pub(super) const RUN_MS: i64 = 200;
 
 /// The longest that the head stands back then, and that a manager does which takes a contended lock
 /// again right after it has released it.
@@ -27,14 +28,14 @@ pub(super) const RIVAL_MS: i64 = 250;
 
 /// How often the head looks whether the lock was released through another manager, which tells nobody
 /// here.
-const LOOK_MS: i64 = 100;
+pub(super) const LOOK_MS: i64 = 100;
 
 /// How often the head asks the servers although this manager has the lock: they may have lost it, and
 /// then it is to be had.
-const ASK_HELD_MS: i64 = 1000;
+pub(super) const ASK_HELD_MS: i64 = 1000;
 
 /// How often those behind look whether they are the head by now.
-const LOOK_FROM_BEHIND_MS: i64 = 1000;
+pub(super) const LOOK_FROM_BEHIND_MS: i64 = 1000;
 
 /// The waiters that want one resource, and what is known of it.
 pub(super) struct WaitQueue {
@@ -50,6 +51,8 @@ pub(super) struct WaitQueue {
     open_at: Option<Moment>,
     /// Since when the lock was handed on, and nobody else had a chance.
     run_since: Moment,
+    /// Whether the head was told to look since the lock is handed on to it.
+    is_handed_on: bool,
     /// When another process was last seen to have the lock.
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a head that will be back.
@@ -70,6 +73,8 @@ struct Waiter {
     ticket: Option<Ticket>,
     /// When it would wait no longer.
     until: Moment,
+    /// Whether it wants other resources, too, and has to look whether these are free.
+    wants_several: bool,
 }
 
 /// Where a waiter stands.
@@ -90,6 +95,7 @@ impl WaitQueue {
             asks_in_vain: false,
             open_at: None,
             run_since: now,
+            is_handed_on: false,
             rival_at: None,
             backoff: None,
             line: Line::default(),
@@ -99,19 +105,34 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn join(&mut self, number: u64, thread: Option<usize>) {
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, wants_several: bool) {
         let mut waiters = self.head.iter().chain(&self.behind);
         if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
-        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER };
+        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER, wants_several };
         match self.head {
             None => self.head = Some(waiter),
+            // One that had left comes before those that came later.
+            Some(_) if self.behind.back().is_some_and(|last| last.number > number) => {
+                let place = self.behind.partition_point(|other| other.number < number);
+                self.behind.insert(place, waiter);
+            }
             Some(_) => self.behind.push_back(waiter),
         }
     }
 
+    /// Whether the waiter may ask; then it is taken to do it.
     pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+        let permission = self.permission(number, manners, now);
+        if permission == Permission::MayAsk {
+            self.ask(number, now);
+        }
+        permission
+    }
+
+    /// Whether the waiter may ask.
+    pub(super) fn permission(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
         self.forget_ended(now);
         let left_ms = self.hold.as_ref().map(|hold| hold.remaining_ms(now));
         match self.position(number) {
@@ -128,26 +149,33 @@ impl WaitQueue {
         if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
             return Permission::NotYet;
         }
-        self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-        (self.open_at, self.run_since) = (None, now);
-        self.asks_in_vain = self.hold.is_some();
         Permission::MayAsk
     }
 
-    fn begin_from_behind(
-        &mut self,
-        left_ms: Option<i64>,
-        is_last: bool,
-        now: Moment,
-    ) -> Permission {
+    fn begin_from_behind(&self, left_ms: Option<i64>, is_last: bool, now: Moment) -> Permission {
         match left_ms {
-            Some(_) if is_last && now >= self.ask_held_at => {
-                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
-                Permission::MayAsk
-            }
+            Some(_) if is_last && now >= self.ask_held_at => Permission::MayAsk,
             Some(left_ms) => Permission::Held { left_ms },
             None if is_last => Permission::MayAsk,
             None => Permission::NotYet,
+        }
+    }
+
+    /// The waiter asks.
+    pub(super) fn ask(&mut self, number: u64, now: Moment) {
+        match self.position(number) {
+            Position::Head => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+                self.open_at = None;
+                if !mem::take(&mut self.is_handed_on) {
+                    self.run_since = now;
+                }
+                self.asks_in_vain = self.hold.is_some();
+            }
+            Position::Behind if self.hold.is_some() => {
+                self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+            }
+            Position::Behind | Position::Apart => {}
         }
     }
 
@@ -192,20 +220,23 @@ impl WaitQueue {
     }
 
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
-        self.forget_ended(now);
         let until = self.due(number, wait, now);
-        if let Some(waiter) = self.find(number).filter(|_| until > now) {
-            (waiter.ticket, waiter.until) = (Some(ticket), until);
+        if until > now {
+            self.note_wait(number, Some(ticket), until);
         }
         until
     }
 
     pub(super) fn end_wait(&mut self, number: u64, wait: Wait, now: Moment) -> bool {
-        self.forget_ended(now);
-        if let Some(waiter) = self.find(number) {
-            waiter.ticket = None;
-        }
+        self.note_wait(number, None, now);
         self.due(number, wait, now) <= now
+    }
+
+    /// The waiter waits until then, under that name; or no more, without one.
+    pub(super) fn note_wait(&mut self, number: u64, ticket: Option<Ticket>, until: Moment) {
+        if let Some(waiter) = self.find(number) {
+            (waiter.ticket, waiter.until) = (ticket, until);
+        }
     }
 
     pub(super) fn release(&mut self, now: Moment) -> (Next, bool) {
@@ -217,9 +248,13 @@ impl WaitQueue {
             self.run_since = now;
             return (self.waiting_head().map_or(Next::Nobody, Next::Tell), true);
         }
-        match head.ticket.take() {
+        match head.ticket {
+            Some(ticket) if head.wants_several => {
+                (self.open_at, self.is_handed_on) = (Some(now), true);
+                (Next::Tell(ticket), false)
+            }
             Some(ticket) => {
-                self.asks_in_vain = false;
+                (head.ticket, self.asks_in_vain) = (None, false);
                 (Next::Ask(ticket), false)
             }
             None => {
@@ -299,7 +334,7 @@ impl WaitQueue {
             }
             return false;
         }
-        self.asks_in_vain = false;
+        (self.asks_in_vain, self.is_handed_on) = (false, false);
         self.head = self.behind.pop_front();
         true
     }
@@ -343,7 +378,8 @@ impl WaitQueue {
     }
 
     /// When a waiter has to do something.
-    fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
+    pub(super) fn due(&mut self, number: u64, wait: Wait, now: Moment) -> Moment {
+        self.forget_ended(now);
         let due = match (self.position(number), &self.hold, self.open_at) {
             (Position::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
             (Position::Head, Some(hold), _) => {

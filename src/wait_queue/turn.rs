@@ -1,5 +1,6 @@
 //! What a waiter and its queue say to each other.
 
+use crate::command::Place;
 use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
 
@@ -21,6 +22,8 @@ pub(crate) enum Permission {
     Held { left_ms: i64 },
     /// It is not its turn.
     NotYet,
+    /// One of several resources is in the way: this manager has its lock, for so long; or it is not its turn there.
+    Blocked { place: Place, left_ms: Option<i64> },
 }
 
 /// What a waiter waits for.

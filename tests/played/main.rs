@@ -18,6 +18,8 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
+#[path = "../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/blocking.rs"]
@@ -48,6 +50,8 @@ mod keeper;
 mod lease;
 #[path = "../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../src/lock_kind.rs"]
+mod lock_kind;
 #[path = "../../src/lock_ticket.rs"]
 mod lock_ticket;
 #[path = "../../src/log.rs"]
@@ -70,6 +74,8 @@ mod server_list;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

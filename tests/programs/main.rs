@@ -1,7 +1,9 @@
-//! The programs in C, C++, Go, Node.js, Python and Ruby, the examples as well as the tests, and the lines that the
-//! README begins with: each is built as its reader would build it, without warnings, and run
+//! The programs in C, C++, Go, Node.js, Python and Ruby, the examples as well as the tests, and the blocks
+//! of code in README.md and docs/: each is built as its reader would build it, without warnings, and run
 //! against real servers. What is needed for that and not there is a failure.
 
+#[path = "../support/pages.rs"]
+mod pages;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -13,10 +15,10 @@ mod go;
 mod library;
 mod node;
 mod python;
-mod readme;
 mod ruby;
 mod secure;
 mod servers_script;
+mod snippets;
 mod waiters;
 mod workshop;
 

@@ -1,5 +1,5 @@
 //! c-examples/servers.sh touches nothing but what it has made: neither directories of others, nor their
-//! files, nor processes that some file names.
+//! files, nor processes that some file names. docs/install.md tells how to use it.
 
 use std::fs::{self, Permissions};
 use std::net::TcpStream;

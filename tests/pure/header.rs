@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -22,6 +22,7 @@ const PARTS: [&str; 17] = [
     "waking.rs",
     "access.rs",
     "lease.rs",
+    "resources.rs",
 ];
 
 #[test]

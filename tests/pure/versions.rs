@@ -8,7 +8,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Where the version stands first: between which words.
 const VERSIONS: [(&str, &str, &str); 6] = [
-    ("Cargo.lock", "name = \"redlock\"\nversion = \"", "\""),
+    ("Cargo.lock", "name = \"redlock-core\"\nversion = \"", "\""),
     ("CHANGELOG.md", "\n## ", " "),
     ("c-examples/node/package.json", "\"version\": \"", "\""),
     ("packaging/cmake/redlock-config-version.cmake", "set(PACKAGE_VERSION \"", "\""),
@@ -17,16 +17,40 @@ const VERSIONS: [(&str, &str, &str); 6] = [
 ];
 
 /// Where the interface is told: the version that the library has to begin with.
-const INTERFACES: [(&str, &str, &str); 4] = [
+const INTERFACES: [(&str, &str, &str); 5] = [
     ("abi/redlock.txt", "library libredlock.so.", "\n"),
     ("c-examples/node/redlock.c", "#define INTERFACE \"", ".\""),
     ("c-examples/python/redlock.py", "_INTERFACE = \"", "\""),
     ("c-examples/ruby/redlock.rb", "INTERFACE = \"", "\""),
+    ("docs/packages.md", "`libredlock", "`"),
 ];
 
-/// Scripts that lay files down ask Cargo.toml for it, and have none of their own.
-const ASKING: [&str; 3] =
-    ["packaging/install.sh", "packaging/deb.sh", "packaging/test-install/common.sh"];
+/// What lays files down, or makes a package, asks Cargo.toml for it, and has none of its own.
+const ASKING: [&str; 6] = [
+    "packaging/install.sh",
+    "packaging/deb.sh",
+    "packaging/test-install/common.sh",
+    "packaging/version.sh",
+    "packaging/python/pyproject.toml",
+    "packaging/ruby/redlock-native.gemspec",
+];
+
+/// These have it from packaging/version.sh, which is read by the first and the last.
+const MAKING: [&str; 7] = [
+    "packaging/packages.sh",
+    "packaging/packages/python.sh",
+    "packaging/packages/ruby.sh",
+    "packaging/packages/node.sh",
+    "packaging/packages/go.sh",
+    "packaging/packages/rust.sh",
+    "packaging/portable.sh",
+];
+
+/// Where a page shows a package by its version: between which words, each time.
+const SHOWN: [(&str, &str, &str); 2] = [
+    ("docs/packages.md", "redlock.example/redlock@v", "\n"),
+    ("docs/packages.md", "redlock-core-", ".crate"),
+];
 
 #[test]
 fn the_version_is_the_same_everywhere() {
@@ -36,6 +60,17 @@ fn the_version_is_the_same_everywhere() {
     let pages = fs::read_dir(root().join("man")).expect("a manual").map(|it| it.expect("a page"));
     for page in pages.map(|it| it.path().display().to_string()) {
         assert_eq!(told(&page, "\"redlock ", "\""), VERSION, "{page}");
+    }
+}
+
+#[test]
+fn pages_show_the_version_that_is_made() {
+    for (path, before, after) in SHOWN {
+        let text = read(path);
+        let told = text.split(before).skip(1).map(|it| it.split(after).next().expect("a piece"));
+        let told: Vec<_> = told.collect();
+        assert!(!told.is_empty(), "{path} tells nothing after {before:?}");
+        told.into_iter().for_each(|it| assert_eq!(it, VERSION, "{path}"));
     }
 }
 
@@ -54,11 +89,14 @@ fn scripts_have_no_version_of_their_own() {
     for path in ASKING {
         let text = read(path);
         let code = text.lines().filter(|it| !it.trim_start().starts_with('#'));
-        assert!(
-            code.clone().any(|it| it.contains("/Cargo.toml") || it.contains(" Cargo.toml")),
-            "{path}"
-        );
+        assert!(code.clone().any(|it| it.contains("Cargo.toml")), "{path}");
         assert!(!code.into_iter().any(|it| it.contains(VERSION)), "{path} has a version");
+    }
+    for path in MAKING {
+        assert!(!read(path).contains(VERSION), "{path} has a version");
+    }
+    for path in [MAKING[0], MAKING[6]] {
+        assert!(read(path).contains(". \"$here/packaging/version.sh\""), "{path}");
     }
     let template = read("packaging/redlock.pc.in");
     assert!(template.lines().any(|it| it == "Version: @VERSION@"), "packaging/redlock.pc.in");

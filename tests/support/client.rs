@@ -12,15 +12,16 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
+use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::status::RedLockStatus;
+use redlock::ffi::waking::RedLock_SetWaking;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
     RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry,
     RedLock_SetTimeouts, RedLock_TryLock, RedLock_Unlock,
 };
-use redlock::ffi::waking::RedLock_SetWaking;
 
 use super::servers::Server;
 use super::wait::wait_until;
@@ -223,7 +224,17 @@ impl Manager {
         &self,
         resource: impl AsRef<[u8]>,
     ) -> Result<Sight, (RedLockStatus, String)> {
+        self.inspect_permits(resource, 0)
+    }
+
+    /// The same of a semaphore of so many permits.
+    pub(crate) fn inspect_permits(
+        &self,
+        resource: impl AsRef<[u8]>,
+        permits: i32,
+    ) -> Result<Sight, (RedLockStatus, String)> {
         let (size, mut info) = (resource.as_ref().len(), no_info());
+        info.permits = permits;
         let resource = [resource.as_ref(), &[0]].concat();
         info.locked = 1;
         // SAFETY: manager and string live, and the struct may be written to.
@@ -236,8 +247,9 @@ impl Manager {
             assert_eq!((info.locked, info.remaining_ms), (0, 0), "a call that failed");
             return Err((status, words));
         }
-        let RedLockInfo { locked, mode, remaining_ms, readers, .. } = info;
-        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, words })
+        let RedLockInfo { locked, mode, remaining_ms, readers, permits_taken, .. } = info;
+        assert_eq!(info.permits, permits, "it is left as it was");
+        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, permits_taken, words })
     }
 
     /// The answer, or the status of the call that gave none.
@@ -306,6 +318,7 @@ pub(crate) struct Sight {
     pub(crate) mode: i32,
     pub(crate) remaining_ms: i64,
     pub(crate) readers: i64,
+    pub(crate) permits_taken: i32,
     pub(crate) words: String,
 }
 
@@ -397,6 +410,15 @@ impl Lease {
     pub(crate) fn resource(&self) -> String {
         // SAFETY: the lease lives; the string is read at once.
         unsafe { owned(RedLockLease_Resource(self.raw)) }
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn resources(&self) -> Vec<String> {
+        // SAFETY: the lease lives.
+        let count = unsafe { RedLockLease_ResourceCount(self.raw) };
+        // SAFETY: as above; each string is read at once.
+        let resource = |index| unsafe { owned(RedLockLease_ResourceAt(self.raw, index)) };
+        (0..count).map(resource).collect()
     }
 
     /// Empty if it holds no lock.

@@ -1,6 +1,6 @@
 //! The C functions for calls that no thread waits for.
 
-use std::ffi::c_void;
+use std::ffi::{CString, c_char, c_void};
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -26,29 +26,77 @@ pub(crate) struct Wanted {
     pub(crate) ttl_ms: i64,
     pub(crate) wait_ms: i64,
     pub(crate) tries: i32,
+    pub(crate) permits: i32,
     pub(crate) keep_alive: bool,
+    pub(crate) several: Option<Names>,
+}
+
+/// Names as C passes them.
+#[derive(Debug)]
+pub(crate) struct Names {
+    strings: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+// SAFETY: the pointers are those of its own strings, which nobody changes.
+unsafe impl Send for Names {}
+// SAFETY: as above.
+unsafe impl Sync for Names {}
+
+impl Names {
+    fn of(strings: Vec<CString>) -> Self {
+        let pointers = strings.iter().map(|it| it.as_ptr()).collect();
+        Self { strings, pointers }
+    }
+}
+
+impl Clone for Names {
+    fn clone(&self) -> Self {
+        Self::of(self.strings.clone())
+    }
 }
 
 impl Wanted {
     /// With one attempt.
     pub(crate) fn new(resource: impl Into<Vec<u8>>, ttl_ms: i64) -> Self {
         let resource = resource.into();
-        Self { resource, ttl_ms, wait_ms: 0, tries: 0, keep_alive: false }
+        Self {
+            resource,
+            ttl_ms,
+            wait_ms: 0,
+            tries: 0,
+            permits: 0,
+            keep_alive: false,
+            several: None,
+        }
+    }
+
+    /// Several at once.
+    pub(crate) fn several(names: &[impl AsRef<[u8]>], ttl_ms: i64) -> Self {
+        let string = |name: &_| CString::new(AsRef::<[u8]>::as_ref(name)).expect("no NUL");
+        let several = Some(Names::of(names.iter().map(string).collect()));
+        Self { several, ..Self::new("", ttl_ms) }
     }
 
     /// Valid as long as this lives.
     pub(crate) fn options(&self) -> RedLockAcquireOptions {
+        let (resource, resource_size) = match &self.several {
+            Some(_) => (ptr::null(), 0),
+            None => (self.resource.as_ptr().cast(), self.resource.len()),
+        };
+        let several = self.several.as_ref().map(|it| (it.pointers.as_ptr(), it.pointers.len()));
+        let (resources, resource_count) = several.unwrap_or((ptr::null(), 0));
         RedLockAcquireOptions {
             size: size_of::<RedLockAcquireOptions>(),
-            resource: self.resource.as_ptr().cast(),
-            resource_size: self.resource.len(),
-            resources: ptr::null(),
-            resource_count: 0,
+            resource,
+            resource_size,
+            resources,
+            resource_count,
             ttl_ms: self.ttl_ms,
             wait_ms: self.wait_ms,
             tries: self.tries,
             mode: 0,
-            permits: 0,
+            permits: self.permits,
             keep_alive: self.keep_alive.into(),
         }
     }

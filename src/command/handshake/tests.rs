@@ -45,7 +45,7 @@ fn every_step_is_sent_that_is_needed() {
         let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
         words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
     };
-    let all = |first: &str| format!("{first}DELEX DELIFEQ PING {QUESTIONS}");
+    let all = |first: &str| format!("{first}DELEX DELIFEQ MSETEX PING {QUESTIONS}");
     assert_eq!(sent(None, 0), all(""));
     assert_eq!(sent(None, 3), all("SELECT 3 "));
     assert_eq!(sent(Some(&credentials()), 3), all("AUTH u p SELECT 3 "));
@@ -61,13 +61,15 @@ fn what_a_server_can_do_is_learnt() {
         (UNKNOWN, LACKING, Delete::Delifeq),
     ] {
         let done = Progress::Done(Capabilities { delete, ..Capabilities::PLAIN });
-        let replies = [&[delex, delifeq, "+PONG\r\n"][..], &CLOSED].concat();
+        let replies = [&[delex, delifeq, UNKNOWN, "+PONG\r\n"][..], &CLOSED].concat();
         assert_eq!(after(&mut plain(), &replies), done);
         let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
         assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, PLAIN), &replies), done);
     }
-    let replies = [&[UNKNOWN, UNKNOWN, "-NOPERM no\r\n"][..], &CLOSED].concat();
-    assert_eq!(after(&mut plain(), &replies), Progress::Done(Capabilities::PLAIN));
+    for (msetex, able) in [(UNKNOWN, Capabilities::PLAIN), (LACKING, Capabilities::MSETEX)] {
+        let replies = [&[UNKNOWN, UNKNOWN, msetex, "-NOPERM no\r\n"][..], &CLOSED].concat();
+        assert_eq!(after(&mut plain(), &replies), Progress::Done(able));
+    }
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn who_the_server_is_is_learnt() {
     let program = bulk("redis_version:7.0.15\r\n");
     let (role, memory) = (bulk("role:master\r\n"), bulk("maxmemory_policy:noeviction\r\n"));
     let (log, syncing) = (bulk("aof_enabled:1\r\n"), "*2\r\n$1\r\na\r\n$2\r\nno\r\n");
-    let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n"];
+    let probed = [UNKNOWN, UNKNOWN, UNKNOWN, "+PONG\r\n"];
     let replies = [&probed[..], &[&program, &role, &memory, &log, syncing]].concat();
     let mut handshake = plain();
     assert_eq!(after(&mut handshake, &replies), Progress::Done(Capabilities::PLAIN));
@@ -99,14 +101,17 @@ fn each_reply_is_judged_by_its_step() {
     assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
     assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
     // Without a log-in nothing is said of the password.
-    let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
+    let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
     assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
     assert!(is_refused(&unknown, "NOAUTH"));
     let database =
         after(&mut Handshake::new(None, 99, PLAIN), &["-ERR DB index is out of range\r\n"]);
     assert!(is_refused(&database, "database"));
     assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
-    assert!(is_refused(&after(&mut plain(), &[UNKNOWN, UNKNOWN, "+OK\r\n"]), "no server should"));
+    assert!(is_refused(
+        &after(&mut plain(), &[UNKNOWN, UNKNOWN, UNKNOWN, "+OK\r\n"]),
+        "no server should"
+    ));
     // A probe may be refused for any other reason: then the server lacks the command, to us.
     assert_eq!(after(&mut plain(), &["-NOAUTH no\r\n"]), Progress::More);
 }
@@ -127,7 +132,7 @@ const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let program = bulk(&format!("run_id:{ID}\r\n"));
-    let probed = [UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
+    let probed = [UNKNOWN, UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
     let replies = [&probed[..], &CLOSED[1..], &[UNKNOWN, clock, note]].concat();
     let mut handshake = Handshake::new(None, 0, Wishes { is_guarded: true, ..PLAIN });
     let progress = after(&mut handshake, &replies);

@@ -15,8 +15,8 @@ impl Acquire {
     /// Has the token raised. The servers that drew it are asked as well: each says whether it has the lock still.
     pub(super) fn raise(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
         let Some(hold) = raising.hold().map(Arc::clone) else { return };
-        let (resource, ttl_ms) = (Arc::clone(hold.resource()), self.wanted.ttl_ms);
-        let request = Request::new(Verb::RaiseFence, resource, *hold.token(), ttl_ms)
+        let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
+        let request = Request::new(Verb::RaiseFence, target, *hold.token(), ttl_ms)
             .with_fence(hold.fencing_token());
         let (since, until) = (actions.now(), hold.deadline().min(self.cut));
         let reply_ms = reply_ms(actions, ttl_ms);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::command::Request;
 use crate::held_lock::HeldLock;
-use crate::operation::{Actions, waking_release};
 use crate::operation::question::Question;
+use crate::operation::{Actions, waking_release};
 use crate::server_set::ServerSet;
 
 /// A lock that was granted, while its token is raised.
@@ -40,9 +40,10 @@ impl Raising {
 /// Releases what servers may have of a lock that was not had.
 pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
     if let Some(hold) = question.attempted() {
-        let (resource, ttl_ms) = (Arc::clone(hold.resource()), hold.longest_ttl_ms());
+        let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
         // What it was granted on some servers may have kept out others that wait.
-        let release = Request::new(waking_release(actions), resource, *hold.token(), ttl_ms);
+        let verb = waking_release(&target, actions);
+        let release = Request::new(verb, target, *hold.token(), ttl_ms);
         actions.tell(release.to(question.may_have_it(sent)));
     }
 }

@@ -63,7 +63,7 @@ impl Acquire {
         };
         let random = actions.random()?;
         let number = self.number();
-        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.resource, number) {
+        if let Some(inherited) = actions.wait_queues().inherit(&self.wanted.target, number) {
             self.backoff = inherited;
         }
         Ok(self.backoff.next(&refusal, longest, random, now))
@@ -74,8 +74,10 @@ impl Acquire {
         let wait = self.wait_to_be_told(wait, actions);
         let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
         let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
-        let queues = actions.wait_queues();
-        let until = queues.wait(&self.wanted.resource, number, ticket, in_slice, now);
+        let (target, queues) = (&self.wanted.target, actions.wait_queues());
+        let next = queues.step_aside(target, number, in_slice, now);
+        let until = queues.wait(target, number, ticket, in_slice, now);
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         self.stage = Stage::Waiting(wait, miss);
         actions.wait_until(until);
     }
@@ -87,7 +89,7 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         let (number, now) = (self.number(), actions.now());
-        if actions.wait_queues().end_wait(&self.wanted.resource, number, wait, now) {
+        if actions.wait_queues().end_wait(&self.wanted.target, number, wait, now) {
             if let Plan::Tries(_) = self.wanted.plan
                 && now < wait.until
             {
@@ -108,7 +110,7 @@ impl Acquire {
         let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
         let (number, backoff) = (self.number(), self.backoff.clone());
         let queues = actions.wait_queues();
-        queues.pass_on(&self.wanted.resource, number, pause_until, backoff.clone());
+        queues.pass_on(&self.wanted.target, number, pause_until, backoff.clone());
         let error = miss.error(actions.roster());
         let (has_asked, words) = (self.has_asked, error.clone());
         let broken_off = BrokenOff { pause_until, backoff, has_asked, error: words };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::{Acquire, Plan, Stage, last_try_end};
 use crate::command::{Request, Verb};
 use crate::error::Status;
+use crate::lock_kind::LockKind;
 use crate::moment::Moment;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Limits, Miss, QUESTION_TTL_MS, reply_ms};
@@ -19,8 +20,9 @@ impl Acquire {
     /// Whether it is to be woken: it waits, and nobody of this manager is before it.
     pub(super) fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
         matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
+            && self.wanted.target.kind == LockKind::Exclusive
             && actions.settings().has_waking()
-            && actions.wait_queues().may_stand_in_line(&self.wanted.resource, self.number())
+            && actions.wait_queues().may_stand_in_line(&self.wanted.target.resource, self.number())
     }
 
     /// Whether to look how things stand, rather than to try at once: it stands in line and was told nothing, or somebody
@@ -30,24 +32,30 @@ impl Acquire {
             return false;
         }
         let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
-        let (resource, queues) = (&self.wanted.resource, actions.wait_queues());
+        let (resource, queues) = (&self.wanted.target.resource, actions.wait_queues());
         let was_woken = !self.has_asked && queues.was_woken(resource, now);
-        let is_in_line =
-            queues.line(resource).is_some_and(|line| line.will_hear(quorum) && line.due(quorum) > now);
+        let is_in_line = queues
+            .line(resource)
+            .is_some_and(|line| line.will_hear(quorum) && line.due(quorum) > now);
         was_woken || is_in_line
     }
 
     /// It is about to try to take the lock.
     pub(super) fn note_attempt(&self, actions: &mut dyn Actions) {
         let asker = actions.ticket().place();
-        if let Some(line) = actions.wait_queues().line(&self.wanted.resource) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
             line.begin_attempt(asker);
         }
     }
 
     /// A try was refused; on these servers it was granted, and is released.
-    pub(super) fn look_after(&mut self, miss: Miss, returned: ServerSet, actions: &mut dyn Actions) {
-        if let Some(line) = actions.wait_queues().line(&self.wanted.resource) {
+    pub(super) fn look_after(
+        &mut self,
+        miss: Miss,
+        returned: ServerSet,
+        actions: &mut dyn Actions,
+    ) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
             line.note_returned(returned);
         }
         self.look(Some(Box::new(miss)), actions);
@@ -60,7 +68,8 @@ impl Acquire {
             Err(error) => return self.fail(error, None, actions),
         };
         let (asker, wall_us, since) = (actions.ticket().place(), actions.wall_us(), actions.now());
-        let (resource, servers) = (Arc::clone(&self.wanted.resource), actions.roster().len());
+        let (resource, servers) =
+            (Arc::clone(&self.wanted.target.resource), actions.roster().len());
         let line = actions.wait_queues().line(&resource);
         let waiting_since = line.map_or(wall_us, |line| line.begin_look(asker, wall_us));
         let request = Request::new(Verb::Enrol, resource, channel, QUESTION_TTL_MS);
@@ -97,8 +106,8 @@ impl Acquire {
             Err(error) => return self.fail(error, None, actions),
         };
         let queues = actions.wait_queues();
-        queues.refused(&self.wanted.resource, number, is_taken, now);
-        let line = queues.line(&self.wanted.resource);
+        queues.refused(&self.wanted.target, (number, 0), is_taken, now);
+        let line = queues.line(&self.wanted.target.resource);
         let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
             line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
             (line.will_hear(quorum), line.due(quorum))
@@ -118,7 +127,7 @@ impl Acquire {
 
     /// The pause ends when it is to try by what it was told, if that is earlier.
     pub(super) fn wait_to_be_told(&self, wait: Wait, actions: &mut dyn Actions) -> Wait {
-        let (resource, number) = (&self.wanted.resource, self.number());
+        let (resource, number) = (&self.wanted.target.resource, self.number());
         let quorum = actions.roster().quorum() as usize;
         let queues = actions.wait_queues();
         if !queues.may_stand_in_line(resource, number) {
@@ -134,13 +143,13 @@ impl Acquire {
 
     /// It has left the queue, or is about to: nobody is to be told in vain.
     pub(super) fn leave_line(&mut self, actions: &mut dyn Actions) {
-        let servers = actions.wait_queues().leave_line(&self.wanted.resource, self.number());
+        let servers = actions.wait_queues().leave_line(&self.wanted.target.resource, self.number());
         self.tell_of_leaving(servers, actions);
     }
 
     /// It has the lock.
     pub(super) fn end_waiting(&mut self, actions: &mut dyn Actions) {
-        let line = actions.wait_queues().line(&self.wanted.resource);
+        let line = actions.wait_queues().line(&self.wanted.target.resource);
         let servers = line.map_or(ServerSet::default(), |line| line.leave());
         self.tell_of_leaving(servers, actions);
     }
@@ -150,7 +159,7 @@ impl Acquire {
             return;
         }
         if let Ok(channel) = actions.channel() {
-            let resource = Arc::clone(&self.wanted.resource);
+            let resource = Arc::clone(&self.wanted.target.resource);
             actions.tell(Request::new(Verb::Leave, resource, channel, QUESTION_TTL_MS).to(servers));
         }
     }

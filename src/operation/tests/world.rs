@@ -122,7 +122,9 @@ impl World {
     }
 
     fn note(&mut self, request: &Request) {
-        assert_eq!(request.resource(), b"r".as_slice());
+        // Or a slot of it.
+        let resource = request.resource();
+        assert!(resource == b"r" || resource.starts_with(b"r#"), "{request:?}");
         self.requests.push((request.verb(), *request.token(), request.ttl_ms()));
     }
 
@@ -138,6 +140,7 @@ impl World {
             Ok(Ended::Connected { absent }) => ("connected", absent),
             Ok(Ended::Inspected { locked_until: Some(_), .. }) => ("locked", String::new()),
             Ok(Ended::Inspected { locked_until: None, .. }) => ("free", String::new()),
+            Ok(Ended::Counted { absent, .. }) => ("counted", absent),
             Ok(Ended::Detached) => ("detached", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
             Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),

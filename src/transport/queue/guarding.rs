@@ -53,6 +53,7 @@ impl Queue {
         capabilities: Capabilities,
     ) {
         let capabilities = capabilities.expecting(self.expects_waiters);
+        (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         if entry.request.may_prolong()
             && let Some(ttl_ms) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
         {

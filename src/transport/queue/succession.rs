@@ -25,7 +25,9 @@ impl Queue {
     pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
         let matters = |entry: &&Entry| {
             let request = &entry.request;
-            request.token() == undoing.token() && request.effect() != KeyEffect::Passes
+            let undoes_all_or_leaves =
+                matches!(request.effect(), KeyEffect::Undoes | KeyEffect::Leaves);
+            request.token() == undoing.token() && undoes_all_or_leaves
         };
         let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
         latest_first.find(matters).is_some_and(|entry| entry.request.effect() == KeyEffect::Leaves)
@@ -72,12 +74,13 @@ impl Queue {
         self.add_required(other.unsent.into_iter());
     }
 
-    /// Adds requests of another connection that must reach the server. Of each token one that waits is
-    /// enough: else there would be twice as many after each connection that is given up.
+    /// Adds requests of another connection that must reach the server. One that waits is enough of those that do the
+    /// same: else there would be twice as many after each connection that is given up.
     fn add_required(&mut self, entries: impl Iterator<Item = Entry>) {
-        let mut waiting: BTreeSet<Token> = self.unsent.iter().map(Entry::token).collect();
+        let what = |entry: &Entry| (entry.token(), entry.request.effect() == KeyEffect::UndoesRest);
+        let mut waiting: BTreeSet<(Token, bool)> = self.unsent.iter().map(what).collect();
         for entry in entries {
-            let is_new = waiting.insert(entry.token());
+            let is_new = waiting.insert(what(&entry));
             if entry.ticket.is_some() || (is_new && !self.is_crammed()) {
                 self.unsent.push_back(entry);
             }

@@ -1,4 +1,4 @@
-//! TLS, by rustls: whom we trust, and who we are. What is said then goes through a [`Session`].
+//! TLS, by rustls: whom we trust, and who we are. What is said then goes through a `Session`.
 
 mod identity;
 mod session;

@@ -12,8 +12,8 @@ fn at_ms(ms: i64) -> Moment {
 fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
     let mut queue = WaitQueue::new(at_ms(0));
     // One waiter of each thread.
-    queue.join(1, Some(1));
-    queue.join(2, Some(2));
+    queue.join(1, Some(1), false);
+    queue.join(2, Some(2), false);
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
     queue.refused(1, true, at_ms(1));
     assert_eq!(queue.leave(2, at_ms(2)), None);
@@ -26,7 +26,7 @@ fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
 fn held() -> (WaitQueue, Arc<HeldLock>) {
     let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-    (1..=3).for_each(|number| queue.join(number, None));
+    (1..=3).for_each(|number| queue.join(number, None, false));
     assert_eq!(queue.acquired(1, &hold), None);
     (queue, hold)
 }
@@ -35,7 +35,7 @@ fn held() -> (WaitQueue, Arc<HeldLock>) {
 fn to_look_from_behind_costs_no_more_where_thousands_wait() {
     const WAITERS: u64 = 4_096;
     let mut queue = WaitQueue::new(at_ms(0));
-    (1..=WAITERS).for_each(|number| queue.join(number, None));
+    (1..=WAITERS).for_each(|number| queue.join(number, None, false));
     let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
     for number in 2..=WAITERS {
         assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);

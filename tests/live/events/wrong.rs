@@ -75,19 +75,27 @@ fn options_are_looked_at_one_by_one() {
     let (manager, lease) = (cluster.manager(), Lease::new());
     let wanted = Wanted::new("r", TTL);
     let good = wanted.options();
-    let names = [wanted.resource.as_ptr().cast()];
-    let bad: [(RedLockAcquireOptions, &str); 11] = [
+    let names = [c"a".as_ptr(), c"b".as_ptr(), ptr::null()];
+    let resources = names.as_ptr();
+    let two = RedLockAcquireOptions { resources, resource_count: 2, resource: ptr::null(), ..good };
+    let two = RedLockAcquireOptions { resource_size: 0, ..two };
+    let bad: [(RedLockAcquireOptions, &str); 16] = [
         (RedLockAcquireOptions { size: 0, ..good }, "options->size is 0"),
         (RedLockAcquireOptions { size: good.size - 1, ..good }, "options->size is"),
         (RedLockAcquireOptions { resource: ptr::null(), ..good }, "resource is NULL"),
         (RedLockAcquireOptions { resource_size: 70_000, ..good }, "more than 65536"),
-        (RedLockAcquireOptions { resources: names.as_ptr(), ..good }, "several resources"),
-        (RedLockAcquireOptions { resource_count: 1, ..good }, "several resources"),
+        (RedLockAcquireOptions { resources, ..good }, "resource_count is 0"),
+        (RedLockAcquireOptions { resource_count: 1, ..good }, "resources is NULL"),
+        (RedLockAcquireOptions { resource: c"r".as_ptr(), ..two }, "are both given"),
+        (RedLockAcquireOptions { resource_size: 1, ..two }, "are both given"),
+        (RedLockAcquireOptions { resource_count: 3, ..two }, "resource 3 of 3 is NULL"),
+        (RedLockAcquireOptions { resource_count: 1_000_000_000, ..two }, "more than 128"),
+        (RedLockAcquireOptions { mode: 1, ..two }, "exclusively only"),
         (RedLockAcquireOptions { ttl_ms: 0, ..good }, "ttl_ms is 0"),
         (RedLockAcquireOptions { tries: -1, ..good }, "tries is -1"),
         (RedLockAcquireOptions { mode: 1, ..good }, "REDLOCK_SHARED"),
         (RedLockAcquireOptions { mode: 7, ..good }, "mode is 7"),
-        (RedLockAcquireOptions { permits: 3, ..good }, "a semaphore"),
+        (RedLockAcquireOptions { permits: 257, ..good }, "permits is 257"),
     ];
     for (options, words) in bad {
         if options.resource_size == 70_000 {

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use redlock::ffi::access::*;
-use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use redlock::ffi::acquire::{RedLock_Acquire, RedLock_AcquireSlice, RedLockAcquireOptions};
 use redlock::ffi::callback::RedLockDestroy;
 use redlock::ffi::event::*;
 use redlock::ffi::fencing::*;
@@ -14,6 +14,7 @@ use redlock::ffi::handover::*;
 use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
+use redlock::ffi::resources::*;
 use redlock::ffi::servers::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
@@ -39,7 +40,7 @@ enum Answer {
     Milliseconds(i64),
     Number(i64),
     Level(i32),
-    /// How many bytes, of words or of a name.
+    /// How many bytes, of words or of a name; or how many names.
     Bytes(usize),
     Descriptor(i32),
     Words(*const c_char),
@@ -167,7 +168,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 57] = calls! {
+    let calls: [(&str, Call); 60] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -187,6 +188,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Complaint RedLock_ErrorMessage(it.rl()) of it;
         Bytes RedLock_CopyErrorMessage(it.rl(), it.room("message"), ROOM) of it;
         Status RedLock_Acquire(it.rl(), it.options(), it.lease()) of it;
+        Status RedLock_AcquireSlice(it.rl(), it.options(), 0, it.lease()) of it;
         Status RedLock_SubmitAcquire(it.rl(), it.options(), it.lease(), it.user_data()) of it;
         Status RedLock_SubmitExtend(it.rl(), it.lease(), TTL, it.user_data()) of it;
         Status RedLock_SubmitUnlock(it.rl(), it.lease(), it.user_data()) of it;
@@ -237,6 +239,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Words RedLockLease_Resource(it.lease()) of it;
         Words RedLockLease_Token(it.lease()) of it;
         Bytes RedLockLease_ResourceSize(it.lease()) of it;
+        Bytes RedLockLease_ResourceCount(it.lease()) of it;
+        Words RedLockLease_ResourceAt(it.lease(), 0) of it;
         Complaint RedLockLease_ErrorMessage(it.lease()) of it;
         Bytes RedLockLease_CopyErrorMessage(it.lease(), it.room("message"), ROOM) of it;
     };
@@ -386,7 +390,8 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
                 _ if takes_lease(function) => lease.message(),
                 _ => manager.message(),
             };
-            let expected = if function.ends_with("Size") { 0 } else { words.len() };
+            let is_of_names = function.ends_with("Size") || function.ends_with("Count");
+            let expected = if is_of_names { 0 } else { words.len() };
             assert_eq!(*bytes, expected, "{function} without {missing:?}");
         }
         Descriptor(descriptor) => assert_eq!(*descriptor, -1, "{function}"),

@@ -154,9 +154,26 @@ fn options(resource: *const c_char) -> RedLockAcquireOptions {
     RedLockAcquireOptions { resource, resource_size: 0, ..options }
 }
 
+fn of_several(names: &[*const c_char]) -> RedLockAcquireOptions {
+    let (resources, resource_count) = (names.as_ptr(), names.len());
+    RedLockAcquireOptions { resources, resource_count, ..options(ptr::null()) }
+}
+
 /// The strings within the structs that a function takes.
-fn fields() -> [(&'static str, &'static str, Pass); 2] {
+fn fields() -> [(&'static str, &'static str, Pass); 4] {
     [
+        ("RedLock_Acquire", "options->resources", |rl, lease, it| {
+            let names = [c"other".as_ptr(), it];
+            let options = of_several(&names);
+            // SAFETY: see above.
+            unsafe { RedLock_Acquire(rl, &raw const options, lease.raw()) }
+        }),
+        ("RedLock_Acquire", "options->resources, twice", |rl, lease, it| {
+            let names = [it, c"other".as_ptr(), it];
+            let options = of_several(&names);
+            // SAFETY: see above.
+            unsafe { RedLock_Acquire(rl, &raw const options, lease.raw()) }
+        }),
         ("RedLock_Acquire", "options->resource", |rl, lease, it| {
             let options = options(it);
             // SAFETY: see above.

@@ -55,9 +55,9 @@ fn admit(server: &Server, user: &str, password: &str, rights: &[&str]) {
 }
 
 #[test]
-fn the_readme_names_the_rights_that_it_takes() {
-    let readme = include_str!("../../../README.md");
-    assert!(readme.contains(&format!("`{}`", RIGHTS.join(" "))));
+fn the_page_names_the_rights_that_it_takes() {
+    let page = include_str!("../../../docs/tls.md");
+    assert!(page.contains(&format!("`{}`", RIGHTS.join(" "))));
 }
 
 #[test]

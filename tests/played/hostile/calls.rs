@@ -13,10 +13,10 @@ use crate::command::{Answer, Verb};
 use crate::crowd::{self, Crowd};
 use crate::events::{self, Expected};
 use crate::ffi::fencing::RedLock_SetFencing;
-use crate::ffi::waking::RedLock_SetWaking;
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
+use crate::ffi::waking::RedLock_SetWaking;
 use crate::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,

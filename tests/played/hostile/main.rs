@@ -9,6 +9,8 @@
 // The library is not whole here without what others use of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../../src/background.rs"]
 mod background;
 #[path = "../../../src/blocking.rs"]
@@ -43,6 +45,8 @@ mod kept_log;
 mod lease;
 #[path = "../../../src/lease_call.rs"]
 mod lease_call;
+#[path = "../../../src/lock_kind.rs"]
+mod lock_kind;
 #[path = "../../../src/lock_ticket.rs"]
 mod lock_ticket;
 #[path = "../../../src/log.rs"]
@@ -65,6 +69,8 @@ mod server_list;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
+#[path = "../../../src/slot_set.rs"]
+mod slot_set;
 #[path = "../../../src/submitted.rs"]
 mod submitted;
 #[path = "../../../src/token.rs"]

@@ -87,7 +87,7 @@ fn limits(ms: i64) -> Limits {
 }
 
 fn request(number: usize, verb: Verb) -> Request {
-    let resource = name(number).into_bytes().into();
+    let resource: Arc<[u8]> = name(number).into_bytes().into();
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
     match verb {
         Verb::Release => {

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use crate::error::{Error, Status};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
+use crate::lock_kind::LockKind;
 use crate::redlock::{AcquireOptions, Canceller, RedLock};
 use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{At, Call, How, RESOURCES, SLOTS, Step};
+use crate::schedules::records::{resource_of, slot_of};
+use crate::schedules::schedule::{ALL, At, Call, How, RESOURCES, SLOTS, Step, name_of};
 use crate::schedules::verdicts::{Asked, Told};
 use crate::submitted::{Event as Submitted, Tag};
 use crate::world::clocks::MS;
@@ -123,6 +125,7 @@ impl Actor {
         let asked = self.begin(step, lease);
         let number = self.begin_keeping(&step, lease);
         let keep = || number.map(|number| Box::new(number) as Tag);
+        let is_semaphore = world::with(|world| world.schedule.permits > 0);
         let own_call = Arc::clone(&lease.call);
         world::with(|world| world.note_call_on_kept(&asked, &own_call));
         let is_submitted = step.how != How::Blocks && is_submitted(step.call);
@@ -137,13 +140,14 @@ impl Actor {
         attends(true);
         let manager = &self.managers[step.manager];
         let (mut found, mut told_at) = (None, None);
-        let resource = RESOURCES[step.resource].as_bytes();
+        let resource = first_of(step.resource).as_bytes();
+        let takes_options = is_semaphore || step.resource == ALL;
         let said = match step.call {
             _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
-            Call::Lock { ttl_ms } if step.keeps => {
+            Call::Lock { ttl_ms } if step.keeps || takes_options => {
                 manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
-            Call::TryLock { ttl_ms, wait_ms } if step.keeps => {
+            Call::TryLock { ttl_ms, wait_ms } if step.keeps || takes_options => {
                 manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
             }
             Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
@@ -155,8 +159,7 @@ impl Actor {
             Call::Unlock => manager.unlock(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
-                let is_it = |it: &&str| it.as_bytes() == lease.resource();
-                let resource = RESOURCES.iter().position(is_it).unwrap_or(step.resource);
+                let resource = resource_of(lease.resource());
                 world::with(|world| world.records.offers.push(Offer { resource, ticket }));
             }),
             Call::Adopt => match world::with(|world| take_offer(world, step.resource)) {
@@ -189,6 +192,7 @@ impl Actor {
             found,
             tag: tag_of(lease),
             valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            slot: lease.hold.as_ref().map_or(0, |it| slot_of(&it.key().resource)),
             fence: lease.fencing_token(),
             granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
@@ -346,7 +350,7 @@ impl Actor {
                 let Step { call, slot, manager, .. } = step;
                 let through =
                     if manager > 0 { format!(" through manager {manager}") } else { "".into() };
-                let resource = RESOURCES[step.resource];
+                let resource = name_of(step.resource);
                 format!("{}, lease {slot}{through}: {resource} {call:?}", world.who())
             });
             let mut asked = Asked {
@@ -405,7 +409,31 @@ fn options<'a>(
     (ttl_ms, wait_ms, tries): (i64, i64, i32),
     keep: Option<Tag>,
 ) -> AcquireOptions<'a> {
-    AcquireOptions { resource: RESOURCES[step.resource].as_bytes(), ttl_ms, wait_ms, tries, keep }
+    let (resource, kind) = match step.resource {
+        // In either order.
+        ALL if step.slot == 0 => (RESOURCES[0], several(RESOURCES)),
+        ALL => (RESOURCES[1], several([RESOURCES[1], RESOURCES[0]])),
+        resource => (RESOURCES[resource], kind_of_one()),
+    };
+    let resource = resource.as_bytes();
+    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
+}
+
+/// A permit, where the schedule is one of a semaphore.
+fn kind_of_one() -> LockKind {
+    world::with(|world| match world.schedule.permits {
+        0 => LockKind::Exclusive,
+        of => LockKind::Permit { of: of + u16::from(world.is_broken(Plant::MorePermits)) },
+    })
+}
+
+fn several(names: [&'static str; 2]) -> LockKind {
+    LockKind::Several(names.iter().map(|name| Arc::from(name.as_bytes())).collect())
+}
+
+/// Where there are several, the first in the order in which they are given counts for nothing.
+fn first_of(resource: usize) -> &'static str {
+    RESOURCES.get(resource).copied().unwrap_or(RESOURCES[0])
 }
 
 /// Whether there is a form of the call that blocks nobody.
@@ -506,7 +534,7 @@ pub(crate) fn clear_up(actor: &Actor) {
         let mut spent = world.records.spent(actor.client, world.schedule.held_up());
         let tells_all = world.schedule.loses_nothing();
         let is_left = |tag: &u64| {
-            let is_there = world.servers.iter().any(|it| it.kept_until(*tag) > world.now);
+            let is_there = world.servers.iter().any(|it| it.left_until(*tag) > world.now);
             is_there || (tells_all && world.records.is_forgotten(*tag))
         };
         let left = spent.find(is_left);
@@ -523,7 +551,7 @@ pub(crate) fn clear_up(actor: &Actor) {
 fn is_left(tag: Option<u64>) -> bool {
     turns::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
     world::with(|world| {
-        tag.is_some_and(|tag| world.servers.iter().any(|it| it.kept_until(tag) > world.now))
+        tag.is_some_and(|tag| world.servers.iter().any(|it| it.left_until(tag) > world.now))
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::guard::{MARK, RAISE};
 use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
-use crate::command::{acquire_fenced, raise_fence};
+use crate::command::{acquire_fenced, raise_fence, several};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::commands::{EXTEND, RELEASE};
@@ -206,9 +206,10 @@ impl Pair {
 
     fn step(&mut self, dice: &mut Dice) {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
-        match dice.below(38) {
-            30..=37 => drop(self.step_in_line(dice, key, token)),
+        match dice.below(44) {
+            36..=43 => drop(self.step_in_line(dice, key, token)),
             24..=29 => self.step_fenced(dice, key, token, ttl),
+            30..=35 => self.step_several(dice, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
             6..=9 => self.compare(&["EVAL", EXTEND, "1", key, token, ttl]),
             10..=13 => match self.store.dialect {
@@ -331,6 +332,25 @@ impl Pair {
         told
     }
 
+    /// Two keys at once, in either order.
+    fn step_several(&mut self, dice: &mut Dice, token: &str, ttl: &str) {
+        let one = dice.pick(&KEYS);
+        let others: Vec<&str> = KEYS.into_iter().filter(|it| *it != one).collect();
+        let other = dice.pick(&others);
+        let script = dice.pick(&[
+            several::acquire::SCRIPT,
+            several::acquire::SCRIPT,
+            several::repair::SCRIPT,
+            several::extend::SCRIPT,
+            several::extend::SCRIPT,
+            several::release::SCRIPT,
+        ]);
+        let words = ["EVAL", script, "2", one, other, token, ttl];
+        let is_without_ttl = script == several::release::SCRIPT
+            || script == several::extend::SCRIPT && dice.once_in(2);
+        self.compare(&words[..if is_without_ttl { 6 } else { 7 }]);
+    }
+
     /// No two are so near to each other that a delay could make one less than the other.
     fn ttl(&mut self, dice: &mut Dice) -> String {
         self.ttls += 60_000;
@@ -388,14 +408,15 @@ impl Pair {
                 })
             }
             (None, None) if real.starts_with(b"*") => {
-                let (real, played) = (pair(&real), pair(&played));
-                let is_drawn =
-                    words[1] == acquire_fenced::SCRIPT && real.is_some_and(|it| it.0 == 1);
-                real == played
-                    || !is_drawn
-                        && real.zip(played).is_some_and(|(real, played)| {
-                            real.0 == played.0 && is_near(real.1, played.1)
-                        })
+                let (real, played) = (numbers(&real), numbers(&played));
+                let is_drawn = words[1] == acquire_fenced::SCRIPT && real.first() == Some(&1);
+                // The second is a time.
+                let is_alike = |place: usize| {
+                    let (real, played) = (real[place], played[place]);
+                    real == played || place == 1 && !is_drawn && is_near(real, played)
+                };
+                let is_array = !real.is_empty() && real.len() == played.len();
+                is_array && (0..real.len()).all(is_alike)
             }
             // How a refusal is worded is the server's affair: the library goes by its first word.
             _ if real.starts_with(b"-") && (self.refusal.is_some() || product().is_before_7()) => {
@@ -471,6 +492,22 @@ fn is_whole(reply: &[u8]) -> bool {
 fn number(reply: &[u8]) -> Option<i64> {
     let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// An array of numbers; empty if it is none.
+fn numbers(reply: &[u8]) -> Vec<i64> {
+    let Ok(text) = std::str::from_utf8(reply) else { return Vec::new() };
+    let numbers: Option<Vec<i64>> = text
+        .split_terminator("\r\n")
+        .skip(1)
+        .map(|it| it.strip_prefix(':').and_then(|it| it.parse().ok()))
+        .collect();
+    numbers.filter(|it| text == shape(it)).unwrap_or_default()
+}
+
+fn shape(numbers: &[i64]) -> String {
+    let all: String = numbers.iter().map(|it| format!(":{it}\r\n")).collect();
+    format!("*{}\r\n{all}", numbers.len())
 }
 
 /// An array of two numbers.

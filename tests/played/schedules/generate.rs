@@ -8,6 +8,7 @@ use crate::schedules::schedule::{
     Call, ClientPlan, Cut, Fault, Hitch, How, Keeps, Mishap, RESOURCES, SINS, SLOTS, Schedule,
     ServerPlan, Sin, Step, Weather, What,
 };
+use crate::schedules::several::take_some_together;
 use crate::world::START;
 use crate::world::clocks::{Clock, MS};
 use crate::world::dice::Dice;
@@ -21,6 +22,9 @@ pub(crate) const CONNECTS_FOR: i64 = 2_000 * MS;
 
 /// Set in the environment: all schedules have fencing tokens.
 const FENCED: &str = "REDLOCK_FENCED";
+
+/// Set in the environment: all resources are semaphores, where locks have no fencing tokens.
+const PERMITS: &str = "REDLOCK_PERMITS";
 
 /// A server with a password has this one.
 pub(crate) const PASSWORD: &str = "open-sesame";
@@ -122,9 +126,12 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         is_waking: Dice::of(seed, 12, 0).once_in(2),
         loses_pushes_in: Dice::of(seed, 13, 0).pick(&[0, 0, 1, 4]),
         connects_first: false,
+        permits: 0,
         plant: None,
     };
+    schedule.permits = permits(&schedule);
     hand_some_over(&mut schedule);
+    take_some_together(&mut schedule);
     if is_guarded {
         have_usual_clocks(&mut schedule);
     }
@@ -137,6 +144,13 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));
     }
     schedule
+}
+
+/// A fencing token orders those that have a lock, and there is none for a permit.
+fn permits(schedule: &Schedule) -> u16 {
+    let mut dice = Dice::of(schedule.seed, 12, 0);
+    let is_semaphore = dice.once_in(if env::var_os(PERMITS).is_some() { 1 } else { 3 });
+    if is_semaphore && !schedule.is_fenced { dice.pick(&[2, 2, 3]) } else { 0 }
 }
 
 /// Servers whose clocks show about the same, as those that are set do. Some of servers that lose nothing show other days.

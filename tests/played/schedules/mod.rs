@@ -16,6 +16,7 @@ mod possession;
 pub(crate) mod promises;
 pub(crate) mod records;
 pub(crate) mod schedule;
+pub(crate) mod several;
 mod shrink;
 mod simulate;
 mod statuses;

@@ -23,6 +23,8 @@ pub(crate) enum Plant {
     Undeclared,
     /// Servers say that they have set a key that they have not.
     GrantsAll,
+    /// Of several keys they set those that are free, and say that they have set all.
+    GrantsSome,
     /// They say that they have extended a key that is another's, or not there.
     ExtendsAll,
     /// They delete a key whosever it is, or none.
@@ -36,6 +38,8 @@ pub(crate) enum Plant {
     SetsAgain,
     /// Keys that were lost are there again.
     BringsBack,
+    /// Clients think that there is one permit more than there is.
+    MorePermits,
     /// They do not keep count of the fencing tokens that they have drawn.
     ForgetsNumbers,
     /// The network delivers an acquire twice; or what was deleted is set again behind its release.
@@ -99,8 +103,10 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 56] = [
+pub(crate) const PLANTS: [(Plant, Promise); 58] = [
+    (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
+    (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),

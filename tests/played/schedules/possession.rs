@@ -3,7 +3,7 @@
 use crate::quorum::validity::Drift;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Records, Token};
-use crate::schedules::schedule::At;
+use crate::schedules::schedule::{At, share};
 use crate::schedules::verdicts::{Asked, reply_ms};
 use crate::world::clocks::MS;
 use crate::world::store::{Deed, tag};
@@ -35,6 +35,12 @@ impl Token {
         let is_again = self.spans.iter().any(|it| it.server == server);
         let is_grant = !is_again && self.lost & (1 << server) == 0;
         self.spans.push(Span { server, from: now, until, is_grant, seems_from: now });
+    }
+
+    /// It has another slot of a semaphore from now on: what was before was no part of the lock.
+    fn move_there(&mut self, server: usize, now: i64, until: i64) {
+        self.set_end(server, now);
+        self.spans.push(Span { server, from: now, until, is_grant: true, seems_from: now });
     }
 
     fn set_end(&mut self, server: usize, until: i64) {
@@ -123,7 +129,16 @@ impl World {
                 let (tag, until) = kept_until(value);
                 (tag, until, false)
             }
-            Deed::Release { value, done: true, .. } => (tag(value), now, false),
+            Deed::Release { value, done: true, .. } | Deed::GiveUp { value, done: true, .. } => {
+                (tag(value), now, false)
+            }
+            Deed::Move { value, done: true, .. } => {
+                let (tag, until) = kept_until(value);
+                if let Some(token) = self.records.find(tag) {
+                    token.move_there(server, now, until);
+                }
+                return;
+            }
             _ => return,
         };
         if let Some(token) = self.records.find(tag) {
@@ -185,7 +200,7 @@ impl World {
         }
         self.records.excused += 1;
         let is_rival = |it: &HeldLock| {
-            it.resource == resource && it.tag != tag && (had_at..window_end).contains(&it.from)
+            share(it.resource, resource) && it.tag != tag && (had_at..window_end).contains(&it.from)
         };
         let has_rival = self.records.holds.iter().any(is_rival);
         self.records.excused_with_rival += u64::from(has_rival);

@@ -1,4 +1,4 @@
-//! The promises of RELIABILITY.md and of the README, each by a name. Every verdict says which of them
+//! The promises of RELIABILITY.md and of docs/promise.md, each by a name. Every verdict says which of them
 //! is broken; `plants.rs` has a way to break each on purpose, and RELIABILITY.md a table of them all.
 
 use std::fmt;
@@ -7,6 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Promise {
     OneHolder,
+    AllOrNothing,
+    AtMostPermits,
     GrantInTime,
     DeadlineKept,
     DeadlineGrows,
@@ -48,8 +50,18 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 39] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 41] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
+    (
+        Promise::AllOrNothing,
+        "all-or-nothing",
+        "of several resources a server has all or none, and a quorum has all when they are had",
+    ),
+    (
+        Promise::AtMostPermits,
+        "at-most-permits",
+        "no more have a permit of a semaphore at one time than there are, those counted that lock its resource",
+    ),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (
         Promise::DeadlineKept,

@@ -42,6 +42,9 @@ pub(crate) struct Schedule {
     /// Whether who waits is woken; and one of so many pushes is lost, none if 0.
     pub(crate) is_waking: bool,
     pub(crate) loses_pushes_in: u64,
+    /// How many permits each resource has as a semaphore; 0: all are locks. Who continues a lock has one then, too,
+    /// without knowing of it.
+    pub(crate) permits: u16,
     /// What is broken on purpose, to see a verdict see it.
     pub(crate) plant: Option<Plant>,
 }
@@ -136,6 +139,18 @@ pub(crate) enum Mishap {
 /// How many leases a caller has.
 pub(crate) const SLOTS: usize = 2;
 pub(crate) const RESOURCES: [&str; 2] = ["a", "b"];
+
+/// In the place of one of them: all at once.
+pub(crate) const ALL: usize = RESOURCES.len();
+
+/// Whether two locks of these exclude each other.
+pub(crate) fn share(one: usize, other: usize) -> bool {
+    one == other || [one, other].contains(&ALL)
+}
+
+pub(crate) fn name_of(resource: usize) -> &'static str {
+    RESOURCES.get(resource).copied().unwrap_or("all")
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
@@ -310,6 +325,7 @@ impl Schedule {
             is_waking,
             loses_pushes_in: 0,
             connects_first,
+            permits: 0,
             plant: None,
         }
     }
@@ -428,7 +444,7 @@ impl fmt::Display for At {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
-        writeln!(f, "weather: {:?}", self.weather)?;
+        writeln!(f, "weather: {:?}, permits {}", self.weather, self.permits)?;
         for (index, it) in self.servers.iter().enumerate() {
             let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
             write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;
@@ -461,7 +477,7 @@ impl fmt::Display for Schedule {
                         write!(f, " through manager {manager}")?;
                     }
                     write!(f, ": ")?;
-                    write!(f, "{} {call:?}", RESOURCES[*resource])?;
+                    write!(f, "{} {call:?}", name_of(*resource))?;
                     if step.keeps {
                         write!(f, ", kept")?;
                     }

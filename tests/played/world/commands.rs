@@ -96,7 +96,8 @@ impl<'a> Command<'a, '_> {
             }
             b"DELIFEQ" if self.store.dialect == Dialect::Delifeq => self.wrong_number(name),
             b"DELEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
-            b"DELIFEQ" | b"DELEX" => self.unknown(),
+            b"MSETEX" if self.store.dialect == Dialect::Delex => self.wrong_number(name),
+            b"DELIFEQ" | b"DELEX" | b"MSETEX" => self.unknown(),
             _ => {
                 self.wrong_number(name);
                 Deed::Unknown
@@ -223,7 +224,7 @@ impl<'a> Command<'a, '_> {
         self.store.keys.push(Key { database, name, value, tag, expires_ms });
     }
 
-    fn expires_ms(&self, ttl_ms: i64) -> i64 {
+    pub(super) fn expires_ms(&self, ttl_ms: i64) -> i64 {
         let ttl_ms = if self.has(Plant::HalvesTtls) { (ttl_ms / 2).max(1) } else { ttl_ms };
         self.now_ms.saturating_add(ttl_ms).saturating_sub(self.store.early_ms)
     }
@@ -341,7 +342,9 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
-        if let Some(deed) = self.eval_fenced().or_else(|| self.eval_line()) {
+        let special = self.eval_fenced().or_else(|| self.eval_line());
+        let special = special.or_else(|| self.eval_several());
+        if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };

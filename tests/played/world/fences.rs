@@ -83,7 +83,7 @@ impl<'a> Command<'a, '_> {
         Deed::Nothing
     }
 
-    fn refusal_to_set(&self) -> Option<String> {
+    pub(super) fn refusal_to_set(&self) -> Option<String> {
         match self.store.refusal {
             Some(Refusal::NoPerm) => Some(NOT_IN_SCRIPTS.to_owned()),
             _ => self.write_refusal("set", true),

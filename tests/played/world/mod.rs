@@ -10,9 +10,11 @@ pub(crate) mod dice;
 pub(crate) mod fences;
 pub(crate) mod lines;
 pub(crate) mod network;
+pub(crate) mod permits;
 pub(crate) mod resp;
 pub(crate) mod script;
 pub(crate) mod server;
+pub(crate) mod several;
 pub(crate) mod store;
 pub(crate) mod turns;
 
@@ -64,7 +66,7 @@ pub(crate) struct World {
     pub(crate) idle: (i64, u32),
     /// Kept for its memory.
     pub(crate) ranges: Vec<Range<usize>>,
-    pub(crate) keys_before: Vec<(u64, Option<i64>)>,
+    pub(crate) keys_before: Vec<(u64, u64, Option<i64>)>,
     /// What a server does now is part of what is broken on purpose.
     pub(crate) is_tricked: bool,
     due: BinaryHeap<Reverse<Due>>,

@@ -3,7 +3,7 @@
 use std::mem;
 
 use crate::command::waking::{ENROL, LEAVE};
-use crate::command::{acquire_fenced, raise_fence};
+use crate::command::{acquire_fenced, raise_fence, release_permits, several, take_permit};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Sender;
@@ -12,7 +12,8 @@ use crate::world::World;
 use crate::world::clocks::{Clock, MS};
 use crate::world::network::{Connection, End, Way};
 use crate::world::resp;
-use crate::world::store::{Deed, Key, Refusal, Store, tag};
+use crate::world::several::ALL;
+use crate::world::store::{self, Deed, Key, Refusal, Store, tag};
 
 pub(crate) struct Server {
     pub(crate) clock: Clock,
@@ -50,6 +51,12 @@ impl Server {
     /// Until when it will have a value of this tag if nothing more happens; no time if it has it not.
     pub(crate) fn kept_until(&self, tag: u64) -> i64 {
         let end = self.store.expiry_of(tag);
+        end.map_or(i64::MIN, |it| self.clock.will_show(it.saturating_mul(MS)))
+    }
+
+    /// Until when something of it is left: of several keys, one.
+    pub(crate) fn left_until(&self, tag: u64) -> i64 {
+        let end = self.store.last_expiry_of(tag);
         end.map_or(i64::MIN, |it| self.clock.will_show(it.saturating_mul(MS)))
     }
 
@@ -117,7 +124,7 @@ impl World {
         let now_ms = server.now_ms(now);
         server.store.expire(now_ms);
         before.clear();
-        before.extend(server.store.keys.iter().map(|it| (it.tag, it.expires_ms)));
+        before.extend(server.store.keys.iter().map(|it| (it.tag, tag(&it.name), it.expires_ms)));
         let connections = &self.connections;
         server.store.channels.listeners.retain(|it| connections[it.1].is_served);
         let session = &mut self.connections[connection].session;
@@ -168,7 +175,11 @@ impl World {
         (start, out): (usize, &[u8]),
     ) {
         let acquiring = match *deed {
-            Deed::Acquire { value, .. } if out.get(start) != Some(&b'-') => Some(tag(value)),
+            Deed::Acquire { value, .. } | Deed::Move { value, .. }
+                if out.get(start) != Some(&b'-') =>
+            {
+                Some(tag(value))
+            }
             _ => None,
         };
         // With a fencing token there is one reply.
@@ -182,21 +193,28 @@ impl World {
     }
 
     /// Whatever a client may have sent, it changes no keys but its own, and those only as it should.
-    fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, Option<i64>)]) {
+    fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, u64, Option<i64>)]) {
         let own = match *deed {
             Deed::Acquire { value, .. }
+            | Deed::Move { value, .. }
+            | Deed::GiveUp { value, .. }
             | Deed::Extend { value, .. }
             | Deed::Release { value, .. } => tag(value),
             _ => return,
         };
         let keys = &self.servers[server].store.keys;
         let mut broken = None;
-        for &(tag, expires_ms) in before {
-            let after = keys.iter().find(|it| it.tag == tag).map(|it| it.expires_ms);
+        for &(tag, name, expires_ms) in before {
+            let is_it = |it: &&Key| it.tag == tag && store::tag(&it.name) == name;
+            let after = keys.iter().find(is_it).map(|it| it.expires_ms);
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
-                (None, Deed::Release { .. }) if tag == own => true,
-                (Some(after), Deed::Extend { .. }) if tag == own => {
+                (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
+                (Some(_), Deed::Move { .. }) if tag == own => true,
+                // A repair of several keys prolongs those that are there.
+                (Some(after), Deed::Extend { .. } | Deed::Acquire { key: ALL, .. })
+                    if tag == own =>
+                {
                     if after.is_some_and(|after| expires_ms.is_none_or(|it| after < it)) {
                         broken = Some((Promise::DeadlineGrows, "a server made a lock shorter"));
                     }
@@ -209,7 +227,15 @@ impl World {
             }
         }
         let is_new = |tag| !before.iter().any(|it| it.0 == tag);
-        if !matches!(deed, Deed::Acquire { .. }) && keys.iter().any(|it| is_new(it.tag)) {
+        if matches!(deed, Deed::Acquire { key: ALL, done: false, .. })
+            && keys.iter().any(|it| is_new(it.tag))
+        {
+            let words = "a server set some of several keys";
+            broken = Some((Promise::AllOrNothing, words));
+        }
+        if !matches!(deed, Deed::Acquire { .. } | Deed::Move { .. })
+            && keys.iter().any(|it| is_new(it.tag))
+        {
             broken = Some((Promise::ExtensionSetsNothing, "an extension or a release set a key"));
         }
         if let Some((promise, words)) = broken {
@@ -255,6 +281,13 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
         _ if **it == *raise_fence::SCRIPT.as_bytes() => "(raise)".to_owned(),
         _ if **it == *ENROL.as_bytes() => "(enrol)".to_owned(),
         _ if **it == *LEAVE.as_bytes() => "(leave)".to_owned(),
+        _ if **it == *several::acquire::SCRIPT.as_bytes() => "(acquire all)".to_owned(),
+        _ if **it == *several::acquire::SCRIPT_MSETEX.as_bytes() => "(acquire all)".to_owned(),
+        _ if **it == *several::repair::SCRIPT.as_bytes() => "(repair all)".to_owned(),
+        _ if **it == *several::extend::SCRIPT.as_bytes() => "(extend all)".to_owned(),
+        _ if **it == *several::release::SCRIPT.as_bytes() => "(release all)".to_owned(),
+        _ if **it == *take_permit::SCRIPT.as_bytes() => "(permit)".to_owned(),
+        _ if **it == *release_permits::SCRIPT.as_bytes() => "(give up)".to_owned(),
         _ if it.starts_with(b"if") => "(release)".to_owned(),
         _ => "(extend)".to_owned(),
     };

@@ -12,7 +12,7 @@ use crate::world::lines::{Channels, Line};
 pub(crate) enum Dialect {
     /// None: Redis 7.
     Plain,
-    /// `DELEX`: Redis 8.4.
+    /// `DELEX` and `MSETEX`: Redis 8.4.
     Delex,
     /// `DELIFEQ`: Valkey 9.0.
     Delifeq,
@@ -62,6 +62,19 @@ pub(crate) enum Deed<'a> {
         value: &'a [u8],
         done: bool,
     },
+    /// Of a semaphore: it has this slot now; it had another one before if it had any. Not done: it has what it had.
+    Move {
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl_ms: Option<i64>,
+        done: bool,
+    },
+    /// Of a semaphore: it has no slot but this one any more.
+    GiveUp {
+        kept: &'a [u8],
+        value: &'a [u8],
+        done: bool,
+    },
     /// It has a value with this tag, and the server told the value, or that there is one.
     Inspect {
         key: &'a [u8],
@@ -103,6 +116,8 @@ pub(crate) struct Store {
     pub(crate) lies_ms: Option<i64>,
     /// What it tells of its memory; none if nobody may ask.
     pub(crate) memory: Option<Memory>,
+    /// The tags of values that two keys have: without one of them, neither counts.
+    pub(crate) several: Vec<u64>,
     /// Of fencing tokens: they outlive all locks, so they are no keys of a schedule.
     pub(crate) counters: Vec<Counter>,
     /// Who waits, which are no keys of a schedule either, and who listens.
@@ -176,6 +191,7 @@ impl Store {
             refusal: None,
             lies_ms: None,
             memory: None,
+            several: Vec::new(),
             counters: Vec::new(),
             lines: Vec::new(),
             channels: Channels::default(),
@@ -221,8 +237,19 @@ impl Store {
 
     /// When a key with a value of this tag expires, if it is there; at no time, if it stays.
     pub(crate) fn expiry_of(&self, tagged: u64) -> Option<i64> {
-        let key = self.keys.iter().find(|it| it.tag == tagged)?;
-        Some(key.expires_ms.unwrap_or(i64::MAX / MS))
+        let count = if self.several.contains(&tagged) { 2 } else { 1 };
+        let mut ends = self.ends_of(tagged);
+        (ends.clone().count() >= count).then(|| ends.by_ref().min()).flatten()
+    }
+
+    /// When the last of its keys expires.
+    pub(crate) fn last_expiry_of(&self, tagged: u64) -> Option<i64> {
+        self.ends_of(tagged).max()
+    }
+
+    fn ends_of(&self, tagged: u64) -> impl Iterator<Item = i64> + Clone {
+        let keys = self.keys.iter().filter(move |it| it.tag == tagged);
+        keys.map(|it| it.expires_ms.unwrap_or(i64::MAX / MS))
     }
 
     /// It loses those keys, which are returned.

@@ -527,6 +527,43 @@ void callbacks_are_destroyed_when_nobody_can_use_them() {
     CHECK(second.expired() && also_asked.expired());
 }
 
+void several_are_locked_at_once(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string a = fresh_name("several"), b = fresh_name("several");
+    Lease lease = manager.lock_all({a, b}, ttl);
+    CHECK(lease.held() && lease.resource() == a);
+    CHECK(lease.resources() == std::vector<std::string>({a, b}));
+    CHECK(servers.most_have(a, lease.token()) && servers.most_have(b, lease.token()));
+    CHECK(thrown_by([&] { (void)manager.lock(b, ttl).held(); }) == Status::Taken);
+    const Lease other = manager.try_lock_all({fresh_name("several"), b}, ttl);
+    CHECK(!other && other.status() == Status::Taken);
+    CHECK(other.message().find("resource 2 of 2 held") != std::string::npos);
+    CHECK(lease.extend(2 * ttl) && lease.confirm(ttl));
+    const std::string ticket = lease.detach();
+    Lease adopted = manager.adopt(ticket);
+    CHECK(adopted.resources() == std::vector<std::string>({a, b}));
+    CHECK(adopted.release() == Status::Ok);
+    CHECK(thrown_by([&] { return manager.lock_all({}, ttl); }) == Status::InvalidArgument);
+    CHECK(thrown_by([&] { return manager.lock_all({a, a}, ttl); }) == Status::InvalidArgument);
+    CHECK(thrown_by([&] { return manager.lock_all({a, std::string("x\0y", 3)}, ttl); }) ==
+          Status::InvalidArgument);
+
+    Mutex both(manager, {b, a}, ttl), one(manager, a, ttl);
+    {
+        const std::lock_guard<Mutex> guard(both);
+        CHECK(both.held() && both.resource() == b && both.resources().size() == 2);
+        CHECK(!one.try_lock() && one.status() == Status::Taken);
+    }
+    CHECK(both.last_unlock_status() == Status::Ok);
+    CHECK(one.try_lock() && !both.try_lock() && both.status() == Status::Taken);
+    one.unlock();
+    Mutex kept(manager, {a, b}, ttl, redlock::KeepAlive());
+    CHECK(kept.try_lock() && !kept.lost());
+    kept.unlock();
+    CHECK(thrown_by([&] { Mutex none(manager, std::vector<std::string>(), ttl); }) ==
+          Status::InvalidArgument);
+}
+
 // Both processes come back from here: so the child runs the destructors of what it inherited.
 void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
     Manager manager = manager_of(servers);
@@ -580,6 +617,7 @@ int main(int argc, char **argv) {
     faults_of_a_call_are_thrown(servers);
     every_restart_guard_lets_lock(servers);
     fencing_tokens_grow(servers);
+    several_are_locked_at_once(servers);
     unreachable_servers_are_no_fault_of_the_call();
     callbacks_are_destroyed_when_nobody_can_use_them();
     a_child_leaves_the_locks_of_its_parent_alone(servers);

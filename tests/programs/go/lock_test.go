@@ -2,6 +2,9 @@ package tests
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +71,48 @@ func TestExtendByAddsToWhatIsLeft(t *testing.T) {
 		mustUnlock(t, lease)
 		mustBe(t, lease.ExtendBy(time.Second), redlock.ErrLost)
 	}
+}
+
+func TestSeveralAreLockedAtOnce(t *testing.T) {
+	m, other, ctx := impatient(t), impatient(t), context.Background()
+	names := []string{resource(t), resource(t), resource(t)}
+	lease, err := m.LockAll(ctx, names, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Resource() != names[0] || !slices.Equal(lease.Resources(), names) || !lease.Held() {
+		t.Fatal(lease)
+	}
+	for _, name := range names {
+		_, err = other.TryLock(ctx, name, time.Second)
+		mustBe(t, err, redlock.ErrTaken)
+		_, err = other.TryLockAll(ctx, []string{resource(t), name}, time.Second)
+		mustBe(t, err, redlock.ErrTaken)
+		if !strings.Contains(err.Error(), "resource 2 of 2 held by another") {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(lease.Extend(time.Minute), lease.Confirm(30*time.Second), lease.KeepAlive()); err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := lease.Detach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := other.Adopt(ctx, ticket)
+	if err != nil || !slices.Equal(taken.Resources(), names) {
+		t.Fatal(taken, err)
+	}
+	mustUnlock(t, taken)
+	for _, bad := range [][]string{nil, {"a", "a"}, {"a", ""}, {"a", "b\x00"}, make([]string, 129)} {
+		_, err = m.LockAll(ctx, bad, time.Second)
+		mustBe(t, err, redlock.ErrInvalidArgument)
+	}
+	one, err := m.LockAll(ctx, names[:1], time.Second)
+	if err != nil || len(one.Resources()) != 1 {
+		t.Fatal(one, err)
+	}
+	mustUnlock(t, one)
 }
 
 func TestALockChangesHands(t *testing.T) {

@@ -31,7 +31,7 @@ test('the life of a lock', async (t) => {
 test('for how long it is held is told', async (t) => {
   const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
   const { words, ...free } = await other.inspect(name);
-  assert.deepEqual(free, { isLocked: false, remaining: 0, isShared: false, readers: 0 });
+  assert.deepEqual(free, { isLocked: false, remaining: 0, isShared: false, readers: 0, permitsTaken: 0 });
   const lease = await locker.lock(name, { ttl: 60_000 });
   const info = await other.inspect(name);
   assert.deepEqual([info.isLocked, info.isShared, info.readers], [true, false, 0]);
@@ -53,6 +53,30 @@ test('a lock is extended by more than is left', async (t) => {
     await lease.unlock();
     await assertCode(lease.extendBy(1_000), 'LOST');
   }
+});
+
+test('several are locked at once', async (t) => {
+  const [locker, other] = [manager(t), manager(t)];
+  const names = [nameFor(t), `${nameFor(t)}:b`, Buffer.from(`${nameFor(t)}:c`)];
+  const lease = await locker.lock(names, { ttl: TTL, keepAlive: true });
+  assert.deepEqual([lease.resource, lease.resources, lease.isHeld], [names[0], names, true]);
+  for (const name of names) {
+    await assertCode(other.lock(name, { ttl: TTL, wait: 0 }), 'TAKEN');
+    await assert.rejects(other.lock([`${names[0]}:x`, name], { ttl: TTL, wait: 0 }), /resource 2 of 2 held/);
+  }
+  assert.ok(JSON.stringify(lease).includes(names[1]));
+  await lease.extend(2 * TTL);
+  const ticket = await lease.detach();
+  const taker = await other.adopt(ticket);
+  assert.deepEqual(taker.resources, names.map(String));
+  await taker.unlock();
+  for (const name of names) await assertFree(other, name);
+  const one = await locker.lock([names[0]], { ttl: TTL });
+  assert.deepEqual(one.resources, [names[0]]);
+  await one.unlock();
+  await locker.using(names, { ttl: TTL }, (used) => assert.ok(used.isHeld));
+  for (const bad of [['a', 'a'], ['a', ''], Array(129).fill('a')]) await assertCode(locker.lock(bad, { ttl: TTL }), 'INVALID_ARGUMENT');
+  for (const bad of [[], ['a', 'b\0'], ['a', 5]]) await assert.rejects(locker.lock(bad, { ttl: TTL }), TypeError);
 });
 
 test('a lock changes hands', async (t) => {

@@ -38,6 +38,21 @@ class Block(AsyncTest):
         async with fencing.alock(self.name, ttl=30) as second:
             self.assertGreater(second.fencing_token, token)
 
+    async def test_several_are_locked_at_once(self) -> None:
+        names = [self.name, self.name + ":b"]
+        async with self.manager.alock(names, ttl=30, keep_alive=True) as lease:
+            self.assertEqual(tuple(names), lease.resources)
+            for name in names:
+                self.assertIsNone(await manager().atry_lock(name, ttl=1))
+                with self.assertRaises(redlock.Nested):
+                    await self.manager.alock([name, "x"], ttl=1)
+            ticket = await lease.detach()
+        async with await manager().aadopt(ticket) as taker:
+            self.assertEqual(tuple(names), taker.resources)
+            await taker.extend(60)
+        for name in names:
+            self.assertFalse(self.manager.is_locked(name))
+
     async def test_a_lock_changes_hands(self) -> None:
         async with self.manager.alock(self.name, ttl=30) as giver:
             await giver.extend_by(30)

@@ -26,6 +26,33 @@ class Block(RedlockTest):
         for bad in ("", "a\0b"):
             self.assert_fails(redlock.InvalidArgument, self.manager.inspect, bad)
 
+    def test_several_are_locked_at_once(self) -> None:
+        names = [self.name, self.name + ":b", (self.name + ":c").encode()]
+        with self.manager.lock(names, ttl=30) as lease:
+            self.assertEqual((self.name, tuple(names)), (lease.resource, lease.resources))
+            for name in names:
+                self.assertTrue(manager().is_locked(name))
+                self.assertIsNone(manager().try_lock(name, ttl=30))
+                self.assert_fails(redlock.Nested, self.manager.lock, name, ttl=30, wait=0)
+            with self.assertRaisesRegex(redlock.Taken, "resource 2 of 2 held"):
+                manager().lock([self.name + ":x", names[1]], ttl=30, wait=0)
+            lease.extend(60)
+            lease.confirm(30)
+            self.assertIn(names[1], repr(lease))
+        for name in names:
+            self.assertFalse(self.manager.is_locked(name))
+        with self.manager.adopt(self.manager.lock(names[::-1], ttl=30).detach()) as adopted:
+            texts = [name if isinstance(name, str) else name.decode() for name in names]
+            self.assertEqual(tuple(texts[::-1]), adopted.resources)
+        other = manager().lock(names[1], ttl=1)
+        with self.manager.lock(tuple(names), ttl=30, wait=60, keep_alive=True) as lease:
+            self.assertFalse(lease.lost.is_set())
+        self.assertFalse(other.held)
+        for bad in ([], ["a", "a"], ["a", ""], ["a", "b\0"], ["a"] * 129):
+            self.assert_fails(redlock.InvalidArgument, self.manager.lock, bad, ttl=30)
+        for bad in (None, 7, ["a", 7]):
+            self.assertRaises(TypeError, self.manager.lock, bad, ttl=30)
+
     def test_a_lock_is_extended_by_more_than_is_left(self) -> None:
         for drift in (0.01, 0.2):
             lease = manager(drift_factor=drift).lock(self.name, ttl=100)
@@ -189,7 +216,7 @@ class Explicit(RedlockTest):
         for bad in (self.name + "\0x", b"\0", "", "x" * 65537, "\ud800"):
             self.assert_fails(redlock.InvalidArgument, self.manager.lock, bad, ttl=600)
             self.assert_fails(redlock.InvalidArgument, self.manager.is_locked, bad)
-        for bad in (None, 5, ["x"], bytearray(b"x")):
+        for bad in (None, 5, ["x", 5], bytearray(b"x")):
             self.assert_fails(TypeError, self.manager.lock, bad, ttl=600)
 
     def test_extend_and_confirm(self) -> None:

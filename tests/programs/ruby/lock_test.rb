@@ -46,6 +46,29 @@ class BlockTest < RedlockTest
     end
   end
 
+  def test_several_are_locked_at_once
+    names = [@name, "#{@name}:b", "#{@name}:c"]
+    @locker.lock(names, ttl: 30) do |lease|
+      assert_equal [@name, names], [lease.resource, lease.resources]
+      names.each do |name|
+        assert manager.locked?(name)
+        assert_nil manager.try_lock(name, ttl: 30)
+        assert_raises(Redlock::Nested) { @locker.lock(["#{name}:x", name], ttl: 30, wait: 0) { flunk } }
+      end
+      taken = assert_raises(Redlock::Taken) { manager.lock(["#{@name}:x", names[1]], ttl: 30, wait: 0) }
+      assert_includes taken.message, "resource 2 of 2 held"
+      lease.extend(ttl: 60)
+      lease.confirm(least: 30)
+    end
+    names.each { |name| refute @locker.locked?(name) }
+    ticket = @locker.lock(names.reverse, ttl: 30, keep_alive: true).detach
+    @locker.adopt(ticket) { |taker| assert_equal names.reverse, taker.resources }
+    [[], %w[a a], ["a", ""], ["a", "b\0"], ["a"] * 129].each do |bad|
+      assert_raises(Redlock::InvalidArgument) { @locker.lock(bad, ttl: 30) { flunk } }
+    end
+    assert_free
+  end
+
   def test_a_lock_changes_hands
     token = ticket = nil
     @locker.lock(@name, ttl: 30) do |giver|

@@ -1,5 +1,5 @@
 //! The page of section 7, where a reader begins: the comment at the head of the header, what there
-//! is, and the program of the README.
+//! is, and the program of docs/c.md.
 
 use std::fs;
 
@@ -88,10 +88,10 @@ fn is_type(item: &Item) -> bool {
     matches!(item.kind, Kind::Handle | Kind::Callback | Kind::Enumeration(_))
 }
 
-/// The C program that the README begins with.
+/// The C program that the page about C begins with.
 fn example() -> String {
-    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
-    let (_, after) = readme.split_once("\n```c\n").expect("the README shows C");
+    let page = fs::read_to_string(root().join("docs/c.md")).expect("docs/c.md");
+    let (_, after) = page.split_once("\n```c\n").expect("the page shows C");
     let (program, _) = after.split_once("\n```").expect("the block ends");
     program.to_owned()
 }

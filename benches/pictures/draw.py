@@ -1,0 +1,38 @@
+"""Draws the pictures of the pages, in colours for light and for dark backgrounds.
+
+    python3 benches/pictures/draw.py life|fencing|latency ...
+
+life and fencing start servers and record what happens; latency reads BENCH.md. PYTHONPATH leads to redlock.py,
+REDLOCK_LIBRARY names the library, and REDIS_SERVER the server: `make pictures` sees to that. Everything in the pictures
+is what was seen: times are those of the clock.
+"""
+
+import pathlib
+import sys
+
+import fencing
+import latency
+import life
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TO = ROOT / "docs" / "pictures"
+
+
+def main() -> int:
+    pictures = {"life": life.draw, "fencing": fencing.draw, "latency": lambda: latency.draw(ROOT / "BENCH.md")}
+    names = sys.argv[1:] or list(pictures)
+    if not set(names) <= set(pictures):
+        print(__doc__, file=sys.stderr)
+        return 2
+    TO.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        picture = pictures[name]()
+        for shade in ("light", "dark"):
+            file = TO / (name + ("-dark" if shade == "dark" else "") + ".svg")
+            file.write_text(picture.drawn(shade), encoding="utf-8")
+            print(file.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

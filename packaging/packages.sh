@@ -1,0 +1,76 @@
+#!/bin/sh
+# Makes the packages that people install by pip, gem, npm, go and cargo. Nothing is published.
+#
+# Usage: packages.sh BUILD_DIRECTORY OUTPUT_DIRECTORY [python|ruby|node|go|rust...]
+# Each is a file in packaging/packages; without one, all are made. BUILD_DIRECTORY has what `cargo build --release`
+# built. The first four have the library inside, linked for old systems (portable.sh), and THIRD-PARTY.txt.
+# Environment: CARGO, CARGOFLAGS, CARGO_TARGET_DIR, CC, SOURCE_DATE_EPOCH.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "$1" && pwd)
+mkdir -p "$2"
+output=$(cd "$2" && pwd)
+shift 2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+umask 022
+. "$here/packaging/version.sh"
+
+main() {
+    [ "$(uname -s)" = Linux ] || give_up 'they are made on Linux, and for it'
+    [ -f "$build/libredlock.a" ] || give_up "there is no $build/libredlock.a: make build"
+    tools=$(sh "$here/packaging/package-tools.sh" "${CARGO_TARGET_DIR:-$here/target}") || exit 3
+    third_party=$scratch/THIRD-PARTY.txt
+    sh "$here/packaging/licences.sh" > "$third_party"
+    # What a compiler adds by itself.
+    { printf "\n\n==== Zig's compiler runtime: MIT\n" && cat "$tools"/lib/python*/site-packages/ziglang/LICENSE; } >> "$third_party"
+    portable=$scratch/libredlock.so.$interface
+    sh "$here/packaging/portable.sh" "$build" "$tools" "$portable"
+    for package in "$@"; do
+        # shellcheck disable=SC1090
+        . "$here/packaging/packages/$package.sh"
+        "make_$package"
+    done
+}
+
+give_up() {
+    echo "packages: $*" >&2
+    exit 1
+}
+
+# Runs what talks too much: it is heard if it fails.
+quietly() {
+    "$@" > "$scratch/said" 2>&1 || { cat "$scratch/said" >&2; give_up "$* fails"; }
+}
+
+# Usage: begin NAME: the directory in which a package is put together.
+begin() {
+    stage=$scratch/$1
+    mkdir "$stage"
+    cp "$here/LICENSE" "$stage/"
+    cp "$third_party" "$stage/THIRD-PARTY.txt"
+}
+
+# Usage: readme TITLE SECTION: the first paragraph of docs/packages.md, and its section. What stands behind the
+# language of a block is for the tests; and who reads it there has the package by its name.
+readme() {
+    printf '# %s\n\n' "$1"
+    awk -v section="## $2" '
+        /^# / { next }
+        /^## / { is_in = $0 == section; seen = 1; next }
+        !seen && /^$/ && begun { seen = 1; print; next }
+        !seen && !/^$/ { begun = 1; print }
+        seen && is_in' "$here/docs/packages.md" | sed -e 's/^\(```[a-z]*\) .*/\1/' \
+        -e 's|target/packages/redlock[_-]native-[*][.][a-z]*$|redlock-native|' -e 's/^gem install --local/gem install/'
+}
+
+# Usage: take FILE: the package is done.
+take() {
+    mv "$1" "$output/"
+    echo "$output/${1##*/}"
+}
+
+[ $# -gt 0 ] || set -- python ruby node go rust
+main "$@"

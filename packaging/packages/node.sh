@@ -1,0 +1,22 @@
+# The npm package: an addon that is built, with the library beside it, and what it takes to build it elsewhere.
+# shellcheck shell=sh disable=SC2154
+
+make_node() {
+    begin node
+    for file in package.json index.js index.d.ts redlock.c build.js example.js; do
+        cp "$here/c-examples/node/$file" "$stage/"
+    done
+    # In the project it is private, so that nobody publishes it by mistake.
+    (cd "$stage" && quietly npm pkg delete private)
+    readme redlock-native Node.js > "$stage/README.md"
+    prebuilt=$stage/prebuilds/$(node -p 'process.platform + "-" + process.arch')
+    mkdir -p "$prebuilt"
+    cp "$portable" "$prebuilt/"
+    # shellcheck disable=SC2016
+    CC="$tools/bin/python -m ziglang cc -target $portable_target" CFLAGS=-s REDLOCK_INCLUDE=$here/include \
+        REDLOCK_LIBRARY=$prebuilt/${portable##*/} REDLOCK_RPATH='$ORIGIN' \
+        quietly node "$stage/build.js" "$prebuilt/redlock.node"
+    (cd "$stage" && npm_config_cache=$scratch/npm quietly npm pack --offline --pack-destination "$scratch")
+    rm -f "$output"/redlock-native-*.tgz
+    take "$scratch/redlock-native-$version.tgz"
+}

@@ -1,0 +1,18 @@
+# The wheel: for any Python 3, and any Linux whose glibc auditwheel finds new enough for the library.
+# shellcheck shell=sh disable=SC2154
+
+make_python() {
+    begin python
+    cp "$here/packaging/python/pyproject.toml" "$here/packaging/python/wheel_tag.py" "$here/Cargo.toml" "$stage/"
+    readme redlock-native Python > "$stage/README.md"
+    mkdir "$stage/redlock_native" "$stage/built"
+    cp "$here/c-examples/python/redlock.py" "$stage/redlock_native/__init__.py"
+    : > "$stage/redlock_native/py.typed"
+    cp "$portable" "$stage/redlock_native/"
+    quietly "$tools/bin/python" -m pip --disable-pip-version-check wheel --no-deps --no-index --no-build-isolation \
+        --wheel-dir "$stage/built" "$stage"
+    # It names the wheel by the oldest glibc that has all that the library takes from it.
+    PATH=$tools/bin:$PATH quietly "$tools/bin/auditwheel" repair --only-plat --wheel-dir "$stage/named" "$stage/built"/*.whl
+    rm -f "$output"/redlock_native-*.whl
+    take "$(echo "$stage/named"/*.whl)"
+}

@@ -1,0 +1,14 @@
+# The gem, for one platform. `require "redlock/native"`: the gem redlock has a file redlock.rb.
+# shellcheck shell=sh disable=SC2154
+
+make_ruby() {
+    begin ruby
+    cp "$here/packaging/ruby/redlock-native.gemspec" "$here/Cargo.toml" "$stage/"
+    readme redlock-native Ruby > "$stage/README.md"
+    mkdir -p "$stage/lib/redlock"
+    cp "$here/c-examples/ruby/redlock.rb" "$stage/lib/redlock/native.rb"
+    cp "$portable" "$stage/lib/redlock/"
+    (cd "$stage" && quietly gem build --strict redlock-native.gemspec)
+    rm -f "$output"/redlock-native-*.gem
+    take "$(echo "$stage"/*.gem)"
+}

@@ -1,0 +1,91 @@
+# Servers for the parts of test-install.sh that take locks, and what those have in common: they make packages, install
+# them where nothing else is, and run what docs/packages.md shows.
+# shellcheck shell=sh disable=SC2034,SC2154
+
+cli=${REDIS_CLI:-redis-cli}
+target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+root=$(pwd)
+ports=
+
+# Three servers, on ports that are free.
+start_servers() {
+    [ -z "$ports" ] || return 0
+    has "$cli" || fail "there is no $cli"
+    tries=0
+    while :; do
+        first=$((10000 + $(od -An -N2 -tu2 /dev/urandom) % 20000))
+        ! sh c-examples/servers.sh up "$scratch/servers" $first > "$scratch/said" 2>&1 || break
+        tries=$((tries + 1))
+        [ $tries -lt 20 ] || fail "no servers can be started: $(cat "$scratch/said")"
+    done
+    ports="$first $((first + 1)) $((first + 2))"
+}
+
+end_servers() {
+    [ ! -d "$scratch/servers" ] || sh c-examples/servers.sh down "$scratch/servers" > /dev/null
+}
+
+# Usage: package NAME: makes it, and says where it is. It is copied out of the project.
+package() {
+    mkdir -p "$scratch/packages"
+    made=$(sh packaging/packages.sh "$release" "$scratch/packages/$1" "$1" | tail -n 1)
+    [ -n "$made" ] || fail "the package for $1 cannot be made"
+    echo "$made"
+}
+
+# Usage: shown LANGUAGE: the example of docs/packages.md, for the servers that are here.
+shown() {
+    # shellcheck disable=SC2086
+    set -- "$1" $ports
+    sed -n "/^\`\`\`$1 /,/^\`\`\`\$/p" docs/packages.md | sed -e '/^```/d' -e "s/\<6379\>/$2/" -e "s/\<6380\>/$3/" -e "s/\<6381\>/$4/" \
+        > "$scratch/shown"
+    [ -s "$scratch/shown" ] || fail "docs/packages.md has no example in $1"
+    cat "$scratch/shown"
+}
+
+# With nothing that this process has but the way to its programs.
+clean() {
+    env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8 TMPDIR="$scratch" "$@"
+}
+
+# Usage: locks COMMAND...: it has to take a lock on the servers, and to give it back.
+locks() {
+    for port in $ports; do
+        "$cli" -p "$port" config resetstat > /dev/null
+    done
+    "$@" > "$scratch/said" 2> "$scratch/complained" || fail "$* fails: $(cat "$scratch/said" "$scratch/complained")"
+    [ ! -s "$scratch/complained" ] || fail "$* complains: $(cat "$scratch/complained")"
+    case $(cat "$scratch/said") in
+    'ours for 9.'* | 'ours for 99'* | 'ours for 98'*) ;;
+    *) fail "$* says: $(cat "$scratch/said")" ;;
+    esac
+    for port in $ports; do
+        "$cli" -p "$port" info commandstats | grep -q '^cmdstat_set:calls=[1-9]' || fail "$* asks no lock of a server"
+        [ "$("$cli" -p "$port" exists invoice:42)" = 0 ] || fail "$* leaves its lock behind"
+    done
+}
+
+# Usage: lies_below DIRECTORY FILES: the library that a program has loaded, by /proc/self/maps.
+lies_below() {
+    case $2 in
+    "$1"/*libredlock.so."$interface") ;;
+    *) fail "it uses the library '$2', and not one in $1" ;;
+    esac
+}
+
+# Usage: knows_no_place DIRECTORY: nothing in it refers to this project's place.
+knows_no_place() {
+    [ -d "$1" ] || fail "there is no $1"
+    ! grep -rlF "$root/" "$1" || fail "something in $1 names $root"
+}
+
+# Usage: is_whole DIRECTORY: what is installed there refers to nothing here, and has the licences.
+is_whole() {
+    knows_no_place "$1"
+    notice=$(find "$1" -name THIRD-PARTY.txt)
+    [ -f "$notice" ] || fail "there is no THIRD-PARTY.txt in $1"
+    for crate in redis ring rustls "Rust's standard library"; do
+        grep -q "^==== $crate" "$notice" || fail "THIRD-PARTY.txt lacks $crate"
+    done
+    cmp -s LICENSE "$(find "$1" -name LICENSE)" || fail "there is no LICENSE in $1"
+}

@@ -1,0 +1,32 @@
+-- Gives all keys at least the TTL if all have our token; without a TTL it only looks. Never shortens one, and never
+-- sets one. Returns what it found, how long a key had to live before, in milliseconds as PTTL tells it, and which:
+--   {0, -2, i}  none has another value, and the i-th is not there
+--   {1, ms, 0}  all have our token, and the first to end has so long
+--   {2, ms, i}  the i-th has another value; nothing is changed
+--
+-- KEYS: the resources. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds, or nothing.
+
+local values=redis.call('MGET',unpack(KEYS))
+local gone=0
+for i=1,#KEYS do
+    if values[i] and values[i]~=ARGV[1] then
+        return {2,redis.call('PTTL',KEYS[i]),i}
+    end
+    if not values[i] and gone==0 then
+        gone=i
+    end
+end
+if gone>0 then
+    return {0,-2,gone}
+end
+local least=-1
+for i=1,#KEYS do
+    local t=redis.call('PTTL',KEYS[i])
+    if t>=0 and (least<0 or t<least) then
+        least=t
+    end
+    if ARGV[2] and t<tonumber(ARGV[2]) then
+        redis.call('PEXPIRE',KEYS[i],ARGV[2])
+    end
+end
+return {1,least,0}

@@ -1,0 +1,29 @@
+-- Sets all keys to our token for the TTL, unless one of them is there, and draws one fencing token for all. Returns
+--   {0, number}  all are set, and this is what was drawn; each counter shows it
+--   {i, ms}      the i-th has a value, and so long to live, in milliseconds as PTTL tells it: the one that lives longest
+--   {-1, 0}      a counter is none, and nothing was done
+--
+-- KEYS: the resources, and their counters in the same order. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
+-- ARGV[3]: what the client's clock shows, in microseconds. ARGV[4]: how far the number may be from the server's clock.
+-- ARGV[5]: the least TTL of a counter, in milliseconds.
+
+local n=#KEYS/2
+local last=0
+for i=n+1,2*n do
+    local c=tonumber(string.match(redis.call('GET',KEYS[i]) or '0','^%d+$'))
+    if not c or c>=9007199254740991 then
+        return {-1,0}
+    end
+    last=math.max(last,c)
+end
+if redis.call('EXISTS',unpack(KEYS,1,n))==0 then
+    local t=redis.call('TIME')
+    local now=t[1]*1000000+t[2]
+    local drawn=math.max(now-ARGV[4],math.min(now+ARGV[4],tonumber(ARGV[3])),last+1)
+    local ttl=ARGV[5]+math.max(0,math.ceil((drawn-now)/1000))
+    for i=1,n do
+        redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2])
+        redis.call('SET',KEYS[n+i],string.format('%.0f',drawn),'PX',string.format('%.0f',ttl))
+    end
+    return {0,drawn}
+end

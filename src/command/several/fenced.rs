@@ -1,0 +1,38 @@
+//! Sets all keys to the token for the TTL, unless one of them is there, and draws one fencing token for all: greater than
+//! what any of their counters shows, which all show it from then on. So it is greater than that of any lock of any of the
+//! resources before, as with one resource.
+
+use super::{blocked, numbers, put_fenced};
+use crate::command::answer::Answer;
+use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::fence::{SPREAD_US, counter_ttl_ms};
+use crate::command::script::Script;
+use crate::failure::Failure;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::AcquiringSeveral,
+    effect: KeyEffect::Leaves,
+    replies: 1,
+    names: 2,
+    form: only_form,
+    encode: |subject, _, encoder| {
+        let &Subject { ttl_ms, number, .. } = subject;
+        let arguments = [ttl_ms, number, SPREAD_US, counter_ttl_ms(ttl_ms)];
+        put_fenced(subject, SCRIPT, &arguments, encoder);
+    },
+    decode,
+};
+
+const FILE: &str = concat!(include_str!("fenced.lua"), include_str!("in_the_way.lua"));
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+static SCRIPT: &str = LINE.text();
+
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match numbers(replies)? {
+        Err(refused) => Some(refused),
+        Ok([0, number]) if number > 0 => Some(Answer::Granted { number }),
+        Ok([0, -2]) => Some(Answer::Foreign { left_ms: None }),
+        Ok([-1, 0]) => Some(Answer::Failed(Failure::NoCounter)),
+        Ok([nth, left_ms]) => blocked(subject, nth, left_ms),
+    }
+}

@@ -1,0 +1,105 @@
+//! Locks of several resources at once: all of them on a server, or none. Each command is one script, so nobody comes in
+//! between, and a server's answer is one for all resources.
+//!
+//! All keys have the same token. What the plain commands say of one key, these say of all: that they are ours, or which
+//! of them is not, by its place. No name is ever quoted.
+
+pub(crate) mod acquire;
+pub(crate) mod extend;
+mod fenced;
+mod inspect;
+mod raise;
+pub(crate) mod release;
+pub(crate) mod repair;
+
+use redis::Value;
+
+use super::Verb;
+use super::answer::{Answer, Place};
+use super::definition::{Definition, Replies, Subject};
+use super::encoder::Encoder;
+use super::fence::counter;
+use super::{enrol, leave};
+
+/// How many bytes of the request each key takes beside its name, at most.
+pub(super) const BESIDE_KEY_MAX: usize = 16;
+
+pub(super) fn definition(verb: Verb) -> &'static Definition {
+    match verb {
+        Verb::Acquire | Verb::Move => &acquire::DEFINITION,
+        Verb::Repair => &repair::DEFINITION,
+        Verb::AcquireFenced => &fenced::DEFINITION,
+        Verb::RaiseFence => &raise::DEFINITION,
+        Verb::Extend => &extend::DEFINITION,
+        Verb::Release | Verb::ReleaseRest | Verb::ReleaseAndWake => &release::DEFINITION,
+        Verb::Inspect => &inspect::DEFINITION,
+        Verb::Enrol => &enrol::DEFINITION,
+        Verb::Leave => &leave::DEFINITION,
+    }
+}
+
+/// A script about all keys, and further arguments behind the token.
+fn put_script(subject: &Subject, script: &str, arguments: &[i64], encoder: &mut Encoder) {
+    let names = subject.names();
+    encoder.put(|command| {
+        command.arg("EVAL").arg(script).arg(names.len());
+        for name in names {
+            command.arg(&**name);
+        }
+        command.arg(subject.token.as_bytes());
+        for &argument in arguments {
+            command.arg(argument);
+        }
+        command
+    });
+}
+
+/// The same about all keys and their counters.
+fn put_fenced(subject: &Subject, script: &str, arguments: &[i64], encoder: &mut Encoder) {
+    let names = subject.names();
+    encoder.put(|command| {
+        command.arg("EVAL").arg(script).arg(2 * names.len());
+        for name in names {
+            command.arg(&**name);
+        }
+        for name in names {
+            command.arg(counter(name));
+        }
+        command.arg(subject.token.as_bytes());
+        for &argument in arguments {
+            command.arg(argument);
+        }
+        command
+    });
+}
+
+/// The numbers that a script says, or the error instead; none if it says anything else.
+fn numbers<const N: usize>(replies: &mut Replies<'_>) -> Option<Result<[i64; N], Answer>> {
+    let said = match replies.next()? {
+        Value::ServerError(error) => return Some(Err(Answer::refused(&error))),
+        Value::Array(said) => said,
+        _ => return None,
+    };
+    let number = |value: &Value| match value {
+        &Value::Int(number) => Some(number),
+        _ => None,
+    };
+    let numbers: Option<Vec<i64>> = said.iter().map(number).collect();
+    numbers?.try_into().ok().map(Ok)
+}
+
+/// One that is in the way, by what a script says; none if it says no such thing.
+fn blocked(subject: &Subject, nth: i64, left_ms: i64) -> Option<Answer> {
+    const NO_SUCH_KEY: i64 = -2;
+    let left_ms = (left_ms != NO_SUCH_KEY).then_some(left_ms);
+    Some(Answer::Blocked { place: place(subject, nth)?, left_ms })
+}
+
+/// The place of the n-th resource, from 1.
+fn place(subject: &Subject, nth: i64) -> Option<Place> {
+    let (nth, of) = (u16::try_from(nth).ok()?, u16::try_from(subject.names().len()).ok()?);
+    (1..=of).contains(&nth).then_some(Place { nth, of })
+}
+
+#[cfg(test)]
+mod tests;

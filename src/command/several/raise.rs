@@ -1,0 +1,24 @@
+//! Has the counters of all resources reach a fencing token that another server drew, as long as all locks are ours.
+
+use super::put_fenced;
+use crate::command::definition::{Definition, KeyEffect, Kind, Subject, only_form};
+use crate::command::fence::counter_ttl_ms;
+use crate::command::raise_fence;
+use crate::command::script::Script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::AcquiringSeveral,
+    effect: KeyEffect::Passes,
+    replies: 1,
+    names: 2,
+    form: only_form,
+    encode: |subject, _, encoder| {
+        let &Subject { ttl_ms, number, .. } = subject;
+        put_fenced(subject, SCRIPT, &[number, counter_ttl_ms(ttl_ms)], encoder);
+    },
+    decode: raise_fence::decode,
+};
+
+const FILE: &str = include_str!("raise.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+static SCRIPT: &str = LINE.text();

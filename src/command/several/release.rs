@@ -1,0 +1,32 @@
+//! Deletes those keys that have the token. Where they were not all, the server did not have the lock any more.
+
+use redis::Value;
+
+use super::put_script;
+use crate::command::answer::Answer;
+use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::script::Script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::ReleasingSeveral,
+    effect: KeyEffect::Undoes,
+    replies: 1,
+    names: 1,
+    form: only_form,
+    encode: |subject, _, encoder| put_script(subject, SCRIPT, &[], encoder),
+    decode,
+};
+
+const FILE: &str = include_str!("release.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+pub(crate) static SCRIPT: &str = LINE.text();
+
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    let count = i64::try_from(subject.names().len()).ok()?;
+    match replies.next()? {
+        Value::Int(deleted) if deleted == count => Some(Answer::Done),
+        Value::Int(deleted) if (0..count).contains(&deleted) => Some(Answer::Absent),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}

@@ -1,0 +1,20 @@
+//! Sets those keys again that a server has lost, if nobody else has one of them. A server that has only some of the keys
+//! does not have the lock.
+
+use super::{acquire, put_script};
+use crate::command::definition::{Definition, KeyEffect, Kind, only_form};
+use crate::command::script::Script;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::AcquiringSeveral,
+    effect: KeyEffect::Leaves,
+    replies: 1,
+    names: 1,
+    form: only_form,
+    encode: |subject, _, encoder| put_script(subject, SCRIPT, &[subject.ttl_ms], encoder),
+    decode: acquire::decode,
+};
+
+const FILE: &str = include_str!("repair.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+pub(crate) static SCRIPT: &str = LINE.text();

@@ -1,0 +1,229 @@
+//! The calls as futures. Each is submitted when it is first polled, and whoever drives the manager wakes it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::lease::Lease;
+use super::lost::News;
+use super::options::Options;
+use super::shared::Shared;
+use super::slot::{Outcome, Slot, Tag};
+use super::ticket::Ticket;
+use super::time::ms;
+use crate::error::{Error, Status};
+use crate::lease::Lease as PlainLease;
+use crate::redlock::Canceller;
+
+/// A lock that is being taken, or taken over. To drop it cancels that, and leaves nothing locked.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Acquire {
+    shared: Arc<Shared>,
+    stage: Stage,
+}
+
+enum Stage {
+    Options(Box<Options>),
+    Ticket(Ticket),
+    Pending(Pending, Arc<News>),
+    Over,
+}
+
+/// A held lock that is being extended, confirmed or released.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Change<'a> {
+    lease: &'a mut Lease,
+    verb: Verb,
+    pending: Option<Pending>,
+}
+
+#[derive(Clone, Copy)]
+enum Verb {
+    Extend { ttl_ms: i64 },
+    Confirm { least_ms: i64 },
+    Unlock,
+}
+
+/// A call that was submitted, until its end is taken. Dropped before, it is cancelled.
+struct Pending {
+    shared: Arc<Shared>,
+    slot: Arc<Slot>,
+    canceller: Canceller,
+    /// Whether there is something to cancel.
+    is_open: bool,
+}
+
+impl Acquire {
+    pub(super) fn of_options(shared: Arc<Shared>, options: Options) -> Self {
+        Self { shared, stage: Stage::Options(Box::new(options)) }
+    }
+
+    pub(super) fn of_ticket(shared: Arc<Shared>, ticket: Ticket) -> Self {
+        Self { shared, stage: Stage::Ticket(ticket) }
+    }
+
+    /// Submits the call, if that was not done before.
+    fn begin(&mut self) -> Result<(), Error> {
+        let shared = &self.shared;
+        let (pending, news) = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Options(options) => {
+                let news = shared.news_for(&options)?;
+                let keep = options.keeps_alive().then(|| Tag::Kept(Arc::clone(&news)).boxed());
+                let submit = |lease, tag: Tag| {
+                    shared.core.submit_acquire(options.plain(keep), lease, tag.boxed())
+                };
+                (Pending::begin(shared, true, PlainLease::new(), submit)?, news)
+            }
+            Stage::Ticket(ticket) => {
+                let ticket = ticket.as_str().as_bytes();
+                let submit = |lease, tag: Tag| shared.core.submit_adopt(ticket, lease, tag.boxed());
+                (Pending::begin(shared, true, PlainLease::new(), submit)?, Arc::default())
+            }
+            stage => {
+                self.stage = stage;
+                return Ok(());
+            }
+        };
+        self.stage = Stage::Pending(pending, news);
+        Ok(())
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Lease, Error>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after its end.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Err(error) = self.begin() {
+            return Poll::Ready(Err(error));
+        }
+        let Stage::Pending(pending, news) = &mut self.stage else {
+            panic!("the future was polled after its end");
+        };
+        let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
+        let news = Arc::clone(news);
+        self.stage = Stage::Over;
+        // One that is not held releases what is left of it when it is dropped.
+        let lease = Lease::of(Arc::clone(&self.shared), plain, news);
+        Poll::Ready(match outcome {
+            Ok(()) if !lease.is_held() => {
+                Err(Error::new(Status::TooSlow, "the lock expired before its future was polled"))
+            }
+            outcome => outcome.map(|()| lease),
+        })
+    }
+}
+
+impl Lease {
+    /// [`Lease::extend`] as a future. Dropped, it cancels the call, and the lock stays held.
+    pub fn extend_async(&mut self, ttl: Duration) -> Change<'_> {
+        Change::extend(self, ms(ttl))
+    }
+
+    /// [`Lease::confirm`] as a future. Dropped, it cancels the call, and the lock stays held.
+    pub fn confirm_async(&mut self, least: Duration) -> Change<'_> {
+        Change::confirm(self, ms(least))
+    }
+
+    /// [`Lease::unlock`] as a future. Once it was polled the lock is being released, also if it is dropped then.
+    pub fn unlock_async(&mut self) -> Change<'_> {
+        Change::unlock(self)
+    }
+}
+
+impl<'a> Change<'a> {
+    fn extend(lease: &'a mut Lease, ttl_ms: i64) -> Self {
+        Self { lease, verb: Verb::Extend { ttl_ms }, pending: None }
+    }
+
+    fn confirm(lease: &'a mut Lease, least_ms: i64) -> Self {
+        Self { lease, verb: Verb::Confirm { least_ms }, pending: None }
+    }
+
+    fn unlock(lease: &'a mut Lease) -> Self {
+        Self { lease, verb: Verb::Unlock, pending: None }
+    }
+
+    /// Submits the call with a copy of the lease, which knows the same lock: the lease keeps its own until
+    /// the end, however this is dropped.
+    fn begin(&self) -> Result<Pending, Error> {
+        let (shared, verb) = (self.lease.shared(), self.verb);
+        shared.check_driven("a future was polled")?;
+        let is_cancelled = !matches!(verb, Verb::Unlock);
+        let submit = |lease, tag: Tag| match verb {
+            Verb::Extend { ttl_ms } => shared.core.submit_extend(lease, ttl_ms, tag.boxed()),
+            Verb::Confirm { least_ms } => shared.core.submit_confirm(lease, least_ms, tag.boxed()),
+            Verb::Unlock => shared.core.submit_unlock(lease, tag.boxed()),
+        };
+        // Of several copies under way each is cancelled by itself.
+        let plain = PlainLease { call: Arc::default(), ..self.lease.plain().clone() };
+        let mut pending = Pending::begin(shared, false, plain, submit)?;
+        pending.is_open = is_cancelled;
+        Ok(pending)
+    }
+}
+
+impl Future for Change<'_> {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.pending.is_none() {
+            match self.begin() {
+                Ok(pending) => self.pending = Some(pending),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let Some(pending) = &mut self.pending else { return Poll::Pending };
+        let Poll::Ready((plain, outcome)) = pending.poll(context) else { return Poll::Pending };
+        self.lease.set_plain(plain);
+        Poll::Ready(outcome)
+    }
+}
+
+impl Pending {
+    fn begin(
+        shared: &Arc<Shared>,
+        takes: bool,
+        plain: PlainLease,
+        submit: impl FnOnce(PlainLease, Tag) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        shared.check_driven("a future was polled")?;
+        let slot = Arc::new(Slot::new(takes));
+        let canceller = Canceller::from(&plain);
+        submit(plain, Tag::Call(Arc::clone(&slot)))?;
+        Ok(Self { shared: Arc::clone(shared), slot, canceller, is_open: true })
+    }
+
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Outcome> {
+        let outcome = self.slot.poll(context);
+        self.is_open &= outcome.is_pending();
+        outcome
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(lease) = self.slot.close() {
+            self.shared.core.discard(&lease);
+        } else if self.is_open {
+            self.shared.core.cancel(&self.canceller);
+        }
+    }
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Acquire")
+    }
+}
+
+impl fmt::Debug for Change<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Change")
+    }
+}

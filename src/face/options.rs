@@ -1,0 +1,125 @@
+//! How a lock is to be taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::time::ms;
+use crate::lock_kind::LockKind;
+use crate::redlock::AcquireOptions;
+use crate::submitted::Tag;
+
+/// How a lock is to be taken: what to lock, for how long, and how long to try.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let options = redlock::Options::new("invoice:42", Duration::from_secs(10))
+///     .wait(Duration::from_secs(30))
+///     .keep_alive(true);
+/// assert_eq!(options.resource(), b"invoice:42");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    resource: Vec<u8>,
+    kind: LockKind,
+    ttl: Duration,
+    wait: Wait,
+    keep_alive: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    For(Duration),
+    Forever,
+    Tries(i32),
+}
+
+impl Options {
+    /// One attempt to lock `resource` for `ttl`, from when it is asked for.
+    ///
+    /// A resource is 1 to 65,536 bytes: the name of the key on the servers. A TTL is 1 ms to ten years, and has to
+    /// leave some validity after the allowance for clocks. Both are checked when the lock is asked for.
+    pub fn new(resource: impl Into<Vec<u8>>, ttl: Duration) -> Self {
+        let (resource, wait) = (resource.into(), Wait::For(Duration::ZERO));
+        Self { resource, kind: LockKind::Exclusive, ttl, wait, keep_alive: false }
+    }
+
+    /// One attempt to lock all of these, or none: 1 to 128 different resources. [`Options::resource`] is the first.
+    pub fn several<R: Into<Vec<u8>>>(
+        resources: impl IntoIterator<Item = R>,
+        ttl: Duration,
+    ) -> Self {
+        let resources: Vec<Vec<u8>> = resources.into_iter().map(Into::into).collect();
+        let mut options = Self::new(resources.first().cloned().unwrap_or_default(), ttl);
+        if resources.len() > 1 {
+            options.kind = LockKind::Several(resources.into_iter().map(Arc::from).collect());
+        }
+        options
+    }
+
+    /// Shares the lock with all others that want it shared; who does not is kept out, and keeps them out. In the place
+    /// of [`Options::permit_of`].
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.kind = LockKind::Shared;
+        self
+    }
+
+    /// Takes one of so many permits of the resource, 1 to 256: so many may have it at the same time. All who use it
+    /// name the same number. In the place of [`Options::shared`].
+    #[must_use]
+    pub fn permit_of(mut self, permits: u16) -> Self {
+        self.kind = LockKind::Permit { of: permits };
+        self
+    }
+
+    /// Tries for so long, and then once more. Zero, the default: one attempt.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Wait::For(wait);
+        self
+    }
+
+    /// Tries until the lock is taken, or the call cannot succeed any more.
+    #[must_use]
+    pub fn wait_forever(mut self) -> Self {
+        self.wait = Wait::Forever;
+        self
+    }
+
+    /// Tries so often, at least once, with the pauses of [`super::Builder::retry`]. Replaces the wait.
+    #[must_use]
+    pub fn tries(mut self, tries: i32) -> Self {
+        self.wait = Wait::Tries(tries.max(1));
+        self
+    }
+
+    /// Whether the lock is extended again and again, until it is unlocked or dropped. If that becomes impossible,
+    /// [`super::Lease::lost`] tells, while at least a tenth of the TTL is left. It needs a manager that somebody
+    /// drives: see [`super::Manager`]. The default is no.
+    #[must_use]
+    pub fn keep_alive(mut self, keep_alive: bool) -> Self {
+        self.keep_alive = keep_alive;
+        self
+    }
+
+    /// What is locked.
+    pub fn resource(&self) -> &[u8] {
+        &self.resource
+    }
+
+    pub(super) fn keeps_alive(&self) -> bool {
+        self.keep_alive
+    }
+
+    /// The same for the manager, with what comes along with the news that the lock cannot be kept.
+    pub(super) fn plain(&self, keep: Option<Tag>) -> AcquireOptions<'_> {
+        let (wait_ms, tries) = match self.wait {
+            Wait::For(wait) => (ms(wait), 0),
+            Wait::Forever => (-1, 0),
+            Wait::Tries(tries) => (0, tries),
+        };
+        let (resource, kind, ttl_ms) = (&self.resource, self.kind.clone(), ms(self.ttl));
+        AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a lock is of: its name on the servers, and how many may have it at the same time.
+
+use std::slice;
+use std::sync::Arc;
+
+/// How many may have a lock at the same time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LockKind {
+    /// Nobody else.
+    #[default]
+    Exclusive,
+    /// All others that want it shared, too.
+    Shared,
+    /// One permit of a semaphore of so many.
+    Permit {
+        /// How many permits there are: 1 to 256.
+        of: u16,
+    },
+    /// Nobody else, and of several resources at once: all of these, or none.
+    Several(Arc<[Arc<[u8]>]>),
+}
+
+/// What a lock is of. Requests about one lock have one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The name. It is the key on the servers, or keys are named after it.
+    pub resource: Arc<[u8]>,
+    /// How many may have it.
+    pub kind: LockKind,
+}
+
+impl Target {
+    /// The names of all resources: one, or several, in the order in which they were given.
+    pub fn names(&self) -> &[Arc<[u8]>] {
+        match &self.kind {
+            LockKind::Several(names) => names,
+            _ => slice::from_ref(&self.resource),
+        }
+    }
+}
+
+impl From<Arc<[u8]>> for Target {
+    /// An exclusive lock of this name.
+    fn from(resource: Arc<[u8]>) -> Self {
+        Self { resource, kind: LockKind::Exclusive }
+    }
+}
+
+impl LockKind {
+    /// How many permits there are of which it is one; none if it is another kind.
+    pub fn permits(&self) -> Option<u16> {
+        match *self {
+            Self::Permit { of } => Some(of),
+            _ => None,
+        }
+    }
+}
+
+impl Target {
+    /// A semaphore of one permit is a lock.
+    pub fn new(resource: Arc<[u8]>, kind: LockKind) -> Self {
+        let kind = if kind == (LockKind::Permit { of: 1 }) { LockKind::Exclusive } else { kind };
+        Self { resource, kind }
+    }
+
+    /// The slot of this number, of a semaphore of this name: it is an ordinary lock.
+    pub fn slot(&self, slot: u16) -> Self {
+        Self { resource: Arc::from(slot_key(&self.resource, slot)), kind: LockKind::Exclusive }
+    }
+}
+
+/// The key of a slot of a semaphore. The first is the name itself: who locks that uses one permit.
+pub fn slot_key(resource: &[u8], slot: u16) -> Vec<u8> {
+    match slot {
+        0 => resource.to_vec(),
+        _ => [resource, format!("#{slot}").as_bytes()].concat(),
+    }
+}

@@ -1,0 +1,228 @@
+//! Those that want several resources at once stand in the queues of all of them, with one number.
+//!
+//! Numbers grow, whoever comes first has the smaller one, and each queue is in their order: so nobody waits for one that
+//! waits for it, in whatever order the resources are named. Such a waiter asks when it may in every queue.
+//!
+//! As long as one of its resources is in the way, it is not to keep those from the others that want nothing else. So
+//! where it would be its turn it waits for [`HOLD_UP_MS`] at most, and then leaves that queue; when the servers have
+//! said what is in the way, it does so at once. It comes back, before all that came later, when it may ask for what
+//! was in the way.
+
+use std::sync::Arc;
+
+use super::WaitQueues;
+use super::queue::WaitQueue;
+use super::standing::Standing;
+use super::turn::{Manners, Permission, Wait};
+use crate::command::Place;
+use crate::lock_kind::{LockKind, Target};
+use crate::moment::Moment;
+use crate::transport::ticket::Ticket;
+
+/// How long a resource that is free is kept from others of this manager for the sake of one that waits for others, too.
+pub(super) const HOLD_UP_MS: i64 = 100;
+
+type Names = Arc<[Arc<[u8]>]>;
+
+impl WaitQueues {
+    pub(super) fn join_all(
+        &mut self,
+        names: &Names,
+        number: u64,
+        thread: Option<usize>,
+        now: Moment,
+    ) {
+        self.several.insert(number, Standing::new(thread));
+        self.come_back(names, number, now);
+    }
+
+    /// Joins the queues in which it does not stand.
+    fn come_back(&mut self, names: &Names, number: u64, now: Moment) {
+        let Some(standing) = self.several.get_mut(&number) else { return };
+        let (thread, before) = (standing.thread, standing.queues);
+        standing.queues = u128::MAX;
+        for name in without(names, before) {
+            self.queue_of(name, now).join(number, thread, true);
+        }
+    }
+
+    /// First where it stands: for the others it comes back only if it may there.
+    pub(super) fn begin_all(
+        &mut self,
+        names: &Names,
+        number: u64,
+        manners: Manners,
+        now: Moment,
+    ) -> Permission {
+        let standing = self.stands_in(number);
+        if let Some(blocked) = self.blocked(names, standing, number, manners, now) {
+            return blocked;
+        }
+        self.come_back(names, number, now);
+        if let Some(blocked) = self.blocked(names, !standing, number, manners, now) {
+            return blocked;
+        }
+        for name in names.iter() {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.ask(number, now);
+            }
+        }
+        if let Some(standing) = self.several.get_mut(&number) {
+            standing.holds_up_since = None;
+        }
+        Permission::MayAsk
+    }
+
+    /// What is in the way of these resources; of several, what is so for longest.
+    fn blocked(
+        &mut self,
+        names: &Names,
+        which: u128,
+        number: u64,
+        manners: Manners,
+        now: Moment,
+    ) -> Option<Permission> {
+        let of = u16::try_from(names.len()).unwrap_or(u16::MAX);
+        let mut blocked = None;
+        for (nth, name) in (1..).zip(names.iter()).filter(|it| which & bit(it.0 - 1) != 0) {
+            let Some(queue) = self.queues.get_mut(name) else { continue };
+            let left_ms = match queue.permission(number, manners, now) {
+                Permission::MayAsk => continue,
+                Permission::Held { left_ms } => Some(left_ms),
+                Permission::NotYet | Permission::Blocked { .. } => None,
+            };
+            let place = Place { nth: u16::try_from(nth).unwrap_or(of), of };
+            if blocked.is_none_or(|(longest_ms, _)| left_ms > longest_ms) {
+                blocked = Some((left_ms, place));
+            }
+        }
+        blocked.map(|(left_ms, place)| Permission::Blocked { place, left_ms })
+    }
+
+    /// The servers have refused it: those that are in the way are waited for, and others may have the rest.
+    pub(super) fn refused_several(
+        &mut self,
+        names: &Names,
+        (number, in_the_way): (u64, u128),
+        is_taken: bool,
+        now: Moment,
+    ) -> Vec<Ticket> {
+        for name in those_of(names, in_the_way) {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.refused(number, is_taken, now);
+            }
+        }
+        if in_the_way == 0 { Vec::new() } else { self.leave_but(names, number, in_the_way, now) }
+    }
+
+    /// Leaves all queues but these. Returns whose waits are to be ended.
+    fn leave_but(&mut self, names: &Names, number: u64, stay: u128, now: Moment) -> Vec<Ticket> {
+        let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
+        let left = standing.queues & !stay;
+        (standing.queues, standing.holds_up_since) = (standing.queues & stay, None);
+        those_of(names, left).filter_map(|name| self.leave_one(name, number, now)).collect()
+    }
+
+    /// About to wait: of several resources it keeps none from others for longer than it may. Returns whose waits are to be
+    /// ended.
+    pub(crate) fn step_aside(
+        &mut self,
+        target: &Target,
+        number: u64,
+        wait: Wait,
+        now: Moment,
+    ) -> Vec<Ticket> {
+        let LockKind::Several(names) = &target.kind else { return Vec::new() };
+        let in_the_way = self.not_due(names, number, wait, now);
+        let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
+        if in_the_way == 0 || in_the_way == standing.queues {
+            standing.holds_up_since = None;
+            return Vec::new();
+        }
+        let since = *standing.holds_up_since.get_or_insert(now);
+        match now.ms_since(since) < HOLD_UP_MS {
+            true => Vec::new(),
+            false => self.leave_but(names, number, in_the_way, now),
+        }
+    }
+
+    pub(super) fn wait_for_all(
+        &mut self,
+        names: &Names,
+        (number, ticket): (u64, Ticket),
+        wait: Wait,
+        now: Moment,
+    ) -> Moment {
+        let until = self.due(names, number, wait, now);
+        let until = match self.several.get(&number).and_then(|it| it.holds_up_since) {
+            Some(since) => until.min(since.plus_ms(HOLD_UP_MS)),
+            None => until,
+        };
+        if until > now {
+            self.note_wait(names, number, Some(ticket), until);
+        }
+        until
+    }
+
+    pub(super) fn end_wait_for_all(
+        &mut self,
+        names: &Names,
+        number: u64,
+        wait: Wait,
+        now: Moment,
+    ) -> bool {
+        self.note_wait(names, number, None, now);
+        self.due(names, number, wait, now) <= now
+    }
+
+    fn note_wait(&mut self, names: &Names, number: u64, ticket: Option<Ticket>, until: Moment) {
+        for name in those_of(names, self.stands_in(number)) {
+            if let Some(queue) = self.queues.get_mut(name) {
+                queue.note_wait(number, ticket, until);
+            }
+        }
+    }
+
+    /// When it is to look again: when the last of its resources is due.
+    fn due(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> Moment {
+        let standing = self.stands_in(number);
+        let dues = those_of(names, standing).map(|name| self.due_of(name, number, wait, now));
+        dues.max().unwrap_or(now)
+    }
+
+    /// Those of its queues in which it is not its turn: a bit for each.
+    fn not_due(&mut self, names: &Names, number: u64, wait: Wait, now: Moment) -> u128 {
+        let standing = self.stands_in(number);
+        let mut found = 0;
+        for (place, name) in names.iter().enumerate().filter(|it| standing & bit(it.0) != 0) {
+            if self.due_of(name, number, wait, now) > now {
+                found |= bit(place);
+            }
+        }
+        found
+    }
+
+    fn due_of(&mut self, name: &[u8], number: u64, wait: Wait, now: Moment) -> Moment {
+        // Without a pause: it was not asked, since another of its resources was in the way.
+        let pause_until = if wait.pause_until == Moment::NEVER { now } else { wait.pause_until };
+        let wait = Wait { pause_until, ..wait };
+        self.queues.get_mut(name).map_or(now, |queue: &mut WaitQueue| queue.due(number, wait, now))
+    }
+
+    fn stands_in(&self, number: u64) -> u128 {
+        self.several.get(&number).map_or(0, |standing| standing.queues)
+    }
+}
+
+fn bit(place: usize) -> u128 {
+    1_u128.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0)
+}
+
+/// The names whose bits are set.
+fn those_of(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
+    names.iter().enumerate().filter(move |it| which & bit(it.0) != 0).map(|it| it.1)
+}
+
+fn without(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
+    those_of(names, !which)
+}

@@ -1,0 +1,106 @@
+//! Those that want several resources, and those that want one of them, in the lines of one manager and beside others.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN};
+
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, Manager};
+use crate::{TTL, patient};
+
+/// What no wait here takes.
+const LONG_WAIT_MS: i64 = 60_000;
+
+/// Who has which of three resources: whoever finds one in another's hands fails.
+#[derive(Default)]
+struct Hands([AtomicBool; 3]);
+
+impl Hands {
+    #[track_caller]
+    fn use_them(&self, names: &[&str]) {
+        let place = |name: &&str| usize::from(name.as_bytes()[0] - b'a');
+        for name in names {
+            assert!(!self.0[place(name)].swap(true, Ordering::SeqCst), "two have {name}");
+        }
+        thread::yield_now();
+        for name in names {
+            assert!(self.0[place(name)].swap(false, Ordering::SeqCst), "two had {name}");
+        }
+    }
+
+    #[track_caller]
+    fn take(&self, manager: &Manager, names: &[&str], lease: &Lease) {
+        let wanted = Wanted { wait_ms: LONG_WAIT_MS, ..Wanted::several(names, TTL) };
+        let status = manager.acquire(&wanted, lease);
+        assert_eq!(status, REDLOCK_OK, "{names:?}: {}", lease.message());
+        self.use_them(names);
+        assert_eq!(manager.unlock(lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
+
+#[test]
+fn nobody_waits_for_one_that_waits_for_it_in_whatever_order_they_name_them() {
+    const TIMES: usize = 60;
+    const SETS: [&[&str]; 7] =
+        [&["a", "b"], &["b", "a"], &["b", "c"], &["c", "b", "a"], &["a"], &["b"], &["c", "a"]];
+    let cluster = Cluster::start(3);
+    for managers in [1, 2] {
+        let managers: Vec<Manager> = (0..managers).map(|_| patient(&cluster)).collect();
+        let (hands, barrier) = (Hands::default(), Barrier::new(SETS.len()));
+        thread::scope(|scope| {
+            for (nth, names) in SETS.iter().enumerate() {
+                let (hands, barrier, manager) = (&hands, &barrier, &managers[nth % managers.len()]);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let lease = Lease::new();
+                    (0..TIMES).for_each(|_| hands.take(manager, names, &lease));
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn who_wants_one_that_is_free_is_not_kept_from_it_by_one_that_waits_for_another() {
+    let cluster = Cluster::start(3);
+    let (manager, other) = (patient(&cluster), patient(&cluster));
+    // Held by this manager, and by another one.
+    for holder in [&manager, &other] {
+        let held = holder.take("b", TTL);
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let lease = Lease::new();
+                let wanted = Wanted { wait_ms: LONG_WAIT_MS, ..Wanted::several(&["a", "b"], TTL) };
+                let status = manager.acquire(&wanted, &lease);
+                (status, manager.unlock(&lease), lease.message())
+            });
+            let lease = Lease::new();
+            for _ in 0..50 {
+                // It comes to this before the other has what it waits for.
+                let status = manager.try_lock("a", TTL, LONG_WAIT_MS, &lease);
+                assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+                assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+            }
+            assert!(!waiter.is_finished());
+            assert_eq!(holder.unlock(&held), REDLOCK_OK);
+            let (locked, unlocked, words) = waiter.join().expect("it ends");
+            assert_eq!((locked, unlocked), (REDLOCK_OK, REDLOCK_OK), "{words}");
+        });
+    }
+}
+
+#[test]
+fn the_words_tell_which_resource_this_manager_has_itself() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (patient(&cluster), Lease::new());
+    let held = manager.take("b", TTL);
+    let wanted = Wanted { wait_ms: 1, ..Wanted::several(&["a", "b"], TTL) };
+    assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_TAKEN);
+    let words = lease.message();
+    assert!(words.contains("resource 2 of 2 held"), "{words}");
+    assert_eq!(manager.unlock(&held), REDLOCK_OK);
+    assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_OK);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+}

@@ -1,0 +1,145 @@
+//! Futures: on any executor, with a thread of the manager's or driven by its descriptor.
+
+use std::time::Duration;
+
+use redlock::{Lease, Manager, Status, Ticket};
+
+use crate::executor::{block_on, drive_on, poll_once};
+use crate::support::{Cluster, finishes, wait_until};
+use crate::{TTL, driven, manager, options};
+
+async fn life(manager: &Manager) {
+    let mut lease = manager.acquire_async(&options("r")).await.expect("it is free");
+    let taken = manager.acquire_async(&options("r")).await.expect_err("it is taken");
+    assert_eq!(taken.status(), Status::Taken, "{taken}");
+    lease.extend_async(TTL * 3).await.expect("it is held");
+    assert!(lease.remaining() > TTL * 2 && lease.validity() > TTL * 2);
+    lease.confirm_async(TTL * 2).await.expect("it is held for so long");
+    let short = lease.confirm_async(TTL * 9).await.expect_err("not so long");
+    assert_eq!(short.status(), Status::TooShort);
+    let ticket = lease.detach().expect("it is held");
+    let mut lease = manager.adopt_async(&ticket).await.expect("it is there");
+    lease.unlock_async().await.expect("it is held");
+    assert!(!lease.is_held());
+    let gone = lease.unlock_async().await.expect_err("it was released");
+    assert_eq!(gone.status(), Status::Lost);
+    let bad = manager.adopt_async(&Ticket::from("no".to_owned())).await.expect_err("it is none");
+    assert_eq!(bad.status(), Status::InvalidArgument);
+}
+
+#[test]
+fn the_thread_of_a_manager_drives_its_futures() {
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    finishes("futures on a thread", move || block_on(life(&manager)));
+}
+
+#[test]
+fn a_loop_drives_by_the_descriptor() {
+    let cluster = Cluster::start(3);
+    let manager = manager(&cluster);
+    finishes("futures by hand", move || drive_on(&manager, life(&manager)));
+}
+
+#[test]
+fn futures_may_go_to_other_threads() {
+    fn assert_send<T: Send>(_: &T) {}
+    fn assert_shared<T: Send + Sync>(_: &T) {}
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    assert_shared(&manager);
+    let future = manager.acquire_async(&options("r"));
+    assert_send(&future);
+    let lease: Lease =
+        finishes("a future elsewhere", move || block_on(future)).expect("it is free");
+    assert_shared(&lease);
+    assert_shared(&lease.lost());
+}
+
+#[test]
+fn a_waiter_gets_the_lock_when_it_is_released() {
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    let held = manager.acquire(&options("r")).expect("it is free");
+    let mut waiting = manager.acquire_async(&options("r").wait(TTL));
+    assert!(poll_once(&mut waiting).is_pending());
+    drop(held);
+    let lease = finishes("a waiter", move || block_on(waiting)).expect("it was released");
+    assert!(lease.is_held());
+}
+
+#[test]
+fn a_manager_that_nobody_drives_refuses_futures_and_keeping_in_words() {
+    let cluster = Cluster::start(1);
+    let manager = manager(&cluster);
+    let words = "nobody drives the manager";
+    let error = block_on(manager.acquire_async(&options("r"))).expect_err("nobody drives");
+    assert!(error.to_string().contains(words), "{error}");
+    let error = manager.acquire(&options("r").keep_alive(true)).expect_err("nobody drives");
+    assert!(error.to_string().contains(words), "{error}");
+    let mut lease = manager.acquire(&options("r")).expect("it is free: nothing stayed locked");
+    assert!(lease.keep_alive().expect_err("nobody drives").to_string().contains(words));
+    assert_eq!(block_on(lease.unlock_async()).expect_err("so").status(), Status::InvalidArgument);
+    assert!(lease.is_held());
+}
+
+/// Wherever a future is dropped, nothing stays locked: before it was sent, while servers are asked, when they have
+/// granted it and nobody has looked.
+#[test]
+fn a_future_that_is_dropped_leaves_nothing_locked() {
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    drop(manager.acquire_async(&options("r")));
+    assert_eq!(cluster.having("r"), 0);
+    for _ in 0..50 {
+        let mut future = manager.acquire_async(&options("r"));
+        let _ = poll_once(&mut future);
+        drop(future);
+    }
+    cluster.wait_until_gone("r");
+    // Granted, and its end is never taken, unless it comes at once.
+    let mut future = manager.acquire_async(&options("r"));
+    let lease = poll_once(&mut future);
+    cluster.wait_until_everywhere("r");
+    drop(lease);
+    drop(future);
+    cluster.wait_until_gone("r");
+    // While servers do not answer.
+    cluster.iter().for_each(crate::support::Server::freeze);
+    let mut future = manager.acquire_async(&options("r"));
+    assert!(poll_once(&mut future).is_pending());
+    drop(future);
+    cluster.iter().for_each(crate::support::Server::resume);
+    wait_until("it can be locked again", || manager.acquire(&options("r")).is_ok());
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_waiter_that_is_dropped_is_out_of_the_line() {
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    let held = manager.acquire(&options("r")).expect("it is free");
+    let mut first = manager.acquire_async(&options("r").wait_forever());
+    assert!(poll_once(&mut first).is_pending());
+    let second = manager.acquire_async(&options("r").wait_forever());
+    drop(first);
+    drop(held);
+    let lease = finishes("the second", move || block_on(second)).expect("it was released");
+    drop(lease);
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_change_that_is_dropped_leaves_the_lock_held_and_an_unlock_releases_it() {
+    let cluster = Cluster::start(3);
+    let manager = driven(&cluster);
+    let mut lease = manager.acquire(&options("r")).expect("it is free");
+    for _ in 0..20 {
+        let _ = poll_once(&mut lease.extend_async(TTL * 2));
+        let _ = poll_once(&mut lease.confirm_async(Duration::ZERO));
+    }
+    assert!(lease.is_held());
+    lease.confirm(TTL / 2).expect("it is held");
+    let _ = poll_once(&mut lease.unlock_async());
+    cluster.wait_until_gone("r");
+}

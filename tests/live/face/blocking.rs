@@ -1,0 +1,131 @@
+//! Calls that block.
+
+use std::time::Duration;
+
+use redlock::{Guard, Level, Manager, Status, Ticket};
+
+use crate::support::{Cluster, wait_until};
+use crate::{TTL, builder, manager, options};
+
+#[test]
+fn a_lock_is_taken_extended_confirmed_and_released() {
+    let cluster = Cluster::start(3);
+    let manager = manager(&cluster);
+    assert_eq!(manager.connect(Duration::ZERO).expect("they are up"), "");
+    assert!(manager.servers().iter().all(|it| it.has_vote && it.role == "primary"));
+    let mut lease = manager.acquire(&options("r")).expect("it is free");
+    assert!(lease.is_held() && lease.remaining() > TTL / 2 && lease.validity() < TTL);
+    assert_eq!((lease.resource(), lease.fencing_token()), (&b"r"[..], None));
+    let error = manager.acquire(&options("r").tries(2)).expect_err("it is taken");
+    assert_eq!(error.status(), Status::Taken, "{error}");
+    lease.confirm(TTL / 2).expect("it is held for so long");
+    assert_eq!(lease.confirm(TTL * 2).expect_err("not so long").status(), Status::TooShort);
+    lease.extend(TTL * 3).expect("it is held");
+    assert!(lease.remaining() > TTL * 2);
+    let holder = manager.inspect("r").expect("they answer").expect("somebody has it");
+    assert!(holder.left.expect("it ends") > TTL * 2);
+    lease.unlock().expect("it is held");
+    assert!(!lease.is_held() && lease.remaining().is_zero());
+    assert_eq!(lease.unlock().expect_err("it was released").status(), Status::Lost);
+    assert_eq!(manager.inspect("r"), Ok(None));
+    assert!(format!("{lease:?} {manager:?}").contains(&cluster[0].address()));
+}
+
+#[test]
+fn a_lease_that_is_dropped_is_released_and_nobody_waits_for_that() {
+    let cluster = Cluster::start(3);
+    let manager = manager(&cluster);
+    drop(manager.acquire(&options("r")).expect("it is free"));
+    cluster.wait_until_gone("r");
+    let lease = manager.acquire(&options("r")).expect("it is free");
+    cluster.wait_until_everywhere("r");
+    cluster[0].freeze();
+    cluster[1].freeze();
+    // With a majority that does not answer.
+    drop(lease);
+    wait_until("the one that answers has let go", || !cluster[2].exists("r"));
+    cluster[0].resume();
+    cluster[1].resume();
+    cluster.wait_until_gone("r");
+}
+
+/// The lease keeps the connections, and the last one that is dropped closes them.
+#[test]
+fn a_lease_outlives_its_manager() {
+    let cluster = Cluster::start(3);
+    let lease = manager(&cluster).acquire(&options("r")).expect("it is free");
+    cluster.wait_until_everywhere("r");
+    assert!(lease.is_held());
+    drop(lease);
+    cluster.wait_until_gone("r");
+    wait_until("the connections are closed", || cluster.iter().all(|it| it.clients().is_empty()));
+}
+
+#[test]
+fn a_lock_changes_hands_by_a_ticket() {
+    let cluster = Cluster::start(3);
+    let (giver, taker) = (manager(&cluster), manager(&cluster));
+    let mut given = giver.acquire(&options("r")).expect("it is free");
+    cluster.wait_until_everywhere("r");
+    let ticket = given.detach().expect("it is held");
+    assert!(!given.is_held());
+    drop(given);
+    let secret = cluster[0].get("r").expect("the giver releases nothing");
+    assert!(ticket.as_str().contains(&secret) && !format!("{ticket:?}").contains(&secret));
+    let text = Ticket::from(ticket.as_str().to_owned());
+    let mut taken = taker.adopt(&text).expect("it is there");
+    assert!(taken.is_held());
+    taken.unlock().expect("it is held");
+    cluster.wait_until_gone("r");
+    let error = taker.adopt(&ticket).expect_err("it has ended");
+    assert_eq!(error.status(), Status::Lost);
+    assert!(!error.to_string().contains(&secret));
+    let none = taker.adopt(&Ticket::from("redlock".to_owned()));
+    assert_eq!(none.expect_err("it is none").status(), Status::InvalidArgument);
+}
+
+#[test]
+fn settings_are_checked_when_the_manager_is_made() {
+    let cluster = Cluster::start(1);
+    let words = |builder: redlock::Builder| {
+        let error = builder.build().expect_err("it is refused");
+        assert_eq!(error.status(), Status::InvalidArgument);
+        error.to_string()
+    };
+    assert!(words(builder(&cluster).clock_drift(1.5)).contains("1.5"));
+    assert!(words(builder(&cluster).retry(0, Duration::ZERO)).contains('0'));
+    let twice = words(builder(&cluster).server(cluster[0].url()));
+    assert!(twice.contains("added before"), "{twice}");
+    let secret = words(Manager::builder().server("redis://:hunter2@:0/x"));
+    assert!(!secret.contains("hunter2"), "{secret}");
+    let none = Manager::builder().build().expect("it asks nobody").acquire(&options("r"));
+    assert_eq!(none.expect_err("there is none").status(), Status::NoServers);
+    let long = redlock::Options::new("r", Duration::MAX);
+    let error = manager(&cluster).acquire(&long).expect_err("nobody needs that");
+    assert_eq!(error.status(), Status::InvalidArgument);
+}
+
+#[test]
+fn settings_reach_the_manager() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| drop(it.must(&["CONFIG", "SET", "requirepass", "hunter2"])));
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let lines = std::sync::Arc::clone(&told);
+    let manager = builder(&cluster)
+        .fencing(true)
+        .credentials(None, "hunter2")
+        .timeouts(Duration::from_secs(5), Duration::from_secs(5))
+        .restart_guard(Guard::Off, Duration::ZERO, Duration::ZERO)
+        .logger(move |level, line| lines.lock().unwrap().push((level, line.to_owned())))
+        .build()
+        .expect("a manager");
+    let first = manager.acquire(&options("r")).expect("it is free").fencing_token();
+    let next = manager.acquire(&options("r").wait(TTL)).expect("it is free").fencing_token();
+    assert!(first.is_some() && next > first);
+    cluster[0].kill();
+    wait_until("a line is told", || {
+        drop(manager.acquire(&options("r").wait(TTL)));
+        told.lock().unwrap().iter().any(|(level, _)| *level == Level::Warning)
+    });
+    assert!(!format!("{told:?} {manager:?}").contains("hunter2"));
+}

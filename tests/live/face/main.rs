@@ -1,0 +1,34 @@
+//! The library as Rust programs have it: calls that block, futures on an executor of the test's own, locks that are
+//! kept, and what is dropped halfway.
+
+#[path = "../../support/mod.rs"]
+mod support;
+
+mod asynchronous;
+mod blocking;
+mod executor;
+mod kept;
+
+use std::time::Duration;
+
+use redlock::{Builder, Manager, Options};
+
+use crate::support::Cluster;
+
+const TTL: Duration = Duration::from_secs(600);
+
+fn builder(cluster: &Cluster) -> Builder {
+    Manager::builder().servers(cluster.urls())
+}
+
+fn manager(cluster: &Cluster) -> Manager {
+    builder(cluster).build().expect("a manager")
+}
+
+fn driven(cluster: &Cluster) -> Manager {
+    builder(cluster).background_thread(true).build().expect("a manager")
+}
+
+fn options(resource: &str) -> Options {
+    Options::new(resource, TTL)
+}

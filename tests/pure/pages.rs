@@ -1,0 +1,226 @@
+//! README.md and docs/: links lead somewhere, every page can be found, every block of code is one that is run, and
+//! what is said in two languages is the same code.
+
+#[path = "../support/pages.rs"]
+mod pages;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pages::{Page, Snippet};
+
+const README_LINES_MAX: usize = 150;
+
+#[test]
+fn the_readme_is_short() {
+    for name in ["README.md", "README.zh-CN.md"] {
+        let lines = read(name).lines().count();
+        assert!(lines <= README_LINES_MAX, "{name} has {lines} lines");
+    }
+}
+
+/// Who runs a block: tests/programs/snippets/, or a file that the block names, and which names the page.
+#[test]
+fn every_block_is_run() {
+    let mut wrong = Vec::new();
+    for page in pages::all(root()) {
+        let snippets = match pages::snippets(&page) {
+            Ok(snippets) => snippets,
+            Err(words) => {
+                wrong.push(words);
+                continue;
+            }
+        };
+        for snippet in snippets {
+            let language = snippet.language.as_str();
+            let is_run = pages::RUN.contains(&language) || pages::SHOWN.contains(&language);
+            match snippet.value("by") {
+                None if is_run => {}
+                None => wrong.push(format!("{}: nobody runs {language}", snippet.place())),
+                Some(by) => {
+                    let text = fs::read_to_string(root().join(by)).unwrap_or_default();
+                    if !text.contains(&page.name) {
+                        let place = snippet.place();
+                        wrong.push(format!("{place}: {by} does not say that it runs this"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut wrong = Vec::new();
+    let mut pages = pages::all(root());
+    for name in ["DESIGN.md", "RELIABILITY.md", "CHANGELOG.md", "tests/README.md"] {
+        pages.push(Page { name: name.to_owned(), text: read(name) });
+    }
+    for page in &pages {
+        for (line, link) in links(&page.text) {
+            if let Err(words) = follow(page, &link) {
+                wrong.push(format!("{}:{line}: {words}", page.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Somewhere out of the project is not looked at.
+fn follow(page: &Page, link: &str) -> Result<(), String> {
+    if link.starts_with("http://") || link.starts_with("https://") {
+        return Ok(());
+    }
+    let (path, anchor) = link.split_once('#').map_or((link, None), |it| (it.0, Some(it.1)));
+    let here = root().join(&page.name);
+    let target = if path.is_empty() { here } else { here.with_file_name("").join(path) };
+    if !target.exists() {
+        return Err(format!("there is no {path}"));
+    }
+    let Some(anchor) = anchor else { return Ok(()) };
+    let text = fs::read_to_string(&target).map_err(|it| format!("{path}: {it}"))?;
+    if anchors(&text).contains(anchor) { Ok(()) } else { Err(format!("{path} has no #{anchor}")) }
+}
+
+/// What stands in brackets and parentheses, with its line, and the addresses of pictures.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in prose(text) {
+        let line = without_code(line);
+        let targets = line.split("](").skip(1).filter_map(|it| it.split([')', ' ']).next());
+        let sources = ["src=\"", "srcset=\"", "href=\""];
+        let sources = sources.iter().flat_map(|it| line.split(it).skip(1));
+        let sources = sources.filter_map(|it| it.split('"').next());
+        found.extend(targets.chain(sources).map(|it| (number, it.to_owned())));
+    }
+    found
+}
+
+/// The lines out of blocks of code, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        (!is_code && !is_fence).then_some((number + 1, line))
+    })
+}
+
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("``")
+}
+
+/// As GitHub names headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, line) in prose(text) {
+        let Some(heading) = line.strip_prefix('#') else { continue };
+        let heading = heading.trim_start_matches('#').trim();
+        let made: String = heading
+            .to_lowercase()
+            .chars()
+            .filter_map(|it| match it {
+                ' ' => Some('-'),
+                _ if it.is_alphanumeric() || it == '-' || it == '_' => Some(it),
+                _ => None,
+            })
+            .collect();
+        let again = (1..).map(|it| format!("{made}-{it}"));
+        let name = std::iter::once(made.clone()).chain(again).find(|it| !found.contains(it));
+        found.insert(name.expect("there are numbers enough"));
+    }
+    found
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+    let index = Page { name: "docs/README.md".to_owned(), text: read("docs/README.md") };
+    let listed: BTreeSet<PathBuf> =
+        links(&index.text).into_iter().map(|it| Path::new("docs").join(it.1)).collect();
+    for page in pages::all(root()).iter().filter(|it| it.name.starts_with("docs/")) {
+        let is_listed = page.name == index.name || listed.contains(Path::new(&page.name));
+        assert!(is_listed, "docs/README.md does not lead to {}", page.name);
+    }
+}
+
+/// Where what is said of servers is put in words.
+const WORDS: [&str; 3] =
+    ["src/failure.rs", "src/operation/question/words.rs", "src/transport/tls/words.rs"];
+
+/// What a message says stands on the page that explains messages, but for what is put into it.
+#[test]
+fn every_message_is_explained() {
+    let page = read("docs/troubleshooting.md");
+    let mut missing = Vec::new();
+    for name in WORDS {
+        let code = read(name);
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for words in sentences(code) {
+            let parts = words.split(['{', '}']).step_by(2);
+            let parts = parts.map(|it| it.trim_matches([' ', ':', '\\']));
+            let parts: Vec<_> = parts.filter(|it| it.len() > 5).collect();
+            if !parts.iter().all(|it| page.contains(it)) {
+                missing.push(format!("{name}: {words}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/troubleshooting.md lacks:\n{}", missing.join("\n"));
+}
+
+/// The strings in code that are more than a word.
+fn sentences(code: &str) -> Vec<&str> {
+    let lines = code.lines().filter(|it| !it.trim_start().starts_with("//"));
+    let strings = lines.flat_map(|it| it.split('"').skip(1).step_by(2));
+    let is_told = |it: &&str| it.contains(' ') && !IS_READ.contains(it);
+    strings.filter(is_told).collect()
+}
+
+/// What the library looks for in the words of servers and of the system, and in its own.
+const IS_READ: [&str; 10] = [
+    "max number of clients",
+    "unknown command",
+    "invalid expire",
+    "DB index",
+    "can't run this command",
+    "ACL failure in script",
+    "invalid password",
+    "without any password configured",
+    "does not permit",
+    " (os error",
+];
+
+/// A page in another language shows the code of the first, but for comments.
+#[test]
+fn what_is_said_in_two_languages_is_the_same_code() {
+    let pages = pages::all(root());
+    let named = |name: &str| pages.iter().find(|it| it.name == name).expect("the page is there");
+    let code = |name: &str| {
+        let snippets = pages::snippets(named(name)).expect("a page");
+        snippets.iter().map(|it: &Snippet| it.everything()).collect::<Vec<_>>()
+    };
+    assert_eq!(code("README.md"), code("README.zh-CN.md"));
+}
+
+/// That the tests above can fail.
+#[test]
+fn what_is_wrong_with_a_link_is_seen() {
+    let page = Page { name: "docs/README.md".to_owned(), text: String::new() };
+    assert_eq!(follow(&page, "../README.md"), Ok(()));
+    assert!(follow(&page, "../NOTHING.md").is_err());
+    assert!(follow(&page, "../README.md#no-such-heading").is_err());
+    let text = "[a](b.md#c) `[d](e)`\n```text\n[f](g)\n```\n<img src=\"h.svg\">\n";
+    assert_eq!(links(text), [(1, "b.md#c".to_owned()), (5, "h.svg".to_owned())]);
+    let headings = anchors("# A `b`: c, d!\n## Same\n## Same\n## 中文 标题\n");
+    let names = ["a-b-c-d", "same", "same-1", "中文-标题"].map(str::to_owned);
+    assert_eq!(headings, BTreeSet::from(names));
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|it| panic!("{name}: {it}"))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,0 +1,121 @@
+//! What is told of locks and servers.
+
+use crate::command::{finish, redlock, start};
+use crate::support::{Cluster, Server};
+
+#[test]
+fn status_and_list_tell_what_a_quorum_has() {
+    let cluster = Cluster::start(3);
+    let mut holder = start(redlock(
+        &cluster,
+        &["run", "--ttl", "600s", "job[1]", "--", "sh", "-c", "echo; exec sleep 1000"],
+    ));
+    holder.line();
+    cluster.wait_until_everywhere("job[1]");
+    // Left behind by somebody on a minority; without a TTL; a counter; a list; other names.
+    cluster[0].must(&["SET", "job2", "x", "PX", "600000"]);
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "job3", "x"])));
+    cluster.iter().for_each(|it| drop(it.must(&["RPUSH", "job4", "x"])));
+    cluster.iter().for_each(|it| drop(it.must(&["ZADD", "job[1]:w", "1", "a", "2", "b"])));
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "other", "x", "PX", "600000"])));
+
+    let status = finish(redlock(&cluster, &["--json", "status", "job[1]", "job2", "none"])).json();
+    let locked: Vec<_> =
+        status.as_array().expect("a list").iter().map(|it| it["locked"].clone()).collect();
+    assert_eq!(locked, [true, false, false]);
+    assert!(status[0]["left_ms"].as_i64() > Some(300_000) && status[2]["left_ms"].is_null());
+    let words = finish(redlock(&cluster, &["status", "job[1]", "none"])).stdout;
+    assert!(words.lines().nth(1).is_some_and(|it| it.contains("yes")), "{words}");
+    assert!(words.lines().nth(2).is_some_and(|it| it.contains("no")), "{words}");
+
+    let names = |arguments: &[&str]| {
+        let list = finish(redlock(&cluster, arguments)).json();
+        let name = |it: &serde_json::Value| it["name"].as_str().expect("a name").to_owned();
+        list.as_array().expect("a list").iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["list", "--json", "job"]), ["job[1]"]);
+    assert_eq!(names(&["list", "--json", "job["]), ["job[1]"]);
+    assert_eq!(names(&["list", "--json", "--all", "job"]), ["job2", "job[1]"]);
+    assert_eq!(names(&["list", "--json"]), ["job[1]", "other"]);
+    assert!(names(&["list", "--json", "job*"]).is_empty());
+    let list = finish(redlock(&cluster, &["list", "--json", "job"])).json();
+    assert_eq!((list[0]["waiting"].as_u64(), list[0]["servers"].as_u64()), (Some(2), Some(3)));
+    // No token is told.
+    let token = cluster[0].get("job[1]").expect("it is locked");
+    for json in
+        [&["list"][..], &["list", "--json"], &["top", "--once"], &["top", "--once", "--json"]]
+    {
+        assert!(!finish(redlock(&cluster, json)).stdout.contains(&token));
+    }
+}
+
+#[test]
+fn top_sees_locks_change_hands() {
+    let cluster = Cluster::start(3);
+    let script = r#"while "$0" run --no-fencing r -- sleep 0.05; do :; done"#;
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_redlock")]);
+    command.env("REDLOCK_SERVERS", cluster.urls().join(","));
+    let _holders = start(command);
+    crate::support::wait_until("a lock changes hands", || {
+        let top = finish(redlock(&cluster, &["top", "--once", "--json"])).json();
+        top["handovers_per_second"].as_f64() > Some(0.0)
+    });
+    let words = finish(redlock(&cluster, &["top", "--once"])).stdout;
+    assert!(words.contains("hand-overs/s"), "{words}");
+}
+
+#[test]
+fn a_page_of_top_comes_again_and_again_where_there_is_no_terminal() {
+    let cluster = Cluster::start(1);
+    let mut running = start(redlock(&cluster, &["top", "--json", "--interval", "200ms"]));
+    for _ in 0..3 {
+        let page: serde_json::Value = serde_json::from_str(&running.line()).expect("JSON");
+        assert!(page["locks"].is_array());
+    }
+}
+
+#[test]
+fn doctor_finds_what_is_wrong_and_says_what_to_do() {
+    let healthy = Cluster::start(3);
+    let outcome = finish(redlock(&healthy, &["doctor"]));
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(outcome.stdout.contains("all is well"), "{outcome:?}");
+    let told = finish(redlock(&healthy, &["doctor", "--json"])).json();
+    assert_eq!((told["well"].as_bool(), told["quorum"].as_u64()), (Some(true), Some(2)));
+    for server in told["servers"].as_array().expect("a list") {
+        assert_eq!((&server["role"], &server["votes"]), (&"primary".into(), &true.into()));
+        assert!(server["round_trip_us"].as_u64().is_some(), "{server}");
+        assert!(server["clock_offset_us"].as_i64().is_some(), "{server}");
+    }
+
+    let full = Server::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    let down = Server::start();
+    let cluster: Cluster =
+        [Server::start(), Server::start(), Server::start(), full, down].into_iter().collect();
+    cluster[4].kill();
+    let replica = format!("127.0.0.1 {}", cluster[0].port());
+    let words: Vec<_> = ["REPLICAOF"].into_iter().chain(replica.split(' ')).collect();
+    cluster[2].must(&words);
+    let outcome = finish(redlock(&cluster, &["doctor"]));
+    assert_eq!(outcome.status, Some(1), "{outcome:?}");
+    for words in ["noeviction", "name a primary", "start it", "nothing can be locked"] {
+        assert!(outcome.stdout.contains(words), "{words}: {}", outcome.stdout);
+    }
+    let told = finish(redlock(&cluster, &["doctor", "--json"])).json();
+    assert_eq!(told["well"], false);
+}
+
+#[test]
+fn bench_measures_and_leaves_nothing() {
+    let cluster = Cluster::start(3);
+    let outcome = finish(redlock(&cluster, &["bench", "--duration", "200ms", "--threads", "2"]));
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    assert!(outcome.stdout.contains('█') && outcome.stdout.contains("p99"), "{}", outcome.stdout);
+    let told = finish(redlock(&cluster, &["--json", "bench", "--duration", "200ms"])).json();
+    let count = told["lock"]["count"].as_u64().expect("a count");
+    let buckets = told["lock"]["buckets"].as_array().expect("a list").iter();
+    assert!(count > 0);
+    assert_eq!(buckets.map(|it| it["count"].as_u64().unwrap_or(0)).sum::<u64>(), count);
+    crate::support::wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
+}

@@ -1,0 +1,60 @@
+//! A lock that is lost while the program runs.
+
+use crate::command::{redlock, start};
+use crate::support::Cluster;
+
+/// Ends by itself when it is told to stop.
+const POLITE: &str = "trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+
+#[test]
+fn a_program_is_told_to_stop_while_the_lock_is_held_still() {
+    let cluster = Cluster::start(3);
+    let arguments = ["--json", "run", "--ttl", "4s", "r", "--", "sh", "-c", POLITE];
+    let mut running = start(redlock(&cluster, &arguments));
+    assert_eq!(running.line(), "ready");
+    cluster.wait_until_everywhere("r");
+    cluster[0].freeze();
+    cluster[1].freeze();
+    assert_eq!(running.line(), "stopped", "it had time to say so");
+    let outcome = running.end();
+    assert_eq!(outcome.status, Some(122), "{outcome:?}");
+    assert!(outcome.event("stopping")["remaining_ms"].as_u64() > Some(0));
+    assert_eq!(outcome.event("ended")["signal"], serde_json::Value::Null);
+    assert_eq!(outcome.event("lost")["status"], 122);
+}
+
+#[test]
+fn a_lock_that_was_taken_away_is_lost_whatever_the_program_ends_with() {
+    let cluster = Cluster::start(3);
+    let arguments = ["run", "--ttl", "600s", "r", "--", "sh", "-c", "echo; read x; exit 0"];
+    let mut command = redlock(&cluster, &arguments);
+    let mut running = start({
+        command.stdin(std::process::Stdio::piped());
+        command
+    });
+    running.line();
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's"])));
+    drop(running.child.stdin.take());
+    let outcome = running.end();
+    assert_eq!(outcome.status, Some(122), "{outcome:?}");
+    cluster.iter().for_each(|it| assert_eq!(it.get("r").as_deref(), Some("another's")));
+}
+
+#[test]
+fn a_minority_that_fails_is_no_reason_to_stop() {
+    let cluster = Cluster::start(3);
+    let script = "echo; read x; exit 9";
+    let mut command = redlock(&cluster, &["run", "--ttl", "2s", "r", "--", "sh", "-c", script]);
+    command.stdin(std::process::Stdio::piped());
+    let mut running = start(command);
+    running.line();
+    cluster.wait_until_everywhere("r");
+    cluster[2].freeze();
+    let renewals = || cluster[0].calls("eval");
+    let before = renewals();
+    crate::support::wait_until("it is renewed a few times", || renewals() > before + 3);
+    drop(running.child.stdin.take());
+    // `read` fails at the end of its input, and the script goes on.
+    assert_eq!(running.end().status, Some(9));
+}

@@ -1,0 +1,16 @@
+//! `redlock`, the command: its exit statuses, what becomes of the program that it runs, what it tells of the servers, and
+//! what it keeps to itself. Each test runs the built program against servers of its own.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod command;
+mod looks;
+mod lost;
+mod manual;
+mod secrets;
+mod signals;
+mod statuses;
+mod terminal;
+mod tickets;
+mod trials;

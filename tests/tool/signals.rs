@@ -1,0 +1,154 @@
+//! Signals that are passed on, and a wrapper that is killed or stands still.
+
+use std::os::unix::process::CommandExt;
+use std::time::Duration;
+
+use crate::command::{finish, is_alive, redlock, start};
+use crate::support::process::send;
+use crate::support::{Cluster, wait_until};
+
+/// Says which signal has come.
+const TELLS: &str = r#"
+for it in HUP QUIT USR1 USR2 WINCH; do trap "echo $it" $it; done
+trap 'echo TERM; exit 5' TERM
+echo ready
+while :; do sleep 0.01; done"#;
+
+#[test]
+fn signals_reach_the_program() {
+    let cluster = Cluster::start(3);
+    let mut running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", TELLS]));
+    assert_eq!(running.line(), "ready");
+    for (signal, name) in [
+        (libc::SIGHUP, "HUP"),
+        (libc::SIGQUIT, "QUIT"),
+        (libc::SIGUSR1, "USR1"),
+        (libc::SIGUSR2, "USR2"),
+        (libc::SIGWINCH, "WINCH"),
+        (libc::SIGTERM, "TERM"),
+    ] {
+        send(running.child.id(), signal);
+        assert_eq!(running.line(), name);
+    }
+    assert_eq!(running.end().status, Some(5));
+    cluster.wait_until_gone("r");
+}
+
+#[test]
+fn a_program_that_a_signal_has_ended_is_told_of() {
+    let cluster = Cluster::start(3);
+    for (signal, status) in [(libc::SIGTERM, 143), (libc::SIGINT, 130), (libc::SIGHUP, 129)] {
+        let script = "echo; exec sleep 1000";
+        let mut running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+        running.line();
+        send(running.child.id(), signal);
+        assert_eq!(running.end().status, Some(status));
+        cluster.wait_until_gone("r");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_lock_and_nothing_stays_locked() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's"])));
+    let waiting = start(redlock(&cluster, &["-v", "run", "--wait", "forever", "r", "--", "true"]));
+    wait_until("it asks", || cluster.iter().all(|it| !it.clients().is_empty()));
+    send(waiting.child.id(), libc::SIGTERM);
+    assert_eq!(waiting.end().status, Some(143));
+    cluster.iter().for_each(|it| assert_eq!(it.get("r").as_deref(), Some("another's")));
+}
+
+#[test]
+fn what_is_ignored_stays_so() {
+    let cluster = Cluster::start(3);
+    let script = "echo; exec sleep 1000";
+    let mut command = redlock(&cluster, &["run", "r", "--", "sh", "-c", script]);
+    // As nohup does.
+    let ignore = || {
+        // SAFETY: no handler is set.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+        Ok(())
+    };
+    // SAFETY: the closure makes a system call and allocates nothing.
+    unsafe { command.pre_exec(ignore) };
+    let mut running = start(command);
+    running.line();
+    send(running.child.id(), libc::SIGHUP);
+    send(running.child.id(), libc::SIGTERM);
+    assert_eq!(running.end().status, Some(143), "it heeds the second one alone");
+}
+
+#[test]
+fn a_program_that_is_stopped_and_goes_on_keeps_its_lock() {
+    let cluster = Cluster::start(3);
+    let script = "echo $$; read x; while :; do sleep 0.01; done";
+    let mut running =
+        start(redlock(&cluster, &["run", "--ttl", "5s", "r", "--", "sh", "-c", script]));
+    let program = running.process();
+    send(running.child.id(), libc::SIGTSTP);
+    let state = || std::fs::read_to_string(format!("/proc/{program}/stat")).unwrap_or_default();
+    wait_until("the program has stopped", || state().contains(") T"));
+    send(running.child.id(), libc::SIGCONT);
+    wait_until("it goes on", || !state().contains(") T"));
+    send(running.child.id(), libc::SIGTERM);
+    assert_eq!(running.end().status, Some(143));
+}
+
+/// A program with a child, and one that has left its group. All tell their numbers.
+const FAMILY: &str = r#"
+trap "" TERM HUP
+sh -c 'echo $$; exec sleep 1000' &
+setsid sh -c 'trap "" TERM HUP; echo $$; exec sleep 1000' &
+echo $$
+while :; do sleep 0.01; done"#;
+
+#[test]
+fn a_killed_wrapper_takes_the_program_along() {
+    let cluster = Cluster::start(3);
+    let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
+    let mut running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+    let family = [running.process(), running.process()];
+    send(running.child.id(), libc::SIGKILL);
+    wait_until("the program is gone, with its child", || !family.iter().any(|it| is_alive(*it)));
+    assert_eq!(running.end().status, None);
+}
+
+#[test]
+fn a_wrapper_that_stands_still_has_its_program_killed_in_time() {
+    let cluster = Cluster::start(3);
+    let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
+    let mut running =
+        start(redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", script]));
+    let family = [running.process(), running.process()];
+    cluster.wait_until_everywhere("r");
+    send(running.child.id(), libc::SIGSTOP);
+    wait_until("the program is gone, with its child", || !family.iter().any(|it| is_alive(*it)));
+    assert!(cluster.having("r") >= cluster.quorum(), "before the lock had ended");
+    send(running.child.id(), libc::SIGCONT);
+    let outcome = running.end();
+    assert_eq!(outcome.status, Some(122), "{outcome:?}");
+}
+
+#[test]
+fn a_lost_lock_takes_the_whole_family_along() {
+    let cluster = Cluster::start(3);
+    let mut running =
+        start(redlock(&cluster, &["run", "--ttl", "3s", "r", "--", "sh", "-c", FAMILY]));
+    let family = [running.process(), running.process(), running.process()];
+    assert!(family.iter().all(|it| is_alive(*it)));
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|it| drop(it.must(&["DEL", "r"])));
+    let outcome = running.end();
+    assert_eq!(outcome.status, Some(122), "{outcome:?}");
+    assert!(!family.iter().any(|it| is_alive(*it)), "one has survived");
+}
+
+#[test]
+fn whoever_reads_what_the_program_writes_does_not_wait_for_the_wrapper() {
+    let cluster = Cluster::start(3);
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg(r#""$0" run r -- echo hello | cat; echo end"#);
+    command.arg(env!("CARGO_BIN_EXE_redlock")).env("REDLOCK_SERVERS", cluster.urls().join(","));
+    assert_eq!(finish(command).stdout, "hello\nend\n");
+    std::thread::sleep(Duration::ZERO);
+}

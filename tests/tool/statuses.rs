@@ -1,0 +1,151 @@
+//! Every exit status.
+
+use crate::command::{bare, finish, redlock, start};
+use crate::support::{Cluster, Server};
+
+fn status(command: std::process::Command) -> Option<i32> {
+    finish(command).status
+}
+
+#[test]
+fn the_status_is_that_of_the_program() {
+    let cluster = Cluster::start(3);
+    for (script, expected) in [("exit 0", 0), ("exit 1", 1), ("exit 124", 124), ("kill -9 $$", 137)]
+    {
+        let outcome = finish(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+        assert_eq!(outcome.status, Some(expected), "{script}: {outcome:?}");
+        assert_eq!(outcome.stderr, "", "nothing is told that nobody asked for");
+        cluster.wait_until_gone("r");
+    }
+    assert_eq!(status(redlock(&cluster, &["run", "r", "--", "kill-all-humans"])), Some(127));
+    assert_eq!(status(redlock(&cluster, &["run", "r", "--", "/"])), Some(126));
+    assert_eq!(cluster.having("r"), 0);
+}
+
+#[test]
+fn a_lock_that_somebody_has_is_taken() {
+    let cluster = Cluster::start(3);
+    let mut holder =
+        start(redlock(&cluster, &["run", "r", "--", "sh", "-c", "echo; exec sleep 1000"]));
+    holder.line();
+    for (arguments, expected) in [
+        (&["run", "--wait", "0", "r", "--", "true"][..], 124),
+        (&["run", "--no-wait", "r", "--", "true"], 124),
+        (&["run", "-w", "200ms", "r", "--", "true"], 124),
+        (&["run", "-n", "-E", "7", "r", "--", "true"], 7),
+        (&["run", "-n", "other", "--", "true"], 0),
+    ] {
+        let outcome = finish(redlock(&cluster, arguments));
+        assert_eq!(outcome.status, Some(expected), "{outcome:?}");
+        assert_eq!(expected != 0, outcome.stderr.contains("held by another"), "{outcome:?}");
+    }
+    let outcome = finish(redlock(&cluster, &["--json", "run", "-n", "r", "--", "true"]));
+    assert_eq!(outcome.event("taken")["status"], 124);
+}
+
+#[test]
+fn whoever_waits_gets_the_lock_when_the_program_ends() {
+    let cluster = Cluster::start(3);
+    let mut holder =
+        start(redlock(&cluster, &["run", "r", "--", "sh", "-c", "echo; read x; exit 3"]));
+    holder.line();
+    let waiting = start(redlock(&cluster, &["run", "--wait", "forever", "r", "--", "true"]));
+    assert_eq!(holder.end().status, Some(3), "its input was at its end");
+    assert_eq!(waiting.end().status, Some(0));
+}
+
+#[test]
+fn too_few_servers_are_unreachable() {
+    let cluster = Cluster::start(3);
+    cluster[0].kill();
+    assert_eq!(status(redlock(&cluster, &["run", "r", "--", "true"])), Some(0));
+    cluster[1].kill();
+    let outcome = finish(redlock(&cluster, &["run", "--wait", "0", "r", "--", "true"]));
+    assert_eq!(outcome.status, Some(123), "{outcome:?}");
+    assert!(outcome.stderr.contains(&cluster[0].address()), "{outcome:?}");
+    for verb in [&["status", "r"][..], &["list"], &["top", "--once"], &["bench", "-d", "1s"]] {
+        let outcome = finish(redlock(&cluster, verb));
+        assert_eq!(outcome.status, Some(123), "{verb:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn wrong_use_is_told_from_everything_else() {
+    let cluster = Cluster::start(1);
+    for arguments in [
+        &[][..],
+        &["run"],
+        &["run", "r"],
+        &["run", "--", "true"],
+        &["run", "r", "true"],
+        &["run", "--ttl", "soon", "r", "--", "true"],
+        &["run", "--ttl", "100ms", "r", "--", "true"],
+        &["run", "--permits", "0", "r", "--", "true"],
+        &["run", "--shared", "--permits", "2", "r", "--", "true"],
+        &["run", "redlock:guard", "--", "true"],
+        &["run", "", "--", "true"],
+        &["--config", "/nonexistent", "run", "r", "--", "true"],
+        &["dance"],
+        &["bench", "--duration", "1d"],
+        &["top", "--interval", "1ms"],
+    ] {
+        let outcome = finish(redlock(&cluster, arguments));
+        assert_eq!(outcome.status, Some(125), "{arguments:?}: {outcome:?}");
+        assert!(!outcome.stderr.is_empty());
+    }
+    let outcome = finish(bare(&["run", "r", "--", "true"]));
+    assert_eq!(outcome.status, Some(125));
+    assert!(outcome.stderr.contains("REDLOCK_SERVERS"), "{outcome:?}");
+    for arguments in [&["--help"][..], &["run", "--help"], &["--version"], &["help", "top"]] {
+        assert_eq!(status(bare(arguments)), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn servers_are_named_by_arguments_a_file_or_the_environment_in_this_order() {
+    let server = Server::start();
+    let address = server.address();
+    let with = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = bare(arguments);
+        command.envs(variables.iter().copied()).args(["status", "r"]);
+        finish(command).status
+    };
+    let none = "127.0.0.1:1";
+    let file = server.file("servers.toml");
+    std::fs::write(&file, format!("servers = [\"{address}\"]\n")).expect("it can be written");
+    assert_eq!(with(&["-s", &address], &[("REDLOCK_SERVERS", none)]), Some(0));
+    assert_eq!(with(&["--config", &file], &[("REDLOCK_SERVERS", none)]), Some(0));
+    assert_eq!(with(&["-s", none, "--config", &file], &[]), Some(123));
+    assert_eq!(with(&[], &[("REDLOCK_SERVERS", &address)]), Some(0));
+    assert_eq!(with(&[], &[("REDLOCK_SERVERS", &address), ("REDLOCK_CONFIG", "/none")]), Some(0));
+    assert_eq!(with(&[], &[("REDLOCK_CONFIG", &file)]), Some(0));
+    assert_eq!(with(&[], &[("REDLOCK_SERVERS", ""), ("REDLOCK_CONFIG", &file)]), Some(0));
+}
+
+#[test]
+fn the_program_finds_the_lock_in_its_environment() {
+    let cluster = Cluster::start(3);
+    let script = "echo $REDLOCK_NAME $REDLOCK_FENCING_TOKEN ${REDLOCK_TICKET-none}";
+    let token = |arguments: &[&str]| {
+        let mut command = redlock(&cluster, arguments);
+        command.args(["r", "--", "sh", "-c", script]).env("REDLOCK_FENCING_TOKEN", "1");
+        let outcome = finish(command.env("REDLOCK_TICKET", "x").output_of());
+        let words: Vec<_> = outcome.stdout.split_whitespace().map(str::to_owned).collect();
+        assert_eq!((words[0].as_str(), words[words.len() - 1].as_str()), ("r", "none"));
+        words[1].parse::<u64>().ok()
+    };
+    let first = token(&["run"]).expect("a token");
+    assert!(token(&["run"]).expect("a token") > first);
+    assert_eq!(token(&["run", "--no-fencing"]), None);
+}
+
+trait OutputOf {
+    fn output_of(&mut self) -> std::process::Command;
+}
+
+impl OutputOf for std::process::Command {
+    /// A command is built by references, and run by value.
+    fn output_of(&mut self) -> std::process::Command {
+        std::mem::replace(self, Self::new("true"))
+    }
+}

@@ -1,0 +1,153 @@
+//! A terminal: the program may read from it, Ctrl-C and Ctrl-Z reach the program, and `top` is a page.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::thread::{self, JoinHandle};
+
+use nix::pty::openpty;
+
+use crate::command::{is_alive, redlock};
+use crate::support::{Cluster, wait_until};
+
+/// A terminal, and what was written to it.
+struct Terminal {
+    ours: File,
+    shown: std::sync::Arc<std::sync::Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    /// A terminal, and the command that runs in it as a session leader.
+    fn start(mut command: Command) -> (Self, Child) {
+        let pty = openpty(None, None).expect("a terminal");
+        let its: OwnedFd = pty.slave;
+        let copy = || its.try_clone().expect("a copy");
+        command.stdin(copy()).stdout(copy()).stderr(copy());
+        let number = its.as_raw_fd();
+        let lead = move || {
+            // SAFETY: system calls with numbers alone.
+            unsafe {
+                libc::setsid();
+                libc::ioctl(number, libc::TIOCSCTTY, 0);
+            }
+            Ok(())
+        };
+        // SAFETY: the closure makes system calls and allocates nothing.
+        unsafe { command.pre_exec(lead) };
+        let child = command.spawn().expect("it runs");
+        drop((command, its));
+        let ours = File::from(pty.master);
+        let shown = std::sync::Arc::<std::sync::Mutex<String>>::default();
+        let (mut from, to) = (ours.try_clone().expect("a copy"), std::sync::Arc::clone(&shown));
+        let read = move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut bytes) {
+                to.lock()
+                    .expect("not poisoned")
+                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        };
+        let reader = Some(thread::spawn(read));
+        (Self { ours, shown, reader }, child)
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.ours.write_all(keys.as_bytes()).expect("it is there");
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().expect("not poisoned").clone()
+    }
+
+    #[track_caller]
+    fn shows(&self, words: &str) {
+        crate::support::wait_until_ok("the terminal shows it", || {
+            let shown = self.shown();
+            if shown.contains(words) { Ok(()) } else { Err(format!("{words}: {shown:?}")) }
+        });
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It ends when nobody has the other end any more.
+        drop(self.reader.take());
+    }
+}
+
+#[test]
+fn the_program_has_the_terminal() {
+    let cluster = Cluster::start(3);
+    let script = "echo ask; read x; echo got $x; exit 3";
+    let (mut terminal, mut child) =
+        Terminal::start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+    terminal.shows("ask");
+    terminal.types("blue\n");
+    terminal.shows("got blue");
+    assert_eq!(child.wait().expect("a child").code(), Some(3));
+}
+
+#[test]
+fn ctrl_c_reaches_the_program_once_and_the_lock_is_released() {
+    let cluster = Cluster::start(3);
+    let script =
+        "trap 'echo interrupted' INT; echo ready; sleep 1000; sleep 1000; echo over; exit 8";
+    let (mut terminal, mut child) =
+        Terminal::start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
+    terminal.shows("ready");
+    terminal.types("\x03");
+    terminal.shows("interrupted");
+    terminal.types("\x03");
+    terminal.shows("over");
+    assert_eq!(child.wait().expect("a child").code(), Some(8));
+    assert_eq!(terminal.shown().matches("interrupted").count(), 2);
+    cluster.wait_until_gone("r");
+}
+
+/// A shell with job control, in whose foreground it runs.
+#[test]
+fn ctrl_z_stops_both_and_the_shell_lets_both_go_on() {
+    let cluster = Cluster::start(3);
+    let mut shell = Command::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ");
+    shell.env("REDLOCK_SERVERS", cluster.urls().join(",")).env("HISTFILE", "/dev/null");
+    let (mut terminal, mut child) = Terminal::start(shell);
+    let command = env!("CARGO_BIN_EXE_redlock");
+    terminal.types(&format!(
+        "{command} run --ttl 60s r -- sh -c 'echo program=$$=; read x; echo got $x'\n"
+    ));
+    terminal.shows("program=");
+    let program = || {
+        let shown = terminal.shown();
+        shown.split("program=").filter_map(|it| it.split('=').next()?.parse::<u32>().ok()).next()
+    };
+    wait_until("its number is shown", || program().is_some());
+    let program = program().expect("it is shown");
+    terminal.types("\x1a");
+    terminal.shows("Stopped");
+    let stat = std::fs::read_to_string(format!("/proc/{program}/stat")).expect("it is there");
+    assert!(stat.contains(") T"), "{stat}");
+    terminal.types("fg\n");
+    terminal.types("blue\n");
+    terminal.shows("got blue");
+    terminal.types("exit 5\n");
+    assert_eq!(child.wait().expect("a child").code(), Some(5));
+    assert!(!is_alive(program));
+}
+
+#[test]
+fn top_is_a_page_that_q_ends_and_leaves_the_terminal_as_it_was() {
+    let cluster = Cluster::start(3);
+    for (keys, status) in [("q", Some(0)), ("\x03", Some(0))] {
+        let (mut terminal, mut child) =
+            Terminal::start(redlock(&cluster, &["top", "--interval", "200ms"]));
+        terminal.shows("hand-overs/s");
+        terminal.types(keys);
+        assert_eq!(child.wait().expect("a child").code(), status);
+        terminal.shows("\x1b[?1049l");
+        assert!(terminal.shown().contains("\x1b[?1049h"));
+    }
+}

@@ -1,0 +1,72 @@
+//! The configuration file.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::servers::has_password;
+
+/// What stands in the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    #[serde(default)]
+    pub(crate) servers: Vec<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) tls_ca: Option<PathBuf>,
+    pub(crate) tls_certificate: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) tls_server_name: Option<String>,
+}
+
+impl Config {
+    /// Reads the file. One with a password is refused if others than its owner may read it. What is wrong is told
+    /// without a word from the file, which may be a secret.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let fail = |words: String| Failure::usage(format!("{}: {words}", path.display()));
+        let mut text = String::new();
+        let mut file = File::open(path).map_err(|error| fail(error.to_string()))?;
+        file.read_to_string(&mut text).map_err(|error| fail(error.to_string()))?;
+        let config: Self = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+            fail(format!("line {} is wrong: {}", line + 1, without_quotes(error.message())))
+        })?;
+        let is_secret =
+            config.password.is_some() || config.servers.iter().any(|it| has_password(it));
+        if is_secret {
+            // Of the file that was read, not of one that has come in its place.
+            let found = file.metadata().map_err(|error| fail(error.to_string()))?;
+            if found.mode() & 0o077 != 0 {
+                let words = "it has a password in it, and others may read it: chmod 600 it";
+                return Err(fail(words.to_owned()));
+            }
+            let own = nix::unistd::geteuid().as_raw();
+            if found.uid() != own && found.uid() != 0 {
+                return Err(fail(
+                    "it has a password in it, and belongs to another user".to_owned(),
+                ));
+            }
+        }
+        Ok(config)
+    }
+}
+
+/// What the parser says, but for values that it quotes.
+fn without_quotes(words: &str) -> String {
+    let is_name = |it: &str| {
+        !it.is_empty()
+            && it.len() < 20
+            && it.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
+    };
+    let parts = words.lines().next().unwrap_or_default().split(['`', '"']).enumerate();
+    let parts = parts.map(|(place, part)| match place % 2 {
+        1 if !is_name(part) => "...",
+        _ => part,
+    });
+    parts.collect::<Vec<_>>().join("`")
+}

@@ -1,0 +1,214 @@
+//! `redlock doctor`: what the servers are, and what is wrong with them.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use redlock::{Error, Manager, ServerInfo};
+use serde_json::{Value, json};
+
+use crate::cli::Common;
+use crate::failure::{Failure, Kind};
+use crate::servers::Servers;
+use crate::table::Table;
+use crate::time;
+
+/// How long the servers have, beside a quorum that is up.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// From here on a clock is far from ours, and a round trip long.
+const OFFSET_MAX_US: i64 = 1_000_000;
+const ROUND_TRIP_MAX: Duration = Duration::from_millis(50);
+
+/// What there is to say of something, and whether that is a fault.
+struct Finding {
+    is_fault: bool,
+    advice: String,
+}
+
+pub(crate) fn doctor(common: &Common) -> Result<ExitCode, Failure> {
+    let manager = Servers::find(common)?.builder(common)?.build()?;
+    let unreachable = look(&manager).err();
+    if let Some(error) =
+        unreachable.as_ref().filter(|it| it.status() != redlock::Status::Unreachable)
+    {
+        return Err(error.clone().into());
+    }
+    let servers = manager.servers();
+    let findings: Vec<Vec<Finding>> = servers.iter().map(examine).collect();
+    let of_all = examine_all(&servers);
+    let is_well = findings.iter().flatten().chain(&of_all).all(|it| !it.is_fault);
+    if common.json {
+        println!("{}", as_json(&servers, &findings, &of_all, is_well));
+    } else {
+        print(&servers, &findings, &of_all, is_well);
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { Kind::Unwell.into() })
+}
+
+/// Connects to all servers, as far as they can be reached in time, and asks them something.
+fn look(manager: &Manager) -> Result<(), Error> {
+    let connected = manager.connect(Duration::ZERO);
+    let end = Instant::now() + PATIENCE;
+    while connected.is_ok() && Instant::now() < end {
+        if manager.servers().iter().all(|it| it.is_connected) {
+            break;
+        }
+        manager.drive_for(Duration::from_millis(20))?;
+    }
+    for _ in 0..3 {
+        // What they say is of no importance: that they do, and when.
+        let _ = manager.inspect("redlock:doctor");
+        // A quorum is enough for that: the others are read when their answers come.
+        manager.drive_for(Duration::from_millis(10))?;
+    }
+    connected.map(drop)
+}
+
+fn examine(server: &ServerInfo) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut say =
+        |is_fault, advice: &str| found.push(Finding { is_fault, advice: advice.to_owned() });
+    let words = server.words.as_str();
+    if !server.is_connected || !server.has_vote {
+        say(true, cure(words, server.is_connected));
+        return found;
+    }
+    if server.clock_offset_us.is_some_and(|it| it.abs() > OFFSET_MAX_US) {
+        say(true, "its clock is more than a second from this machine's: run NTP on both");
+    }
+    if server.round_trip.is_some_and(|it| it > ROUND_TRIP_MAX) {
+        say(false, "it is slow to answer: locks wait for the fastest majority, so have one near");
+    }
+    if server.keeps == "no log" {
+        say(
+            false,
+            "after a restart it has no vote for a while; with appendonly yes and appendfsync always it has",
+        );
+    } else if server.keeps.starts_with("log") && server.keeps != "log, synced always" {
+        say(
+            false,
+            "after a crash it may have forgotten locks, and has no vote for a while: appendfsync always mends that",
+        );
+    }
+    if !words.is_empty() {
+        say(false, words);
+    }
+    found
+}
+
+/// What to do about a server that cannot be reached, or has no vote.
+fn cure(words: &str, is_connected: bool) -> &'static str {
+    const CURES: [(&str, &str); 12] = [
+        ("evict", "CONFIG SET maxmemory-policy noeviction, and in its configuration file"),
+        ("replica", "name a primary in its place, or watch it by Sentinels (redis-sentinel://)"),
+        ("entinel", "name it as redis-sentinel://HOSTS/MASTER"),
+        ("memory", "wait: its vote counts again by itself"),
+        ("clock", "wait: its vote counts again by itself; and find out who set its clock"),
+        ("refused", "start it, or see whether the address and the port are right"),
+        ("password", "set REDLOCK_PASSWORD, or the password in the configuration file"),
+        ("NOAUTH", "set REDLOCK_PASSWORD, or the password in the configuration file"),
+        ("WRONGPASS", "the user or the password is wrong"),
+        ("NOPERM", "the user lacks rights: see the page about passwords for those that it takes"),
+        ("ertificate", "set tls_ca to the file with the authority of the servers"),
+        ("same server", "it is named twice, by two names: name each server once"),
+    ];
+    let fits = |it: &&(&str, &str)| words.contains(it.0);
+    CURES.iter().find(fits).map_or_else(
+        || match is_connected {
+            true => "see why, on the left",
+            false => "see whether it runs, and whether a firewall is between",
+        },
+        |it| it.1,
+    )
+}
+
+fn examine_all(servers: &[ServerInfo]) -> Vec<Finding> {
+    let (all, quorum) = (servers.len(), servers.len() / 2 + 1);
+    let votes = servers.iter().filter(|it| it.has_vote).count();
+    let mut found = Vec::new();
+    let mut say = |is_fault, advice: String| found.push(Finding { is_fault, advice });
+    if votes < quorum {
+        say(
+            true,
+            format!(
+                "{votes} of {all} servers vote, and {quorum} are needed: nothing can be locked"
+            ),
+        );
+    } else if votes == quorum && all > 1 {
+        say(false, format!("{votes} servers vote, which is just a quorum: none more may fail"));
+    }
+    match all {
+        1 => say(false, "with one server, locks end with it: use three or five".to_owned()),
+        even if even % 2 == 0 => {
+            say(false, format!("{even} servers bear no more faults than {}", even - 1));
+        }
+        _ => {}
+    }
+    found
+}
+
+fn print(servers: &[ServerInfo], findings: &[Vec<Finding>], of_all: &[Finding], is_well: bool) {
+    let mut table = Table::new([
+        "SERVER",
+        "VERSION",
+        "ROLE",
+        "KEEPS",
+        "WHEN FULL",
+        "ROUND TRIP",
+        "CLOCK",
+        "VOTE",
+        "",
+    ]);
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    for server in servers {
+        table.row([
+            server.name.clone(),
+            or_dash(&server.version),
+            or_dash(&server.role),
+            or_dash(&server.keeps),
+            or_dash(&server.eviction),
+            server.round_trip.map_or_else(|| "-".to_owned(), time::short),
+            server.clock_offset_us.map_or_else(|| "-".to_owned(), offset),
+            if server.has_vote { "yes".to_owned() } else { "no".to_owned() },
+            if server.has_vote { String::new() } else { server.words.clone() },
+        ]);
+    }
+    print!("{table}");
+    println!();
+    let named = servers.iter().zip(findings);
+    let each = named.flat_map(|(server, found)| found.iter().map(|it| (server.name.as_str(), it)));
+    for (name, finding) in each.chain(of_all.iter().map(|it| ("all", it))) {
+        let mark = if finding.is_fault { "wrong" } else { "hint " };
+        println!("{mark}  {name}: {}", finding.advice);
+    }
+    println!("{}", if is_well { "all is well" } else { "something is wrong" });
+}
+
+fn offset(us: i64) -> String {
+    #[allow(clippy::cast_precision_loss)]
+    let ms = us as f64 / 1000.0;
+    format!("{ms:+.1} ms")
+}
+
+fn as_json(
+    servers: &[ServerInfo],
+    findings: &[Vec<Finding>],
+    of_all: &[Finding],
+    is_well: bool,
+) -> Value {
+    let advice = |found: &[Finding]| {
+        let each = found.iter().map(|it| json!({"fault": it.is_fault, "words": it.advice}));
+        Value::from(each.collect::<Vec<_>>())
+    };
+    let servers: Vec<Value> = servers
+        .iter()
+        .zip(findings)
+        .map(|(it, found)| {
+            json!({"name": it.name, "connected": it.is_connected, "votes": it.has_vote, "words": it.words,
+                "version": it.version, "role": it.role, "run_id": it.run_id, "keeps": it.keeps,
+                "eviction": it.eviction, "round_trip_us": it.round_trip.map(|it| it.as_micros()),
+                "clock_offset_us": it.clock_offset_us, "advice": advice(found)})
+        })
+        .collect();
+    json!({"well": is_well, "quorum": servers.len() / 2 + 1, "servers": servers, "advice": advice(of_all)})
+}

@@ -1,0 +1,37 @@
+//! `redlock status`: who is locked.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cli::Common;
+use crate::failure::Failure;
+use crate::servers::Servers;
+use crate::table::Table;
+use crate::time;
+
+pub(crate) fn status(common: &Common, names: &[String]) -> Result<ExitCode, Failure> {
+    let manager = Servers::find(common)?.builder(common)?.build()?;
+    let mut table = Table::new(["NAME", "LOCKED", "LEFT"]);
+    let mut told = Vec::new();
+    for name in names {
+        let holder = manager.inspect(name)?;
+        let left = holder.map(|it| it.left);
+        let left_ms = left.flatten().map(|it| it.as_millis());
+        told.push(json!({"name": name, "locked": holder.is_some(), "left_ms": left_ms}));
+        let locked = if holder.is_some() { "yes" } else { "no" };
+        table.row([name.clone(), locked.to_owned(), left.map(left_words).unwrap_or_default()]);
+    }
+    if common.json {
+        println!("{}", json!(told));
+    } else {
+        print!("{table}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long a lock is there still.
+pub(crate) fn left_words(left: Option<Duration>) -> String {
+    left.map_or_else(|| "for ever".to_owned(), time::short)
+}

@@ -1,0 +1,196 @@
+//! The program that runs while the lock is held: a group of processes of its own.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::{Pid, getpid};
+
+use super::terminal::{Terminal, has_shell, stop_self};
+use super::tree;
+use crate::failure::{Failure, Kind};
+
+pub(crate) struct Child {
+    process: Pid,
+    guard: Option<Pid>,
+    terminal: Option<Terminal>,
+    end: End,
+}
+
+/// How it has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct End {
+    /// As a shell has it.
+    pub(crate) status: u8,
+    pub(crate) signal: Option<i32>,
+}
+
+pub(crate) enum State {
+    Running,
+    Stopped,
+    Ended,
+}
+
+impl Child {
+    pub(crate) fn start(mut command: Command) -> Result<Self, Failure> {
+        // Orphans of the program come to us, so that they can be found.
+        #[cfg(target_os = "linux")]
+        let _ = nix::sys::prctl::set_child_subreaper(true);
+        let mut terminal = Terminal::find();
+        let lent = terminal.as_ref().filter(|it| it.is_ours()).map(Terminal::descriptor);
+        let parent = getpid();
+        let prepare = move || prepare(parent, lent);
+        // SAFETY: between fork and exec it makes system calls alone, and allocates nothing.
+        unsafe { command.pre_exec(prepare) };
+        let started = command.process_group(0).spawn();
+        if let Some(terminal) = terminal.as_mut().filter(|_| lent.is_some()) {
+            terminal.note_lent();
+        }
+        let child = match started {
+            Ok(child) => child,
+            Err(error) => {
+                terminal.iter_mut().for_each(Terminal::take_back);
+                return Err(cannot_run(&command, &error));
+            }
+        };
+        let process = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+        Ok(Self { process, guard: None, terminal, end: End::default() })
+    }
+
+    /// Its processes, but for those that have made a group of their own.
+    pub(crate) fn group(&self) -> Pid {
+        self.process
+    }
+
+    /// What has become of it. Its orphans that have ended are let go on the way.
+    pub(crate) fn state(&mut self, guard: Pid) -> State {
+        self.guard = Some(guard);
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        // It is not let go before the guard knows: until then no other process can have its number.
+        let child = waitid(Id::Pid(self.process), look);
+        if let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) = child {
+            self.end = child.map_or_else(|_| End::default(), End::of);
+            return State::Ended;
+        }
+        let stopped = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+        if let Ok(WaitStatus::Stopped(..)) = waitid(Id::Pid(self.process), stopped) {
+            return State::Stopped;
+        }
+        self.let_orphans_go(guard);
+        State::Running
+    }
+
+    fn let_orphans_go(&self, guard: Pid) {
+        for orphan in tree::children().filter(|&it| it != self.process && it != guard) {
+            let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
+        }
+    }
+
+    pub(crate) fn end(&self) -> End {
+        self.end
+    }
+
+    /// Whether there are processes of it still, but for the first one. Those that have ended are let go.
+    pub(crate) fn has_processes(&self) -> bool {
+        let guard = self.guard.unwrap_or(self.process);
+        self.let_orphans_go(guard);
+        tree::has_others(&[self.process, guard])
+    }
+
+    /// It has ended: lets it go, and takes the terminal back.
+    pub(crate) fn leave(&mut self) {
+        let _ = waitpid(self.process, None);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.take_back();
+        }
+    }
+
+    pub(crate) fn pass_on(&self, number: i32) {
+        if let Ok(signal) = Signal::try_from(number) {
+            let _ = killpg(self.process, signal);
+        }
+    }
+
+    /// We are to stop: first it, and when it has, we do.
+    pub(crate) fn pass_on_stop(&self) {
+        let _ = killpg(self.process, Signal::SIGTSTP);
+    }
+
+    /// It has stopped. Where a shell looks after us, we stop as well, so that the shell hears of it.
+    pub(crate) fn follow_stop(&mut self) {
+        let Some(terminal) = &mut self.terminal else { return };
+        if has_shell() {
+            terminal.take_back();
+            stop_self();
+        }
+        self.go_on();
+    }
+
+    /// It goes on, in the foreground if we are there.
+    pub(crate) fn go_on(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.lend(self.process);
+        }
+        let _ = killpg(self.process, Signal::SIGCONT);
+    }
+
+    /// It is to stop by itself. One that stands still could not.
+    pub(crate) fn terminate(&self) {
+        let _ = killpg(self.process, Signal::SIGTERM);
+        let _ = killpg(self.process, Signal::SIGCONT);
+    }
+
+    /// It ends now, with all its processes.
+    pub(crate) fn kill(&self) {
+        tree::kill_all(self.process, self.guard.unwrap_or(self.process));
+    }
+}
+
+impl End {
+    fn of(status: WaitStatus) -> Self {
+        match status {
+            WaitStatus::Exited(_, status) => {
+                Self { status: u8::try_from(status & 0xFF).unwrap_or(u8::MAX), signal: None }
+            }
+            WaitStatus::Signaled(_, signal, _) => {
+                let number = signal as i32;
+                Self { status: Kind::Signal(number).status(), signal: Some(number) }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
+/// In the child, before it becomes the program.
+fn prepare(parent: Pid, lent: Option<i32>) -> io::Result<()> {
+    // SAFETY: system calls with numbers; the struct for signals lives.
+    unsafe {
+        libc::setpgid(0, 0);
+        if let Some(terminal) = lent {
+            // Who is in the background yet would be stopped for that.
+            let (mut background, mut old) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
+            libc::sigemptyset(&raw mut background);
+            libc::sigaddset(&raw mut background, libc::SIGTTOU);
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const background, &raw mut old);
+            libc::tcsetpgrp(terminal, libc::getpid());
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const old, std::ptr::null_mut());
+        }
+        #[cfg(target_os = "linux")]
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // If it died before that.
+        if libc::getppid() != parent.as_raw() {
+            libc::_exit(137);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => Kind::NoProgram,
+        _ => Kind::CannotRun,
+    };
+    Failure::new(kind, format!("{}: {error}", command.get_program().to_string_lossy()))
+}

@@ -1,0 +1,218 @@
+//! `redlock run`: a program runs while a lock is held.
+//!
+//! One thread does it all: it waits for the sockets of the lock, for signals and for the program. `hold` takes and keeps
+//! the lock, `child` is the program, `guard` a process that stands by in case this one dies or stands still.
+
+mod child;
+mod guard;
+mod hold;
+mod terminal;
+mod tree;
+mod watch;
+
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use redlock::{Lease, Manager, Options, Ticket};
+use serde_json::json;
+
+use self::child::{Child, End, State};
+use self::guard::Guard;
+use self::hold::Hold;
+use self::watch::{Signal, Watch};
+use crate::cli::{Common, Run};
+use crate::failure::{Failure, Kind};
+use crate::report::Report;
+use crate::servers::Servers;
+use crate::time::Wait;
+
+/// Below this there is no time to stop a program in.
+const TTL_MIN: Duration = Duration::from_millis(500);
+
+/// What a program finds in its environment.
+const NAME: &str = "REDLOCK_NAME";
+const FENCING_TOKEN: &str = "REDLOCK_FENCING_TOKEN";
+const TICKET: &str = "REDLOCK_TICKET";
+
+pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
+    check(options)?;
+    let report = Report::new(common);
+    let servers = Servers::find(common)?;
+    // Before there are connections that it would keep open.
+    let guard = if options.detach { None } else { Some(Guard::start()?) };
+    let manager = servers.builder(common)?.fencing(!options.no_fencing).build()?;
+    let mut watch = Watch::new(&manager)?;
+    let lease = take(&manager, &mut watch, options)?;
+    let name = String::from_utf8_lossy(lease.resource()).into_owned();
+    let fence = lease.fencing_token().map(|it| it.get());
+    let event = json!({"event": "acquired", "name": name, "fencing_token": fence,
+        "remaining_ms": lease.remaining().as_millis()});
+    report.tell(&format!("{name} is locked"), &event);
+    let command = command(options, &lease);
+    match guard {
+        None => become_program(command, lease),
+        Some(guard) => {
+            let hold = Hold::new(lease, options.ttl);
+            supervise(&manager, &mut watch, hold, guard, command, report)
+        }
+    }
+}
+
+fn check(options: &Run) -> Result<(), Failure> {
+    if options.ttl < TTL_MIN {
+        return Err(Failure::usage(
+            "--ttl is less than 500ms: there would be no time to stop the program in",
+        ));
+    }
+    if options.names.len() > 1 && (options.shared || options.permits.is_some()) {
+        return Err(Failure::usage(
+            "several names are locked for one holder: without --shared and --permits",
+        ));
+    }
+    Ok(())
+}
+
+/// Takes the lock, or takes it over, unless a signal ends that.
+fn take(manager: &Manager, watch: &mut Watch, options: &Run) -> Result<Lease, Failure> {
+    let taken = if options.adopt {
+        let ticket = env::var(TICKET).map_err(|_| {
+            Failure::usage("--adopt takes the ticket in REDLOCK_TICKET, and there is none")
+        })?;
+        let lease = watch.wait_for(manager, manager.adopt_async(&Ticket::from(ticket)))?;
+        lease.and_then(|mut lease| {
+            // What is left of it may be too little to begin with.
+            lease.extend(options.ttl)?;
+            lease.keep_alive()?;
+            Ok(lease)
+        })
+    } else {
+        let wanted = Options::several(options.names.iter().map(String::as_str), options.ttl);
+        let wanted = match options.permits {
+            Some(permits) => wanted.permit_of(permits),
+            None if options.shared => wanted.shared(),
+            None => wanted,
+        };
+        let wanted = wanted.keep_alive(!options.detach);
+        let wanted = match options.wait {
+            _ if options.no_wait => wanted,
+            Wait::For(wait) => wanted.wait(wait),
+            Wait::Forever => wanted.wait_forever(),
+        };
+        watch.wait_for(manager, manager.acquire_async(&wanted))?
+    };
+    taken.map_err(|error| {
+        let failure = Failure::from(error);
+        match (failure.kind, options.conflict_exit_code) {
+            (Kind::Taken, Some(status)) => Failure { kind: Kind::Chosen(status), ..failure },
+            _ => failure,
+        }
+    })
+}
+
+fn command(options: &Run, lease: &Lease) -> Command {
+    let (program, arguments) = options
+        .command
+        .split_first()
+        .map_or_else(Default::default, |it| (it.0.clone(), it.1.to_vec()));
+    let mut command = Command::new(program);
+    command.args(arguments).env_remove(TICKET).env_remove(FENCING_TOKEN);
+    command.env(NAME, String::from_utf8_lossy(lease.resource()).as_ref());
+    if let Some(token) = lease.fencing_token() {
+        command.env(FENCING_TOKEN, token.to_string());
+    }
+    command
+}
+
+/// Gives the lock to the program, and becomes it.
+fn become_program(mut command: Command, mut lease: Lease) -> Result<ExitCode, Failure> {
+    let ticket = lease.detach()?;
+    let error = command.env(TICKET, ticket.as_str()).exec();
+    // The lock is nobody's now: it ends with its TTL.
+    Err(child::cannot_run(&command, &error))
+}
+
+/// Runs the program until its end, and stops it if the lock cannot be kept.
+fn supervise(
+    manager: &Manager,
+    watch: &mut Watch,
+    mut hold: Hold,
+    mut guard: Guard,
+    command: Command,
+    report: Report,
+) -> Result<ExitCode, Failure> {
+    guard.tell_deadline(&mut hold);
+    let mut child = match Child::start(command) {
+        Ok(child) => child,
+        Err(failure) => {
+            hold.release();
+            guard.dismiss();
+            return Err(failure);
+        }
+    };
+    guard.tell_child(child.group(), &mut hold);
+    let end = loop {
+        watch.wait(hold.time_to_next_step())?;
+        manager.drive()?;
+        for signal in watch.signals() {
+            match signal {
+                Signal::Child => {}
+                Signal::Stop => child.pass_on_stop(),
+                Signal::Continue => child.go_on(),
+                Signal::Other(number) => child.pass_on(number),
+            }
+        }
+        match child.state(guard.id()) {
+            State::Ended => break child.end(),
+            State::Stopped => child.follow_stop(),
+            State::Running => {}
+        }
+        if hold.is_to_be_killed() {
+            child.kill();
+        } else if let Some(why) = hold.is_to_be_stopped() {
+            report.warn(
+                &format!("{why}; the program is told to stop"),
+                &json!({"event": "stopping", "words": why, "remaining_ms": hold.remaining().as_millis()}),
+            );
+            child.terminate();
+        }
+        guard.tell_deadline(&mut hold);
+    };
+    await_rest(watch, manager, &mut hold, &mut child)?;
+    guard.dismiss();
+    child.leave();
+    finish(hold, end, report)
+}
+
+/// Where the program was stopped, its other processes have to stop as well, or be killed. Otherwise what it leaves
+/// behind is left alone.
+fn await_rest(
+    watch: &mut Watch,
+    manager: &Manager,
+    hold: &mut Hold,
+    child: &mut Child,
+) -> Result<(), Failure> {
+    while hold.was_to_be_stopped() && child.has_processes() {
+        if hold.is_to_be_killed() {
+            child.kill();
+            return Ok(());
+        }
+        watch.wait(hold.time_to_next_step())?;
+        manager.drive()?;
+        // Only that one of them has ended matters now.
+        drop(watch.signals());
+    }
+    Ok(())
+}
+
+fn finish(mut hold: Hold, end: End, report: Report) -> Result<ExitCode, Failure> {
+    let lost = hold.release();
+    let event = json!({"event": "ended", "status": end.status, "signal": end.signal, "lost": lost,
+        "valid_until_ms": hold.end().as_millis()});
+    report.tell(&format!("the program has ended with {}", end.status), &event);
+    match lost {
+        Some(words) => Err(Failure::new(Kind::Lost, words)),
+        None => Ok(ExitCode::from(end.status)),
+    }
+}

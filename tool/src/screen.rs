@@ -1,0 +1,101 @@
+//! A page in the terminal: drawn anew, and left as it was found.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+
+/// How wide a page is where nobody can say.
+const WIDTH: usize = 80;
+const HEIGHT: usize = 24;
+
+/// The terminal, as long as the page is there.
+pub(crate) struct Screen {
+    old: Termios,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Screen {
+    /// None where there is no terminal.
+    pub(crate) fn open() -> Option<Self> {
+        let (input, output) = (io::stdin(), io::stdout());
+        if !input.is_terminal() || !output.is_terminal() {
+            return None;
+        }
+        let old = tcgetattr(&input).ok()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&is_over)).ok()?;
+        }
+        let mut raw = old.clone();
+        raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        tcsetattr(&input, SetArg::TCSANOW, &raw).ok()?;
+        // Another page than that of the shell, without a cursor.
+        let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l");
+        Some(Self { old, is_over })
+    }
+
+    /// Shows the page, as far as there is room for it.
+    pub(crate) fn draw(&self, page: &str) {
+        let (columns, rows) = size();
+        let lines = page.lines().take(rows.saturating_sub(1));
+        let cut = lines.map(|line| line.chars().take(columns).collect::<String>());
+        let text = cut.map(|line| format!("{line}\x1b[K\r\n")).collect::<String>();
+        let mut output = io::stdout().lock();
+        let _ = write!(output, "\x1b[H{text}\x1b[J");
+        let _ = output.flush();
+    }
+
+    /// Waits for so long. Returns whether the user wants to go.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            if self.is_over.load(Ordering::Relaxed) {
+                return true;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let input = io::stdin();
+            let mut source = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+            let timeout = PollTimeout::try_from(left.as_micros().div_ceil(1000));
+            if poll(&mut source, timeout.unwrap_or(PollTimeout::MAX)).is_ok_and(|ready| ready > 0) {
+                let mut keys = [0; 64];
+                let count = nix::unistd::read(input.as_fd(), &mut keys).unwrap_or(0);
+                // At the end of its input nobody can tell it to go any more.
+                if count == 0 || keys[..count].contains(&b'q') {
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = write!(io::stdout(), "\x1b[?25h\x1b[?1049l");
+        let _ = io::stdout().flush();
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.old);
+    }
+}
+
+/// How many columns there are.
+pub(crate) fn width() -> usize {
+    size().0
+}
+
+fn size() -> (usize, usize) {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the struct lives, and is what this request writes.
+    let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) } == 0;
+    match (known, usize::from(size.ws_col), usize::from(size.ws_row)) {
+        (true, columns @ 1.., rows @ 1..) => (columns, rows),
+        _ => (WIDTH, HEIGHT),
+    }
+}

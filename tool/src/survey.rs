@@ -1,0 +1,340 @@
+//! What stands on the servers, key by key: over connections of this program's own, since the library never looks at
+//! what it is not asked to lock.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use redis::{
+    Client, Connection, ConnectionInfo, IntoConnectionInfo, RedisError, RedisResult, cmd, pipe,
+};
+
+use crate::cli::Common;
+use crate::config::Config;
+use crate::failure::{Failure, Kind};
+use crate::servers::Servers;
+
+const CONNECT: Duration = Duration::from_millis(1500);
+const REPLY: Duration = Duration::from_secs(3);
+
+/// So many keys are asked for at a time.
+const BATCH: usize = 500;
+
+/// Connections to all servers that can be reached.
+pub(crate) struct Survey {
+    places: Vec<Place>,
+}
+
+struct Place {
+    name: String,
+    connection: Result<Connection, String>,
+}
+
+/// A key that looks like a lock, as the servers have it.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) name: Vec<u8>,
+    /// How many servers have it under the same token.
+    pub(crate) servers: usize,
+    /// Whether that is a quorum.
+    pub(crate) is_held: bool,
+    /// For how long a quorum has it still; that of the server which has it longest where none has it.
+    pub(crate) left: Duration,
+    /// How many wait for it, as far as they stand in line on the servers.
+    pub(crate) waiters: u64,
+    /// Tells one holder from the next. It is as secret as a password.
+    pub(crate) token: Vec<u8>,
+}
+
+/// What one server has under a name: a token, for how long still, and how many wait.
+type Entry = (Vec<u8>, i64, u64);
+
+impl Survey {
+    pub(crate) fn open(common: &Common, servers: &Servers) -> Result<Self, Failure> {
+        let config = &servers.config;
+        let targets = targets(common, servers)?;
+        let connect = |(name, url): (String, String)| {
+            let connection = client(config, &url).and_then(|client| open(&client));
+            Place { name, connection: connection.map_err(|error| words(&error)) }
+        };
+        let connect = &connect;
+        let places = thread::scope(|scope| {
+            let opening: Vec<_> =
+                targets.into_iter().map(|it| scope.spawn(move || connect(it))).collect();
+            opening.into_iter().flat_map(|it| it.join()).collect()
+        });
+        Ok(Self { places })
+    }
+
+    fn quorum(&self) -> usize {
+        self.places.len() / 2 + 1
+    }
+
+    /// Whatever looks like a lock and begins with the prefix, by name.
+    pub(crate) fn locks(&mut self, prefix: &str) -> Result<Vec<Found>, Failure> {
+        let found = self.ask(|connection| entries(connection, prefix))?;
+        let quorum = self.quorum();
+        let mut by_name: BTreeMap<Vec<u8>, Vec<Entry>> = BTreeMap::new();
+        for (name, entry) in found.into_iter().flatten() {
+            by_name.entry(name).or_default().push(entry);
+        }
+        Ok(by_name.into_iter().map(|(name, entries)| merge(name, &entries, quorum)).collect())
+    }
+
+    /// The tokens that stand under these names on each server.
+    pub(crate) fn tokens(&mut self, names: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found: Vec<Vec<Option<Vec<u8>>>> =
+            self.ask(|connection| cmd("MGET").arg(names).query(connection))?;
+        let quorum = self.quorum();
+        let agreed = |place: usize| {
+            let said: Vec<_> = found.iter().filter_map(|it| it.get(place)?.clone()).collect();
+            let count = |token: &Vec<u8>| said.iter().filter(|it| *it == token).count();
+            said.iter().find(|token| count(token) >= quorum).cloned()
+        };
+        Ok((0..names.len()).map(agreed).collect())
+    }
+
+    /// Asks all servers at the same time. What fewer than a quorum say, says nothing.
+    fn ask<T: Send>(
+        &mut self,
+        question: impl Fn(&mut Connection) -> RedisResult<T> + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        let question = &question;
+        let answers: Vec<Option<T>> = thread::scope(|scope| {
+            let asked = self.places.iter_mut().map(|place| {
+                scope.spawn(move || {
+                    let connection = place.connection.as_mut().ok()?;
+                    match question(connection) {
+                        Ok(answer) => Some(answer),
+                        Err(error) => {
+                            // What comes later over this connection would answer something else.
+                            place.connection = Err(words(&error));
+                            None
+                        }
+                    }
+                })
+            });
+            let asked: Vec<_> = asked.collect();
+            asked.into_iter().map(|it| it.join().unwrap_or(None)).collect()
+        });
+        let answers: Vec<T> = answers.into_iter().flatten().collect();
+        if answers.len() >= self.quorum() {
+            return Ok(answers);
+        }
+        let silent = self.places.iter().filter_map(|place| {
+            place.connection.as_ref().err().map(|why| format!("{} {why}", place.name))
+        });
+        let (count, all, quorum) = (answers.len(), self.places.len(), self.quorum());
+        let silent = silent.collect::<Vec<_>>().join(", ");
+        let words = format!("{count} of {all} servers answered, {quorum} needed: {silent}");
+        Err(Failure::new(Kind::Unreachable, words))
+    }
+}
+
+/// The names of the servers, and URLs for the redis crate. Where a master is, the library finds out.
+fn targets(common: &Common, servers: &Servers) -> Result<Vec<(String, String)>, Failure> {
+    let manager = servers.builder(common)?.build()?;
+    let named = servers.named();
+    let is_watched = |url: &String| url.contains("-sentinel://") || url.contains("+sentinel://");
+    if named.iter().any(is_watched) {
+        manager.connect(Duration::ZERO)?;
+    }
+    let infos = manager.servers();
+    let target = |(url, info): (String, redlock::ServerInfo)| {
+        let url = match url.split_once("://") {
+            None => format!("redis://{url}"),
+            Some((scheme, rest)) if is_watched(&url) => url_of_master(scheme, rest, &info.name),
+            Some((scheme, rest)) => format!("{}://{rest}", plain_scheme(scheme)),
+        };
+        (info.name, url)
+    };
+    Ok(named.into_iter().zip(infos).map(target).collect())
+}
+
+/// As the redis crate knows them.
+fn plain_scheme(scheme: &str) -> &'static str {
+    match scheme.to_ascii_lowercase().as_str() {
+        "rediss" | "valkeys" => "rediss",
+        "unix" | "redis+unix" | "valkey+unix" => "redis+unix",
+        _ => "redis",
+    }
+}
+
+/// `mymaster (10.0.0.7:6379)` is a master that was found.
+fn url_of_master(scheme: &str, rest: &str, name: &str) -> String {
+    let scheme =
+        if scheme.contains("rediss") || scheme.contains("valkeys") { "rediss" } else { "redis" };
+    let address = name.rsplit_once('(').map_or("", |it| it.1.trim_end_matches(')'));
+    let user = rest.rsplit_once('@').map(|it| format!("{}@", it.0)).unwrap_or_default();
+    let path = rest.split('?').next().unwrap_or_default();
+    let database = path.split('/').nth(2).unwrap_or("0");
+    format!("{scheme}://{user}{address}/{database}")
+}
+
+fn client(config: &Config, url: &str) -> RedisResult<Client> {
+    let mut info: ConnectionInfo = url.into_connection_info()?;
+    let settings = info.redis_settings();
+    if let Some(password) = config.password.as_ref().filter(|_| settings.password().is_none()) {
+        let mut settings = settings.clone().set_password(password);
+        if let Some(user) = &config.user {
+            settings = settings.set_username(user);
+        }
+        info = info.set_redis_settings(settings);
+    }
+    if !url.starts_with("rediss") {
+        return Client::open(info);
+    }
+    with_tls(config, info)
+}
+
+fn open(client: &Client) -> RedisResult<Connection> {
+    let connection = client.get_connection_with_timeout(CONNECT)?;
+    connection.set_read_timeout(Some(REPLY))?;
+    connection.set_write_timeout(Some(REPLY))?;
+    Ok(connection)
+}
+
+#[cfg(feature = "tls")]
+fn with_tls(config: &Config, info: ConnectionInfo) -> RedisResult<Client> {
+    let read = |path: &std::path::PathBuf| std::fs::read(path).map_err(RedisError::from);
+    let client_tls = match (&config.tls_certificate, &config.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let (client_cert, client_key) = (read(certificate)?, read(key)?);
+            Some(redis::ClientTlsConfig { client_cert, client_key })
+        }
+        _ => None,
+    };
+    let root_cert = config.tls_ca.as_ref().map(read).transpose()?;
+    // Once for the process; later it is there.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::build_with_tls(info, redis::TlsCertificates { client_tls, root_cert })
+}
+
+#[cfg(not(feature = "tls"))]
+fn with_tls(_: &Config, info: ConnectionInfo) -> RedisResult<Client> {
+    Client::open(info)
+}
+
+/// Why a server gave no answer; its own words are not quoted.
+fn words(error: &RedisError) -> String {
+    if error.is_timeout() {
+        return "does not answer".to_owned();
+    }
+    if error.is_connection_refusal() {
+        return "refuses connections".to_owned();
+    }
+    match error.code() {
+        Some(code) if code.bytes().all(|it| it.is_ascii_uppercase()) => format!("answered {code}"),
+        _ => format!("cannot be asked ({})", error.category()),
+    }
+}
+
+/// What one server has.
+fn entries(connection: &mut Connection, prefix: &str) -> RedisResult<Vec<(Vec<u8>, Entry)>> {
+    let pattern = format!("{}*", escape(prefix));
+    let names = scan(connection, &pattern, "string")?;
+    let lines = scan(connection, &format!("{pattern}:w"), "zset")?;
+    let mut waiting = BTreeMap::new();
+    for batch in lines.chunks(BATCH) {
+        let mut request = pipe();
+        for line in batch {
+            request.cmd("ZCARD").arg(line);
+        }
+        let counts: Vec<u64> = request.query(connection)?;
+        let name = |line: &[u8]| line[..line.len() - 2].to_vec();
+        waiting.extend(batch.iter().map(|it| name(it)).zip(counts));
+    }
+    let mut found = Vec::new();
+    for batch in names.chunks(BATCH) {
+        let mut request = pipe();
+        for name in batch {
+            request.cmd("GETRANGE").arg(name).arg(0).arg(127).cmd("PTTL").arg(name);
+        }
+        let answers: Vec<(Vec<u8>, i64)> = request.query(connection)?;
+        for (name, (token, left_ms)) in batch.iter().zip(answers) {
+            // A fence is a counter beside its lock; and what has no TTL is no lock.
+            let is_fence = name.ends_with(b":f") && token.iter().all(u8::is_ascii_digit);
+            if left_ms >= 0 && !is_fence && !token.is_empty() {
+                let waiters = waiting.get(name).copied().unwrap_or(0);
+                found.push((name.clone(), (token, left_ms, waiters)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn scan(connection: &mut Connection, pattern: &str, kind: &str) -> RedisResult<Vec<Vec<u8>>> {
+    let (mut names, mut cursor) = (Vec::new(), 0u64);
+    loop {
+        let mut request = cmd("SCAN");
+        request.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000).arg("TYPE").arg(kind);
+        let (next, mut found): (u64, Vec<Vec<u8>>) = request.query(connection)?;
+        names.append(&mut found);
+        cursor = next;
+        if cursor == 0 {
+            // SCAN may tell a key twice.
+            names.sort_unstable();
+            names.dedup();
+            return Ok(names);
+        }
+    }
+}
+
+/// As a pattern that only the text itself matches.
+fn escape(text: &str) -> String {
+    let special = |it: char| "*?[]\\^-".contains(it);
+    text.chars().fold(String::new(), |mut escaped, it| {
+        if special(it) {
+            escaped.push('\\');
+        }
+        escaped.push(it);
+        escaped
+    })
+}
+
+fn merge(name: Vec<u8>, entries: &[Entry], quorum: usize) -> Found {
+    let count = |token: &[u8]| entries.iter().filter(|it| it.0 == token).count();
+    let token = entries.iter().map(|it| &it.0).max_by_key(|it| count(it));
+    let token = token.cloned().unwrap_or_default();
+    let mut left: Vec<i64> = entries.iter().filter(|it| it.0 == token).map(|it| it.1).collect();
+    left.sort_unstable_by(|one, other| other.cmp(one));
+    let left_ms = left.get(quorum - 1).or_else(|| left.first()).copied().unwrap_or(0);
+    let waiters = entries.iter().map(|it| it.2).max().unwrap_or(0);
+    let left_time = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+    let servers = left.len();
+    Found { name, servers, is_held: servers >= quorum, left: left_time, waiters, token }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_quorum_has_under_one_token_is_held() {
+        let entry = |token: &str, left_ms, waiters| (token.as_bytes().to_vec(), left_ms, waiters);
+        let found =
+            merge(b"r".to_vec(), &[entry("a", 5, 0), entry("b", 9, 3), entry("a", 7, 1)], 2);
+        assert!(found.is_held);
+        assert_eq!((found.servers, found.left.as_millis(), found.waiters), (2, 5, 3));
+        let found = merge(b"r".to_vec(), &[entry("a", 5, 0), entry("b", 9, 0)], 2);
+        assert!(!found.is_held);
+    }
+
+    #[test]
+    fn a_prefix_matches_itself_alone() {
+        assert_eq!(escape("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
+    }
+
+    #[test]
+    fn where_a_master_is_goes_into_its_url() {
+        let url = url_of_master(
+            "rediss-sentinel",
+            "me:pw@s1,s2:26379/mymaster/3",
+            "mymaster (10.0.0.7:6379)",
+        );
+        assert_eq!(url, "rediss://me:pw@10.0.0.7:6379/3");
+    }
+}

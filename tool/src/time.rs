@@ -1,0 +1,77 @@
+//! Times as people write them, and the clock that locks go by.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+/// `10s`, `500ms`, `2m`, `1h`, `1d`, also with a fraction; a number alone is seconds, as for `sleep`.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let end = text.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return Err("a time is a number and ms, s, m, h or d, such as 10s".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "there is no number before the unit")?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| "it is too long".to_owned())
+}
+
+/// How long to wait: a time, or for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    For(Duration),
+    Forever,
+}
+
+/// The same, and `forever`.
+pub(crate) fn parse_wait(text: &str) -> Result<Wait, String> {
+    match text {
+        "forever" => Ok(Wait::Forever),
+        _ => parse(text).map(Wait::For),
+    }
+}
+
+/// Time since the machine has started, also while it slept: the time by which locks end.
+pub(crate) fn now() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::CLOCK_BOOTTIME;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::CLOCK_MONOTONIC;
+    // No system that this is built for is without the clock.
+    clock_gettime(clock).map_or(Duration::MAX, Duration::from)
+}
+
+/// A time in few digits, for tables.
+pub(crate) fn short(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        ..0.001 => format!("{:.0} µs", seconds * 1e6),
+        ..0.1 => format!("{:.2} ms", seconds * 1e3),
+        ..1.0 => format!("{:.0} ms", seconds * 1e3),
+        ..100.0 => format!("{seconds:.1} s"),
+        _ => format!("{seconds:.0} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(parse("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(parse("7"), Ok(Duration::from_secs(7)));
+        for bad in ["", "s", "10 s", "10x", "-1s", "1.2.3s", "99999999999999999999d"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_wait("forever"), Ok(Wait::Forever));
+        assert_eq!(parse_wait("0"), Ok(Wait::For(Duration::ZERO)));
+    }
+}
