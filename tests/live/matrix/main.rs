@@ -52,6 +52,7 @@ mod succession;
 mod threads;
 mod tokens;
 mod voters;
+mod waking;
 mod wire;
 
 use std::fs;

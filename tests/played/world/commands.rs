@@ -87,6 +87,7 @@ impl<'a> Command<'a, '_> {
             b"DEL" if words == 2 => self.del(),
             b"EVAL" if words > 2 => self.eval(),
             b"HELLO" if words > 1 => self.hello(),
+            b"EXISTS" if words == 2 => self.has_line(),
             b"SUBSCRIBE" if words == 2 && self.session.is_resp3 => self.subscribe(),
             b"DELIFEQ" if self.store.dialect == Dialect::Delifeq && words == 3 => {
                 self.own_delete(self.words[2])

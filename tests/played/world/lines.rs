@@ -53,6 +53,13 @@ impl<'a> Command<'a, '_> {
         self.say("\r\n:1\r\n")
     }
 
+    /// Whether anybody stands in the line.
+    pub(super) fn has_line(&mut self) -> Deed<'a> {
+        let is_there = self.line(self.words[1]).is_some_and(|line| !line.members.is_empty());
+        self.integer(is_there.into());
+        Deed::Nothing
+    }
+
     /// A nil as this client reads it.
     pub(super) fn nil(&self) -> &'static str {
         if self.session.is_resp3 { "_\r\n" } else { "$-1\r\n" }
