@@ -158,7 +158,7 @@ fn l04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
             assert_eq!(waiter.unlock(&lease), REDLOCK_OK, "{rule:?}: {}", lease.message());
         }
         assert!(log.lines().len() <= 3, "{rule:?}: {}", log.text());
-        nothing_is_left(&waiter, &cluster, RESOURCE);
+        cluster.wait_until_gone(RESOURCE);
     }
 }
 
