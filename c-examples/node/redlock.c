@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 16,
+    ARGUMENTS_MAX = 9,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
