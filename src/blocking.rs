@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::lease::Lease;
 use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
-use crate::lock_kind::LockKind;
+use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
 use crate::operation::Ended;
@@ -16,6 +16,7 @@ use crate::operation::acquire::Plan;
 use crate::operation::connect::Connect;
 use crate::operation::detach::Detach;
 use crate::operation::inspect::Inspect;
+use crate::operation::inspect_permits::InspectPermits;
 use crate::runtime::Runtime;
 use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
@@ -25,6 +26,17 @@ use crate::transport::server::portrait::Portrait;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// For how long somebody has it still, in milliseconds; below 0: for ever. None: nobody has it.
+    pub left_ms: Option<i64>,
+    /// Words about servers that could not say anything.
+    pub absent: String,
+}
+
+/// What the servers said of a semaphore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permits {
+    /// How many permits somebody has.
+    pub taken: u16,
+    /// For how long the first of these still, in milliseconds; below 0: for ever. None: nobody has any.
     pub left_ms: Option<i64>,
     /// Words about servers that could not say anything.
     pub absent: String,
@@ -76,11 +88,7 @@ impl Runtime {
         if slice_ms < 0 {
             return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
         }
-        let slice_end = match (0..=slice_ms).contains(&wait_ms) {
-            true => Moment::NEVER,
-            false => self.now().plus_ms(slice_ms),
-        };
-        let (plan, slice_end) = (self.plan(wait_ms), Some(slice_end));
+        let (plan, slice_end) = (self.plan(wait_ms), Some(self.slice_end(wait_ms, slice_ms)));
         self.acquire(&Demand { plan, slice_end, ..demand(resource, ttl_ms) }, None, lease)
     }
 
@@ -97,6 +105,9 @@ impl Runtime {
             Some(hold) if hold.is_held(now) && !is_lock_of(hold, resource) => {
                 return Err(Error::invalid("the lease still holds another resource"));
             }
+            Some(hold) if hold.is_held(now) && hold.slot().is_some() => {
+                return Err(Error::invalid("the lease holds a permit of a semaphore: extend that"));
+            }
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
         };
@@ -106,8 +117,9 @@ impl Runtime {
                 // The same lock is kept, if it was; another is not.
                 let is_same = lease.hold.as_ref().is_some_and(|own| Arc::ptr_eq(own, &hold));
                 let keeper = lease.keeper.take().filter(|_| is_same);
+                let inner_levels = if is_same { lease.inner_levels } else { 0 };
                 lease.begin(resource);
-                lease.keeper = keeper;
+                (lease.keeper, lease.inner_levels) = (keeper, inner_levels);
                 self.call(begun, lease)?;
             }
             None => {
@@ -138,6 +150,7 @@ impl Runtime {
     /// Gives a lock away. Returns its ticket, which is to have room in so many bytes, with a NUL.
     pub(crate) fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
         let view = self.view(required_hold_of(lease)?)?;
+        lease.check_one_level()?;
         let ticket = LockTicket::of(view.hold()).to_text();
         if ticket.len() >= room {
             let words =
@@ -164,6 +177,28 @@ impl Runtime {
         self.run_to_end(begun, underway, lease)
     }
 
+    /// How many of so many permits are taken, and for how long the first of them still is.
+    pub(crate) fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
+        check::resource(resource)?;
+        let kind = LockKind::Permit { of };
+        check::kind(&kind, resource, false)?;
+        self.ask_for_passwords();
+        self.check_process()?;
+        let target = Target { resource: Arc::from(resource), kind };
+        match self.run(Box::new(InspectPermits::new(target)), None) {
+            Ok(Ended::Counted { taken, first_end, absent }) => {
+                Ok(Permits { taken, left_ms: first_end.map(|until| self.left_ms(until)), absent })
+            }
+            Ok(_) => Ok(Permits::default()),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Below 0: for ever.
+    fn left_ms(&self, until: Moment) -> i64 {
+        if until == Moment::NEVER { -1 } else { until.ms_since(self.now()) }
+    }
+
     pub(crate) fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
         check::resource(resource)?;
         // Of a server as well that the quorum does without: it may owe somebody a release.
@@ -171,11 +206,8 @@ impl Runtime {
         self.check_process()?;
         match self.run(Box::new(Inspect::new(resource)), None) {
             Ok(Ended::Inspected { locked_until, absent }) => {
-                let left_ms = |until: Moment| match until {
-                    Moment::NEVER => -1,
-                    _ => until.ms_since(self.now()),
-                };
-                Ok(Inspection { left_ms: locked_until.map(left_ms), absent })
+                let left_ms = locked_until.map(|until| self.left_ms(until));
+                Ok(Inspection { left_ms, absent })
             }
             Ok(_) => Ok(Inspection::default()),
             Err(failed) => Err(failed.error),

@@ -7,9 +7,13 @@ use crate::command::guard;
 use crate::error::Error;
 use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
+use crate::slot_set::SLOTS_MAX;
 
 /// The longest resource name: far more than any is, and little enough to send to every server.
 const RESOURCE_MAX: usize = 64 * 1024;
+
+/// How many bytes the names of all permits of a semaphore may be: they go to every server with every attempt.
+const PERMIT_NAMES_MAX: usize = 256 * 1024;
 
 pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
     if resource == guard::KEY.as_bytes() {
@@ -27,12 +31,12 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
 }
 
 /// What this version can take.
-pub(crate) fn kind(kind: &LockKind) -> Result<(), Error> {
+pub(crate) fn kind(kind: &LockKind, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
     let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
     match kind {
         LockKind::Exclusive => Ok(()),
         LockKind::Shared => not_yet("REDLOCK_SHARED"),
-        LockKind::Permit { .. } => not_yet("a semaphore"),
+        LockKind::Permit { of } => permits(*of, resource, has_fencing),
         LockKind::Several(names) => several(names),
     }
 }
@@ -95,6 +99,28 @@ fn first_pair(names: &[Arc<[u8]>], make: impl Fn(&[u8]) -> Vec<u8>) -> Option<(u
     })
 }
 
+/// Each permit is a key of its own, named after the resource, and a request names all.
+fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
+    if !(1..=SLOTS_MAX).contains(&of) {
+        let words = format!("permits is {of}, and a semaphore has 1 to {SLOTS_MAX}");
+        return Err(Error::invalid(words));
+    }
+    let bytes = usize::from(of) * resource.len();
+    if of > 1 && bytes > PERMIT_NAMES_MAX {
+        return Err(Error::invalid(format!(
+            "resource is {} bytes long, too many for {of} permits: in all they may be {PERMIT_NAMES_MAX}",
+            resource.len()
+        )));
+    }
+    if of > 1 && has_fencing {
+        return Err(Error::invalid(
+            "a permit has no fencing token, which orders those that hold a lock one after the other: use a \
+             manager without RedLock_SetFencing",
+        ));
+    }
+    Ok(())
+}
+
 /// A TTL has to leave some validity.
 pub(crate) fn ttl(ttl_ms: i64, drift: Drift) -> Result<(), Error> {
     if ttl_ms < 1 {
@@ -119,7 +145,7 @@ mod tests {
     fn refusal(names: &[&[u8]]) -> String {
         let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
         let kind = LockKind::Several(Arc::from(names));
-        let checked = super::kind(&kind).and_then(|()| counters(&kind));
+        let checked = super::kind(&kind, b"r", false).and_then(|()| counters(&kind));
         checked.err().map_or_else(String::new, |error| error.to_string())
     }
 

@@ -14,6 +14,7 @@ use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
 use crate::operation::adopt::Adopt;
 use crate::operation::confirm::Confirm;
 use crate::operation::extend::Extend;
+use crate::operation::leave::Leave;
 use crate::operation::release::Release;
 use crate::operation::{End, Ended, Failed, Operation};
 use crate::runtime::Runtime;
@@ -31,6 +32,8 @@ pub(crate) enum Then {
     Hold,
     Extend(View),
     Clear(View),
+    /// An inner level is left.
+    Leave,
     Note(View),
 }
 
@@ -56,10 +59,19 @@ impl Runtime {
         }
     }
 
+    /// When a slice of a wait is over; at no time if the wait ends before.
+    pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
+        match (0..=slice_ms).contains(&wait_ms) {
+            true => Moment::NEVER,
+            false => self.now().plus_ms(slice_ms),
+        }
+    }
+
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        check::kind(&demand.kind)?;
         check::resource(demand.resource)?;
-        if self.settings().has_fencing() {
+        let has_fencing = self.settings().has_fencing();
+        check::kind(&demand.kind, demand.resource, has_fencing)?;
+        if has_fencing {
             check::counters(&demand.kind)?;
         }
         check::ttl(demand.ttl_ms, self.settings().drift())
@@ -80,7 +92,7 @@ impl Runtime {
         lease.begin(resource);
         lease.kind = kind.clone();
         let wanted = Wanted {
-            target: Target { resource: Arc::clone(&lease.resource), kind: kind.clone() },
+            target: Target::new(Arc::clone(&lease.resource), kind.clone()),
             ttl_ms,
             plan,
             slice_end: slice_end.unwrap_or(Moment::NEVER),
@@ -107,6 +119,9 @@ impl Runtime {
 
     pub(crate) fn begin_unlock(&self, lease: &Lease) -> Result<Begun, Error> {
         let view = self.view(required_hold_of(lease)?)?;
+        if lease.inner_levels > 0 {
+            return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
+        }
         self.continued().forget(view.hold());
         let operation = Box::new(Release::new(view.clone()));
         Ok(Begun { operation, then: Then::Clear(view) })
@@ -158,6 +173,13 @@ impl Runtime {
                     lease.clear();
                 }
                 lease.absent = words(end)?;
+                Ok(())
+            }
+            Then::Leave => {
+                let outcome = words(end);
+                let is_left = !matches!(&outcome, Err(it) if it.status() == Status::Cancelled);
+                lease.inner_levels -= u32::from(is_left && lease.inner_levels > 0);
+                lease.absent = outcome?;
                 Ok(())
             }
             Then::Note(view) => {

@@ -19,6 +19,7 @@
 //! One way through: `face` or `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
 //! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
 
+mod acquire_options;
 mod background;
 mod blocking;
 mod call;
@@ -26,6 +27,7 @@ mod check;
 #[doc(hidden)]
 pub mod command;
 mod continued;
+mod counted;
 mod driver;
 mod engine;
 mod error;
@@ -50,12 +52,16 @@ mod process_state;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
+mod reentrant;
 mod runtime;
 mod server_list;
 #[doc(hidden)]
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+#[doc(hidden)]
+pub mod slot_set;
+pub mod stats;
 mod submitted;
 mod system;
 #[doc(hidden)]
@@ -64,6 +70,7 @@ pub mod token;
 pub mod transport;
 mod wait_queue;
 
+pub use crate::acquire_options::AcquireOptions;
 pub use crate::error::{Error, Status};
 pub use crate::face::{
     Acquire, Builder, Change, Guard, Holder, Lease, Lost, Manager, Options, ServerInfo, Ticket,
@@ -74,7 +81,7 @@ pub use crate::lease::Lease as PlainLease;
 pub use crate::lock_kind::LockKind;
 pub use crate::log::{Level, Logger};
 #[doc(hidden)]
-pub use crate::redlock::{AcquireOptions, Canceller, RedLock};
+pub use crate::redlock::{Canceller, RedLock};
 #[doc(hidden)]
 pub use crate::submitted::{Event, Tag};
 pub use crate::transport::login::PasswordSource;

@@ -45,3 +45,34 @@ impl From<Arc<[u8]>> for Target {
         Self { resource, kind: LockKind::Exclusive }
     }
 }
+
+impl LockKind {
+    /// How many permits there are of which it is one; none if it is another kind.
+    pub fn permits(&self) -> Option<u16> {
+        match *self {
+            Self::Permit { of } => Some(of),
+            _ => None,
+        }
+    }
+}
+
+impl Target {
+    /// A semaphore of one permit is a lock.
+    pub fn new(resource: Arc<[u8]>, kind: LockKind) -> Self {
+        let kind = if kind == (LockKind::Permit { of: 1 }) { LockKind::Exclusive } else { kind };
+        Self { resource, kind }
+    }
+
+    /// The slot of this number, of a semaphore of this name: it is an ordinary lock.
+    pub fn slot(&self, slot: u16) -> Self {
+        Self { resource: Arc::from(slot_key(&self.resource, slot)), kind: LockKind::Exclusive }
+    }
+}
+
+/// The key of a slot of a semaphore. The first is the name itself: who locks that uses one permit.
+pub fn slot_key(resource: &[u8], slot: u16) -> Vec<u8> {
+    match slot {
+        0 => resource.to_vec(),
+        _ => [resource, format!("#{slot}").as_bytes()].concat(),
+    }
+}

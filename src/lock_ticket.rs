@@ -41,7 +41,7 @@ pub(crate) struct LockTicket {
 impl LockTicket {
     pub(crate) fn of(hold: &HeldLock) -> Self {
         Self {
-            target: hold.target().clone(),
+            target: hold.key().clone(),
             ttl_ms: hold.ttl_ms(),
             fencing_token: hold.fencing_token(),
             token: *hold.token(),
@@ -85,7 +85,7 @@ impl LockTicket {
         if parts.next().is_some() {
             return Err(damaged());
         }
-        check::kind(&target.kind)?;
+        check::kind(&target.kind, &target.resource, false)?;
         check::resource(&target.resource)?;
         Ok(Self { target, ttl_ms, fencing_token, token })
     }

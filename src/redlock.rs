@@ -3,16 +3,14 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+pub(crate) use crate::acquire_options::AcquireOptions;
 use crate::background::{Background, EventSink};
-use crate::blocking::Inspection;
+use crate::blocking::{Inspection, Permits};
 use crate::call::Call;
 use crate::error::{Error, Status};
 use crate::lease::Lease;
-use crate::lease_call::Demand;
-use crate::lock_kind::LockKind;
 use crate::log::{Log, Logger};
 use crate::moment::Moment;
-use crate::operation::acquire::Plan;
 use crate::process_state::ProcessStates;
 use crate::runtime::Runtime;
 use crate::server_list::ServerList;
@@ -31,29 +29,13 @@ use crate::transport::server::portrait::Portrait;
 /// name.
 #[derive(Default)]
 pub struct RedLock {
-    settings: Arc<Settings>,
+    pub(crate) settings: Arc<Settings>,
     log: Arc<Log>,
     /// Whether log lines are told by who calls [`Self::tell`], and not at the end of each call.
     is_told_by_caller: bool,
-    servers: ServerList,
-    states: ProcessStates,
+    pub(crate) servers: ServerList,
+    pub(crate) states: ProcessStates,
     background: Arc<Background>,
-}
-
-/// How a lock is to be taken.
-pub struct AcquireOptions<'a> {
-    /// What to lock; the first of several.
-    pub resource: &'a [u8],
-    /// How many may have it at the same time.
-    pub kind: LockKind,
-    /// How long it lasts unless it is extended or released.
-    pub ttl_ms: i64,
-    /// How long to try: 0: one attempt; less: until it is had.
-    pub wait_ms: i64,
-    /// More than 0: so many tries, and `wait_ms` is not looked at.
-    pub tries: i32,
-    /// To keep the lock: what comes with the news that it cannot be kept.
-    pub keep: Option<Tag>,
 }
 
 /// Cancels the call that uses a lease.
@@ -63,18 +45,6 @@ pub struct Canceller(Arc<Call>);
 impl From<&Lease> for Canceller {
     fn from(lease: &Lease) -> Self {
         Self(Arc::clone(&lease.call))
-    }
-}
-
-impl<'a> AcquireOptions<'a> {
-    /// What is wanted, and what comes with the news that it cannot be kept.
-    fn demand(self, own: &Runtime, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
-        let plan = match i64::from(self.tries) {
-            tries @ 1.. => Plan::Tries(tries),
-            _ => own.plan(self.wait_ms),
-        };
-        let Self { resource, kind, ttl_ms, keep, .. } = self;
-        (Demand { resource, kind, ttl_ms, plan, slice_end: None, thread }, keep)
     }
 }
 
@@ -256,6 +226,11 @@ impl RedLock {
     /// Asks the servers whether anybody holds a resource, and for how long still.
     pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
         self.ask(|own| own.inspect(resource))
+    }
+
+    /// How many permits of a semaphore are taken, of so many.
+    pub fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
+        self.ask(|own| own.inspect_permits(resource, of))
     }
 
     /// Takes a lock as the options say, and waits for that.

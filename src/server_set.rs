@@ -16,6 +16,12 @@ impl ServerSet {
         Self(self.0 | 1 << server)
     }
 
+    /// These and those of another set.
+    #[must_use]
+    pub fn plus(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
     /// These without one.
     #[must_use]
     pub fn without(self, server: usize) -> Self {

@@ -47,6 +47,13 @@ impl Token {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
+    /// A number below `of`, about as often each.
+    pub(crate) fn share_of(&self, of: u16) -> u16 {
+        let digits = self.as_str().get(..8).unwrap_or_default();
+        let number = u32::from_str_radix(digits, 16).unwrap_or_default();
+        u16::try_from(number % u32::from(of.max(1))).unwrap_or_default()
+    }
+
     /// The digits.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

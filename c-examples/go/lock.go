@@ -6,13 +6,14 @@ package redlock
 #include <redlock.h>
 
 static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_t ttl_ms, int64_t wait_ms,
-                                        int32_t tries, RedLockLease *lease, uintptr_t id) {
+                                        int32_t tries, int32_t permits, RedLockLease *lease, uintptr_t id) {
 	RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
 	options.resource = _GoStringPtr(resource);
 	options.resource_size = _GoStringLen(resource);
 	options.ttl_ms = ttl_ms;
 	options.wait_ms = wait_ms;
 	options.tries = tries;
+	options.permits = permits;
 	return RedLock_SubmitAcquire(rl, &options, lease, (void *)id);
 }
 
@@ -65,28 +66,29 @@ const forever = time.Duration(-1)
 // it is also why the lock could not be had, unless the servers are silent: ErrTaken, ErrUnreachable or
 // ErrTooSlow. After an error nothing stays locked.
 func (m *Manager) Lock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, []string{resource}, ttl, true)
+	return m.acquire(ctx, []string{resource}, ttl, 0, true)
 }
 
 // TryLock makes one attempt, out of turn. It returns promptly when ctx ends, and leaves nothing
 // locked then.
 func (m *Manager) TryLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, []string{resource}, ttl, false)
+	return m.acquire(ctx, []string{resource}, ttl, 0, false)
 }
 
 // LockAll locks several resources at once, all of them or none, by one Lease: it has one Token, is extended and lost
 // as a whole, and keeps out whoever wants one of them. They are 1 to 128, in any order, each different, and 65,536
 // bytes in all. Which one was in the way is told by its number. In everything else it is as Lock.
 func (m *Manager) LockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resources, ttl, true)
+	return m.acquire(ctx, resources, ttl, 0, true)
 }
 
 // TryLockAll is LockAll with one attempt, out of turn, as TryLock makes it.
 func (m *Manager) TryLockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resources, ttl, false)
+	return m.acquire(ctx, resources, ttl, 0, false)
 }
 
-func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Duration, waits bool) (*Lease, error) {
+// acquire takes a lock of these resources, or one of so many permits of the only one if that is not 0.
+func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Duration, permits int32, waits bool) (*Lease, error) {
 	if err := check(ctx, resources, ttl); err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Dura
 	return m.take(ctx, deadline, func(s *shared, h *hold) C.RedLockStatus {
 		handle, id := h.handle, C.uintptr_t(h.id)
 		if len(resources) == 1 {
-			return C.redlock_go_acquire(s.handle, resources[0], ms(ttl), ms(wait), C.int32_t(tries), handle, id)
+			return C.redlock_go_acquire(s.handle, resources[0], ms(ttl), ms(wait), C.int32_t(tries), C.int32_t(permits), handle, id)
 		}
 		names := strings.Join(resources, "\x00") + "\x00"
 		count := C.size_t(len(resources))

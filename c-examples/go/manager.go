@@ -237,15 +237,23 @@ type Info struct {
 	Shared    bool          // whether several may hold it at the same time
 	Readers   int64         // how many do
 	Words     string        // which servers could not answer, and why
+	// PermitsTaken is how many permits of a Semaphore somebody has; it is Locked if all are taken.
+	PermitsTaken int
 }
 
 // Inspect asks the servers whether anybody holds the resource, on a quorum, and for how long still. It finds the
 // lock of any client, and changes nothing. To take a lock, take it: the answer may be out of date when it arrives.
 func (m *Manager) Inspect(ctx context.Context, resource string) (Info, error) {
+	return m.inspect(ctx, resource, 0)
+}
+
+// inspect asks about a lock, or about a semaphore of so many permits if that is not 0.
+func (m *Manager) inspect(ctx context.Context, resource string, permits int32) (Info, error) {
 	answer := make(chan Info, 1)
 	err := m.ask(ctx, func(s *shared) error {
 		var info C.RedLockInfo
 		info.size = C.sizeof_RedLockInfo
+		info.permits = C.int32_t(permits)
 		err := s.with(func(texts ...*C.char) C.RedLockStatus {
 			return C.RedLock_Inspect(s.handle, texts[0], 0, &info)
 		}, resource)
@@ -255,6 +263,8 @@ func (m *Manager) Inspect(ctx context.Context, resource string) (Info, error) {
 			Shared:    info.mode == C.REDLOCK_SHARED,
 			Readers:   int64(info.readers),
 			Words:     C.GoString(&info.words[0]),
+
+			PermitsTaken: int(info.permits_taken),
 		}
 		return err
 	})

@@ -28,11 +28,13 @@ const LOG_EVENT = -1;
 
 // Each stands where its number in C says.
 const GUARDS = ['on', 'strict', 'off', 'durable'];
+const TRACES = [undefined, 'events', 'resources'];
 
 const INT32_MAX = 2 ** 31 - 1;
 const NUL = Buffer.alloc(1);
 const UINT32_MAX = 2 ** 32 - 1;
 const WAIT_MS = 5000;
+const PERMITS_MAX = 256;
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 // Nobody else has it, so nobody else makes leases.
 const OWN = Symbol('redlock');
@@ -197,8 +199,8 @@ function signalOf(given) {
 
 function demandOf(resource, given) {
   const { name, count } = namesOf(resource);
-  const { ttl, wait, tries, keepAlive, signal } =
-    options('options', given, ['ttl', 'wait', 'tries', 'keepAlive', 'signal']);
+  const { ttl, wait, tries, permits, keepAlive, signal } =
+    options('options', given, ['ttl', 'wait', 'tries', 'permits', 'keepAlive', 'signal']);
   if (tries !== undefined && wait !== undefined) {
     throw Object.assign(new TypeError('wait and tries exclude each other'), { code: 'ERR_INVALID_ARG_VALUE' });
   }
@@ -214,9 +216,20 @@ function demandOf(resource, given) {
     // For the library, less than 0 is for ever.
     wait: wait === Infinity ? -1 : milliseconds('wait', wait ?? WAIT_MS),
     tries: tries ?? 0,
+    permits: permitsOf(permits),
     keepAlive: truth('keepAlive', keepAlive),
     signal: abortSignal('signal', signal),
   };
+}
+
+// 0: none.
+function permitsOf(permits) {
+  if (permits === undefined) return 0;
+  if (typeof permits !== 'number') throw wrongType('permits', 'a number', permits);
+  if (!Number.isInteger(permits) || permits < 1 || permits > PERMITS_MAX) {
+    throw outOfRange('permits', `a whole number from 1 to ${PERMITS_MAX}`, permits);
+  }
+  return permits;
 }
 
 function adoptionOf(ticket, given) {
@@ -371,6 +384,15 @@ class Core {
     check(addon[name](this.#handle, ...values), () => addon.managerMessage(this.#handle));
   }
 
+  // What was counted.
+  stats() {
+    return addon.stats(this.#handle);
+  }
+
+  statsText() {
+    return addon.statsText(this.#handle);
+  }
+
   // What is known of each server.
   servers() {
     return addon.servers(this.#handle);
@@ -414,14 +436,14 @@ class Core {
   }
 
   // A call that waits on another thread. Returns its words and its answer.
-  async wait(name, argument, signal) {
+  async wait(name, values, signal) {
     this.checkWanted(signal);
     return unlessAborted(this.operate(async () => {
       if (this.mustAsk) await this.askForPassword(signal);
       const turn = this.#line.then(() => {
         // Nobody wants to know any more.
         throwIfAborted(signal);
-        return addon[name](this.#handle, argument);
+        return addon[name](this.#handle, ...values);
       });
       this.#line = turn.catch(() => {});
       const [status, words, answer] = await turn;
@@ -500,6 +522,9 @@ class Core {
   }
 }
 
+// By the levels of the library.
+const LEVELS = { 1: 'warn', 2: 'info', 3: 'debug' };
+
 class Logger {
   #logger;
 
@@ -508,7 +533,7 @@ class Logger {
   }
 
   tell(level, line) {
-    const name = level === 1 ? 'warn' : 'info';
+    const name = LEVELS[level] ?? 'info';
     if (typeof this.#logger === 'function') this.#logger(name, line);
     else this.#logger[name](line);
   }
@@ -522,9 +547,9 @@ class Manager {
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
     const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
-      longestTtl, guardCap, fencing, logger } =
+      longestTtl, guardCap, fencing, logger, trace } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'logger']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'logger', 'trace']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -540,7 +565,8 @@ class Manager {
     this.#setCredentials(username, password, credentialsFromEnv);
     if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
     for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);
-    if (logger !== undefined) this.#setLogger(logger);
+    this.#setTracing(trace);
+    if (logger !== undefined) this.#setLogger(logger, trace !== undefined);
   }
 
   #setTimes(retryDelay = 200, connectTimeout = 1500, replyTimeout = 0) {
@@ -584,9 +610,19 @@ class Manager {
     if (truth('tls.insecureSkipVerify', insecureSkipVerify)) this.#core.set('setTlsInsecureSkipVerify', true);
   }
 
-  #setLogger(logger) {
-    const isObject = typeof logger === 'object' && logger !== null && ['warn', 'info'].every((it) => typeof logger[it] === 'function');
-    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', 'a function or an object with warn and info', logger);
+  #setTracing(trace) {
+    const number = TRACES.indexOf(trace);
+    if (number < 0) {
+      const words = `trace has to be 'events' or 'resources', not '${text('trace', trace)}'`;
+      throw Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+    }
+    this.#core.set('setTracing', number);
+  }
+
+  #setLogger(logger, isTraced) {
+    const names = isTraced ? ['warn', 'info', 'debug'] : ['warn', 'info'];
+    const isObject = typeof logger === 'object' && logger !== null && names.every((it) => typeof logger[it] === 'function');
+    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', `a function or an object with ${names.join(' and ')}`, logger);
     const id = newId();
     this.#logger = new Logger(logger);
     loggers.set(id, new WeakRef(this.#logger));
@@ -624,24 +660,25 @@ class Manager {
   }
 
   async isLocked(resource, given = {}) {
-    return this.#askAbout('isLocked', resource, given);
+    return this.#askAbout('isLocked', resource, signalOf(given));
   }
 
   async inspect(resource, given = {}) {
-    const info = await this.#askAbout('inspect', resource, given);
+    const { permits, signal } = options('options', given, ['permits', 'signal']);
+    const info = await this.#askAbout('inspect', resource, abortSignal('signal', signal), permitsOf(permits));
     return { ...info, remaining: info.remaining < 0 ? Infinity : info.remaining };
   }
 
-  async #askAbout(call, resource, given) {
+  async #askAbout(call, resource, signal, ...more) {
     const name = bytes(resource);
     // The library asks by a string that ends with a NUL.
     if (name.includes(0)) throw Object.assign(new TypeError('resource holds a NUL'), { code: 'ERR_INVALID_ARG_VALUE' });
-    const { answer } = await this.#core.wait(call, name, signalOf(given));
+    const { answer } = await this.#core.wait(call, [name, ...more], signal);
     return answer;
   }
 
   async connect(timeout = 0, given = {}) {
-    const { words } = await this.#core.wait('connect', milliseconds('timeout', timeout), signalOf(given));
+    const { words } = await this.#core.wait('connect', [milliseconds('timeout', timeout)], signalOf(given));
     return words;
   }
 
@@ -653,6 +690,22 @@ class Manager {
       clockOffset: clockOffsetUs === null ? undefined : clockOffsetUs / 1000,
     });
     return this.#core.servers().map(told);
+  }
+
+  stats() {
+    this.#core.checkOpen();
+    const { boundsUs, ...stats } = this.#core.stats();
+    const bounds = boundsUs.map((us) => us / 1000);
+    for (const name of ['acquireTime', 'waitTime', 'holdTime', 'roundTrip']) {
+      const { count, sumUs, buckets } = stats[name];
+      stats[name] = { count, sum: sumUs / 1000, buckets, bounds };
+    }
+    return stats;
+  }
+
+  statsText() {
+    this.#core.checkOpen();
+    return this.#core.statsText();
   }
 
   async close() {
@@ -702,6 +755,8 @@ class Hold {
   // What has to be cleared up when the lease is collected.
   #state = { keptAs: 0 };
   #isUnlocked = false;
+  // How many unlocks have not had their turn yet.
+  #leaving = 0;
   // What C says between two calls: while one is under way its string may change on another thread.
   #token = '';
 
@@ -749,7 +804,7 @@ class Hold {
   }
 
   async take(demand) {
-    const { name, count, ttl, wait, tries, keepAlive, signal, ticket } = demand;
+    const { name, count, ttl, wait, tries, permits, keepAlive, signal, ticket } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
     const undo = onAbort(signal, cancel);
@@ -757,7 +812,7 @@ class Hold {
     try {
       await core.operate(async () => {
         const begin = (handle, number) => (ticket === undefined
-          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, count)
+          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, permits, count)
           : addon.adopt(handle, number, ticket));
         let status = await submit(this.#handle, begin);
         let words = this.message;
@@ -818,16 +873,28 @@ class Hold {
   }
 
   unlock() {
-    this.#isUnlocked = true;
+    if (this.levels - this.#leaving <= 1) this.#isUnlocked = true;
+    this.#leaving += 1;
     return this.#inTurn(async () => {
+      this.#leaving -= 1;
       // Who closes the manager may have locks to unlock still, until it is freed.
       if (this.#core.isFreed) throw closed();
+      const isInner = this.levels > 1;
       await this.#core.operate(async () => {
         const { status, words } = await this.#submit(addon.unlock);
-        this.#forget();
+        if (!isInner || !this.isHeld) this.#forget();
         check(status, () => words);
       });
     });
+  }
+
+  // How many unlocks release it.
+  get levels() {
+    return addon.levels(this.#handle);
+  }
+
+  retain() {
+    return this.#inTurn(() => check(addon.retain(this.#handle), () => this.message));
   }
 
   keepAlive() {
@@ -843,7 +910,8 @@ class Hold {
   async end() {
     if (this.#isUnlocked) return;
     try {
-      await this.unlock();
+      // At all its levels.
+      for (let left = Math.max(this.levels - this.#leaving, 1); left > 0; left--) await this.unlock();
     } catch (error) {
       // The block had the lock to its end, and a server that could not be told lets it expire.
       if (!(error instanceof UnreachableError)) throw error;
@@ -999,6 +1067,14 @@ class Lease extends EventEmitter {
 
   async detach() {
     return this.#hold.detach();
+  }
+
+  async retain() {
+    return this.#hold.retain();
+  }
+
+  get levels() {
+    return this.#hold.levels;
   }
 
   async unlock() {

@@ -89,7 +89,7 @@ struct job {
     int64_t timeout_ms;
     RedLockStatus status;
     bool is_locked;
-    bool inspects; /* and fills info */
+    bool inspects; /* and fills info, where the permits stand */
     RedLockInfo info;
     char message[MESSAGE_SIZE];
 };
@@ -535,6 +535,97 @@ static napi_value server(napi_env env, const RedLockServerInfo *info) {
     return object;
 }
 
+static napi_value outcomes(napi_env env, const RedLockOutcomes *it) {
+    const struct { const char *name; uint64_t count; } fields[] = {
+        {"ok", it->ok}, {"taken", it->taken}, {"unreachable", it->unreachable}, {"tooSlow", it->too_slow},
+        {"lost", it->lost}, {"tooShort", it->too_short}, {"cancelled", it->cancelled}, {"failed", it->failed},
+    };
+    napi_value object = NULL;
+    napi_create_object(env, &object);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        napi_set_named_property(env, object, fields[i].name, number(env, (int64_t)fields[i].count));
+    }
+    return object;
+}
+
+static napi_value histogram(napi_env env, const RedLockHistogram *it) {
+    napi_value object = NULL, buckets = NULL;
+    napi_create_object(env, &object);
+    napi_create_array_with_length(env, REDLOCK_HISTOGRAM_BUCKETS, &buckets);
+    for (uint32_t i = 0; i < REDLOCK_HISTOGRAM_BUCKETS; i++) {
+        napi_set_element(env, buckets, i, number(env, (int64_t)it->buckets[i]));
+    }
+    napi_set_named_property(env, object, "count", number(env, (int64_t)it->count));
+    napi_set_named_property(env, object, "sumUs", number(env, it->sum_us));
+    napi_set_named_property(env, object, "buckets", buckets);
+    return object;
+}
+
+/* stats(manager): index.js makes times of the numbers. */
+static napi_value GetStats(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    RedLockStats stats = REDLOCK_STATS_INIT;
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    RedLock_GetStats(manager->rl, &stats);
+    const struct { const char *name; napi_value value; } fields[] = {
+        {"acquire", outcomes(env, &stats.acquire)},
+        {"extend", outcomes(env, &stats.extend)},
+        {"confirm", outcomes(env, &stats.confirm)},
+        {"release", outcomes(env, &stats.release)},
+        {"adopt", outcomes(env, &stats.adopt)},
+        {"inspect", outcomes(env, &stats.inspect)},
+        {"detached", number(env, (int64_t)stats.detached)},
+        {"attempts", number(env, (int64_t)stats.attempts)},
+        {"waits", number(env, (int64_t)stats.waits)},
+        {"renewed", number(env, (int64_t)stats.renewed)},
+        {"notRenewed", number(env, (int64_t)stats.not_renewed)},
+        {"keptLost", number(env, (int64_t)stats.kept_lost)},
+        {"requests", number(env, (int64_t)stats.requests)},
+        {"connections", number(env, (int64_t)stats.connections)},
+        {"connectionsLost", number(env, (int64_t)stats.connections_lost)},
+        {"connectionsFailed", number(env, (int64_t)stats.connections_failed)},
+        {"waiting", number(env, (int64_t)stats.waiting)},
+        {"kept", number(env, (int64_t)stats.kept)},
+        {"acquireTime", histogram(env, &stats.acquire_time)},
+        {"waitTime", histogram(env, &stats.wait_time)},
+        {"holdTime", histogram(env, &stats.hold_time)},
+        {"roundTrip", histogram(env, &stats.round_trip)},
+    };
+    napi_value object = NULL, bounds = NULL;
+    napi_create_object(env, &object);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        napi_set_named_property(env, object, fields[i].name, fields[i].value);
+    }
+    napi_create_array_with_length(env, REDLOCK_HISTOGRAM_BOUNDS, &bounds);
+    for (uint32_t i = 0; i < REDLOCK_HISTOGRAM_BOUNDS; i++) {
+        napi_set_element(env, bounds, i, number(env, stats.bounds_us[i]));
+    }
+    napi_set_named_property(env, object, "boundsUs", bounds);
+    return object;
+}
+
+static napi_value StatsText(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    size_t size = 0, needed = RedLock_StatsText(manager->rl, NULL, 0);
+    char *text = NULL;
+    while (needed >= size) {
+        free(text);
+        size = needed + 1;
+        text = allocate(size);
+        needed = RedLock_StatsText(manager->rl, text, size);
+    }
+    napi_value result = string(env, text);
+    free(text);
+    return result;
+}
+
 /* servers(manager): an array, also where nothing is known. */
 static napi_value Servers(napi_env env, napi_callback_info info) {
     struct call call;
@@ -635,6 +726,14 @@ static napi_value SetFencing(napi_env env, napi_callback_info info) {
     return is_read ? number(env, RedLock_SetFencing(manager->rl, is_enabled)) : NULL;
 }
 
+static napi_value SetTracing(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    int32_t events = 0;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_int32(&call, 1, &events);
+    return is_read ? number(env, RedLock_SetTracing(manager->rl, events)) : NULL;
+}
+
 /* Four functions of the library that take two strings, or one. */
 static napi_value set_texts(napi_env env, napi_callback_info info,
                             RedLockStatus (*set)(RedLock *rl, const char *first, const char *second)) {
@@ -723,6 +822,7 @@ static napi_value info_of(napi_env env, const RedLockInfo *found) {
         napi_set_named_property(env, result, "remaining", number(env, found->remaining_ms));
         napi_set_named_property(env, result, "isShared", truth(env, found->mode == REDLOCK_SHARED));
         napi_set_named_property(env, result, "readers", number(env, found->readers));
+        napi_set_named_property(env, result, "permitsTaken", number(env, found->permits_taken));
         napi_set_named_property(env, result, "words", string(env, found->words));
     }
     return result;
@@ -743,13 +843,15 @@ static void end_job(napi_env env, napi_status how, void *data) {
     free_job(env, job);
 }
 
-static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int64_t timeout_ms) {
+static napi_value start_job(napi_env env, struct manager *manager, char *resource, bool inspects, int32_t permits,
+                            int64_t timeout_ms) {
     napi_value promise = NULL, name = string(env, "redlock");
     struct job *job = allocate(sizeof *job);
     atomic_fetch_add(&manager->users, 1);
     job->manager = manager;
     job->resource = resource;
     job->inspects = inspects;
+    job->info.permits = permits;
     job->timeout_ms = timeout_ms;
     if (napi_create_async_work(env, NULL, name, do_job, end_job, job, &job->work) != napi_ok ||
         napi_create_promise(env, &job->deferred, &promise) != napi_ok ||
@@ -768,7 +870,7 @@ static napi_value Connect(napi_env env, napi_callback_info info) {
     struct manager *manager;
     int64_t timeout_ms = 0;
     bool is_read = read_manager(env, info, 2, &call, &manager) && read_int64(&call, 1, &timeout_ms);
-    return is_read ? start_job(env, manager, NULL, false, timeout_ms) : NULL;
+    return is_read ? start_job(env, manager, NULL, false, 0, timeout_ms) : NULL;
 }
 
 /* Calls about a resource. */
@@ -777,8 +879,10 @@ static napi_value ask_about(napi_env env, napi_callback_info info, bool inspects
     struct manager *manager;
     char *resource = NULL;
     size_t size = 0;
-    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bytes(&call, 1, &resource, &size);
-    return is_read ? start_job(env, manager, resource, inspects, 0) : NULL;
+    int32_t permits = 0;
+    bool is_read = read_manager(env, info, inspects ? 3 : 2, &call, &manager) &&
+                   (!inspects || read_int32(&call, 2, &permits)) && read_bytes(&call, 1, &resource, &size);
+    return is_read ? start_job(env, manager, resource, inspects, permits, 0) : NULL;
 }
 
 /* isLocked(manager, resource) */
@@ -786,7 +890,7 @@ static napi_value IsLocked(napi_env env, napi_callback_info info) {
     return ask_about(env, info, false);
 }
 
-/* inspect(manager, resource) */
+/* inspect(manager, resource, permits) */
 static napi_value Inspect(napi_env env, napi_callback_info info) {
     return ask_about(env, info, true);
 }
@@ -835,8 +939,8 @@ static void read_names(const char *name, size_t count, RedLockAcquireOptions *op
     options->resource_count = count;
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, count): of several resources, all names, each with a NUL, and
- * how many they are; else 0 */
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count): of several resources, all names, each with a
+ * NUL, and how many they are; else 0 */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
@@ -847,7 +951,8 @@ static napi_value Acquire(napi_env env, napi_callback_info info) {
     void *id = NULL;
     bool keep_alive = false;
     napi_value status = NULL;
-    if (read_lease(env, info, 8, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &count) &&
+    if (read_lease(env, info, 9, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &options.permits) &&
+        read_int32(&call, 8, &count) &&
         read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
         read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
         read_bytes(&call, 2, &resource, &options.resource_size)) {
@@ -993,6 +1098,18 @@ static napi_value FencingToken(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_FencingToken(lease->lease)) : NULL;
 }
 
+static napi_value Retain(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLock_Retain(lease->lease)) : NULL;
+}
+
+static napi_value Levels(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_Levels(lease->lease)) : NULL;
+}
+
 /* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
 static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
     struct call call;
@@ -1026,6 +1143,9 @@ static const struct {
     {"closeManager", CloseManager},
     {"managerMessage", ManagerMessage},
     {"servers", Servers},
+    {"stats", GetStats},
+    {"statsText", StatsText},
+    {"setTracing", SetTracing},
     {"setLogger", SetLogger},
     {"addServer", AddServer},
     {"setRetry", SetRetry},
@@ -1057,6 +1177,8 @@ static const struct {
     {"remaining", Remaining},
     {"token", Token},
     {"fencingToken", FencingToken},
+    {"retain", Retain},
+    {"levels", Levels},
     {"leaseMessage", LeaseMessage},
 };
 

@@ -5,6 +5,7 @@ use std::fmt;
 use redis::ServerError;
 
 use crate::failure::Failure;
+use crate::slot_set::SlotSet;
 
 /// What a server says to a request, or why it says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,10 @@ pub enum Answer {
     Lacking { place: Place },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
+    /// To whoever wants a permit of a semaphore.
+    Slots(Slots),
+    /// To whoever looks at a semaphore: the slots that are taken, in the order of their numbers.
+    Permits(Vec<SlotValue>),
     /// No usable answer.
     Failed(Failure),
 }
@@ -46,6 +51,25 @@ impl fmt::Display for Place {
     }
 }
 
+/// The slots of a semaphore, as one server has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// The slot that our token has.
+    pub got: Option<u16>,
+    /// Those that anybody has.
+    pub taken: SlotSet,
+    /// If our token has none: how long the key lives, at least, that ends first. Below 0: for ever.
+    pub left_ms: i64,
+}
+
+/// A slot that somebody has, for so long. Of a long value, the beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotValue {
+    pub slot: u16,
+    pub value: Vec<u8>,
+    pub left_ms: i64,
+}
+
 /// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
 /// and what else may stand under the name of a resource is not worth reading.
 pub(super) const VALUE_MAX: usize = 128;
@@ -53,7 +77,7 @@ pub(super) const VALUE_MAX: usize = 128;
 impl Answer {
     /// Whether it did what was asked.
     pub fn is_grant(&self) -> bool {
-        matches!(self, Self::Done | Self::Granted { .. })
+        matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
     }
 
     /// Whether somebody else has the key, or one of several.

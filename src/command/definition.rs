@@ -19,7 +19,7 @@ pub(super) struct Definition {
     pub(super) effect: KeyEffect,
     /// How many replies it brings: one for each command of the server's.
     pub(super) replies: usize,
-    /// How often it names the resource.
+    /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
     /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
     pub(super) form: fn(Capabilities) -> usize,
@@ -76,6 +76,8 @@ pub enum KeyEffect {
     Leaves,
     /// It undoes what an earlier request with the same token may have left there.
     Undoes,
+    /// It undoes what an earlier request with the same token may have left there beside what is to stay.
+    UndoesRest,
     /// It does nothing that would have to be undone.
     Passes,
 }

@@ -17,19 +17,23 @@ pub mod guard;
 pub mod handshake;
 pub mod identity;
 mod inspect;
+pub(crate) mod inspect_permits;
+mod permits;
 mod pttl;
 pub(crate) mod raise_fence;
 mod release;
+pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
+pub(crate) mod take_permit;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use redis::Value;
 
-pub use self::answer::{Answer, Place};
+pub use self::answer::{Answer, Place, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
@@ -42,8 +46,10 @@ use crate::token::Token;
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Set the key to the token for the TTL, unless it is there.
+    /// Set the key to the token for the TTL, unless it is there. Of a semaphore: any slot that is free.
     Acquire,
+    /// Move the token to this slot of a semaphore, if it is free.
+    Move,
     /// The same as to acquire, and draw a fencing token.
     AcquireFenced,
     /// Have the counter of fencing tokens reach the one that another server drew, if the key has the token.
@@ -52,8 +58,10 @@ pub enum Verb {
     Extend,
     /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
     Repair,
-    /// Delete the key if it has the token.
+    /// Delete the key if it has the token. Of a semaphore: every slot that has it.
     Release,
+    /// Delete every slot of a semaphore that has the token, but for this one.
+    ReleaseRest,
     /// What value has the key, and for how long?
     Inspect,
 }
@@ -61,16 +69,29 @@ pub enum Verb {
 impl Verb {
     /// By which command it is done for a lock of this kind.
     fn definition(self, kind: &LockKind) -> &'static Definition {
-        if let LockKind::Several(_) = kind {
-            return several::definition(self);
+        match kind {
+            LockKind::Several(_) => return several::definition(self),
+            LockKind::Permit { .. } => return self.permit_definition(),
+            LockKind::Exclusive | LockKind::Shared => {}
         }
         match self {
-            Self::Acquire | Self::Repair => &acquire::DEFINITION,
+            Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
-            Self::Release => &release::DEFINITION,
+            Self::Release | Self::ReleaseRest => &release::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
+        }
+    }
+
+    /// The same for a permit, before it has a slot: a slot is an ordinary lock.
+    fn permit_definition(self) -> &'static Definition {
+        match self {
+            Self::Acquire | Self::AcquireFenced | Self::Repair => &take_permit::ANY,
+            Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
+            Self::Release => &release_permits::ALL,
+            Self::ReleaseRest => &release_permits::REST,
+            Self::Inspect => &inspect_permits::DEFINITION,
         }
     }
 }
@@ -123,6 +144,12 @@ impl Request {
         Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
+    /// The same request, for the slot that is wanted, or is to stay.
+    #[must_use]
+    pub fn with_slot(self, slot: u16) -> Self {
+        Self { subject: Subject { number: i64::from(slot) + 1, ..self.subject }, ..self }
+    }
+
     /// The same request, with this number in the place of 0.
     #[must_use]
     pub fn numbered(self, number: u32) -> Self {
@@ -150,12 +177,12 @@ impl Request {
     /// Whether it has to reach this server even when nobody waits for it any more, and over another
     /// connection if need be, until its TTL is over.
     pub fn must_reach(&self, server: usize) -> bool {
-        self.effect() == KeyEffect::Undoes && self.is_for(server)
+        self.undoes() && self.is_for(server)
     }
 
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::RaiseFence)
+        matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::RaiseFence)
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
@@ -165,9 +192,19 @@ impl Request {
             && capabilities.expiry_time
     }
 
+    /// Whether it is an attempt to take a lock.
+    pub(crate) fn is_attempt(&self) -> bool {
+        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced)
+    }
+
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced | Verb::Extend)
+        matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Extend)
+    }
+
+    /// Whether it undoes something that an earlier request with its token may have left.
+    pub fn undoes(&self) -> bool {
+        matches!(self.effect(), KeyEffect::Undoes | KeyEffect::UndoesRest)
     }
 
     /// What it does to a server, for those who deliver it.
@@ -204,7 +241,8 @@ impl Request {
     pub(crate) fn size(&self) -> usize {
         let names = self.subject.names();
         let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
-        self.definition().names * (once + count * several::BESIDE_KEY_MAX) + BESIDE_KEYS_MAX
+        let names = self.definition().names * (once + count * several::BESIDE_KEY_MAX);
+        names + permits::size(&self.subject) + BESIDE_KEYS_MAX
     }
 
     /// The bytes to send.

@@ -127,8 +127,8 @@ fn end_wait(engine: &mut Engine, ticket: Ticket) {
 }
 
 fn join(engine: &mut Engine, place: usize, panics: bool) {
-    let resource = Arc::from(*b"resource");
-    let waiter = Waiter { target: Target::from(resource), thread: place, number: 0, panics };
+    let target = Target::from(Arc::<[u8]>::from(&b"resource"[..]));
+    let waiter = Waiter { target, thread: place, number: 0, panics };
     engine.run(place, Box::new(waiter), None);
 }
 

@@ -14,6 +14,7 @@ use crate::check::RESOURCES_MAX;
 use crate::error::{Error, Status};
 use crate::lock_kind::LockKind;
 use crate::redlock::AcquireOptions;
+use crate::slot_set::SLOTS_MAX;
 
 /// How a lock is to be taken. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT: then what later versions add has its
 /// default, as 0 is the default of every field.
@@ -42,7 +43,9 @@ pub struct RedLockAcquireOptions {
     pub tries: i32,
     /// REDLOCK_EXCLUSIVE. Not yet: REDLOCK_SHARED.
     pub mode: i32,
-    /// For a semaphore. Not yet: 0.
+    /// 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
+    /// resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
+    /// same as a lock, and who locks the resource uses one permit.
     pub permits: i32,
     /// Not 0: the lock is kept until it is unlocked, as by RedLock_KeepAlive.
     pub keep_alive: i32,
@@ -90,6 +93,36 @@ pub unsafe extern "C" fn RedLock_Acquire(
     })
 }
 
+/// The same for callers that must not block for long, as RedLock_TryLockSlice for RedLock_TryLock: this call is a
+/// slice of the wait, and the next one with the same lease and options goes on with it.
+///
+/// @param rl       the manager.
+/// @param options  how; read during the call only. wait_ms is how much of the wait is left, and tries has to be 0.
+/// @param slice_ms how long this call may wait, at least 0; see RedLock_TryLockSlice.
+/// @param lease    as for RedLock_TryLockSlice.
+/// @return as for RedLock_Acquire.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedLock_AcquireSlice(
+    rl: *mut RedLock,
+    options: *const RedLockAcquireOptions,
+    slice_ms: i64,
+    lease: *mut RedLockLease,
+) -> RedLockStatus {
+    lease_call(rl, lease, Status::TooSlow, |manager, own| {
+        let options = read(options)?;
+        if slice_ms < 0 {
+            return Err(Error::invalid(format!("slice_ms is {slice_ms}, less than 0")));
+        }
+        if options.tries != 0 {
+            let words = format!("tries is {}, and a wait in slices goes by wait_ms", options.tries);
+            return Err(Error::invalid(words));
+        }
+        let keep = |handle| Tag::new(&handle, ptr::null_mut()).boxed();
+        let keep = if options.keep_alive == 0 { None } else { held_lease(lease).map(keep) };
+        manager.acquire(AcquireOptions { slice_ms: Some(slice_ms), keep, ..plain(&options)? }, own)
+    })
+}
+
 /// A copy of the options, as this version knows them.
 pub(super) fn read(options: *const RedLockAcquireOptions) -> Result<RedLockAcquireOptions, Error> {
     let none = RedLockAcquireOptions {
@@ -121,14 +154,13 @@ pub(super) fn plain<'a>(options: &RedLockAcquireOptions) -> Result<AcquireOption
         None => (bytes(options.resource, options.resource_size, "resource")?, kind),
     };
     let &RedLockAcquireOptions { ttl_ms, wait_ms, tries, .. } = options;
-    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep: None })
+    Ok(AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep: None })
 }
 
 /// What kind of lock is wanted. No more than one of the fields that say so may differ from its default.
 fn kind(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
-    let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
     if options.permits != 0 {
-        return not_yet("a semaphore");
+        return permits(options);
     }
     match options.mode {
         REDLOCK_EXCLUSIVE => Ok(LockKind::Exclusive),
@@ -166,5 +198,23 @@ fn of_several<'a>(names: &[&'a [u8]], kind: LockKind) -> Result<(&'a [u8], LockK
             Ok((first, LockKind::Several(Arc::from(names))))
         }
         _ => Err(Error::invalid("several resources can be locked exclusively only")),
+    }
+}
+
+fn permits(options: &RedLockAcquireOptions) -> Result<LockKind, Error> {
+    if options.mode != REDLOCK_EXCLUSIVE {
+        return Err(Error::invalid("a permit of a semaphore has no mode: mode has to be 0"));
+    }
+    Ok(LockKind::Permit { of: permits_of(options.permits)? })
+}
+
+/// How many permits a semaphore has.
+pub(super) fn permits_of(permits: i32) -> Result<u16, Error> {
+    match u16::try_from(permits) {
+        Ok(of @ 1..=SLOTS_MAX) => Ok(of),
+        _ => {
+            let words = format!("permits is {permits}, and a semaphore has 1 to {SLOTS_MAX}");
+            Err(Error::invalid(words))
+        }
     }
 }

@@ -1,11 +1,16 @@
 //! One lock that was asked for: how far its life has come, and what each server has said of it.
 
 mod handover;
+mod permit;
+mod slot;
+mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::command::{Answer, Verb, Witness};
+pub(crate) use self::slot::Granted;
+use self::slot::Permit;
+use crate::command::{Answer, Slots, Verb, Witness};
 use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::quorum::standing::{Standings, Word};
@@ -22,6 +27,8 @@ use crate::transport::roster::{Places, Roster};
 #[derive(Debug)]
 pub(crate) struct HeldLock {
     target: Target,
+    /// The slot that it has, of a semaphore.
+    permit: OnceLock<Permit>,
     token: Token,
     /// The process that took it, and that alone may use it.
     process: Generation,
@@ -77,6 +84,7 @@ impl HeldLock {
         let standings = Standings::new(roster.len());
         Self {
             target,
+            permit: OnceLock::new(),
             token,
             process: this_process(),
             roster,
@@ -128,11 +136,17 @@ impl HeldLock {
         self.asked.drift.deadline(self.asked.at, self.asked.ttl_ms)
     }
 
-    /// What it is of.
+    /// What was asked for.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
+    /// What it has on the servers: of a semaphore a slot, which is an ordinary lock.
+    pub(crate) fn key(&self) -> &Target {
+        self.permit.get().map_or(&self.target, |permit| &permit.key)
+    }
+
+    /// What was asked for, by its name.
     pub(crate) fn resource(&self) -> &Arc<[u8]> {
         &self.target.resource
     }
@@ -257,12 +271,15 @@ impl HeldLock {
     /// What a server says of the key, asked by the request of this number, and heard at `now`.
     fn hear(&self, server: usize, (verb, number): (Verb, u32), answer: &Answer, now: Moment) {
         let word = match (verb, answer) {
+            (_, Answer::Slots(Slots { got, .. })) => {
+                return self.hear_slot(server, verb, *got, now);
+            }
             (Verb::Acquire | Verb::AcquireFenced, Answer::Done | Answer::Granted { .. }) => {
                 Word::Granted { in_time: now <= self.window_end() }
             }
             (Verb::Repair, Answer::Done) => Word::Repaired,
             // A reply that is an error is a reply: the server does not come back to the request.
-            (Verb::Acquire | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
+            (Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
             (Verb::Extend, &Answer::Extended { left_ms }) => {
                 Word::Has { in_time: self.was_set_in_time(left_ms, now) }
             }
@@ -280,26 +297,6 @@ impl HeldLock {
             _ => return,
         };
         self.standings().hear(server, number, word);
-    }
-
-    /// Whether a server that has the key for so long still, heard at `now`, is known by that to have set it
-    /// within the window of the acquire. An extension that came before makes it look later.
-    fn was_set_in_time(&self, left_ms: i64, now: Moment) -> bool {
-        if now <= self.window_end() {
-            return true;
-        }
-        // A server counts whole milliseconds, and its clock may be fast.
-        let passed_ms = self.asked.ttl_ms.saturating_sub(left_ms).saturating_sub(1);
-        if left_ms < 0 || passed_ms < 0 {
-            return false;
-        }
-        let least_ms = passed_ms - self.asked.drift.share_ms(passed_ms);
-        now <= self.window_end().plus_ms(least_ms)
-    }
-
-    /// Until when a server may have granted it that counts as if it had granted it at once.
-    fn window_end(&self) -> Moment {
-        self.asked.at.plus_ms(self.asked.window_ms)
     }
 }
 

@@ -1,12 +1,15 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod moves;
+mod permits;
 mod raising;
 mod waiting;
 
 use std::mem;
 use std::sync::Arc;
 
+use self::moves::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -22,6 +25,7 @@ use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
+use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
 use crate::wait_queue::{Manners, Permission, STAND_BACK, Wait};
@@ -71,6 +75,8 @@ pub(crate) struct Acquire {
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
+    /// For which slots the attempt has asked, of a semaphore.
+    moves: Moves,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
     stage: Stage,
@@ -95,7 +101,8 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        Self { wanted, tries: 0, has_asked, backoff, token, cut, number: None, stage }
+        let moves = Moves::default();
+        Self { wanted, tries: 0, has_asked, backoff, token, cut, moves, number: None, stage }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -175,20 +182,29 @@ impl Acquire {
         let (target, roster) = (self.wanted.target.clone(), actions.roster().clone());
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
-        let request = match actions.settings().has_fencing() {
+        let permits = target.kind.permits();
+        let request = match actions.settings().has_fencing() && permits.is_none() {
             true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
                 .with_fence(actions.wall_us()),
             false => Request::new(Verb::Acquire, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
-        self.cut = cut;
-        self.stage = Stage::Asking(Box::new(Question::acquire(hold, servers)));
+        (self.cut, self.moves) = (cut, Moves::default());
+        self.stage = Stage::Asking(Box::new(match permits {
+            Some(of) => Question::permit(hold, of, servers),
+            None => Question::acquire(hold, servers),
+        }));
         actions.ask(request, Limits { since, until: cut, reply_ms });
     }
 
     /// What an attempt has come to; what there may be of a lock that was not had is released.
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
+        let sent = self.moves.note_sent(sent);
+        let question = match self.conclude_slots(&hold, question, actions) {
+            Some(question) => question,
+            None => return,
+        };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -218,6 +234,11 @@ impl Acquire {
         actions: &mut dyn Actions,
     ) {
         hold.take(question.voters(), sent);
+        self.succeed(hold, question, actions);
+    }
+
+    /// The lock is had.
+    fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         let absent = question.absent(actions.roster());
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
@@ -256,7 +277,7 @@ impl Acquire {
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
-            Stage::Asking(question) => release(question, sent, actions),
+            Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
             _ => {}
         }
@@ -293,6 +314,18 @@ impl Operation for Acquire {
             }
             (stage, _) => self.stage = stage,
         }
+    }
+
+    fn account(&self) -> Account {
+        Account {
+            kind: Kind::Acquire,
+            stretch: self.wanted.resumed.as_ref().and_then(|it| it.stretch),
+            ..Account::default()
+        }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.wanted.target.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {

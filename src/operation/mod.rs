@@ -12,6 +12,8 @@ pub(crate) mod connect;
 pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
+pub(crate) mod inspect_permits;
+pub(crate) mod leave;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
@@ -28,6 +30,7 @@ use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::{Account, Mark};
 use crate::token::Token;
 use crate::transport::condition::Condition;
 use crate::transport::roster::Roster;
@@ -107,6 +110,16 @@ pub(crate) trait Operation: Send {
         }
     }
 
+    /// What it is, for those who count.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
+    /// The resource that it is about, for those who follow what becomes of it.
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        None
+    }
+
     /// It is to end at once, whatever it was about. It leaves nothing behind that keeps others waiting.
     fn leave(&mut self, _actions: &mut dyn Actions) {}
 }
@@ -174,6 +187,9 @@ pub(crate) trait Actions {
     /// Gives another operation, which waits, its turn: as soon as this one has said what is to be done.
     fn give_turn(&mut self, ticket: Ticket);
 
+    /// Notes something that is counted.
+    fn mark(&mut self, mark: Mark);
+
     /// Ends the wait of another operation.
     fn end_wait(&mut self, ticket: Ticket);
 
@@ -210,8 +226,16 @@ pub(crate) enum Ended {
         locked_until: Option<Moment>,
         absent: String,
     },
+    /// So many permits of a semaphore are taken, and when the first of them ends.
+    Counted {
+        taken: u16,
+        first_end: Option<Moment>,
+        absent: String,
+    },
     /// The lock was given away.
     Detached,
+    /// An inner level of the lock was left.
+    Left,
     /// The lock is kept no more, as its holder wished.
     Stopped,
     /// The lock cannot be kept, for this reason.
@@ -263,15 +287,15 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 /// A request about a lock, whose answers it hears.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
-    let request = Request::new(verb, hold.target().clone(), *hold.token(), ttl_ms);
+    let request = Request::new(verb, hold.key().clone(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
 /// The release of a lock from all servers that may have it.
 fn release_of(view: &View) -> Request {
     let hold = view.hold();
-    let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
-    let request = Request::new(Verb::Release, target, *hold.token(), ttl_ms);
+    let (key, ttl_ms) = (hold.key().clone(), hold.longest_ttl_ms());
+    let request = Request::new(Verb::Release, key, *hold.token(), ttl_ms);
     request.to(view.servers())
 }
 
@@ -294,7 +318,7 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
 }
 
 /// Why a lock that is to be extended or confirmed is none any more, if it is none.
-fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
+pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     if hold.is_detached() {
         return Err(detached());
     }

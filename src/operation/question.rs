@@ -1,23 +1,29 @@
 //! What is made of the servers' answers: each becomes a vote in a round, and the reasons of those
 //! that did not vote yes are kept, for the words.
 
+mod confirmation;
 mod in_the_way;
+mod permits;
+mod slots;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::Answer;
+pub(crate) use self::confirmation::Confirmation;
+pub(crate) use self::permits::Found;
+use crate::command::{Answer, Slots};
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
 use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::{Ballot, Vote};
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
+use crate::quorum::permits::Permits;
 use crate::quorum::round::{Goal, Outcome, Round};
+use crate::quorum::taken::Taken;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
-use crate::token::Token;
 use crate::transport::condition::Condition;
 
 /// One question to all servers, and what came of it.
@@ -41,6 +47,10 @@ pub(crate) struct Question {
 enum Count {
     /// To take or extend a lock, or to have connections.
     Round(Round),
+    /// To take a permit of a semaphore.
+    Permits(Permits),
+    /// To find out how many permits are taken.
+    Taken(Taken),
     /// To release a lock.
     Release(Round, Absence),
     /// To confirm a lock.
@@ -60,16 +70,6 @@ pub(crate) enum Absence {
     LostUnlessRepeated,
     /// We have released it: that was tried before.
     Released,
-}
-
-/// What a confirmation asks for.
-pub(crate) struct Confirmation {
-    pub(crate) token: Token,
-    pub(crate) drift: Drift,
-    pub(crate) asked_at: Moment,
-    pub(crate) least_ms: i64,
-    /// For how long those servers that voted yes have it, to be sure of, since they were asked.
-    left_ms: Vec<i64>,
 }
 
 impl Question {
@@ -134,6 +134,8 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome().is_some()
             }
+            Count::Permits(permits) => permits.outcome().is_some(),
+            Count::Taken(taken) => taken.is_decided(),
             Count::Holders(holders) => holders.finding().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
         }
@@ -145,6 +147,8 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.outcome()
             }
+            Count::Permits(permits) => permits.outcome(),
+            Count::Taken(taken) => taken.count().map(|_| Outcome::Reached),
             Count::Holders(holders) => holders.finding().map(|finding| match finding {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
@@ -162,7 +166,10 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
+        let is_foreign = |reason: &&(usize, Answer)| match &reason.1 {
+            Answer::Slots(slots) => slots.got.is_none(),
+            answer => answer.is_foreign(),
+        };
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
@@ -172,10 +179,12 @@ impl Question {
         let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
-            let (&Answer::Foreign { left_ms } | &Answer::Blocked { left_ms, .. }) = answer else {
-                return None;
+            let left_ms = match *answer {
+                Answer::Foreign { left_ms: Some(left_ms) }
+                | Answer::Blocked { left_ms: Some(left_ms), .. }
+                | Answer::Slots(Slots { left_ms, .. }) => left_ms,
+                _ => return None,
             };
-            let left_ms = left_ms?;
             if left_ms < 0 {
                 return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
             }
@@ -273,6 +282,8 @@ impl Question {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {
                 round.ballot()
             }
+            Count::Permits(permits) => permits.ballot(),
+            Count::Taken(taken) => taken.ballot(),
             Count::Holders(holders) => holders.ballot(),
             Count::AllServers(ballot) => ballot,
         }
@@ -283,13 +294,16 @@ impl Question {
     /// A server's answer. Returns whether nothing more needs to be heard.
     pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
         if self.is_decided() {
+            if let Count::Permits(permits) = &mut self.count {
+                permits::hear(permits, server, &answer, now);
+            }
             self.note_late(server, &answer);
             return true;
         }
         self.note_left(&answer, now);
         let is_vote = self.is_vote(server);
         let plain = match &answer {
-            Answer::Done => Vote::Yes,
+            Answer::Done | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
             &Answer::Granted { number } => {
                 self.draw.note(number);
                 Vote::Yes
@@ -300,6 +314,8 @@ impl Question {
         };
         let (vote, is_decided) = match &mut self.count {
             Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
+            Count::Permits(permits) => (plain, permits::hear(permits, server, &answer, now)),
+            Count::Taken(taken) => permits::hear_of_taken(taken, server, &answer, now),
             Count::Release(round, absence) => {
                 let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
                 (vote, round.handle_vote(server, vote, now))
@@ -357,39 +373,5 @@ impl Absence {
             Answer::AbsentOrReleased => self != Self::Lost,
             _ => false,
         }
-    }
-}
-
-impl Confirmation {
-    pub(crate) fn new(token: Token, drift: Drift, asked_at: Moment, least_ms: i64) -> Self {
-        Self { token, drift, asked_at, least_ms, left_ms: Vec::new() }
-    }
-
-    fn vote(&mut self, answer: &Answer, otherwise: Vote, now: Moment) -> Vote {
-        match self.left_ms(answer) {
-            Some(left_ms) if left_ms.saturating_sub(self.elapsed_ms(now)) >= self.least_ms => {
-                self.left_ms.push(left_ms);
-                Vote::Yes
-            }
-            _ => otherwise,
-        }
-    }
-
-    /// For how long a server has the lock, to be sure of, when it was asked; none if it has not.
-    fn left_ms(&self, answer: &Answer) -> Option<i64> {
-        match answer {
-            Answer::Found { value, left_ms: -1 } if value == self.token.as_bytes() => {
-                Some(i64::MAX)
-            }
-            Answer::Found { value, left_ms } if value == self.token.as_bytes() => {
-                Some(self.drift.validity_ms(*left_ms))
-            }
-            _ => None,
-        }
-    }
-
-    /// Rounded up: what is left is not to be more than there is.
-    fn elapsed_ms(&self, now: Moment) -> i64 {
-        now.ms_since(self.asked_at) + 1
     }
 }

@@ -6,6 +6,8 @@ pub mod ballot;
 pub mod draw;
 pub mod holders;
 pub mod offset;
+pub mod permits;
 pub mod round;
 pub mod standing;
+pub mod taken;
 pub mod validity;

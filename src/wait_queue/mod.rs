@@ -5,6 +5,7 @@
 //! release and the lock changes hands within one round trip. A run of that must not keep other
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
+mod permit_queue;
 mod queue;
 mod several;
 mod standing;
@@ -13,6 +14,7 @@ mod turn;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
@@ -29,6 +31,8 @@ const QUEUES_MIN: usize = 64;
 /// All wait queues of one manager. A waiter is known by the number that it was given.
 pub(crate) struct WaitQueues {
     queues: HashMap<Arc<[u8]>, WaitQueue>,
+    /// Those of semaphores, by their names and how many permits they have.
+    semaphores: HashMap<(Arc<[u8]>, u16), PermitQueue>,
     /// Where those stand that want several resources at once.
     several: HashMap<u64, Standing>,
     last_number: u64,
@@ -37,8 +41,8 @@ pub(crate) struct WaitQueues {
 
 impl Default for WaitQueues {
     fn default() -> Self {
-        let (queues, several) = Default::default();
-        Self { queues, several, last_number: 0, clean_at: QUEUES_MIN }
+        let (queues, semaphores, several) = Default::default();
+        Self { queues, semaphores, several, last_number: 0, clean_at: QUEUES_MIN }
     }
 }
 
@@ -50,6 +54,14 @@ impl WaitQueues {
     pub(crate) fn join(&mut self, target: &Target, thread: Option<usize>, now: Moment) -> u64 {
         self.last_number += 1;
         let number = self.last_number;
+        if let Some(key) = semaphore(target) {
+            if !self.semaphores.contains_key(&key) {
+                self.clean(now);
+            }
+            let new = || PermitQueue::new(key.1, now);
+            self.semaphores.entry(key.clone()).or_insert_with(new).join(number, thread);
+            return number;
+        }
         match &target.kind {
             LockKind::Several(names) => self.join_all(names, number, thread, now),
             _ => self.queue_of(&target.resource, now).join(number, thread, false),
@@ -76,6 +88,9 @@ impl WaitQueues {
         if let LockKind::Several(names) = &target.kind {
             return self.begin_all(names, number, manners, now);
         }
+        if let Some(queue) = self.permits(target) {
+            return queue.begin(number, manners, now);
+        }
         let queue = self.queues.get_mut(&target.resource);
         queue.map_or(Permission::MayAsk, |queue| queue.begin(number, manners, now))
     }
@@ -92,7 +107,9 @@ impl WaitQueues {
         if let LockKind::Several(names) = &target.kind {
             return self.refused_several(names, (number, in_the_way), is_taken, now);
         }
-        if let Some(queue) = self.queues.get_mut(&target.resource) {
+        if let Some(queue) = self.permits(target) {
+            queue.refused(number, is_taken, now);
+        } else if let Some(queue) = self.queues.get_mut(&target.resource) {
             queue.refused(number, is_taken, now);
         }
         Vec::new()
@@ -105,6 +122,9 @@ impl WaitQueues {
         number: u64,
         hold: &Arc<HeldLock>,
     ) -> Vec<Ticket> {
+        if let Some(queue) = self.permits(target) {
+            return queue.acquired(number, hold).into_iter().collect();
+        }
         self.several.remove(&number);
         let acquire = |name| self.queues.get_mut(name)?.acquired(number, hold);
         target.names().iter().filter_map(acquire).collect()
@@ -120,18 +140,28 @@ impl WaitQueues {
         backoff: Backoff,
     ) {
         // What several resources are waited for in has no slices.
-        if let Some(queue) = self.queues.get_mut(&target.resource) {
+        if let Some(queue) = self.permits(target) {
+            queue.pass_on(number, pause_until, backoff);
+        } else if let Some(queue) = self.queues.get_mut(&target.resource) {
             queue.pass_on(number, pause_until, backoff);
         }
     }
 
     /// The backoff that the waiter is to go on with, if one that was the head before it has left any.
     pub(crate) fn inherit(&mut self, target: &Target, number: u64) -> Option<Backoff> {
+        if let Some(queue) = self.permits(target) {
+            return queue.inherit(number);
+        }
         self.queues.get_mut(&target.resource)?.inherit(number)
     }
 
     /// The waiter gives up. Returns whose waits are to be ended.
     pub(crate) fn leave(&mut self, target: &Target, number: u64, now: Moment) -> Vec<Ticket> {
+        if let Some(queue) = self.permits(target) {
+            let next = queue.leave(number, now);
+            self.clean_permits(target, now);
+            return next.into_iter().collect();
+        }
         self.several.remove(&number);
         target.names().iter().filter_map(|name| self.leave_one(name, number, now)).collect()
     }
@@ -157,6 +187,9 @@ impl WaitQueues {
         if let LockKind::Several(names) = &target.kind {
             return self.wait_for_all(names, (number, ticket), wait, now);
         }
+        if let Some(queue) = self.permits(target) {
+            return queue.wait(number, ticket, wait, now);
+        }
         self.queues
             .get_mut(&target.resource)
             .map_or(now, |queue| queue.wait(number, ticket, wait, now))
@@ -174,6 +207,9 @@ impl WaitQueues {
         if let LockKind::Several(names) = &target.kind {
             return self.end_wait_for_all(names, number, wait, now);
         }
+        if let Some(queue) = self.permits(target) {
+            return queue.end_wait(number, wait, now);
+        }
         self.queues.get_mut(&target.resource).is_none_or(|queue| queue.end_wait(number, wait, now))
     }
 
@@ -185,6 +221,12 @@ impl WaitQueues {
         resource: &[u8],
         now: Moment,
     ) -> (Next, bool) {
+        let target = hold.target();
+        if let Some(queue) = self.permits(target).filter(|queue| queue.has(hold)) {
+            let released = queue.release(hold, now);
+            self.clean_permits(target, now);
+            return released;
+        }
         let queue = self.queues.get_mut(resource).filter(|queue| queue.has(hold));
         let Some(queue) = queue else { return (Next::Nobody, false) };
         let released = queue.release(now);
@@ -195,25 +237,54 @@ impl WaitQueues {
     }
 
     /// Whoever comes next asks at this moment, and not before.
-    pub(crate) fn stand_back(&mut self, resource: &[u8], until: Moment) {
-        if let Some(queue) = self.queues.get_mut(resource) {
+    pub(crate) fn stand_back(&mut self, target: &Target, resource: &[u8], until: Moment) {
+        if let Some(queue) = self.permits(target) {
+            queue.stand_back(until);
+        } else if let Some(queue) = self.queues.get_mut(resource) {
             queue.stand_back(until);
         }
     }
 
     /// The lock was lost. Returns whose waits are to be ended.
     pub(crate) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Vec<Ticket> {
+        if let Some(queue) = self.permits(hold.target()).filter(|queue| queue.has(hold)) {
+            return queue.lost(hold, now).into_iter().collect();
+        }
         let lose = |name| self.queues.get_mut(name).filter(|queue| queue.has(hold))?.lost(now);
         hold.target().names().iter().filter_map(lose).collect()
     }
 
     /// Forgets locks that ended without a release, before there are too many.
     fn clean(&mut self, now: Moment) {
-        if self.queues.len() >= self.clean_at {
+        if self.count() >= self.clean_at {
             self.queues.retain(|_, queue| queue.is_needed(now));
-            self.clean_at = QUEUES_MIN.max(2 * self.queues.len());
+            self.semaphores.retain(|_, queue| queue.is_needed(now));
+            self.clean_at = QUEUES_MIN.max(2 * self.count());
         }
     }
+
+    /// Forgets the queue of a semaphore that nobody needs.
+    fn clean_permits(&mut self, target: &Target, now: Moment) {
+        if let Some(key) = semaphore(target)
+            && self.semaphores.get(&key).is_some_and(|queue| !queue.is_needed(now))
+        {
+            self.semaphores.remove(&key);
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.queues.len() + self.semaphores.len()
+    }
+
+    /// The queue of a semaphore, if it is one and there is a queue.
+    fn permits(&mut self, target: &Target) -> Option<&mut PermitQueue> {
+        self.semaphores.get_mut(&semaphore(target)?)
+    }
+}
+
+/// By what the queue of a semaphore is known; none if it is a lock.
+fn semaphore(target: &Target) -> Option<(Arc<[u8]>, u16)> {
+    target.kind.permits().map(|of| (Arc::clone(&target.resource), of))
 }
 
 #[cfg(test)]

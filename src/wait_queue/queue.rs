@@ -15,8 +15,8 @@ use crate::transport::ticket::Ticket;
 /// and without. A rival that polls sees a lock that changes hands every 8 ms in the mean (see
 /// [`crate::quorum::backoff::Backoff`]), so a few such runs let it in; without any the pauses
 /// cost two percent of the time.
-const RUN_WITH_RIVALS_MS: i64 = 40;
-const RUN_MS: i64 = 200;
+pub(super) const RUN_WITH_RIVALS_MS: i64 = 40;
+pub(super) const RUN_MS: i64 = 200;
 
 /// The longest that the head stands back then, and that a manager does which takes a contended lock
 /// again right after it has released it.
@@ -27,14 +27,14 @@ pub(super) const RIVAL_MS: i64 = 250;
 
 /// How often the head looks whether the lock was released through another manager, which tells nobody
 /// here.
-const LOOK_MS: i64 = 100;
+pub(super) const LOOK_MS: i64 = 100;
 
 /// How often the head asks the servers although this manager has the lock: they may have lost it, and
 /// then it is to be had.
-const ASK_HELD_MS: i64 = 1000;
+pub(super) const ASK_HELD_MS: i64 = 1000;
 
 /// How often those behind look whether they are the head by now.
-const LOOK_FROM_BEHIND_MS: i64 = 1000;
+pub(super) const LOOK_FROM_BEHIND_MS: i64 = 1000;
 
 /// The waiters that want one resource, and what is known of it.
 pub(super) struct WaitQueue {

@@ -18,6 +18,8 @@
     reason = "the library's own files are compiled here, and not all in them is used"
 )]
 
+#[path = "../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../src/background.rs"]
 mod background;
 #[path = "../../src/blocking.rs"]
@@ -30,6 +32,8 @@ mod check;
 mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
+#[path = "../../src/counted.rs"]
+mod counted;
 #[path = "../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../src/engine/mod.rs"]
@@ -64,6 +68,8 @@ mod process_state;
 mod quorum;
 #[path = "../../src/redlock.rs"]
 mod redlock;
+#[path = "../../src/reentrant.rs"]
+mod reentrant;
 #[path = "../../src/runtime.rs"]
 mod runtime;
 #[path = "../../src/server_list.rs"]
@@ -72,6 +78,10 @@ mod server_list;
 mod server_set;
 #[path = "../../src/settings.rs"]
 mod settings;
+#[path = "../../src/slot_set.rs"]
+mod slot_set;
+#[path = "../../src/stats/mod.rs"]
+mod stats;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

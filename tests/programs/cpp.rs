@@ -73,6 +73,16 @@ fn a_lock_is_kept_and_a_stop_ends_a_wait() {
 }
 
 #[test]
+fn a_mutex_is_locked_again_by_its_owner() {
+    passes("tests/programs/cpp/recursive.cpp", compilers::cxx_apart());
+}
+
+#[test]
+fn the_semaphore_does_what_it_promises() {
+    passes("tests/programs/cpp/semaphore.cpp", compilers::cxx_apart());
+}
+
+#[test]
 fn an_exception_through_a_guard_releases_the_lock() {
     passes("tests/programs/cpp/exceptions.cpp", compilers::cxx_apart());
 }
@@ -293,6 +303,7 @@ fn no_test_program_is_forgotten() {
         "no_copy.cpp",
         "no_exceptions.cpp",
         "no_memory.cpp",
+        "semaphore.cpp",
         "tls.cpp",
         "two_units_a.cpp",
         "two_units_b.cpp",

@@ -12,8 +12,10 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
+use redlock::ffi::reentrant::{RedLock_Retain, RedLockLease_Levels};
 use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
+use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
@@ -218,7 +220,17 @@ impl Manager {
         &self,
         resource: impl AsRef<[u8]>,
     ) -> Result<Sight, (RedLockStatus, String)> {
+        self.inspect_permits(resource, 0)
+    }
+
+    /// The same of a semaphore of so many permits.
+    pub(crate) fn inspect_permits(
+        &self,
+        resource: impl AsRef<[u8]>,
+        permits: i32,
+    ) -> Result<Sight, (RedLockStatus, String)> {
         let (size, mut info) = (resource.as_ref().len(), no_info());
+        info.permits = permits;
         let resource = [resource.as_ref(), &[0]].concat();
         info.locked = 1;
         // SAFETY: manager and string live, and the struct may be written to.
@@ -231,8 +243,9 @@ impl Manager {
             assert_eq!((info.locked, info.remaining_ms), (0, 0), "a call that failed");
             return Err((status, words));
         }
-        let RedLockInfo { locked, mode, remaining_ms, readers, .. } = info;
-        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, words })
+        let RedLockInfo { locked, mode, remaining_ms, readers, permits_taken, .. } = info;
+        assert_eq!(info.permits, permits, "it is left as it was");
+        Ok(Sight { locked: locked == 1, mode, remaining_ms, readers, permits_taken, words })
     }
 
     /// The answer, or the status of the call that gave none.
@@ -247,6 +260,34 @@ impl Manager {
                 Err(status)
             }
         }
+    }
+
+    /// What was counted.
+    pub(crate) fn stats(&self) -> RedLockStats {
+        let mut stats = no_stats();
+        // SAFETY: the manager lives, and the struct may be written to.
+        let status = unsafe { RedLock_GetStats(self.raw, &raw mut stats) };
+        assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
+        stats
+    }
+
+    /// The same as text.
+    pub(crate) fn stats_text(&self) -> String {
+        let mut text: Vec<u8> = Vec::new();
+        loop {
+            // SAFETY: the manager lives, and there is so much room.
+            let size = unsafe { RedLock_StatsText(self.raw, text.as_mut_ptr().cast(), text.len()) };
+            if size < text.len() {
+                text.truncate(size);
+                return String::from_utf8(text).expect("UTF-8");
+            }
+            text = vec![b'?'; size + 1];
+        }
+    }
+
+    pub(crate) fn set_tracing(&self, events: i32) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetTracing(self.raw, events) }
     }
 
     /// What is known of each server.
@@ -287,6 +328,11 @@ pub(crate) fn no_server_info() -> RedLockServerInfo {
     RedLockServerInfo { size: size_of::<RedLockServerInfo>(), ..info }
 }
 
+/// Nothing counted yet.
+pub(crate) fn no_stats() -> RedLockStats {
+    RedLockStats { size: size_of::<RedLockStats>(), ..RedLockStats::default() }
+}
+
 /// A struct as a program begins it.
 pub(crate) fn no_info() -> RedLockInfo {
     // SAFETY: it is made of numbers, for which 0 is a value.
@@ -301,6 +347,7 @@ pub(crate) struct Sight {
     pub(crate) mode: i32,
     pub(crate) remaining_ms: i64,
     pub(crate) readers: i64,
+    pub(crate) permits_taken: i32,
     pub(crate) words: String,
 }
 
@@ -371,6 +418,16 @@ impl Lease {
     pub(crate) fn is_held(&self) -> bool {
         // SAFETY: the lease lives.
         unsafe { RedLockLease_IsHeld(self.raw) }
+    }
+
+    pub(crate) fn retain(&self) -> RedLockStatus {
+        // SAFETY: the lease lives.
+        unsafe { RedLock_Retain(self.raw) }
+    }
+
+    pub(crate) fn levels(&self) -> i32 {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_Levels(self.raw) }
     }
 
     pub(crate) fn remaining_ms(&self) -> i64 {

@@ -26,6 +26,7 @@ pub(crate) struct Wanted {
     pub(crate) ttl_ms: i64,
     pub(crate) wait_ms: i64,
     pub(crate) tries: i32,
+    pub(crate) permits: i32,
     pub(crate) keep_alive: bool,
     pub(crate) several: Option<Names>,
 }
@@ -59,7 +60,15 @@ impl Wanted {
     /// With one attempt.
     pub(crate) fn new(resource: impl Into<Vec<u8>>, ttl_ms: i64) -> Self {
         let resource = resource.into();
-        Self { resource, ttl_ms, wait_ms: 0, tries: 0, keep_alive: false, several: None }
+        Self {
+            resource,
+            ttl_ms,
+            wait_ms: 0,
+            tries: 0,
+            permits: 0,
+            keep_alive: false,
+            several: None,
+        }
     }
 
     /// Several at once.
@@ -87,7 +96,7 @@ impl Wanted {
             wait_ms: self.wait_ms,
             tries: self.tries,
             mode: 0,
-            permits: 0,
+            permits: self.permits,
             keep_alive: self.keep_alive.into(),
         }
     }

@@ -25,12 +25,12 @@ pub(super) const BESIDE_KEY_MAX: usize = 16;
 
 pub(super) fn definition(verb: Verb) -> &'static Definition {
     match verb {
-        Verb::Acquire => &acquire::DEFINITION,
+        Verb::Acquire | Verb::Move => &acquire::DEFINITION,
         Verb::Repair => &repair::DEFINITION,
         Verb::AcquireFenced => &fenced::DEFINITION,
         Verb::RaiseFence => &raise::DEFINITION,
         Verb::Extend => &extend::DEFINITION,
-        Verb::Release => &release::DEFINITION,
+        Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
         Verb::Inspect => &inspect::DEFINITION,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Condition, Count, Question};
+use super::{Condition, Count, Question, permits};
 use crate::command::Answer;
 use crate::error::{Error, Status};
 use crate::quorum::round::{Goal, Outcome};
@@ -13,8 +13,11 @@ impl Question {
     pub(crate) fn error(&self, status: Status, endpoints: &[Endpoint]) -> Error {
         let ballot = self.ballot();
         let (servers, quorum) = (ballot.servers(), ballot.quorum());
-        let yes =
-            if self.is_about_connections() { self.connected() } else { ballot.yes() as usize };
+        let yes = match &self.count {
+            Count::Permits(permits) => permits::votes(permits),
+            _ if self.is_about_connections() => self.connected(),
+            _ => ballot.yes() as usize,
+        };
         let mut words =
             format!("{yes} of {servers} servers {}, {quorum} needed", self.past_tense());
         words.push_str(match (status, self.outcome(), &self.count) {
@@ -38,6 +41,11 @@ impl Question {
         if let Some((_, condition)) = self.unheard.iter().find(|noted| noted.0 == server) {
             let is_fine = self.is_about_connections() && condition.is_connected;
             return (!is_fine).then(|| condition.words.clone());
+        }
+        if let Count::Permits(permits) = &self.count
+            && let Some(words) = permits::said_of(permits, server)
+        {
+            return Some(words);
         }
         let answer = self.reasons.iter().find(|reason| reason.0 == server);
         answer.map(|reason| self.describe(server, &reason.1)).or_else(|| {
@@ -77,6 +85,8 @@ impl Question {
                 Goal::Release => "released".to_owned(),
                 Goal::Connect => "are connected".to_owned(),
             },
+            Count::Permits(permits) => permits::past_tense(permits),
+            Count::Taken(_) => "answered".to_owned(),
             Count::Confirm(..) if self.view.is_none() => "have the lock of the ticket".to_owned(),
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
             Count::Holders(_) => "answered".to_owned(),
@@ -113,6 +123,8 @@ impl Question {
             (Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
                 "agreed".to_owned()
             }
+            (Answer::Slots(slots), Count::Permits(permits)) => permits::describe(permits, slots),
+            (Answer::Slots(_) | Answer::Permits(_), _) => "answered".to_owned(),
         }
     }
 

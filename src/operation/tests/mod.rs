@@ -11,6 +11,8 @@ mod extend;
 mod fencing;
 mod handover;
 mod inspect;
+mod leave;
+mod permits;
 mod release;
 mod renew;
 mod waiting;
@@ -26,10 +28,10 @@ use super::confirm::Confirm;
 use super::extend::Extend;
 use super::release::Release;
 use super::{Actions, Event, Operation, Prepared};
-use crate::command::{Answer, Request, Verb};
+use crate::command::{Answer, Request, Slots, Verb};
 use crate::failure::Failure;
 use crate::held_lock::{HeldLock, Phase, View};
-use crate::lock_kind::Target;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
@@ -59,6 +61,12 @@ fn gone(server: usize) -> Word {
 /// Somebody else has it for so long.
 fn taken(server: usize, left_ms: i64) -> Word {
     (server, Answer::Foreign { left_ms: Some(left_ms) })
+}
+
+/// Of three permits it has given us this one, and others have these.
+fn slots(server: usize, got: Option<u16>, others: &[u16]) -> Word {
+    let taken = others.iter().copied().chain(got).collect();
+    (server, Answer::Slots(Slots { got, taken, left_ms: if got.is_some() { -1 } else { 4_000 } }))
 }
 
 /// This lock is there for so long.
@@ -149,6 +157,13 @@ impl Play {
 
     fn acquire(&mut self, plan: Plan) -> Vec<Act> {
         self.acquire_as(self.wanted(plan))
+    }
+
+    /// One of three permits. The token of the first attempt looks at the slot 1 first.
+    fn permit(&mut self, plan: Plan) -> Vec<Act> {
+        let resource = Arc::from(&b"r"[..]);
+        let target = Target::new(resource, LockKind::Permit { of: 3 });
+        self.acquire_as(Wanted { target, ..self.wanted(plan) })
     }
 
     fn acquire_as(&mut self, wanted: Wanted) -> Vec<Act> {

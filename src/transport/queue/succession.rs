@@ -25,7 +25,9 @@ impl Queue {
     pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
         let matters = |entry: &&Entry| {
             let request = &entry.request;
-            request.token() == undoing.token() && request.effect() != KeyEffect::Passes
+            let undoes_all_or_leaves =
+                matches!(request.effect(), KeyEffect::Undoes | KeyEffect::Leaves);
+            request.token() == undoing.token() && undoes_all_or_leaves
         };
         let mut latest_first = self.unsent.iter().rev().chain(self.awaiting.iter().rev());
         latest_first.find(matters).is_some_and(|entry| entry.request.effect() == KeyEffect::Leaves)
@@ -71,12 +73,13 @@ impl Queue {
         self.add_required(other.unsent.into_iter());
     }
 
-    /// Adds requests of another connection that must reach the server. Of each token one that waits is
-    /// enough: else there would be twice as many after each connection that is given up.
+    /// Adds requests of another connection that must reach the server. One that waits is enough of those that do the
+    /// same: else there would be twice as many after each connection that is given up.
     fn add_required(&mut self, entries: impl Iterator<Item = Entry>) {
-        let mut waiting: BTreeSet<Token> = self.unsent.iter().map(Entry::token).collect();
+        let what = |entry: &Entry| (entry.token(), entry.request.effect() == KeyEffect::UndoesRest);
+        let mut waiting: BTreeSet<(Token, bool)> = self.unsent.iter().map(what).collect();
         for entry in entries {
-            let is_new = waiting.insert(entry.token());
+            let is_new = waiting.insert(what(&entry));
             if entry.ticket.is_some() || (is_new && !self.is_crammed()) {
                 self.unsent.push_back(entry);
             }
@@ -88,7 +91,9 @@ impl Queue {
 mod tests {
     use redis::Value;
 
-    use super::super::samples::{NOW, OTHER, TICKET, fresh, long, refused, request, send, settle};
+    use super::super::samples::{
+        NOW, OTHER, TICKET, fresh, long, of_semaphore, refused, request, send, settle,
+    };
     use super::*;
     use crate::command::{Answer, Verb};
 
@@ -146,6 +151,22 @@ mod tests {
         // It is answered, so nothing of ours comes late.
         settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
         assert!(!queue.wants(&ours));
+    }
+
+    #[test]
+    fn what_gives_up_other_slots_is_no_release() {
+        let (mut old, mut new) = (fresh(), fresh());
+        old.push(&of_semaphore(Verb::Acquire), None, NOW);
+        assert!(old.wants(&of_semaphore(Verb::ReleaseRest)));
+        old.push(&of_semaphore(Verb::ReleaseRest), None, NOW);
+        // The slot that is held is released behind it.
+        assert!(old.wants(&request(Verb::Release)));
+        old.push(&request(Verb::Release), None, NOW);
+        assert!(!old.wants(&request(Verb::Release)));
+        send(&mut old, NOW);
+        new.repeat_required(&mut old);
+        new.repeat_required(&mut old);
+        assert_eq!(new.length(), 2, "each of them once");
     }
 
     #[test]

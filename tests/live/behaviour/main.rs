@@ -10,6 +10,7 @@ mod liars;
 mod line;
 mod log;
 mod lost;
+mod permits;
 mod quorums;
 mod several;
 mod several_queue;

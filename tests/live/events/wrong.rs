@@ -95,7 +95,7 @@ fn options_are_looked_at_one_by_one() {
         (RedLockAcquireOptions { tries: -1, ..good }, "tries is -1"),
         (RedLockAcquireOptions { mode: 1, ..good }, "REDLOCK_SHARED"),
         (RedLockAcquireOptions { mode: 7, ..good }, "mode is 7"),
-        (RedLockAcquireOptions { permits: 3, ..good }, "a semaphore"),
+        (RedLockAcquireOptions { permits: 257, ..good }, "permits is 257"),
     ];
     for (options, words) in bad {
         if options.resource_size == 70_000 {

@@ -23,6 +23,7 @@ mod handed;
 mod interface;
 mod kept;
 mod kept_processes;
+mod levels;
 mod looks;
 mod masters;
 mod masters_moving;

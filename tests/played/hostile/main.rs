@@ -9,6 +9,8 @@
 // The library is not whole here without what others use of it.
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../../src/acquire_options.rs"]
+mod acquire_options;
 #[path = "../../../src/background.rs"]
 mod background;
 #[path = "../../../src/blocking.rs"]
@@ -21,6 +23,8 @@ mod check;
 mod command;
 #[path = "../../../src/continued.rs"]
 mod continued;
+#[path = "../../../src/counted.rs"]
+mod counted;
 #[path = "../../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../../src/engine/mod.rs"]
@@ -59,6 +63,8 @@ mod process_state;
 mod quorum;
 #[path = "../../../src/redlock.rs"]
 mod redlock;
+#[path = "../../../src/reentrant.rs"]
+mod reentrant;
 #[path = "../../../src/runtime.rs"]
 mod runtime;
 #[path = "../../../src/server_list.rs"]
@@ -67,6 +73,10 @@ mod server_list;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
+#[path = "../../../src/slot_set.rs"]
+mod slot_set;
+#[path = "../../../src/stats/mod.rs"]
+mod stats;
 #[path = "../../../src/submitted.rs"]
 mod submitted;
 #[path = "../../../src/token.rs"]

@@ -14,6 +14,7 @@ use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;
 use crate::schedules::plants::{self, Plant};
 use crate::schedules::promises::Promise;
+use crate::schedules::records::{resource_of, slot_of};
 use crate::schedules::schedule::{ALL, At, Call, How, RESOURCES, SLOTS, Step, name_of};
 use crate::schedules::verdicts::{Asked, Told};
 use crate::submitted::{Event as Submitted, Tag};
@@ -124,6 +125,7 @@ impl Actor {
         let asked = self.begin(step, lease);
         let number = self.begin_keeping(&step, lease);
         let keep = || number.map(|number| Box::new(number) as Tag);
+        let is_semaphore = world::with(|world| world.schedule.permits > 0);
         let own_call = Arc::clone(&lease.call);
         world::with(|world| world.note_call_on_kept(&asked, &own_call));
         let is_submitted = step.how != How::Blocks && is_submitted(step.call);
@@ -139,13 +141,13 @@ impl Actor {
         let manager = &self.managers[step.manager];
         let (mut found, mut told_at) = (None, None);
         let resource = first_of(step.resource).as_bytes();
-        let takes_all = step.resource == ALL;
+        let takes_options = is_semaphore || step.resource == ALL;
         let said = match step.call {
             _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
-            Call::Lock { ttl_ms } if step.keeps || takes_all => {
+            Call::Lock { ttl_ms } if step.keeps || takes_options => {
                 manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
-            Call::TryLock { ttl_ms, wait_ms } if step.keeps || takes_all => {
+            Call::TryLock { ttl_ms, wait_ms } if step.keeps || takes_options => {
                 manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
             }
             Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
@@ -157,8 +159,7 @@ impl Actor {
             Call::Unlock => manager.unlock(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
-                let is_it = |it: &&str| it.as_bytes() == lease.resource();
-                let resource = RESOURCES.iter().position(is_it).unwrap_or(step.resource);
+                let resource = resource_of(lease.resource());
                 world::with(|world| world.records.offers.push(Offer { resource, ticket }));
             }),
             Call::Adopt => match world::with(|world| take_offer(world, step.resource)) {
@@ -191,6 +192,7 @@ impl Actor {
             found,
             tag: tag_of(lease),
             valid_until: lease.hold.as_ref().map_or(0, |it| it.valid_until().as_nanos()),
+            slot: lease.hold.as_ref().map_or(0, |it| slot_of(&it.key().resource)),
             fence: lease.fencing_token(),
             granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
@@ -411,10 +413,18 @@ fn options<'a>(
         // In either order.
         ALL if step.slot == 0 => (RESOURCES[0], several(RESOURCES)),
         ALL => (RESOURCES[1], several([RESOURCES[1], RESOURCES[0]])),
-        resource => (RESOURCES[resource], LockKind::Exclusive),
+        resource => (RESOURCES[resource], kind_of_one()),
     };
     let resource = resource.as_bytes();
-    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, keep }
+    AcquireOptions { resource, kind, ttl_ms, wait_ms, tries, slice_ms: None, keep }
+}
+
+/// A permit, where the schedule is one of a semaphore.
+fn kind_of_one() -> LockKind {
+    world::with(|world| match world.schedule.permits {
+        0 => LockKind::Exclusive,
+        of => LockKind::Permit { of: of + u16::from(world.is_broken(Plant::MorePermits)) },
+    })
 }
 
 fn several(names: [&'static str; 2]) -> LockKind {

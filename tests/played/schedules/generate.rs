@@ -23,6 +23,9 @@ pub(crate) const CONNECTS_FOR: i64 = 2_000 * MS;
 /// Set in the environment: all schedules have fencing tokens.
 const FENCED: &str = "REDLOCK_FENCED";
 
+/// Set in the environment: all resources are semaphores, where locks have no fencing tokens.
+const PERMITS: &str = "REDLOCK_PERMITS";
+
 /// A server with a password has this one.
 pub(crate) const PASSWORD: &str = "open-sesame";
 
@@ -121,8 +124,10 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         // Drawn by dice of its own: the rest of a schedule is the same without.
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || env::var_os(FENCED).is_some(),
         connects_first: false,
+        permits: 0,
         plant: None,
     };
+    schedule.permits = permits(&schedule);
     hand_some_over(&mut schedule);
     take_some_together(&mut schedule);
     if is_guarded {
@@ -137,6 +142,13 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         spare_all_but_one(&mut schedule, maker.dice.below(maker.servers));
     }
     schedule
+}
+
+/// A fencing token orders those that have a lock, and there is none for a permit.
+fn permits(schedule: &Schedule) -> u16 {
+    let mut dice = Dice::of(schedule.seed, 12, 0);
+    let is_semaphore = dice.once_in(if env::var_os(PERMITS).is_some() { 1 } else { 3 });
+    if is_semaphore && !schedule.is_fenced { dice.pick(&[2, 2, 3]) } else { 0 }
 }
 
 /// Servers whose clocks show about the same, as those that are set do. Some of servers that lose nothing show other days.

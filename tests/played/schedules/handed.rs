@@ -137,6 +137,7 @@ impl World {
             tag,
             client: asked.client,
             resource,
+            slot: told.slot,
             fence: told.fence,
             from: self.now,
             until: told.valid_until,

@@ -38,6 +38,8 @@ pub(crate) enum Plant {
     SetsAgain,
     /// Keys that were lost are there again.
     BringsBack,
+    /// Clients think that there is one permit more than there is.
+    MorePermits,
     /// They do not keep count of the fencing tokens that they have drawn.
     ForgetsNumbers,
     /// The network delivers an acquire twice; or what was deleted is set again behind its release.
@@ -98,9 +100,10 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 55] = [
+pub(crate) const PLANTS: [(Plant, Promise); 56] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
+    (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),
     (Plant::HalvesTtls, Promise::DeadlineKept),

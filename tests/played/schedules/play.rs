@@ -76,6 +76,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
     drop(play);
     let Some(mut world) = world::take() else { unreachable!("it was set") };
     let overlapped = find_overlap(&mut world);
+    find_crowd(&mut world);
     Outcome {
         violation: world.records.violation.take(),
         overlapped,
@@ -85,6 +86,18 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
         excused_with_rival: world.records.excused_with_rival,
         simulated: world.now - START,
         story: world.story.take(),
+    }
+}
+
+fn find_crowd(world: &mut World) {
+    if world.schedule.permits == 0 || !world.schedule.sins.is_empty() {
+        return;
+    }
+    if let Some((count, at)) = world.crowd() {
+        let words =
+            format!("{count} have a permit at {}, of {}", At(at - START), world.schedule.permits);
+        world.say(|_| format!("== {words}"));
+        world.records.violate(Promise::AtMostPermits, words);
     }
 }
 

@@ -37,6 +37,12 @@ impl Token {
         self.spans.push(Span { server, from: now, until, is_grant, seems_from: now });
     }
 
+    /// It has another slot of a semaphore from now on: what was before was no part of the lock.
+    fn move_there(&mut self, server: usize, now: i64, until: i64) {
+        self.set_end(server, now);
+        self.spans.push(Span { server, from: now, until, is_grant: true, seems_from: now });
+    }
+
     fn set_end(&mut self, server: usize, until: i64) {
         if let Some(span) = self.spans.iter_mut().rfind(|it| it.server == server) {
             span.until = until;
@@ -123,7 +129,16 @@ impl World {
                 let (tag, until) = kept_until(value);
                 (tag, until, false)
             }
-            Deed::Release { value, done: true, .. } => (tag(value), now, false),
+            Deed::Release { value, done: true, .. } | Deed::GiveUp { value, done: true, .. } => {
+                (tag(value), now, false)
+            }
+            Deed::Move { value, done: true, .. } => {
+                let (tag, until) = kept_until(value);
+                if let Some(token) = self.records.find(tag) {
+                    token.move_there(server, now, until);
+                }
+                return;
+            }
             _ => return,
         };
         if let Some(token) = self.records.find(tag) {

@@ -8,6 +8,7 @@ use std::fmt;
 pub(crate) enum Promise {
     OneHolder,
     AllOrNothing,
+    AtMostPermits,
     GrantInTime,
     DeadlineKept,
     DeadlineGrows,
@@ -48,12 +49,17 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 39] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 40] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (
         Promise::AllOrNothing,
         "all-or-nothing",
         "of several resources a server has all or none, and a quorum has all when they are had",
+    ),
+    (
+        Promise::AtMostPermits,
+        "at-most-permits",
+        "no more have a permit of a semaphore at one time than there are, those counted that lock its resource",
     ),
     (Promise::GrantInTime, "grant-in-time", "a grant that comes too late is none"),
     (

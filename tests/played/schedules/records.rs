@@ -70,6 +70,8 @@ pub(crate) struct Token {
     noticed_at: [i64; SERVERS_MAX],
     /// On which connection it was set after it had been released, with no release behind it yet.
     pub(crate) overtaken: Option<usize>,
+    /// By server: which slot of a semaphore it last had there.
+    pub(crate) slots: [u16; SERVERS_MAX],
     /// It was released through another manager while it was on its way to be set; or its release was cancelled,
     /// and goes on only as long as somebody calls.
     pub(crate) is_stray: bool,
@@ -88,6 +90,8 @@ pub(crate) struct HeldLock {
     pub(crate) tag: u64,
     pub(crate) client: usize,
     pub(crate) resource: usize,
+    /// Which slot of a semaphore; 0 also for what is none.
+    pub(crate) slot: u16,
     /// Its fencing token; 0: none.
     pub(crate) fence: i64,
     pub(crate) from: i64,
@@ -126,11 +130,19 @@ impl HeldLock {
     }
 }
 
-fn resource_of(key: &[u8]) -> usize {
+/// Several resources have a key that stands for all of them. A slot of a semaphore is one of its resource.
+pub(crate) fn resource_of(key: &[u8]) -> usize {
     if key == several::ALL {
         return ALL;
     }
-    RESOURCES.iter().position(|it| it.as_bytes() == key).unwrap_or(usize::MAX)
+    let name = key.split(|it| *it == b'#').next().unwrap_or(key);
+    RESOURCES.iter().position(|it| it.as_bytes() == name).unwrap_or(usize::MAX)
+}
+
+/// Which slot of its resource a key is.
+pub(crate) fn slot_of(key: &[u8]) -> u16 {
+    let number = key.split(|it| *it == b'#').nth(1).unwrap_or(b"0");
+    std::str::from_utf8(number).ok().and_then(|it| it.parse().ok()).unwrap_or(u16::MAX)
 }
 
 impl Token {
@@ -166,6 +178,7 @@ impl Token {
             seen_at: never,
             noticed_at: never,
             overtaken: None,
+            slots: [0; SERVERS_MAX],
             is_stray: false,
             is_handed: false,
             spans: Vec::new(),
@@ -206,6 +219,21 @@ impl Records {
             Deed::Acquire { key, value, ttl_ms, done } => {
                 self.note_acquire(now, sender, server, (key, value), done);
                 self.token(value, sender, key).ttl_ms = ttl_ms.unwrap_or(i64::MAX);
+            }
+            Deed::Move { key, value, done, .. } => {
+                let token = self.token(value, sender, key);
+                token.asked |= 1 << server;
+                if done {
+                    token.granted |= 1 << server;
+                    token.slots[server] = slot_of(key);
+                }
+            }
+            Deed::GiveUp { kept, value, .. } => {
+                let token = self.token(value, sender, kept);
+                // What it had there it has no more, and may be given it again.
+                if token.granted & (1 << server) == 0 || token.slots[server] != slot_of(kept) {
+                    token.miss(server);
+                }
             }
             Deed::Extend { key, value, done, absent, .. } => {
                 let token = self.token(value, sender, key);
@@ -276,6 +304,9 @@ impl Records {
             token.missed &= !bit;
         }
         token.granted |= u64::from(done) << server;
+        if done {
+            token.slots[server] = slot_of(key);
+        }
         if !was_asked {
             token.asked_at[server] = now;
         }
@@ -357,6 +388,22 @@ impl Records {
         self.tokens.iter().any(is_it)
     }
 
+    /// On how many servers this slot of a semaphore was given to it last.
+    pub(crate) fn granted_slot(&mut self, tag: u64, slot: u16) -> usize {
+        self.find(tag).map_or(0, |it| {
+            let has = |server: &usize| it.granted & (1 << server) != 0 && it.slots[*server] == slot;
+            (0..SERVERS_MAX).filter(has).count()
+        })
+    }
+
+    /// Whether another client has ever been given anything of this resource: of a semaphore, no server need have refused
+    /// anybody where two are in each other's way.
+    pub(crate) fn has_rival(&self, client: usize, resource: usize) -> bool {
+        self.tokens
+            .iter()
+            .any(|it| it.client != client && it.resource == resource && it.granted != 0)
+    }
+
     /// Whether a server refused one of this client's attempts since then.
     pub(crate) fn was_refused(&self, client: usize, resource: usize, since: i64) -> bool {
         let is_it = |it: &Token| {
@@ -416,7 +463,21 @@ impl World {
         let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
         pairs.find_map(|((one, end), (two, other_end))| {
             let (from, until) = (one.from.max(two.from), *end.min(other_end));
-            (share(one.resource, two.resource) && from < until).then_some((*one, *two, from))
+            let is_same = share(one.resource, two.resource) && one.slot == two.slot;
+            (is_same && from < until).then_some((*one, *two, from))
+        })
+    }
+
+    /// More locks of one resource at one time than a semaphore has permits, if there are any: how many, and when.
+    pub(crate) fn crowd(&self) -> Option<(usize, i64)> {
+        let span =
+            |it: &HeldLock| (it.resource, it.from, it.held_until(&self.clients[it.client].clock));
+        let spans: Vec<_> = self.records.holds.iter().map(span).filter(|it| it.1 < it.2).collect();
+        let most = usize::from(self.schedule.permits.max(1));
+        spans.iter().find_map(|&(resource, at, _)| {
+            let is_there = |it: &&(usize, i64, i64)| it.0 == resource && it.1 <= at && at < it.2;
+            let count = spans.iter().filter(is_there).count();
+            (count > most).then_some((count, at))
         })
     }
 

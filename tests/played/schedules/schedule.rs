@@ -39,6 +39,9 @@ pub(crate) struct Schedule {
     pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
     pub(crate) is_fenced: bool,
+    /// How many permits each resource has as a semaphore; 0: all are locks. Who continues a lock has one then, too,
+    /// without knowing of it.
+    pub(crate) permits: u16,
     /// What is broken on purpose, to see a verdict see it.
     pub(crate) plant: Option<Plant>,
 }
@@ -317,6 +320,7 @@ impl Schedule {
             is_guarded,
             is_fenced,
             connects_first,
+            permits: 0,
             plant: None,
         }
     }
@@ -435,7 +439,7 @@ impl fmt::Display for At {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
-        writeln!(f, "weather: {:?}", self.weather)?;
+        writeln!(f, "weather: {:?}, permits {}", self.weather, self.permits)?;
         for (index, it) in self.servers.iter().enumerate() {
             let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
             write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;

@@ -127,7 +127,8 @@ impl World {
             it.client == client && share(it.resource, resource) && it.kept_until(clock) >= asked.at
         });
         let is_refused = self.records.was_refused(client, resource, asked.at);
-        if !is_own && !is_refused && self.clients[client].callers == 1 {
+        let has_rival = self.schedule.permits > 0 && self.records.has_rival(client, resource);
+        if !is_own && !is_refused && !has_rival && self.clients[client].callers == 1 {
             self.records.violate(Promise::TrueTaken, "nobody had what was said to be taken");
         }
     }
@@ -203,14 +204,19 @@ impl World {
         let heard =
             only.map_or(0, |it| it.heard_at.iter().filter(|at| in_time.contains(at)).count());
         // With a fencing token they may have been asked once more.
-        if tries_once && heard >= quorum && !self.schedule.is_fenced {
+        let asks_more = self.schedule.is_fenced || self.schedule.permits > 0;
+        if tries_once && heard >= quorum && !asks_more {
             let words = "a quorum had answered, and was said not to";
             return self.records.violate(Promise::TrueUnreachable, words);
         }
         // Not if its lock is about to end, or has little more left than is to be confirmed: then there is no time
         // to wait.
         let way = self.weather.most + self.weather.wake;
-        let ways = if self.schedule.is_fenced { WAYS + 2 } else { WAYS };
+        let ways = match self.schedule.permits {
+            0 if self.schedule.is_fenced => WAYS + 2,
+            0 => WAYS,
+            _ => WAYS + 6,
+        };
         let least_ms = match asked.call {
             Call::Confirm { least_ms } => least_ms,
             _ => 0,

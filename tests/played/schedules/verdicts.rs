@@ -46,6 +46,8 @@ pub(crate) struct Told {
     pub(crate) valid_until: i64,
     /// Until when that was valid when it was granted.
     pub(crate) granted_until: i64,
+    /// Which slot of a semaphore that is.
+    pub(crate) slot: u16,
     /// Its fencing token; 0: none.
     pub(crate) fence: i64,
     pub(crate) has_ended: bool,
@@ -158,7 +160,9 @@ impl World {
         let (client, now) = (&self.clients[asked.client], self.now);
         let (list, quorum) = (&client.list, client.quorum());
         let is_there = |it: &Token| {
-            share(it.resource, asked.resource) && it.was_there((list, quorum), asked.at, now)
+            share(it.resource, asked.resource)
+                && it.slots.iter().all(|slot| *slot == 0)
+                && it.was_there((list, quorum), asked.at, now)
         };
         let words = match found {
             Some(true) if !self.records.has_noticed(quorum, asked.at) => {
@@ -187,7 +191,12 @@ impl World {
             Call::Confirm { .. } if was_extended => 2,
             _ => 1,
         };
-        let longest_ms = longest_ms(plan, asked, self.schedule.is_fenced) * company * rounds;
+        let more = match self.schedule.permits {
+            0 => i64::from(self.schedule.is_fenced),
+            // An attempt may move three times.
+            _ => 3,
+        };
+        let longest_ms = longest_ms(plan, asked, more) * company * rounds;
         if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
             let words = format!("took {} ms, not at most {longest_ms}", took / MS);
             let words = format!("a call outlived its time: {words}");
@@ -199,7 +208,12 @@ impl World {
         let Some(tag) = told.tag else {
             return self.records.violate(Promise::TrueLock, "a lock without a token");
         };
-        if self.records.granted(tag) < self.clients[asked.client].quorum() {
+        let quorum = self.clients[asked.client].quorum();
+        let granted = match self.schedule.permits {
+            0 => self.records.granted(tag),
+            _ => self.records.granted_slot(tag, told.slot),
+        };
+        if granted < quorum {
             let promise =
                 if asked.resource == ALL { Promise::AllOrNothing } else { Promise::TrueLock };
             self.records.violate(promise, "a lock that no quorum granted");
@@ -221,6 +235,7 @@ impl World {
             tag,
             client: asked.client,
             resource: asked.resource,
+            slot: told.slot,
             fence: told.fence,
             from: self.now,
             until: told.valid_until,
@@ -450,13 +465,13 @@ pub(crate) fn reply_ms(set_ms: i64, ttl_ms: i64) -> i64 {
 }
 
 /// How long a call may take on its client's clock.
-fn longest_ms(plan: &ClientPlan, asked: &Asked, is_fenced: bool) -> i64 {
+fn longest_ms(plan: &ClientPlan, asked: &Asked, more: i64) -> i64 {
     // A server that connects while others are asked already has its own time to answer.
     let connect_ms = 2 * plan.connect_ms;
     let once = |ttl_ms| connect_ms + STRAGGLERS_MS + reply_ms(plan.reply_ms, ttl_ms);
     let pause_ms = i64::from(plan.delay_ms) * 3 / 2 + 1;
-    // A fencing token may take a round trip more.
-    let raise_ms = |ttl_ms| if is_fenced { reply_ms(plan.reply_ms, ttl_ms) } else { 0 };
+    // A fencing token may take a round trip more, and so may another slot.
+    let raise_ms = |ttl_ms| more * reply_ms(plan.reply_ms, ttl_ms);
     let attempt = |ttl_ms| once(ttl_ms) + raise_ms(ttl_ms);
     let tries = |ttl_ms| (attempt(ttl_ms) + pause_ms) * i64::from(plan.tries);
     match asked.call {

@@ -340,7 +340,8 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
-        if let Some(deed) = self.eval_fenced().or_else(|| self.eval_several()) {
+        let special = self.eval_fenced().or_else(|| self.eval_several());
+        if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;
         }
         let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };

@@ -9,6 +9,7 @@ pub(crate) mod coroutine;
 pub(crate) mod dice;
 pub(crate) mod fences;
 pub(crate) mod network;
+pub(crate) mod permits;
 pub(crate) mod resp;
 pub(crate) mod script;
 pub(crate) mod server;

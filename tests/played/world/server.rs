@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use crate::command::{acquire_fenced, raise_fence, several};
+use crate::command::{acquire_fenced, raise_fence, release_permits, several, take_permit};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Sender;
@@ -156,7 +156,11 @@ impl World {
         (start, out): (usize, &[u8]),
     ) {
         let acquiring = match *deed {
-            Deed::Acquire { value, .. } if out.get(start) != Some(&b'-') => Some(tag(value)),
+            Deed::Acquire { value, .. } | Deed::Move { value, .. }
+                if out.get(start) != Some(&b'-') =>
+            {
+                Some(tag(value))
+            }
             _ => None,
         };
         // With a fencing token there is one reply.
@@ -173,6 +177,8 @@ impl World {
     fn judge_keys(&mut self, server: usize, deed: &Deed<'_>, before: &[(u64, u64, Option<i64>)]) {
         let own = match *deed {
             Deed::Acquire { value, .. }
+            | Deed::Move { value, .. }
+            | Deed::GiveUp { value, .. }
             | Deed::Extend { value, .. }
             | Deed::Release { value, .. } => tag(value),
             _ => return,
@@ -184,7 +190,8 @@ impl World {
             let after = keys.iter().find(is_it).map(|it| it.expires_ms);
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
-                (None, Deed::Release { .. }) if tag == own => true,
+                (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
+                (Some(_), Deed::Move { .. }) if tag == own => true,
                 // A repair of several keys prolongs those that are there.
                 (Some(after), Deed::Extend { .. } | Deed::Acquire { key: ALL, .. })
                     if tag == own =>
@@ -207,7 +214,9 @@ impl World {
             let words = "a server set some of several keys";
             broken = Some((Promise::AllOrNothing, words));
         }
-        if !matches!(deed, Deed::Acquire { .. }) && keys.iter().any(|it| is_new(it.tag)) {
+        if !matches!(deed, Deed::Acquire { .. } | Deed::Move { .. })
+            && keys.iter().any(|it| is_new(it.tag))
+        {
             broken = Some((Promise::ExtensionSetsNothing, "an extension or a release set a key"));
         }
         if let Some((promise, words)) = broken {
@@ -256,6 +265,8 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
         _ if **it == *several::repair::SCRIPT.as_bytes() => "(repair all)".to_owned(),
         _ if **it == *several::extend::SCRIPT.as_bytes() => "(extend all)".to_owned(),
         _ if **it == *several::release::SCRIPT.as_bytes() => "(release all)".to_owned(),
+        _ if **it == *take_permit::SCRIPT.as_bytes() => "(permit)".to_owned(),
+        _ if **it == *release_permits::SCRIPT.as_bytes() => "(give up)".to_owned(),
         _ if it.starts_with(b"if") => "(release)".to_owned(),
         _ => "(extend)".to_owned(),
     };

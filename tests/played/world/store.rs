@@ -61,6 +61,19 @@ pub(crate) enum Deed<'a> {
         value: &'a [u8],
         done: bool,
     },
+    /// Of a semaphore: it has this slot now; it had another one before if it had any. Not done: it has what it had.
+    Move {
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl_ms: Option<i64>,
+        done: bool,
+    },
+    /// Of a semaphore: it has no slot but this one any more.
+    GiveUp {
+        kept: &'a [u8],
+        value: &'a [u8],
+        done: bool,
+    },
     /// It has a value with this tag, and the server told the value, or that there is one.
     Inspect {
         key: &'a [u8],

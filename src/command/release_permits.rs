@@ -1,0 +1,76 @@
+//! Deletes the slots of a semaphore that have the token: all, or all but the one that is held.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::encoder::Encoder;
+use super::permits::begin;
+use super::script::Script;
+
+/// Deletes all.
+pub(super) static ALL: Definition = Definition {
+    kind: Kind::Releasing,
+    effect: KeyEffect::Undoes,
+    replies: 1,
+    names: 0,
+    form: only_form,
+    encode,
+    decode,
+};
+
+/// Deletes all but one.
+pub(super) static REST: Definition = Definition {
+    kind: Kind::Releasing,
+    effect: KeyEffect::UndoesRest,
+    replies: 1,
+    names: 0,
+    form: only_form,
+    encode,
+    decode,
+};
+
+const FILE: &str = include_str!("release_permits.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+pub(crate) static SCRIPT: &str = LINE.text();
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    encoder.put(|command| {
+        begin(subject, SCRIPT, command).arg(subject.token.as_bytes()).arg(subject.number)
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.next()? {
+        Value::Int(0) => Some(Answer::Absent),
+        Value::Int(1..) => Some(Answer::Done),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Int, Okay};
+
+    use super::*;
+
+    fn answer(reply: Value) -> Option<Answer> {
+        decode(&Subject::semaphore(3), &mut vec![reply].drain(..))
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        assert_eq!(answer(Int(1)), Some(Answer::Done));
+        assert_eq!(answer(Int(0)), Some(Answer::Absent));
+        let refused = redis::parse_redis_value(b"-READONLY no\r\n").expect("a reply");
+        assert!(matches!(answer(refused), Some(Answer::Failed(_))));
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        assert_eq!(answer(Okay), None);
+        assert_eq!(answer(Int(-1)), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! A permit of a semaphore: an attempt that was given different slots by different servers moves to one of them.
+
+use std::sync::Arc;
+
+use super::moves::MOVES_MAX;
+use super::{Acquire, Stage};
+use crate::command::{Request, Verb, Witness};
+use crate::held_lock::{Granted, HeldLock};
+use crate::operation::question::{Found, Question};
+use crate::operation::{Actions, Limits, reply_ms};
+use crate::server_set::ServerSet;
+
+impl Acquire {
+    /// An attempt to have a permit is over, or goes on with a move. Returns the question if it has come to nothing.
+    ///
+    /// The token and the beginning of its time stay what they are: all that counts was asked for after that.
+    pub(super) fn conclude_slots(
+        &mut self,
+        hold: &Arc<HeldLock>,
+        question: Box<Question>,
+        actions: &mut dyn Actions,
+    ) -> Option<Box<Question>> {
+        let is_valid = actions.now() < hold.deadline();
+        match question.slot() {
+            Found::Had(slot, voters) if is_valid => {
+                self.take_slot(hold, slot, voters, &question, actions);
+            }
+            Found::MayMove(slot) if is_valid && self.moves.count < MOVES_MAX => {
+                self.move_to(hold, slot, actions);
+            }
+            _ => return Some(question),
+        }
+        None
+    }
+
+    /// Asks all servers for this slot. Those that have given us another one let go of it if they can give us this.
+    fn move_to(&mut self, hold: &Arc<HeldLock>, slot: u16, actions: &mut dyn Actions) {
+        self.moves.count += 1;
+        let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
+        let of = target.kind.permits().unwrap_or(1);
+        let request = Request::new(Verb::Move, target, *hold.token(), ttl_ms)
+            .with_slot(slot)
+            .before(Arc::clone(hold) as Arc<dyn Witness>);
+        let (since, until) = (actions.now(), hold.deadline().min(self.cut));
+        let reply_ms = reply_ms(actions, ttl_ms);
+        let question = Question::permit(Arc::clone(hold), of, actions.roster().len());
+        self.stage = Stage::Asking(Box::new(question));
+        actions.ask(request, Limits { since, until, reply_ms });
+    }
+
+    /// This slot is had, by the word of these servers. What may be on other slots elsewhere is given up.
+    fn take_slot(
+        &mut self,
+        hold: &Arc<HeldLock>,
+        slot: u16,
+        voters: ServerSet,
+        question: &Question,
+        actions: &mut dyn Actions,
+    ) {
+        let sent = self.moves.sent;
+        let moved = if self.moves.count > 0 { self.moves.moved } else { ServerSet::default() };
+        let given = question.slots_given();
+        hold.take_slot(slot, &Granted { voters, sent, moved, given: &given }, actions.now());
+        let has_it = given.iter().filter(|it| it.1 == Some(slot)).map(|it| it.0).collect();
+        let rest = sent.minus(has_it).minus(voters);
+        if !rest.is_empty() {
+            let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
+            let release = Request::new(Verb::ReleaseRest, target, *hold.token(), ttl_ms);
+            actions.tell(release.with_slot(slot).to(rest));
+        }
+        self.succeed(Arc::clone(hold), question, actions);
+    }
+}

@@ -1,0 +1,82 @@
+//! Asking how many permits of a semaphore are taken.
+
+use std::mem;
+
+use super::connect::{ConnectQuorum, Progress};
+use super::question::Question;
+use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
+use crate::command::{Request, Verb};
+use crate::error::Status;
+use crate::lock_kind::Target;
+use crate::moment::Moment;
+use crate::stats::{Account, Kind};
+use crate::token::Token;
+
+/// Asks the servers who has the slots of a semaphore.
+pub(crate) struct InspectPermits {
+    target: Target,
+    stage: Stage,
+}
+
+enum Stage {
+    Submitted,
+    Connecting(Box<ConnectQuorum>),
+    Asking(Box<Question>),
+}
+
+impl InspectPermits {
+    pub(crate) fn new(target: Target) -> Self {
+        Self { target, stage: Stage::Submitted }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        match ConnectQuorum::if_needed(Moment::NEVER, QUESTION_TTL_MS, actions) {
+            Some(quorum) => self.stage = Stage::Connecting(quorum),
+            None => self.ask(actions),
+        }
+    }
+
+    fn ask(&mut self, actions: &mut dyn Actions) {
+        let (nobody, target) = (Token::from_random([0; 20]), self.target.clone());
+        let question = Question::taken(target.kind.permits().unwrap_or(1), actions.roster().len());
+        let request = Request::new(Verb::Inspect, target, nobody, QUESTION_TTL_MS);
+        self.stage = Stage::Asking(Box::new(question));
+        let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
+        actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+    }
+}
+
+impl Operation for InspectPermits {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        match mem::replace(&mut self.stage, Stage::Submitted) {
+            Stage::Submitted => self.begin(actions),
+            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                Progress::Connected => self.ask(actions),
+                Progress::Failed(miss) => {
+                    let error = miss.error(actions.roster());
+                    actions.end(Err(error.into()));
+                }
+            },
+            Stage::Asking(taken) => actions.end(match taken.permits_taken() {
+                Some((taken_count, first_end)) => {
+                    let absent = taken.absent(actions.roster());
+                    Ok(Ended::Counted { taken: taken_count, first_end, absent })
+                }
+                None => Err(taken.error(Status::Unreachable, actions.roster()).into()),
+            }),
+        }
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Inspect, ..Account::default() }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted => None,
+            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Asking(taken) => Some(taken),
+        }
+    }
+}

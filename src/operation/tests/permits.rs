@@ -1,0 +1,166 @@
+//! A permit of a semaphore: any slot on a quorum, moving to one, and letting go of what is left.
+
+use super::*;
+use crate::command::Verb::{Acquire, Extend, Move, Release, ReleaseRest, Repair};
+
+/// The requests so far, without what they are about.
+fn tokens(play: &Play) -> Vec<String> {
+    play.world.requests.iter().map(|it| it.1.as_str()[..2].to_owned()).collect()
+}
+
+#[test]
+fn a_slot_that_a_quorum_gives_is_a_permit_and_what_is_left_elsewhere_is_given_up() {
+    let mut play = Play::of(3);
+    assert_eq!(play.at(7).permit(Plan::Tries(1)), [Ask(Acquire, 507)]);
+    assert_eq!(play.at(10).hear(0, &[slots(0, Some(1), &[])]), []);
+    let acts = play.at(20).hear(0, &[slots(1, Some(1), &[0])]);
+    // The third may have given another one.
+    assert_eq!(acts, [Tell(ReleaseRest, vec![2]), ended("acquired")]);
+    let view = play.view();
+    assert_eq!(view.hold().valid_until(), at(7 + VALID_MS));
+    assert_eq!(&*view.hold().key().resource, b"r#1");
+    assert_eq!(&**view.hold().resource(), b"r");
+    assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [true, true, false]);
+    assert_eq!(view.servers(), ServerSet::first(3));
+}
+
+#[test]
+fn nothing_is_left_where_all_have_given_the_same() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    let all = [0, 1, 2].map(|server| slots(server, Some(1), &[]));
+    assert_eq!(play.hear(0, &all), [ended("acquired")]);
+    let view = play.view();
+    // The third is heard by the time of the acquire, as with any lock.
+    assert_eq!([0, 1, 2].map(|server| view.is_sound(server)), [true; 3]);
+}
+
+#[test]
+fn different_slots_move_to_the_one_that_can_be_had_with_one_token_and_one_beginning() {
+    let mut play = Play::of(3);
+    assert_eq!(play.at(7).permit(Plan::Tries(1)), [Ask(Acquire, 507)]);
+    assert_eq!(play.hear(0, &[slots(0, Some(2), &[1]), slots(1, Some(0), &[1])]), []);
+    // The third has given 1, which others have on the first two.
+    assert_eq!(play.at(9).hear(0, &[slots(2, Some(1), &[])]), [Ask(Move, 509)]);
+    assert_eq!(play.hear(0, &[slots(0, Some(2), &[1])]), []);
+    let acts = play.at(11).hear(0, &[slots(1, Some(2), &[1])]);
+    assert_eq!(acts, [Tell(ReleaseRest, vec![2]), ended("acquired")]);
+    assert_eq!(tokens(&play), ["01", "01", "01"]);
+    let view = play.view();
+    assert_eq!(&*view.hold().key().resource, b"r#2");
+    assert_eq!(view.hold().valid_until(), at(7 + VALID_MS), "since it was asked for first");
+}
+
+#[test]
+fn what_cannot_be_had_anywhere_is_released_everywhere_and_tried_again_with_a_new_token() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(2));
+    let none = [slots(0, None, &[0, 1, 2]), slots(1, None, &[0, 1, 2])];
+    // The third may have given one.
+    assert_eq!(play.at(4).hear(0, &none), [Tell(Release, vec![2]), WaitUntil(204)]);
+    assert_eq!(play.at(204).time_out(0), [Ask(Acquire, 704)]);
+    let words = "Taken: 1 of 3 servers granted the same permit, 2 needed: a:1 all 3 permits taken \
+                 (the next ends in 4000 ms), b:1 granted another (0 of 3 are free), c:1 all 3 permits \
+                 taken (the next ends in 4000 ms)";
+    let answers =
+        [slots(0, None, &[0, 1, 2]), slots(1, Some(1), &[0, 2]), slots(2, None, &[0, 1, 2])];
+    let acts = play.at(210).hear(0, &answers);
+    assert_eq!(acts[0], Tell(Release, vec![1]));
+    let words = words.replace("b:1 granted another (0 of 3 are free), ", "");
+    assert_eq!(acts[1], ended(&words));
+    assert_eq!(tokens(&play), ["01", "01", "02", "02"]);
+}
+
+#[test]
+fn a_move_that_others_forestall_is_followed_by_another_and_then_by_a_pause() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    let spread = |play: &mut Play| {
+        play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[]), slots(2, Some(2), &[])])
+    };
+    for _ in 0..3 {
+        assert_eq!(spread(&mut play), [Ask(Move, 500)]);
+    }
+    let acts = spread(&mut play);
+    assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
+    let Act::Ended(words) = &acts[1] else { panic!("{acts:?}") };
+    assert!(
+        words.starts_with("Taken: 1 of 3 servers granted the same permit, 2 needed: "),
+        "{words}"
+    );
+    assert!(words.contains("granted another (2 of 3 are free)"), "{words}");
+}
+
+#[test]
+fn what_was_sent_before_a_move_is_released_where_the_move_was_not_sent() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    assert_eq!(play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]), []);
+    assert_eq!(play.hear(0, &[refused(2)]), [Ask(Move, 500)]);
+    // The first is down by now: what it has given it has still.
+    play.world.down = ServerSet::default().with(0);
+    let acts = play.hear(0, &[down(0), slots(1, None, &[1]), refused(2)]);
+    assert_eq!(acts[0], Tell(Release, vec![0, 2]));
+}
+
+#[test]
+fn a_permit_without_validity_is_none() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    let both = [slots(0, Some(1), &[]), slots(1, Some(1), &[])];
+    let acts = play.at(VALID_MS).hear(0, &both);
+    assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
+    let Act::Ended(words) = &acts[1] else { panic!("{acts:?}") };
+    assert!(words.starts_with("TooSlow: 2 of 3 servers granted the same permit"), "{words}");
+    // Nor is anything moved then.
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]);
+    let acts = play.at(VALID_MS).hear(0, &[slots(2, Some(2), &[])]);
+    assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
+}
+
+#[test]
+fn who_gave_another_slot_is_given_this_one_with_the_next_extension() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    let late = [slots(0, Some(1), &[]), slots(2, Some(0), &[1]), slots(1, Some(1), &[])];
+    assert_eq!(play.hear(0, &late), [Tell(ReleaseRest, vec![2]), ended("acquired")]);
+    let view = play.view();
+    assert!(!view.is_sound(2) && !view.is_lost());
+    let extend = crate::operation::extend::Extend::new(view.clone(), TTL);
+    assert_eq!(play.at(100).submit(extend), [Ask(Extend, 600)]);
+    let acts = play.hear(1, &[extended(0), extended(1)]);
+    assert_eq!(acts, [Tell(Repair, vec![2]), ended("extended")]);
+    assert_eq!(play.world.told.as_ref().unwrap().resource(), b"r#1");
+}
+
+#[test]
+fn one_who_cancels_lets_go_of_what_it_was_given_before_the_move() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    play.hear(0, &[slots(0, Some(0), &[]), slots(1, Some(1), &[])]);
+    assert_eq!(play.hear(0, &[slots(2, Some(2), &[])]), [Ask(Move, 500)]);
+    let sent = ServerSet::default().with(1);
+    let acts = play.happen(0, Event::Cancelled { sent });
+    assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
+}
+
+#[test]
+fn a_release_gives_the_permit_to_the_next_who_waits() {
+    let mut play = Play::of(3);
+    for call in 0..3 {
+        assert_eq!(play.permit(Plan::Tries(1)), [Ask(Acquire, 500)], "{call}");
+        let slot = u16::try_from(call).unwrap();
+        let given = [0, 1, 2].map(|server| slots(server, Some(slot), &[]));
+        assert_eq!(play.hear(call, &given), [ended("acquired")]);
+    }
+    let view = play.view();
+    // All are this manager's: nobody asks.
+    assert_eq!(play.permit(Plan::Until(at(60_000))), [WaitUntil(100)]);
+    assert_eq!(play.permit(Plan::Until(at(60_000))), [WaitUntil(1_000)]);
+    let acts = play.at(5).submit(crate::operation::release::Release::new(view));
+    assert_eq!(acts, [Ask(Release, 505), GiveTurn(3)]);
+    assert_eq!(play.world.requests.last().unwrap().0, Release);
+    assert_eq!(play.happen(3, Event::YourTurn), [Ask(Acquire, 505)]);
+}

@@ -1,0 +1,113 @@
+//! How many permits of a semaphore are taken? Each slot is looked at as a resource of its own.
+
+use super::ballot::{Ballot, Vote};
+use super::holders::{Finding, Holders};
+use crate::moment::Moment;
+
+/// What the servers have on each slot.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    slots: Vec<Holders>,
+    ballot: Ballot,
+}
+
+impl Taken {
+    /// A count in which no server has answered yet.
+    pub fn new(of: u16, servers: usize) -> Self {
+        let slots = (0..of).map(|_| Holders::new(servers)).collect();
+        Self { slots, ballot: Ballot::new(servers) }
+    }
+
+    /// Counts a server that has these values on these slots, each until then. Returns whether it is decided.
+    pub fn handle_values(
+        &mut self,
+        server: usize,
+        mut values: impl Iterator<Item = (u16, Vec<u8>, Moment)>,
+    ) -> bool {
+        self.ballot.cast(server, Vote::Yes);
+        let mut next = values.next();
+        for (slot, holders) in (0..).zip(&mut self.slots) {
+            let value = next.take_if(|it| it.0 == slot).map(|(_, value, until)| (value, until));
+            if value.is_some() {
+                next = values.next();
+            }
+            holders.handle_value(server, value);
+        }
+        self.is_decided()
+    }
+
+    /// Counts a server that gave no usable answer. Returns whether it is decided.
+    pub fn handle_silence(&mut self, server: usize) -> bool {
+        self.ballot.cast(server, Vote::Unusable);
+        for holders in &mut self.slots {
+            holders.handle_silence(server);
+        }
+        self.is_decided()
+    }
+
+    /// Whether enough was heard of every slot.
+    pub fn is_decided(&self) -> bool {
+        self.slots.iter().all(|holders| holders.finding().is_some())
+    }
+
+    /// How many somebody has, on a quorum; none if of one of them nobody can say.
+    pub fn count(&self) -> Option<u16> {
+        let mut count = 0;
+        for holders in &self.slots {
+            match holders.finding() {
+                Some(Finding::Locked) => count += 1,
+                Some(Finding::Free) => {}
+                Some(Finding::Unreachable) | None => return None,
+            }
+        }
+        Some(count)
+    }
+
+    /// When the first of those ends, if it is neither extended nor released.
+    pub fn first_end(&self) -> Option<Moment> {
+        self.slots.iter().filter_map(Holders::locked_until).min()
+    }
+
+    /// Who has answered.
+    pub fn ballot(&self) -> &Ballot {
+        &self.ballot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_ms(ms: i64) -> Moment {
+        Moment::from_nanos(0).plus_ms(ms)
+    }
+
+    fn say(taken: &mut Taken, server: usize, slots: &[(u16, &str, i64)]) -> bool {
+        let values = slots.iter().map(|&(slot, value, ms)| (slot, value.into(), at_ms(ms)));
+        taken.handle_values(server, values)
+    }
+
+    #[test]
+    fn what_stands_on_a_quorum_is_taken() {
+        let mut taken = Taken::new(3, 3);
+        assert!(!say(&mut taken, 0, &[(0, "a", 9), (1, "b", 7)]));
+        // The slot 1 is another's here, and may be either's on the third.
+        assert!(!say(&mut taken, 1, &[(0, "a", 8), (1, "c", 7)]));
+        assert_eq!(taken.count(), None);
+        assert!(say(&mut taken, 2, &[(1, "c", 5), (2, "d", 1)]));
+        assert_eq!((taken.count(), taken.first_end()), (Some(2), Some(at_ms(5))));
+    }
+
+    #[test]
+    fn without_a_quorum_nobody_can_say() {
+        let mut taken = Taken::new(2, 3);
+        assert!(!taken.handle_silence(0));
+        assert!(taken.handle_silence(1));
+        assert_eq!(taken.count(), None);
+        let mut taken = Taken::new(2, 3);
+        assert!(!taken.handle_silence(0));
+        assert!(!say(&mut taken, 1, &[]));
+        assert!(say(&mut taken, 2, &[]));
+        assert_eq!((taken.count(), taken.first_end()), (Some(0), None));
+    }
+}

@@ -1,0 +1,289 @@
+//! The queue of those that want a permit of one semaphore.
+//!
+//! As long as permits may be free, all may ask, up to as many as there are permits; who comes later waits. Once the
+//! servers have said that all are taken, only the first in the queue asks, with pauses; when it is granted one, the next
+//! is told, and so on. A release gives the first its turn at once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::queue::{
+    ASK_HELD_MS, LOOK_FROM_BEHIND_MS, LOOK_MS, RIVAL_MS, RUN_MS, RUN_WITH_RIVALS_MS,
+};
+use super::turn::{Manners, Next, Permission, Wait};
+use crate::held_lock::HeldLock;
+use crate::moment::Moment;
+use crate::quorum::backoff::Backoff;
+use crate::transport::ticket::Ticket;
+
+/// The waiters that want a permit, in the order in which they came, and what is known of the permits.
+pub(super) struct PermitQueue {
+    /// How many permits there are.
+    of: usize,
+    waiters: VecDeque<Waiter>,
+    /// The permits that this manager has.
+    holds: Vec<Arc<HeldLock>>,
+    /// Whether the servers have said that all are taken, and nobody has found out since that it is not so.
+    is_full: bool,
+    /// When the servers may be asked although this manager has all permits.
+    ask_held_at: Moment,
+    /// From when on the first may ask without a pause.
+    open_at: Option<Moment>,
+    /// Since when permits were handed on, and nobody else had a chance.
+    run_since: Moment,
+    /// When other processes were last seen to have permits that are wanted here.
+    rival_at: Option<Moment>,
+    /// How far the pauses had grown of a first one that will be back.
+    backoff: Option<Backoff>,
+}
+
+struct Waiter {
+    number: u64,
+    thread: Option<usize>,
+    /// Its name while it waits: it may be given the turn.
+    ticket: Option<Ticket>,
+    /// When it would wait no longer.
+    until: Moment,
+    /// Whether the servers are being asked for it.
+    asks: bool,
+}
+
+impl PermitQueue {
+    pub(super) fn new(of: u16, now: Moment) -> Self {
+        Self {
+            of: usize::from(of),
+            waiters: VecDeque::new(),
+            holds: Vec::new(),
+            is_full: false,
+            ask_held_at: now,
+            open_at: None,
+            run_since: now,
+            rival_at: None,
+            backoff: None,
+        }
+    }
+
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>) {
+        if thread.is_some() && self.waiters.iter().any(|waiter| waiter.thread == thread) {
+            return;
+        }
+        let (ticket, until, asks) = (None, Moment::NEVER, false);
+        self.waiters.push_back(Waiter { number, thread, ticket, until, asks });
+    }
+
+    pub(super) fn begin(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
+        self.forget_ended(now);
+        let Some(place) = self.place(number) else { return Permission::MayAsk };
+        let is_first = self.is_first(place);
+        if !is_first && !manners.is_last {
+            return Permission::NotYet;
+        }
+        if let Some(left_ms) = self.all_held_ms(now) {
+            let is_urgent = is_first && manners.is_urgent;
+            if !is_urgent && now < self.ask_held_at {
+                return Permission::Held { left_ms };
+            }
+            self.ask_held_at = now.plus_ms(ASK_HELD_MS);
+        } else if !manners.is_last {
+            let is_open = self.open_at.is_none_or(|open_at| open_at <= now);
+            if self.is_blocked() || !(is_open || manners.is_urgent) {
+                return Permission::NotYet;
+            }
+        }
+        (self.open_at, self.run_since) = (None, now);
+        self.waiters[place].asks = true;
+        Permission::MayAsk
+    }
+
+    pub(super) fn refused(&mut self, number: u64, is_taken: bool, now: Moment) {
+        let Some(place) = self.place(number) else { return };
+        self.waiters[place].asks = false;
+        if is_taken {
+            self.is_full = true;
+            if self.holds.len() < self.of {
+                self.rival_at = Some(now);
+            }
+        }
+    }
+
+    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
+        self.remove(number);
+        self.holds.push(Arc::clone(hold));
+        self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
+        (self.open_at, self.backoff) = (None, None);
+        self.is_full &= !self.waiters.is_empty();
+        let (has_room, earliest) = (self.has_room(), self.earliest_end());
+        let next = self.waiters.iter().find(|waiter| !waiter.asks)?;
+        if has_room {
+            self.open_at = Some(hold.asked_at());
+            return next.ticket;
+        }
+        // It looks by itself before long; it needs to be told only if that is too late.
+        next.ticket.filter(|_| earliest < next.until)
+    }
+
+    pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
+        let is_first = self.place(number).is_some_and(|place| self.is_first(place));
+        if !is_first || self.waiters.len() < 2 {
+            return;
+        }
+        if self.has_room() {
+            self.open_at.get_or_insert(pause_until);
+        }
+        self.backoff.get_or_insert(backoff);
+    }
+
+    pub(super) fn inherit(&mut self, number: u64) -> Option<Backoff> {
+        let is_first = self.place(number).is_some_and(|place| self.is_first(place));
+        if is_first { self.backoff.take() } else { None }
+    }
+
+    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<Ticket> {
+        let place = self.place(number)?;
+        let was_first = self.is_first(place) || self.waiters[place].asks;
+        self.waiters.remove(place);
+        let next = self.waiters.iter().find(|waiter| !waiter.asks).filter(|_| was_first)?;
+        let ticket = next.ticket;
+        if self.has_room() {
+            self.open_at.get_or_insert(now);
+        }
+        ticket
+    }
+
+    pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
+        self.forget_ended(now);
+        let until = self.due(number, wait, now);
+        if let Some(place) = self.place(number).filter(|_| until > now) {
+            let waiter = &mut self.waiters[place];
+            (waiter.ticket, waiter.until) = (Some(ticket), until);
+        }
+        until
+    }
+
+    pub(super) fn end_wait(&mut self, number: u64, wait: Wait, now: Moment) -> bool {
+        self.forget_ended(now);
+        if let Some(place) = self.place(number) {
+            self.waiters[place].ticket = None;
+        }
+        self.due(number, wait, now) <= now
+    }
+
+    pub(super) fn release(&mut self, hold: &HeldLock, now: Moment) -> (Next, bool) {
+        self.forget(hold);
+        let has_rivals = self.has_rivals(now);
+        let (was_full, run_ms) =
+            (self.is_full, if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS });
+        self.is_full &= !self.waiters.is_empty();
+        let is_run_over = now.ms_since(self.run_since) >= run_ms;
+        let first = self.waiters.iter_mut().find(|waiter| !waiter.asks && waiter.ticket.is_some());
+        let Some(first) = first else {
+            self.open_at = Some(now);
+            return (Next::Nobody, was_full && has_rivals);
+        };
+        if is_run_over {
+            self.run_since = now;
+            return (first.ticket.map_or(Next::Nobody, Next::Tell), true);
+        }
+        first.asks = true;
+        (first.ticket.take().map_or(Next::Nobody, Next::Ask), false)
+    }
+
+    pub(super) fn stand_back(&mut self, until: Moment) {
+        self.open_at = Some(until);
+    }
+
+    pub(super) fn lost(&mut self, hold: &HeldLock, now: Moment) -> Option<Ticket> {
+        self.forget(hold);
+        self.open_at = Some(now);
+        self.waiters.iter().find(|waiter| !waiter.asks)?.ticket
+    }
+
+    /// Whether this manager has the permit by this.
+    pub(super) fn has(&self, hold: &HeldLock) -> bool {
+        self.holds.iter().any(|ours| ours.token() == hold.token())
+    }
+
+    pub(super) fn is_needed(&self, now: Moment) -> bool {
+        !self.waiters.is_empty()
+            || self.holds.iter().any(|hold| now < hold.valid_until())
+            || self.has_rivals(now)
+    }
+
+    fn has_rivals(&self, now: Moment) -> bool {
+        self.rival_at.is_some_and(|rival_at| now.ms_since(rival_at) < RIVAL_MS)
+    }
+
+    fn forget(&mut self, hold: &HeldLock) {
+        self.holds.retain(|ours| ours.token() != hold.token());
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(place) = self.place(number) {
+            self.waiters.remove(place);
+        }
+    }
+
+    /// They stand in the order of their numbers.
+    fn place(&self, number: u64) -> Option<usize> {
+        self.waiters.binary_search_by_key(&number, |waiter| waiter.number).ok()
+    }
+
+    /// Whether all before it are asking already.
+    fn is_first(&self, place: usize) -> bool {
+        self.waiters.iter().take(place).all(|waiter| waiter.asks)
+    }
+
+    fn asking(&self) -> usize {
+        self.waiters.iter().filter(|waiter| waiter.asks).count()
+    }
+
+    /// Whether one more may ask, if permits are free that this manager has not.
+    fn has_room(&self) -> bool {
+        self.holds.len() + self.asking() < self.of
+    }
+
+    /// Whether those that ask already have to be heard first.
+    fn is_blocked(&self) -> bool {
+        if self.is_full { self.asking() > 0 } else { !self.has_room() }
+    }
+
+    /// When the first of the permits ends that this manager has.
+    fn earliest_end(&self) -> Moment {
+        self.holds.iter().map(|hold| hold.valid_until()).min().unwrap_or(Moment::NEVER)
+    }
+
+    /// How long that is still, if this manager has all permits.
+    fn all_held_ms(&self, now: Moment) -> Option<i64> {
+        (self.holds.len() >= self.of).then(|| self.earliest_end().ms_since(now))
+    }
+
+    fn forget_ended(&mut self, now: Moment) {
+        let before = self.holds.len();
+        self.holds.retain(|hold| !hold.is_lost_or_over() && now < hold.valid_until());
+        if self.holds.len() < before {
+            self.open_at.get_or_insert(now);
+        }
+    }
+
+    /// When a waiter has to do something.
+    fn due(&self, number: u64, wait: Wait, now: Moment) -> Moment {
+        let Some(place) = self.place(number) else { return wait.pause_until.min(wait.until) };
+        let due = if !self.is_first(place) {
+            now.plus_ms(LOOK_FROM_BEHIND_MS)
+        } else if self.holds.len() >= self.of {
+            self.earliest_end().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+        } else if self.is_blocked() {
+            now.plus_ms(LOOK_FROM_BEHIND_MS)
+        } else if let Some(open_at) = self.open_at {
+            open_at
+        } else if wait.pause_until != Moment::NEVER {
+            wait.pause_until
+        } else {
+            now
+        };
+        due.min(wait.until)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+use super::*;
+use crate::token::Token;
+
+const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
+const LAST: Manners = Manners { is_urgent: true, is_last: true };
+const NEVER: Moment = Moment::NEVER;
+
+fn at_ms(ms: i64) -> Moment {
+    Moment::from_nanos(1_000_000_000).plus_ms(ms)
+}
+
+/// The queue of a semaphore of two permits, with these waiters.
+fn queue(waiters: std::ops::RangeInclusive<u64>) -> PermitQueue {
+    let mut queue = PermitQueue::new(2, at_ms(0));
+    waiters.for_each(|number| queue.join(number, None));
+    queue
+}
+
+/// A permit, with a token of its own, until 10 s.
+fn permit(number: u8) -> Arc<HeldLock> {
+    let token = Token::from_random([number; 20]);
+    Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)))
+}
+
+fn ticket(number: usize) -> Ticket {
+    Ticket::new(number, 0)
+}
+
+fn waits(queue: &mut PermitQueue, number: u64, pause_until: Moment, ms: i64) -> Moment {
+    let wait = Wait { pause_until, until: at_ms(60_000) };
+    queue.wait(number, ticket(usize::try_from(number).unwrap()), wait, at_ms(ms))
+}
+
+/// Both permits are this manager's; 3, 4 and 5 wait.
+fn all_held() -> (PermitQueue, [Arc<HeldLock>; 2]) {
+    let (mut queue, holds) = (queue(1..=5), [permit(1), permit(2)]);
+    for (number, hold) in (1..).zip(&holds) {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+        assert_eq!(queue.acquired(number, hold), None);
+    }
+    for number in 3..=5 {
+        let left_ms = holds[0].remaining_ms(at_ms(0));
+        let expected = if number == 3 { Permission::Held { left_ms } } else { Permission::NotYet };
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), expected);
+        let due = if number == 3 { 100 } else { 1_000 };
+        assert_eq!(waits(&mut queue, number, NEVER, 0), at_ms(due));
+    }
+    (queue, holds)
+}
+
+#[test]
+fn as_many_ask_at_once_as_there_are_permits() {
+    let mut queue = queue(1..=3);
+    assert_eq!(queue.begin(2, PATIENT, at_ms(0)), Permission::NotYet, "1 came first");
+    for number in 1..=2 {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+    }
+    assert_eq!(queue.begin(3, PATIENT, at_ms(0)), Permission::NotYet);
+    assert_eq!(waits(&mut queue, 3, NEVER, 0), at_ms(1_000));
+    // One of two is granted, and the other may be this manager's in a moment.
+    assert_eq!(queue.acquired(1, &permit(1)), None);
+    // It is not: so there is room for the third.
+    assert_eq!(queue.leave(2, at_ms(1)), Some(ticket(3)));
+    assert_eq!(waits(&mut queue, 3, NEVER, 1), at_ms(1));
+    assert_eq!(queue.begin(3, PATIENT, at_ms(1)), Permission::MayAsk);
+}
+
+#[test]
+fn while_all_are_taken_only_the_first_asks_and_success_tells_the_next() {
+    let mut queue = queue(1..=4);
+    for number in 1..=2 {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), Permission::MayAsk);
+    }
+    for number in [2, 1] {
+        queue.refused(number, true, at_ms(1));
+    }
+    assert_eq!(waits(&mut queue, 1, at_ms(9), 1), at_ms(9));
+    for number in 2..=4 {
+        assert_eq!(waits(&mut queue, number, at_ms(5), 1), at_ms(1_001), "it stands behind");
+        assert_eq!(queue.begin(number, PATIENT, at_ms(6)), Permission::NotYet);
+    }
+    assert_eq!(queue.begin(1, PATIENT, at_ms(9)), Permission::MayAsk);
+    // It is the first now; but one asks at a time.
+    assert_eq!(queue.begin(2, PATIENT, at_ms(9)), Permission::NotYet);
+    assert_eq!(waits(&mut queue, 2, NEVER, 9), at_ms(1_009));
+    assert_eq!(queue.acquired(1, &permit(1)), Some(ticket(2)));
+    let wait = Wait { pause_until: NEVER, until: at_ms(60_000) };
+    assert!(queue.end_wait(2, wait, at_ms(10)));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(10)), Permission::MayAsk);
+    assert_eq!(queue.begin(3, PATIENT, at_ms(10)), Permission::NotYet);
+}
+
+#[test]
+fn a_release_gives_the_turn_to_who_came_first_and_to_nobody_else() {
+    let (mut queue, holds) = all_held();
+    assert!(queue.has(&holds[1]));
+    assert_eq!(queue.release(&holds[1], at_ms(5)), (Next::Ask(ticket(3)), false));
+    assert!(!queue.has(&holds[1]));
+    assert_eq!(queue.begin(4, PATIENT, at_ms(5)), Permission::NotYet, "3 asks for it");
+    assert_eq!(queue.release(&holds[0], at_ms(6)), (Next::Ask(ticket(4)), false));
+    assert_eq!(queue.acquired(3, &permit(3)), None);
+    assert_eq!(queue.acquired(4, &permit(4)), None);
+    assert!(matches!(queue.begin(5, PATIENT, at_ms(7)), Permission::Held { .. }));
+}
+
+#[test]
+fn others_get_their_chance_after_a_while() {
+    let (mut queue, holds) = all_held();
+    assert_eq!(queue.release(&holds[0], at_ms(200)), (Next::Tell(ticket(3)), true));
+    queue.stand_back(at_ms(205));
+    assert_eq!(waits(&mut queue, 3, NEVER, 200), at_ms(205));
+    assert_eq!(queue.begin(3, PATIENT, at_ms(204)), Permission::NotYet);
+    assert_eq!(queue.begin(3, PATIENT, at_ms(205)), Permission::MayAsk);
+}
+
+#[test]
+fn a_last_try_asks_out_of_turn_but_once_a_second_for_what_this_manager_has() {
+    let (mut queue, _holds) = all_held();
+    assert!(matches!(queue.begin(5, LAST, at_ms(999)), Permission::Held { .. }));
+    assert_eq!(queue.begin(5, LAST, at_ms(1_000)), Permission::MayAsk);
+    queue.refused(5, true, at_ms(1_001));
+    assert!(matches!(queue.begin(5, LAST, at_ms(1_002)), Permission::Held { .. }));
+    let mut queue = self::queue(1..=2);
+    queue.refused(1, true, at_ms(0));
+    assert_eq!(queue.begin(2, LAST, at_ms(1)), Permission::MayAsk);
+}
+
+#[test]
+fn a_permit_that_ended_or_was_lost_is_to_be_had() {
+    let (mut queue, holds) = all_held();
+    assert_eq!(queue.lost(&holds[0], at_ms(5)), Some(ticket(3)));
+    assert_eq!(queue.begin(3, PATIENT, at_ms(5)), Permission::MayAsk);
+    assert_eq!(queue.begin(4, PATIENT, at_ms(5)), Permission::NotYet);
+    let end = holds[1].valid_until();
+    assert_eq!(queue.begin(4, PATIENT, end), Permission::MayAsk);
+}
+
+#[test]
+fn a_pause_after_servers_were_not_reached_is_kept() {
+    let mut queue = queue(1..=2);
+    assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
+    queue.refused(1, false, at_ms(1));
+    assert_eq!(waits(&mut queue, 1, at_ms(20), 1), at_ms(20));
+    let wait = Wait { pause_until: at_ms(20), until: at_ms(60_000) };
+    assert!(!queue.end_wait(1, wait, at_ms(19)));
+    assert!(queue.end_wait(1, wait, at_ms(20)));
+}
+
+#[test]
+fn one_that_leaves_off_hands_its_pauses_on() {
+    let mut queue = queue(1..=2);
+    assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
+    queue.refused(1, true, at_ms(1));
+    queue.pass_on(1, at_ms(9), Backoff::default());
+    queue.leave(1, at_ms(2));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(8)), Permission::NotYet);
+    assert_eq!(queue.begin(2, PATIENT, at_ms(9)), Permission::MayAsk);
+    assert!(queue.inherit(2).is_some());
+    assert!(queue.inherit(2).is_none());
+}
+
+#[test]
+fn a_thread_never_waits_for_itself() {
+    let mut queue = PermitQueue::new(2, at_ms(0));
+    queue.join(1, Some(7));
+    queue.join(2, Some(7));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(0)), Permission::MayAsk);
+    assert_eq!(queue.leave(2, at_ms(0)), None);
+}
+
+/// Whoever is told to ask at a moment is let ask then: no waiter turns in circles without a pause.
+#[test]
+fn what_is_due_may_ask() {
+    for seed in 0..2_000_u64 {
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let (mut queue, mut now, mut joined) = (queue(1..=4), 0, 4);
+        let mut holds: Vec<Arc<HeldLock>> = Vec::new();
+        for step in 0..40 {
+            now += i64::try_from(next(3)).unwrap();
+            let number = 1 + next(joined);
+            let wait = Wait { pause_until: NEVER, until: at_ms(60_000) };
+            let asks = |queue: &PermitQueue| {
+                queue.place(number).is_some_and(|place| queue.waiters[place].asks)
+            };
+            match next(6) {
+                0 if !asks(&queue) => {
+                    let is_due = queue.end_wait(number, wait, at_ms(now));
+                    let permission = queue.begin(number, PATIENT, at_ms(now));
+                    if is_due {
+                        assert_eq!(permission, Permission::MayAsk, "seed {seed}, step {step}");
+                    }
+                }
+                1 if asks(&queue) => queue.refused(number, next(2) == 0, at_ms(now)),
+                2 if asks(&queue) => {
+                    let hold = permit(step);
+                    queue.acquired(number, &hold);
+                    holds.push(hold);
+                }
+                3 => {
+                    if let Some(hold) = holds.pop() {
+                        queue.release(&hold, at_ms(now));
+                    }
+                }
+                4 => {
+                    queue.leave(number, at_ms(now));
+                }
+                _ if !asks(&queue) => {
+                    waits(&mut queue, number, NEVER, now);
+                }
+                _ => {
+                    joined += 1;
+                    queue.join(joined, None);
+                }
+            }
+        }
+    }
+}

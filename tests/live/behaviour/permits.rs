@@ -1,0 +1,250 @@
+//! Permits of a semaphore: so many at a time and no more, each a lock of its own slot.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use redlock::ffi::status::RedLockStatus::{
+    self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
+};
+
+use crate::support::events::Wanted;
+use crate::support::{Cluster, Lease, Manager, wait_until};
+use crate::{TTL, patient};
+
+/// What no wait here takes.
+const LONG_WAIT_MS: i64 = 60_000;
+
+fn acquire(manager: &Manager, permits: i32, wait_ms: i64, lease: &Lease) -> RedLockStatus {
+    manager.acquire(&Wanted { permits, wait_ms, ..Wanted::new("r", TTL) }, lease)
+}
+
+#[track_caller]
+fn take(manager: &Manager, permits: i32) -> Lease {
+    let lease = Lease::new();
+    let status = acquire(manager, permits, 0, &lease);
+    assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+    lease
+}
+
+/// How many slots there are on a server.
+fn slots(cluster: &Cluster, server: usize) -> usize {
+    let names = (0..8).map(|slot| if slot == 0 { "r".to_owned() } else { format!("r#{slot}") });
+    names.filter(|name| cluster[server].exists(name)).count()
+}
+
+#[test]
+fn so_many_have_one_at_a_time_and_no_more() {
+    let cluster = Cluster::start(3);
+    let managers: Vec<Manager> = (0..4).map(|_| patient(&cluster)).collect();
+    let leases: Vec<Lease> =
+        (0..8).map(|number: usize| take(&managers[number % managers.len()], 8)).collect();
+    for lease in &leases {
+        assert!(lease.is_held() && lease.remaining_ms() > TTL / 2);
+        assert_eq!(lease.resource(), "r");
+    }
+    (0..3).for_each(|server| assert_eq!(slots(&cluster, server), 8, "of server {server}"));
+    let last = Lease::new();
+    for manager in &managers {
+        assert_eq!(acquire(manager, 8, 0, &last), REDLOCK_TAKEN);
+        let words = last.message();
+        assert!(words.contains("all 8 permits taken (the next ends in "), "{words}");
+    }
+    assert_eq!(managers[3].unlock(&leases[3]), REDLOCK_OK);
+    wait_until("it is free", || (0..3).all(|server| slots(&cluster, server) == 7));
+    assert_eq!(acquire(&managers[0], 8, 0, &last), REDLOCK_OK, "{}", last.message());
+}
+
+#[test]
+fn who_locks_the_resource_uses_one_permit() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let plain = manager.take("r", TTL);
+    let one = take(&manager, 2);
+    let lease = Lease::new();
+    assert_eq!(acquire(&manager, 2, 0, &lease), REDLOCK_TAKEN);
+    assert_eq!(manager.unlock(&plain), REDLOCK_OK);
+    let other = take(&manager, 2);
+    assert_eq!(manager.lock("r", TTL, &lease), REDLOCK_TAKEN);
+    for held in [&one, &other] {
+        assert_eq!(manager.unlock(held), REDLOCK_OK);
+    }
+    cluster.wait_until_gone("r");
+    // A semaphore of one is a lock.
+    let only = take(&manager, 1);
+    assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_TAKEN);
+    assert_eq!(manager.unlock(&only), REDLOCK_OK);
+}
+
+#[test]
+fn a_permit_is_extended_confirmed_handed_over_and_released_like_a_lock() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let plain = manager.take("r", TTL);
+    let lease = take(&manager, 2);
+    cluster.wait_until_everywhere("r#1");
+    assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+    assert!(lease.remaining_ms() > TTL);
+    assert_eq!(manager.confirm(&lease, TTL), REDLOCK_OK);
+    let ticket = manager.detach(&lease).expect("it is held");
+    assert!(!lease.is_held());
+    let adopted = Lease::new();
+    assert_eq!(manager.adopt(&ticket, &adopted), REDLOCK_OK, "{}", adopted.message());
+    assert_eq!(adopted.resource(), "r#1", "the slot has the name of its key");
+    assert_eq!(manager.unlock(&adopted), REDLOCK_OK);
+    cluster.wait_until_gone("r#1");
+    // Somebody deletes it.
+    let lease = take(&manager, 2);
+    cluster.iter().for_each(|server| {
+        server.must(&["DEL", "r#1"]);
+    });
+    assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST);
+    assert_eq!(manager.unlock(&plain), REDLOCK_OK);
+}
+
+#[test]
+fn servers_that_disagree_are_brought_to_one_slot_and_nothing_is_left_elsewhere() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    // Each server has another slot free, and the last is free on two of them: r#3 is to be had on a and c.
+    let taken: [&[&str]; 3] = [&["r", "r#1", "r#2"], &["r", "r#1", "r#3"], &["r#2"]];
+    for (server, keys) in cluster.iter().zip(taken) {
+        for key in keys {
+            server.must(&["SET", key, "other", "PX", "600000"]);
+        }
+    }
+    for _ in 0..8 {
+        let lease = take(&manager, 4);
+        assert_eq!(manager.confirm(&lease, 1), REDLOCK_OK);
+        assert_eq!(cluster[0].get("r#3"), Some(lease.token()));
+        assert_eq!(cluster[2].get("r#3"), Some(lease.token()));
+        wait_until("nothing is left elsewhere", || {
+            let ours =
+                |key: &str| cluster.iter().filter(|it| it.get(key) == Some(lease.token())).count();
+            ["r", "r#1", "r#2"].iter().all(|key| ours(key) == 0)
+        });
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+        cluster[0].must(&["PING"]);
+        wait_until("it is free", || slots(&cluster, 0) == 3 && slots(&cluster, 2) == 1);
+    }
+}
+
+#[test]
+fn callers_of_many_processes_are_never_more_than_there_are_permits() {
+    const PERMITS: usize = 3;
+    const CALLERS: usize = 4;
+    const TIMES: usize = 40;
+    let cluster = Cluster::start(3);
+    let managers: Vec<Manager> = (0..3).map(|_| patient(&cluster)).collect();
+    let (had, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for manager in &managers {
+            for _ in 0..CALLERS {
+                scope.spawn(|| {
+                    let lease = Lease::new();
+                    for _ in 0..TIMES {
+                        let status = acquire(manager, PERMITS as i32, LONG_WAIT_MS, &lease);
+                        assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+                        let now = had.fetch_add(1, Ordering::SeqCst) + 1;
+                        assert!(now <= PERMITS, "{now} have one");
+                        most.fetch_max(now, Ordering::SeqCst);
+                        thread::yield_now();
+                        had.fetch_sub(1, Ordering::SeqCst);
+                        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+                    }
+                });
+            }
+        }
+    });
+    assert!(most.load(Ordering::SeqCst) > 1, "one after the other");
+    wait_until("nothing is left", || (0..3).all(|server| slots(&cluster, server) == 0));
+}
+
+#[test]
+fn callers_of_one_manager_ask_once_each_while_permits_are_handed_over() {
+    const CALLERS: usize = 6;
+    const TIMES: usize = 50;
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let before: Vec<u64> = cluster.iter().map(|it| it.calls("eval")).collect();
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| {
+                let lease = Lease::new();
+                for _ in 0..TIMES {
+                    let status = acquire(&manager, 2, LONG_WAIT_MS, &lease);
+                    assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+                    thread::yield_now();
+                    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+                }
+            });
+        }
+    });
+    for (server, before) in cluster.iter().zip(before) {
+        let calls = server.calls("eval") - before;
+        // To take it, to release it, and what may be left; those who poll would be far above.
+        assert!(calls <= 4 * (CALLERS * TIMES) as u64, "{calls}");
+    }
+}
+
+#[test]
+fn what_no_semaphore_is_is_named() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (cluster.manager(), Lease::new());
+    for (permits, words) in
+        [(257, "permits is 257"), (-1, "permits is -1"), (70_000, "permits is 70000")]
+    {
+        assert_eq!(acquire(&manager, permits, 0, &lease), REDLOCK_INVALID_ARGUMENT);
+        let said = lease.message();
+        assert!(said.contains(words) && said.contains("1 to 256"), "{said}");
+    }
+    let wanted = Wanted { permits: 200, ..Wanted::new("r".repeat(2_000), TTL) };
+    assert_eq!(manager.acquire(&wanted, &lease), REDLOCK_INVALID_ARGUMENT);
+    assert!(lease.message().contains("too many for 200 permits"), "{}", lease.message());
+    // The most there is: a name of 1024 bytes, and 256 permits.
+    let wanted = Wanted { permits: 256, ..Wanted::new("r".repeat(1_024), TTL) };
+    let status = manager.acquire(&wanted, &lease);
+    assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+    // It is not continued as a lock.
+    let lease = take(&manager, 2);
+    assert_eq!(manager.continue_lock("r", TTL, &lease), REDLOCK_INVALID_ARGUMENT);
+    assert!(lease.message().contains("permit"), "{}", lease.message());
+    let fencing = cluster.manager();
+    assert_eq!(fencing.set_fencing(true), REDLOCK_OK);
+    let lease = Lease::new();
+    assert_eq!(acquire(&fencing, 2, 0, &lease), REDLOCK_INVALID_ARGUMENT);
+    assert!(lease.message().contains("fencing token"), "{}", lease.message());
+}
+
+#[test]
+fn it_is_told_how_many_are_taken() {
+    let cluster = Cluster::start(3);
+    let manager = patient(&cluster);
+    let look = || manager.inspect_permits("r", 3).expect("they answer");
+    let sight = look();
+    assert_eq!((sight.permits_taken, sight.locked, sight.remaining_ms), (0, false, 0));
+    let leases: Vec<Lease> = (1..=3)
+        .map(|count| {
+            let lease = take(&manager, 3);
+            let sight = look();
+            assert_eq!((sight.permits_taken, sight.locked), (count, count == 3));
+            assert!((TTL / 2..=TTL).contains(&sight.remaining_ms), "{sight:?}");
+            lease
+        })
+        .collect();
+    // Slots of a minority are none.
+    cluster[0].must(&["SET", "s", "a", "PX", "600000"]);
+    cluster[1].must(&["SET", "s", "b", "PX", "600000"]);
+    assert_eq!(manager.inspect_permits("s", 3).expect("they answer").permits_taken, 0);
+    for lease in &leases {
+        assert_eq!(manager.unlock(lease), REDLOCK_OK);
+    }
+    assert_eq!(look().permits_taken, 0);
+    let (status, words) = manager.inspect_permits("r", 257).expect_err("too many");
+    assert_eq!(status, REDLOCK_INVALID_ARGUMENT);
+    assert!(words.contains("permits is 257"), "{words}");
+    for server in &cluster[..2] {
+        server.kill();
+    }
+    let (status, words) = manager.inspect_permits("r", 3).expect_err("a quorum is down");
+    assert_eq!(status, REDLOCK_UNREACHABLE, "{words}");
+}
