@@ -1,6 +1,7 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod moves;
 mod permits;
 mod raising;
 mod waiting;
@@ -8,7 +9,7 @@ mod waiting;
 use std::mem;
 use std::sync::Arc;
 
-use self::permits::Moves;
+use self::moves::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;

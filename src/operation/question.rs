@@ -4,6 +4,7 @@
 mod confirmation;
 mod in_the_way;
 mod permits;
+mod slots;
 mod words;
 
 use std::sync::Arc;

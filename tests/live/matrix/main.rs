@@ -47,6 +47,7 @@ mod servers_dying;
 mod servers_forgetting;
 mod servers_refusing;
 mod servers_remembering;
+mod several;
 mod signals;
 mod strangers;
 mod succession;
