@@ -25,6 +25,7 @@ use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
+use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
 use crate::wait_queue::{Manners, Permission, STAND_BACK, Wait};
@@ -313,6 +314,18 @@ impl Operation for Acquire {
             }
             (stage, _) => self.stage = stage,
         }
+    }
+
+    fn account(&self) -> Account {
+        Account {
+            kind: Kind::Acquire,
+            stretch: self.wanted.resumed.as_ref().and_then(|it| it.stretch),
+            ..Account::default()
+        }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.wanted.target.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {
