@@ -63,6 +63,15 @@
  * What a RedLockInfo begins with.
  */
 #define REDLOCK_INFO_INIT {sizeof(RedLockInfo), 0, 0, 0, 0, "", 0, 0}
+#define REDLOCK_NO_OUTCOMES_ {0, 0, 0, 0, 0, 0, 0, 0}
+#define REDLOCK_NO_HISTOGRAM_ {0, 0, {0}}
+/**
+ * What a RedLockStats begins with.
+ */
+#define REDLOCK_STATS_INIT \
+  {sizeof(RedLockStats), REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, \
+   REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, REDLOCK_NO_OUTCOMES_, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+   REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, REDLOCK_NO_HISTOGRAM_, {0}}
 
 /**
  * The version of this header. RedLock_Version() tells that of the library that runs.
@@ -113,6 +122,31 @@
  * For RedLock_SetRestartGuard: the same, because the program vouches that no server ever forgets what it granted.
  */
 #define REDLOCK_GUARD_DURABLE 3
+
+/**
+ * How many buckets a RedLockHistogram has.
+ */
+#define REDLOCK_HISTOGRAM_BUCKETS 21
+
+/**
+ * How many bounds they have: the last bucket has none.
+ */
+#define REDLOCK_HISTOGRAM_BOUNDS 20
+
+/**
+ * For RedLock_SetTracing: nothing is told of locks.
+ */
+#define REDLOCK_TRACE_OFF 0
+
+/**
+ * For RedLock_SetTracing: what becomes of locks is told, without names.
+ */
+#define REDLOCK_TRACE_EVENTS 1
+
+/**
+ * For RedLock_SetTracing: the same with the names of the resources.
+ */
+#define REDLOCK_TRACE_RESOURCES 2
 
 /**
  * What a call answers. 0 is success, a positive value an ordinary outcome, a negative value a
@@ -201,7 +235,8 @@ typedef struct RedLockLease RedLockLease;
  * are alike are told once a second, with a count of the lines left out. See RedLock_SetLogger.
  *
  * @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
- *                  something that a reader of logs may care for. Other values may follow.
+ *                  something that a reader of logs may care for. 3: an event of a lock, if RedLock_SetTracing asks for that.
+ *                  Other values may follow.
  * @param message   one line without a line end, valid during the call only.
  * @param user_data what was given to RedLock_SetLogger.
  */
@@ -414,6 +449,158 @@ typedef struct {
    */
   char eviction[32];
 } RedLockServerInfo;
+
+/**
+ * How many calls of a kind have come to what.
+ */
+typedef struct {
+  /**
+   * REDLOCK_OK.
+   */
+  uint64_t ok;
+  /**
+   * REDLOCK_TAKEN.
+   */
+  uint64_t taken;
+  /**
+   * REDLOCK_UNREACHABLE.
+   */
+  uint64_t unreachable;
+  /**
+   * REDLOCK_TOO_SLOW.
+   */
+  uint64_t too_slow;
+  /**
+   * REDLOCK_LOST.
+   */
+  uint64_t lost;
+  /**
+   * REDLOCK_TOO_SHORT.
+   */
+  uint64_t too_short;
+  /**
+   * REDLOCK_CANCELLED.
+   */
+  uint64_t cancelled;
+  /**
+   * Any other.
+   */
+  uint64_t failed;
+} RedLockOutcomes;
+
+/**
+ * How many took how long.
+ */
+typedef struct {
+  /**
+   * How many there were.
+   */
+  uint64_t count;
+  /**
+   * How long they took together, in microseconds.
+   */
+  int64_t sum_us;
+  /**
+   * How many took at most RedLockStats.bounds_us of that place, and more than that of the place before. The
+   * last bucket has no bound.
+   */
+  uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS];
+} RedLockHistogram;
+
+/**
+ * What RedLock_GetStats tells. Begin with REDLOCK_STATS_INIT. All counts are of this manager in this process, and only
+ * grow; waiting and kept are what there is now.
+ */
+typedef struct {
+  /**
+   * sizeof(RedLockStats).
+   */
+  size_t size;
+  /**
+   * Calls that take locks: RedLock_Lock, RedLock_TryLock, RedLock_Acquire, RedLock_SubmitAcquire, and
+   * RedLock_ContinueLock where it had to take one. All slices of RedLock_TryLockSlice together are one call.
+   */
+  RedLockOutcomes acquire;
+  /**
+   * RedLock_Extend, and RedLock_ContinueLock where it extended a lock.
+   */
+  RedLockOutcomes extend;
+  /**
+   * RedLock_Confirm.
+   */
+  RedLockOutcomes confirm;
+  /**
+   * RedLock_Unlock, but not of an inner level (RedLock_Retain); also of locks whose lease was freed before they were told.
+   */
+  RedLockOutcomes release;
+  /**
+   * RedLock_Adopt.
+   */
+  RedLockOutcomes adopt;
+  /**
+   * RedLock_Inspect and RedLock_IsLocked.
+   */
+  RedLockOutcomes inspect;
+  /**
+   * Locks that were given away: RedLock_Detach.
+   */
+  uint64_t detached;
+  /**
+   * How often the servers were asked for a lock, all at once.
+   */
+  uint64_t attempts;
+  /**
+   * Calls that had to wait for a lock, for a moment at least.
+   */
+  uint64_t waits;
+  /**
+   * Extensions of locks that are kept, and those that failed and were tried again as long as there was time.
+   */
+  uint64_t renewed;
+  uint64_t not_renewed;
+  /**
+   * Locks that could not be kept: REDLOCK_EVENT_LOST.
+   */
+  uint64_t kept_lost;
+  /**
+   * Requests that were sent, to all servers together.
+   */
+  uint64_t requests;
+  /**
+   * Connections that could be used, those of them that were lost, and attempts to connect that failed.
+   */
+  uint64_t connections;
+  uint64_t connections_lost;
+  uint64_t connections_failed;
+  /**
+   * How many calls wait for a lock now.
+   */
+  uint64_t waiting;
+  /**
+   * How many locks are kept now.
+   */
+  uint64_t kept;
+  /**
+   * How long it took to take a lock, of those that were taken: with pauses and waiting.
+   */
+  RedLockHistogram acquire_time;
+  /**
+   * How long those waited that had to, from the beginning of the first wait to the end of the call.
+   */
+  RedLockHistogram wait_time;
+  /**
+   * How long locks were held that were released, from when they were asked for.
+   */
+  RedLockHistogram hold_time;
+  /**
+   * From the sending of a request to the reading of its answer, of all servers together.
+   */
+  RedLockHistogram round_trip;
+  /**
+   * The upper bounds of the buckets of all histograms, in microseconds: 25, 50, 100, 250, ..., 60000000.
+   */
+  int64_t bounds_us[REDLOCK_HISTOGRAM_BOUNDS];
+} RedLockStats;
 
 /**
  * Gives the password to a server. See RedLock_SetPasswordCallback.
@@ -767,7 +954,8 @@ RedLockStatus RedLock_Extend(RedLock *rl,
  *              that is still about to carry out the call that took the lock may keep the key then
  *              until its TTL is over, and callers that wait hear of it up to a second later.
  * @param lease the lock.
- * @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
+ * @return REDLOCK_OK: released; the lease is empty now, unless RedLock_Retain has added levels: then one is left, and the
+ *         lock is held still. REDLOCK_LOST: it had already ended, or
  *         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
  *         when they are back if this manager is in use then, else the lock expires there; the
  *         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the
@@ -915,6 +1103,43 @@ RedLockStatus RedLock_Detach(RedLock *rl,
 RedLockStatus RedLock_Adopt(RedLock *rl,
                             const char *ticket,
                             RedLockLease *lease);
+
+/**
+ * Adds a level to a lock that is held: one more RedLock_Unlock is needed until it is released. For code that calls
+ * code that takes the same lock. The count is the lease's: whoever has the lease holds the lock, at whatever level and
+ * on whatever thread. No I/O.
+ *
+ * An inner level lasts no longer than the lock: where RedLockLease_RemainingMs is less than it needs, call
+ * RedLock_Extend first.
+ *
+ * What the other functions do with a lock that has several levels:
+ *  - RedLock_Unlock and RedLock_SubmitUnlock leave the innermost level. Only the last of them asks servers. The others
+ *    answer REDLOCK_OK, or REDLOCK_LOST if the lock is known to be lost or its time is over; the level is left all the
+ *    same. So a lock that is lost is told at every level.
+ *  - RedLock_Extend, RedLock_Confirm and RedLock_KeepAlive are about the lock, whichever level they are called at. It is kept
+ *    until it is released. If RedLock_Extend finds it lost, the lease is empty, and each RedLock_Unlock answers REDLOCK_LOST.
+ *  - RedLock_ContinueLock extends it, and the levels stay. Another lease that continues the lock has a count of its
+ *    own: its RedLock_Unlock releases the lock for all.
+ *  - RedLock_Detach refuses it: REDLOCK_INVALID_ARGUMENT.
+ *  - RedLock_Cancel, and RedLockLease_Free, which releases nothing, do what they do without levels.
+ *  - A lease that is used for another lock begins with one level.
+ *  - A child process holds nothing of its parent's, at no level: REDLOCK_FORKED.
+ *
+ * @param lease the lock.
+ * @return REDLOCK_OK. REDLOCK_LOST: it is not held, and has no level more. REDLOCK_INVALID_ARGUMENT: also if there are
+ *         2147483647 levels, or a submitted call uses the lease. REDLOCK_FORKED, REDLOCK_INTERNAL.
+ *         RedLockLease_ErrorMessage(lease) has the words. Any thread may call this.
+ */
+RedLockStatus RedLock_Retain(RedLockLease *lease);
+
+/**
+ * At how many levels the lock is held: how many calls of RedLock_Unlock it takes to release it. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return 1 for a lock without RedLock_Retain, also when it has expired. 0 if the lease is empty, for NULL, and in a
+ *         child process for a lock of its parent.
+ */
+int32_t RedLockLease_Levels(const RedLockLease *lease);
 
 /**
  * Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread
@@ -1167,6 +1392,62 @@ RedLockStatus RedLock_SetRestartGuard(RedLock *rl,
                                       int32_t mode,
                                       int64_t longest_ttl_ms,
                                       int64_t cap_ms);
+
+/**
+ * Tells what was counted since the manager was made: for a monitor. Nobody is asked, nothing is waited for, and all
+ * numbers are those of one moment. To count costs nothing that could be measured; a call that is refused
+ * for its arguments is not counted. A forked child counts anew.
+ *
+ * @param rl    the manager.
+ * @param stats receives the numbers. Its size must be set: begin with REDLOCK_STATS_INIT.
+ * @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
+ *         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+ */
+RedLockStatus RedLock_GetStats(RedLock *rl,
+                               RedLockStats *stats);
+
+/**
+ * Writes what was counted, and what is known of each server, in the text format that Prometheus reads; content
+ * type "text/plain; version=0.0.4". All names begin with redlock_, counters end in _total, times are in seconds. Servers are
+ * named by the label server, as messages name them: never with a user or a password. No resource is named. docs/stats.md
+ * tells what each of them means; names and meanings stay, and later versions may add some.
+ *
+ * Ask for the size first, and again if it has grown meanwhile:
+ *
+ *  - size_t size = RedLock_StatsText(rl, NULL, 0) + 1;
+ *  - char *text = malloc(size);
+ *  - RedLock_StatsText(rl, text, size) is less than size if it fits in.
+ *
+ * Nobody is asked, and nothing is waited for.
+ *
+ * @param rl   the manager, or NULL.
+ * @param text receives the text and a NUL, as a whole or, if there is too little room, not at all: then it is empty.
+ *             May be NULL if size is 0.
+ * @param size bytes of room, with the NUL.
+ * @return how many bytes the text has now, without the NUL: if that is not less than size, nothing was written. 0 for NULL, and
+ *         if the parent was using the manager when it forked. Any thread may call this.
+ */
+size_t RedLock_StatsText(RedLock *rl,
+                         char *text,
+                         size_t size);
+
+/**
+ * Sets whether the logger is told what becomes of locks, at level 3: one line for each event, made of key=value with a
+ * blank in between, such as
+ * event=acquired resource="invoice:42" duration_ms=1.204 attempts=1.
+ * The events are acquired, refused, extended, not_extended, released, not_released, lost, adopted, detached, renewed, not_renewed
+ * and kept_lost; outcome= says why something did not succeed. Lines are told as all others are: see RedLock_SetLogger and RedLock_KeepLog. Where more
+ * come than can be told, the oldest are left out, and their number is told.
+ *
+ * The name of a resource may be nobody's business: messages and log lines hold none, unless REDLOCK_TRACE_RESOURCES asks for it. There
+ * it stands in quotes, of several the first, with \xNN for what cannot be printed, and is cut after 256 bytes. Never a token.
+ *
+ * @param rl     the manager.
+ * @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls that begin from now on.
+ * @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
+ */
+RedLockStatus RedLock_SetTracing(RedLock *rl,
+                                 int32_t events);
 
 /**
  * Sets whether locks come with a fencing token: a number that is greater than those of all locks of the same

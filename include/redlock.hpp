@@ -50,13 +50,13 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #if __cplusplus >= 202002L
 #include <stop_token>
-#include <thread>
 #endif
 
 #include "redlock.h"
@@ -102,6 +102,16 @@ enum class RestartGuard : std::int32_t {
     Durable = REDLOCK_GUARD_DURABLE
 };
 
+/** What a logger is told of locks. */
+enum class Trace : std::int32_t {
+    /** Nothing. The default. */
+    Off = REDLOCK_TRACE_OFF,
+    /** What becomes of them, without names. */
+    Events = REDLOCK_TRACE_EVENTS,
+    /** The same with the names of the resources. */
+    Resources = REDLOCK_TRACE_RESOURCES
+};
+
 /** Whether the same call may succeed a little later without anything being changed. */
 inline bool is_retriable(Status status) noexcept {
     return RedLockStatus_IsRetriable(static_cast<std::int32_t>(status));
@@ -122,7 +132,7 @@ private:
 };
 
 /** What a Manager may be told to call: level 1 for a fault of a server, 2 for one mended or of note
- * only, and one line of words. See Manager::set_logger. */
+ * only, 3 for an event of a lock (Manager::set_tracing), and one line of words. See Manager::set_logger. */
 using Logger = std::function<void(int level, const char *message)>;
 
 /** What a Manager may be told to ask for the password to a server, which it is given as messages name
@@ -536,12 +546,25 @@ public:
         return ticket;
     }
 
+    /** Adds a level to a lock that is held: one more release() is needed until it is released. For code that calls
+     * code that is handed the same Lease. The destructor leaves all levels. No I/O. See RedLock_Retain, and
+     * RecursiveMutex for locks that a thread takes again.
+     *
+     * Returns false if it is not held (Status::Lost). Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool retain() {
+        return settle(handle_ ? RedLock_Retain(handle_.get()) : REDLOCK_LOST);
+    }
+
+    /** How many release() it takes: 1 without retain(); 0 if it holds nothing. No I/O. */
+    int levels() const noexcept { return RedLockLease_Levels(handle_.get()); }
+
     /** Releases now rather than in the destructor, and tells how it went: Status::Ok; Status::Lost
      * when there was nothing left to release, so others may have held it meanwhile;
      * Status::Unreachable when too few servers could be told: calling again is allowed, else the
-     * lock ends with its TTL; a negative status for a fault of the call. Never throws. */
+     * lock ends with its TTL; a negative status for a fault of the call. Never throws. After retain() it
+     * leaves one level, and asks nobody. */
     Status release() noexcept {
-        armed_ = false;
+        armed_ = armed_ && levels() > 1;
         status_ = handle_ ? detail::status_of(RedLock_Unlock(native(), handle_.get()))
                           : Status::Lost;
         return status_;
@@ -554,6 +577,7 @@ public:
 private:
     friend class Manager;
     friend class Mutex;
+    friend class RecursiveMutex;
     friend class Semaphore;
 
     struct Free {
@@ -586,8 +610,7 @@ private:
     // A lock that has expired is released as well: its keys may stand a little longer than it is
     // valid. One that was released is not asked about twice.
     void release_if_armed() noexcept {
-        if (armed_) {
-            release();
+        while (armed_ && !detail::is_fault(release())) {
         }
     }
 
@@ -932,6 +955,33 @@ public:
         return infos;
     }
 
+    /** What was counted since the Manager was made: see RedLockStats. Nobody is asked, and nothing is waited for. */
+    RedLockStats stats() {
+        RedLockStats stats = REDLOCK_STATS_INIT;
+        settle(RedLock_GetStats(native(), &stats));
+        return stats;
+    }
+
+    /** The same, and what is known of each server, as Prometheus reads it; content type "text/plain; version=0.0.4". */
+    std::string stats_text() {
+        std::string text;
+        for (;;) {
+            const std::size_t size =
+                RedLock_StatsText(native(), text.empty() ? nullptr : &text[0], text.size());
+            if (size < text.size() || size == 0) {
+                text.resize(size);
+                return text;
+            }
+            text.resize(size + 1);
+        }
+    }
+
+    /** Whether the logger is told what becomes of locks, at level 3: one line for each event, as key=value. No name of a
+     * resource is in it unless that is asked for. Default: it is not. See RedLock_SetTracing. */
+    Manager &set_tracing(Trace trace) {
+        return settle(RedLock_SetTracing(native(), static_cast<std::int32_t>(trace)));
+    }
+
     /** The words for the last call on this Manager that returned no lease; empty if there is
      * nothing to say. */
     std::string message() const { return RedLock_ErrorMessage(native()); }
@@ -963,7 +1013,7 @@ inline constexpr KeepAlive keep_alive{};
 #endif
 
 /** One resource, or several, as a mutex that all programs with the same servers share. Neither copied nor moved,
- * like std::mutex; not recursive. It may outlive its Manager.
+ * like std::mutex; not recursive: that is RecursiveMutex. It may outlive its Manager.
  *
  * Threads may share one Mutex: it has one owner at a time, and the others wait for it here before
  * they ask the servers. Unlike std::mutex it may be unlocked by another thread than the one that
@@ -1099,6 +1149,8 @@ public:
     std::chrono::milliseconds ttl() const noexcept { return ttl_; }
 
 private:
+    friend class RecursiveMutex;
+
     bool try_lock_within(std::chrono::milliseconds wait) {
         const auto start = std::chrono::steady_clock::now();
         if (!own_within(wait)) {
@@ -1181,6 +1233,140 @@ private:
     bool owned_ = false;
     Status status_ = Status::Ok;
     std::string message_;
+};
+
+/** As Mutex, and its owner may lock it again: it takes as many unlock() as lock(), and only the last one asks servers.
+ * The owner is the thread that locked it, as with std::recursive_mutex: no other can unlock it. It may outlive its Manager.
+ *
+ * An inner lock() of a lock that is valid for less than the TTL extends it, one round trip; one that is kept is not
+ * extended, since it is anyway. A lock that is lost is not taken anew at an inner level: lock() throws Error with
+ * Status::Lost, try_lock() returns false, and each unlock() leaves Status::Lost in last_unlock_status(). */
+class RecursiveMutex {
+public:
+    /** As the constructors of Mutex. */
+    RecursiveMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
+        : mutex_(manager, std::move(resource), ttl) {}
+    RecursiveMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
+        : mutex_(manager, std::move(resource), ttl, KeepAlive()) {}
+
+    RecursiveMutex(const RecursiveMutex &) = delete;
+    RecursiveMutex &operator=(const RecursiveMutex &) = delete;
+
+    /** Releases what is still held, at all levels. */
+    ~RecursiveMutex() {}
+
+    /** Waits until it is had, also while too few servers answer. Throws Error for a fault of the call, and, at an
+     * inner level, if the lock is lost. */
+    void lock() {
+        if (!is_mine()) {
+            mutex_.lock();
+            own();
+        } else if (!enter_within(detail::to_wait(std::chrono::hours(24 * 365 * 10)))) {
+            throw Error(status(), message());
+        }
+    }
+
+    /** Makes one attempt. Returns false if it was not had: status() and message() tell why. Throws Error for a fault
+     * of the call. */
+    REDLOCK_HPP_NODISCARD bool try_lock() { return try_lock_within(detail::Milliseconds::zero()); }
+
+    /** As those of Mutex. */
+    template <class Rep, class Period>
+    REDLOCK_HPP_NODISCARD bool try_lock_for(const std::chrono::duration<Rep, Period> &wait) {
+        return try_lock_within(detail::to_wait(wait));
+    }
+    template <class Clock, class Duration>
+    REDLOCK_HPP_NODISCARD bool
+    try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
+        using Precise = std::chrono::duration<double, std::milli>;
+        const Precise now(Clock::now().time_since_epoch());
+        return try_lock_for(Precise(time.time_since_epoch()) - now);
+    }
+
+    /** Leaves the innermost level; the last one releases. Never throws; how it went is in last_unlock_status(), which
+     * is Status::InvalidArgument, and nothing is done, on a thread that is not the owner. */
+    void unlock() noexcept {
+        if (!is_mine()) {
+            mutex_.last_unlock_status_ = Status::InvalidArgument;
+        } else if (--depth_ > 0) {
+            mutex_.last_unlock_status_ = mutex_.lease_.release();
+        } else {
+            owner_.store(std::thread::id());
+            mutex_.unlock();
+        }
+    }
+
+    /** As those of Mutex; levels() is for the owner, too. */
+    Status last_unlock_status() const noexcept { return mutex_.last_unlock_status(); }
+    Status status() const { return mutex_.status(); }
+    std::string message() const { return mutex_.message(); }
+    bool held() const noexcept { return mutex_.held(); }
+    std::chrono::milliseconds remaining() const noexcept { return mutex_.remaining(); }
+    bool lost() const noexcept { return mutex_.lost(); }
+    int levels() const noexcept { return mutex_.lease_.levels(); }
+    std::int64_t fencing_token() const noexcept { return mutex_.fencing_token(); }
+    REDLOCK_HPP_NODISCARD bool extend() { return mutex_.extend(); }
+    REDLOCK_HPP_NODISCARD bool extend(std::chrono::milliseconds ttl) { return mutex_.extend(ttl); }
+    REDLOCK_HPP_NODISCARD bool extend_by(std::chrono::milliseconds more) {
+        return mutex_.extend_by(more);
+    }
+    REDLOCK_HPP_NODISCARD bool
+    confirm(std::chrono::milliseconds least = std::chrono::milliseconds::zero()) {
+        return mutex_.confirm(least);
+    }
+    const std::string &resource() const noexcept { return mutex_.resource(); }
+    std::chrono::milliseconds ttl() const noexcept { return mutex_.ttl(); }
+
+private:
+    bool is_mine() const noexcept { return owner_.load() == std::this_thread::get_id(); }
+
+    void own() noexcept {
+        depth_ = 1;
+        owner_.store(std::this_thread::get_id());
+    }
+
+    bool try_lock_within(std::chrono::milliseconds wait) {
+        if (is_mine()) {
+            return enter_within(wait);
+        }
+        if (!mutex_.try_lock_for(wait)) {
+            return false;
+        }
+        own();
+        return true;
+    }
+
+    // One level more for the owner. Servers that do not answer are asked again until then, or until it is lost.
+    bool enter_within(std::chrono::milliseconds wait) {
+        const detail::Milliseconds pause(20);
+        const auto end = std::chrono::steady_clock::now() + wait;
+        while (!enter()) {
+            const auto left = end - std::chrono::steady_clock::now();
+            if (mutex_.lease_.status() != Status::Unreachable || left <= detail::Milliseconds::zero()) {
+                return false;
+            }
+            std::this_thread::sleep_for((std::min)(pause, detail::to_wait(left)));
+        }
+        return true;
+    }
+
+    bool enter() {
+        Lease &lease = mutex_.lease_;
+        const bool is_long_enough = mutex_.keeps_ || lease.remaining() >= ttl();
+        const bool is_entered = (is_long_enough || lease.extend(ttl())) && lease.retain();
+        std::string words = lease.message();
+        {
+            const std::lock_guard<std::mutex> here(mutex_.state_);
+            mutex_.status_ = lease.status();
+            mutex_.message_.swap(words);
+        }
+        depth_ += is_entered ? 1 : 0;
+        return is_entered;
+    }
+
+    Mutex mutex_;
+    std::atomic<std::thread::id> owner_{std::thread::id()};
+    std::size_t depth_ = 0; // the owner's
 };
 
 /** A resource that so many may have at the same time, in all programs with the same servers: acquire and release as of

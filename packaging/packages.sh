@@ -20,6 +20,16 @@ umask 022
 
 main() {
     [ "$(uname -s)" = Linux ] || give_up 'they are made on Linux, and for it'
+    [ "$*" = rust ] || prepare
+    for package in "$@"; do
+        # shellcheck disable=SC1090
+        . "$here/packaging/packages/$package.sh"
+        "make_$package"
+    done
+}
+
+# What all have but the crate: the library, and the licences of what is in it.
+prepare() {
     [ -f "$build/libredlock.a" ] || give_up "there is no $build/libredlock.a: make build"
     tools=$(sh "$here/packaging/package-tools.sh" "${CARGO_TARGET_DIR:-$here/target}") || exit 3
     third_party=$scratch/THIRD-PARTY.txt
@@ -28,11 +38,6 @@ main() {
     { printf "\n\n==== Zig's compiler runtime: MIT\n" && cat "$tools"/lib/python*/site-packages/ziglang/LICENSE; } >> "$third_party"
     portable=$scratch/libredlock.so.$interface
     sh "$here/packaging/portable.sh" "$build" "$tools" "$portable"
-    for package in "$@"; do
-        # shellcheck disable=SC1090
-        . "$here/packaging/packages/$package.sh"
-        "make_$package"
-    done
 }
 
 give_up() {

@@ -86,6 +86,7 @@ wanted_tools() {
             has "$tool" || printf ' %s' "$tool"
         done
         ! has apt-get || has lintian || printf ' lintian'
+        has_prometheus_parser || printf ' prometheus-parser'
         ;;
     bench)
         has_header hiredis/hiredis.h || printf ' hiredis'
@@ -102,6 +103,14 @@ wanted_tools() {
 
 has_header() {
     echo "#include <$1>" | "${CC:-cc}" -D_POSIX_C_SOURCE=200809L -E - >/dev/null 2>&1
+}
+
+# The tests take whichever of the two has it.
+has_prometheus_parser() {
+    for python in python3 /usr/bin/python3; do
+        ! "$python" -c 'import prometheus_client.parser' >/dev/null 2>&1 || return 0
+    done
+    return 1
 }
 
 # Not every system has a package of them: their libraries have to be there besides the compiler.
@@ -205,6 +214,11 @@ package_of() {
     */pip) echo python3-pip ;;
     apt-get/python3-venv) echo python3-venv ;;
     */python3-venv) echo python3 ;;
+    apt-get/prometheus-parser) echo python3-prometheus-client ;;
+    dnf/prometheus-parser) echo python3-prometheus_client ;;
+    apk/prometheus-parser) echo py3-prometheus-client ;;
+    pacman/prometheus-parser) echo python-prometheus_client ;;
+    */prometheus-parser) ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
     */ps) echo procps ;;
     *) echo "$1" ;;

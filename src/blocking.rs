@@ -117,8 +117,9 @@ impl Runtime {
                 // The same lock is kept, if it was; another is not.
                 let is_same = lease.hold.as_ref().is_some_and(|own| Arc::ptr_eq(own, &hold));
                 let keeper = lease.keeper.take().filter(|_| is_same);
+                let inner_levels = if is_same { lease.inner_levels } else { 0 };
                 lease.begin(resource);
-                lease.keeper = keeper;
+                (lease.keeper, lease.inner_levels) = (keeper, inner_levels);
                 self.call(begun, lease)?;
             }
             None => {
@@ -149,6 +150,7 @@ impl Runtime {
     /// Gives a lock away. Returns its ticket, which is to have room in so many bytes, with a NUL.
     pub(crate) fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
         let view = self.view(required_hold_of(lease)?)?;
+        lease.check_one_level()?;
         let ticket = LockTicket::of(view.hold()).to_text();
         if ticket.len() >= room {
             let words =

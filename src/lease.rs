@@ -10,6 +10,7 @@ use crate::keeper::Keeper;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
+use crate::stats::Stretch;
 use crate::system::clock;
 
 /// A handle of one lock: empty, or the holder of it.
@@ -26,6 +27,8 @@ pub struct Lease {
     pub(crate) kind: LockKind,
     pub(crate) validity_ms: i64,
     pub(crate) absent: String,
+    /// How many unlocks it takes beside the last one.
+    pub(crate) inner_levels: u32,
     /// The wait that the last call has left off in the middle, if it was a slice of one.
     pub(crate) wait: Option<Box<BrokenOff>>,
 }
@@ -37,6 +40,8 @@ pub(crate) struct BrokenOff {
     pub(crate) pause_until: Moment,
     pub(crate) backoff: Backoff,
     pub(crate) has_asked: bool,
+    /// What is counted of it when it has ended.
+    pub(crate) stretch: Option<Stretch>,
     /// What the last try has come to.
     pub(crate) error: Error,
 }
@@ -105,6 +110,7 @@ impl Lease {
         self.hold = None;
         self.validity_ms = 0;
         self.absent.clear();
+        self.inner_levels = 0;
         self.wait = None;
     }
 

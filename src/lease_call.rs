@@ -14,6 +14,7 @@ use crate::operation::acquire::{Acquire, Keeping, Plan, Wanted};
 use crate::operation::adopt::Adopt;
 use crate::operation::confirm::Confirm;
 use crate::operation::extend::Extend;
+use crate::operation::leave::Leave;
 use crate::operation::release::Release;
 use crate::operation::{End, Ended, Failed, Operation};
 use crate::runtime::Runtime;
@@ -31,6 +32,8 @@ pub(crate) enum Then {
     Hold,
     Extend(View),
     Clear(View),
+    /// An inner level is left.
+    Leave,
     Note(View),
 }
 
@@ -65,7 +68,10 @@ impl Runtime {
     }
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        check::resource(demand.resource)?;
+        // Of several, each is looked at, and told by its place.
+        if !matches!(demand.kind, LockKind::Several(_)) {
+            check::resource(demand.resource)?;
+        }
         let has_fencing = self.settings().has_fencing();
         check::kind(&demand.kind, demand.resource, has_fencing)?;
         if has_fencing {
@@ -116,6 +122,9 @@ impl Runtime {
 
     pub(crate) fn begin_unlock(&self, lease: &Lease) -> Result<Begun, Error> {
         let view = self.view(required_hold_of(lease)?)?;
+        if lease.inner_levels > 0 {
+            return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
+        }
         self.continued().forget(view.hold());
         let operation = Box::new(Release::new(view.clone()));
         Ok(Begun { operation, then: Then::Clear(view) })
@@ -167,6 +176,13 @@ impl Runtime {
                     lease.clear();
                 }
                 lease.absent = words(end)?;
+                Ok(())
+            }
+            Then::Leave => {
+                let outcome = words(end);
+                let is_left = !matches!(&outcome, Err(it) if it.status() == Status::Cancelled);
+                lease.inner_levels -= u32::from(is_left && lease.inner_levels > 0);
+                lease.absent = outcome?;
                 Ok(())
             }
             Then::Note(view) => {

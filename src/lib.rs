@@ -27,6 +27,7 @@ mod check;
 #[doc(hidden)]
 pub mod command;
 mod continued;
+mod counted;
 mod driver;
 mod engine;
 mod error;
@@ -51,6 +52,7 @@ mod process_state;
 #[doc(hidden)]
 pub mod quorum;
 mod redlock;
+mod reentrant;
 mod runtime;
 mod server_list;
 #[doc(hidden)]
@@ -59,6 +61,7 @@ pub mod server_set;
 pub mod settings;
 #[doc(hidden)]
 pub mod slot_set;
+pub mod stats;
 mod submitted;
 mod system;
 #[doc(hidden)]

@@ -26,6 +26,8 @@ pub enum Level {
     Warning = 1,
     /// A fault mended, or something that a reader of logs may care for.
     Info = 2,
+    /// An event of a lock, for those who asked to be told.
+    Event = 3,
 }
 
 /// A function that is told.

@@ -29,12 +29,12 @@ use crate::transport::server::portrait::Portrait;
 /// name.
 #[derive(Default)]
 pub struct RedLock {
-    settings: Arc<Settings>,
+    pub(crate) settings: Arc<Settings>,
     log: Arc<Log>,
     /// Whether log lines are told by who calls [`Self::tell`], and not at the end of each call.
     is_told_by_caller: bool,
-    servers: ServerList,
-    states: ProcessStates,
+    pub(crate) servers: ServerList,
+    pub(crate) states: ProcessStates,
     background: Arc<Background>,
 }
 

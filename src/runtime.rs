@@ -15,6 +15,7 @@ use crate::log::{Level, Line, Log};
 use crate::moment::Moment;
 use crate::operation::{End, Operation, Payload, Prepared};
 use crate::settings::Settings;
+use crate::stats::{ServerStats, Stats};
 use crate::system::clock;
 use crate::system::process::{Generation, this_process};
 use crate::system::socket::{InheritedDescriptor, Waker};
@@ -228,6 +229,17 @@ impl Runtime {
             engine.servers().iter().map(|it| it.portrait(now, wall_us)).collect()
         };
         self.engine.visit(portraits)
+    }
+
+    /// What was counted, all of it at one moment.
+    pub(crate) fn stats(&self) -> Stats {
+        self.engine.visit(|engine| {
+            let (now, wall_us) = (clock::now(), clock::wall_us());
+            let servers = engine.servers().iter().map(|it| it.portrait(now, wall_us));
+            let servers = servers.map(ServerStats::from).collect();
+            let (waiting, kept) = engine.waiting_and_kept();
+            Stats { counts: *engine.counts(), waiting, kept, servers }
+        })
     }
 
     /// A descriptor that is readable whenever [`Self::next_notice`] has something to do or to tell.

@@ -1,11 +1,12 @@
 //! What a manager may be told, with the bounds of each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use crate::command::handshake::Credentials;
 use crate::error::Error;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
+use crate::stats::Tracing;
 use crate::transport::access::Access;
 use crate::transport::guard::{Mode, Rules};
 use crate::transport::login::{Login, PasswordSource};
@@ -22,6 +23,7 @@ pub struct Settings {
     retry_delay_ms: AtomicI64,
     drift: AtomicU64,
     has_fencing: AtomicBool,
+    tracing: AtomicU8,
     timeouts: Arc<Timeouts>,
     access: Arc<Access>,
     guard: Arc<Rules>,
@@ -79,6 +81,11 @@ impl Settings {
         self.has_fencing.store(enabled, Ordering::Relaxed);
     }
 
+    /// Sets what the log is told of locks.
+    pub(crate) fn set_tracing(&self, tracing: Tracing) {
+        self.tracing.store(tracing as u8, Ordering::Relaxed);
+    }
+
     /// Sets whether who waits is woken by who releases, from the next connections on; and whether it is by us, at once.
     pub fn set_waking(&self, enabled: bool) {
         self.access.set_waking(enabled);
@@ -131,6 +138,14 @@ impl Settings {
         self.has_fencing.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn tracing(&self) -> Tracing {
+        match self.tracing.load(Ordering::Relaxed) {
+            0 => Tracing::Off,
+            1 => Tracing::Events,
+            _ => Tracing::Resources,
+        }
+    }
+
     pub fn has_waking(&self) -> bool {
         self.access.is_waking()
     }
@@ -163,6 +178,7 @@ impl Default for Settings {
             retry_delay_ms: AtomicI64::new(200),
             drift: AtomicU64::new(Drift::DEFAULT.factor().to_bits()),
             has_fencing: AtomicBool::new(false),
+            tracing: AtomicU8::new(Tracing::Off as u8),
             timeouts: Arc::default(),
             access: Arc::default(),
             guard: Arc::default(),

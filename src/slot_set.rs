@@ -20,6 +20,11 @@ impl SlotSet {
         self.0[usize::from(slot) / 64] & (1 << (slot % 64)) != 0
     }
 
+    /// The bits, one a slot.
+    pub fn bits(self) -> [u64; SLOTS_MAX as usize / 64] {
+        self.0
+    }
+
     /// How many slots are in it.
     pub fn count(self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()

@@ -196,7 +196,7 @@ impl Runtime {
         let late = match then {
             Then::Hold => Some(Status::TooSlow),
             Then::Extend(_) => Some(Status::Lost),
-            Then::Clear(_) | Then::Note(_) => None,
+            Then::Clear(_) | Then::Leave | Then::Note(_) => None,
         };
         self.finish(then, end, lease)?;
         match late {

@@ -1,8 +1,8 @@
 /*
  * The library, through its C interface. All workers of a process share one manager.
  *
- *     ours [--background|--unguarded|--fencing] ...   as in workers.h; with the manager's own thread, without
- *                                                     the guard against servers that forget, with fencing tokens
+ *     ours [--background|--unguarded|--fencing|--several] ...   as in workers.h; with the manager's own thread, without
+ *         the guard against servers that forget, with fencing tokens, with eight resources in the place of each
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -16,13 +16,18 @@
 /* More than any wait here: none is given up. */
 #define WAIT_MS 60000
 
+#define SEVERAL 8
+
 struct holder {
     RedLockLease *lease;
     char resource[128];
+    char names[SEVERAL][140];
+    RedLockAcquireOptions all;
+    const char *resources[SEVERAL];
 };
 
 static RedLock *manager;
-static bool background, unguarded, fencing;
+static bool background, unguarded, fencing, several;
 static int users;
 
 static void fail(const char *what, RedLockStatus status)
@@ -63,12 +68,23 @@ static void *open_holder(const struct servers *servers, const char *resource)
         connect_manager(servers);
     h->lease = RedLockLease_New();
     snprintf(h->resource, sizeof h->resource, "%s", resource);
+    for (int i = 0; i < SEVERAL; i++) {
+        snprintf(h->names[i], sizeof h->names[i], "%s:%d", resource, i);
+        h->resources[i] = h->names[i];
+    }
+    h->all = (RedLockAcquireOptions)REDLOCK_ACQUIRE_OPTIONS_INIT;
+    h->all.resources = h->resources;
+    h->all.resource_count = SEVERAL;
+    h->all.ttl_ms = MEASURE_TTL_MS;
+    h->all.tries = 3;
     return h;
 }
 
 static bool lock(void *self)
 {
     struct holder *h = self;
+    if (several)
+        return RedLock_Acquire(manager, &h->all, h->lease) == REDLOCK_OK;
     return RedLock_Lock(manager, h->resource, MEASURE_TTL_MS, h->lease) == REDLOCK_OK;
 }
 
@@ -104,7 +120,8 @@ int main(int argc, char **argv)
     background = strcmp(option, "--background") == 0;
     unguarded = strcmp(option, "--unguarded") == 0;
     fencing = strcmp(option, "--fencing") == 0;
-    options = background || unguarded || fencing;
+    several = strcmp(option, "--several") == 0;
+    options = background || unguarded || fencing || several;
     argc -= 1 + options;
     argv += 1 + options;
     return workers_main(&ours, argc, argv);

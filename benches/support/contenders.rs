@@ -99,6 +99,7 @@ impl Contenders {
             Load::Background => drop(command.arg("--background")),
             Load::Unguarded => drop(command.arg("--unguarded")),
             Load::Fenced => drop(command.arg("--fencing")),
+            Load::Several => drop(command.arg("--several")),
             _ => {}
         }
         if matches!(load, Load::Processes(_)) {

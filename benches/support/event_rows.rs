@@ -58,6 +58,13 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
             1.15,
             &[("lock, median", LOCK), ("unlock, median", UNLOCK)],
         ),
+        (
+            Load::Several,
+            "1 thread, 8 resources at once",
+            "one",
+            1.5,
+            &[("lock, median", LOCK), ("unlock, median", UNLOCK)],
+        ),
     ] {
         for (what, name) in rows {
             let what = format!("{whose}, 5 servers: {what}");

@@ -128,9 +128,14 @@ impl Plan {
             let turn = healthy(who, MOST_SERVERS, load);
             turns.push(Planned { turn, every, ..self.planned(1000, 400) });
         };
-        for load in
-            [Load::Blocking, Load::InFlight(1), Load::Background, Load::Unguarded, Load::Fenced]
-        {
+        for load in [
+            Load::Blocking,
+            Load::InFlight(1),
+            Load::Background,
+            Load::Unguarded,
+            Load::Fenced,
+            Load::Several,
+        ] {
             plan(Who::Ours, load, 1);
         }
         for load in [Load::InFlight(8), Load::InFlight(64)] {

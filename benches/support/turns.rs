@@ -31,6 +31,8 @@ pub(crate) enum Load {
     Unguarded,
     /// One worker, with fencing tokens.
     Fenced,
+    /// One worker, which locks eight resources at once.
+    Several,
     /// Threads, or tasks, that all want one resource.
     Threads(usize),
     /// Processes that all want one resource.
@@ -44,7 +46,7 @@ impl Load {
             | Self::InFlight(count)
             | Self::Threads(count)
             | Self::Processes(count) => count,
-            Self::Blocking | Self::Background | Self::Unguarded | Self::Fenced => 1,
+            Self::Blocking | Self::Background | Self::Unguarded | Self::Fenced | Self::Several => 1,
         }
     }
 

@@ -146,7 +146,8 @@ func (l *Lease) Err() error {
 //
 // It takes no context: a lock has to be released most of all when the work was cancelled. It takes
 // one round trip, and no longer than the reply timeout where servers do not answer. To call it
-// again after it succeeded does no harm, so it can be deferred as well.
+// again after it succeeded does no harm, so it can be deferred as well. After Retain it leaves one level, and
+// asks nobody.
 func (l *Lease) Unlock() error {
 	defer runtime.KeepAlive(l)
 	h := l.inner()
@@ -156,16 +157,45 @@ func (l *Lease) Unlock() error {
 		return released()
 	}
 	order.Add(1)
+	isInner := C.RedLockLease_Levels(h.handle) > 1
 	status := h.submit(h.submitUnlock)
 	if status == C.REDLOCK_OK {
 		status = <-h.done
 	}
 	err := h.outcome(status, nil)
+	if isInner {
+		return err
+	}
 	h.end(ErrReleased, false)
 	if status != C.REDLOCK_UNREACHABLE && h.finish() {
 		<-h.shared.freed
 	}
 	return err
+}
+
+// Retain adds a level to the lock: one more Unlock is needed until it is released. It is for a function that is handed
+// a Lease and uses it beyond its caller, as a goroutine does, or that calls one which unlocks. A lock is never taken
+// again by itself: Go has no owner that could be known. An inner level lasts no longer than the lock, so Extend it
+// where Remaining is less than the level needs. Each Unlock tells if the lock was lost: ErrLost. Detach refuses a lock
+// that has several levels. ErrLost: it is not held, and has no level more. No I/O.
+func (l *Lease) Retain() error {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if h.handle == nil {
+		return released()
+	}
+	return h.outcome(h.submit(func() C.RedLockStatus { return C.RedLock_Retain(h.handle) }), nil)
+}
+
+// Levels is how many Unlocks release the lock: 1 without Retain, 0 if it is released. No I/O.
+func (l *Lease) Levels() int {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return int(C.RedLockLease_Levels(h.handle))
 }
 
 // Detach gives the lock away, and returns a ticket, by which another process, or another Manager, takes it over with

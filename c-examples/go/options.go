@@ -68,6 +68,9 @@ type Options struct {
 	// line. It runs on a goroutine of its own, one line at a time, and should be quick: what the servers say
 	// is taken in after it.
 	Logger func(level int, message string)
+	// Trace has the Logger told what becomes of locks as well, at level 3: one line for each event, as key=value.
+	// Default TraceOff.
+	Trace Trace
 }
 
 // RestartGuard is what is done against servers that lose their memory, as in a restart without their data.
@@ -116,6 +119,8 @@ func (s *shared) configure(o Options) error {
 		return invalid("Tries is more than 2147483647")
 	case o.RestartGuard < GuardOn || o.RestartGuard > GuardDurable:
 		return invalid(fmt.Sprintf("RestartGuard is %d, which means nothing", o.RestartGuard))
+	case o.Trace < TraceOff || o.Trace > TraceResources:
+		return invalid(fmt.Sprintf("Trace is %d, which means nothing", o.Trace))
 	case o.RetryDelay == 0:
 		o.RetryDelay = 200 * time.Millisecond
 	}
@@ -147,6 +152,9 @@ func (s *shared) configure(o Options) error {
 	}
 	if err == nil && o.TLS != nil {
 		err = s.setTLS(*o.TLS)
+	}
+	if err == nil {
+		err = s.check(C.RedLock_SetTracing(s.handle, C.int32_t(o.Trace)))
 	}
 	if err == nil && o.Logger != nil {
 		s.logger = cgo.NewHandle(o.Logger)

@@ -77,11 +77,81 @@ export interface ManagerOptions {
    * a password nor a token in a line. What it throws is an uncaught exception.
    */
   logger?: Logger;
+  /**
+   * The logger is told what becomes of locks as well, at 'debug': one line for each event, as key=value. 'resources': with the
+   * names of the resources. Default: it is not.
+   */
+  trace?: 'events' | 'resources';
 }
 
+/** An object needs debug() only where there is a trace. */
 export type Logger =
-  | ((level: 'warn' | 'info', line: string) => void)
-  | { warn(line: string): void; info(line: string): void };
+  | ((level: 'warn' | 'info' | 'debug', line: string) => void)
+  | { warn(line: string): void; info(line: string): void; debug?(line: string): void };
+
+/** How many calls of a kind have come to what. */
+export interface Outcomes {
+  ok: number;
+  taken: number;
+  unreachable: number;
+  tooSlow: number;
+  lost: number;
+  tooShort: number;
+  cancelled: number;
+  failed: number;
+}
+
+/** How many took how long. */
+export interface Histogram {
+  count: number;
+  /** How many milliseconds they took together. */
+  sum: number;
+  /**
+   * How many took at most the milliseconds in bounds of that place, and more than those of the place before. The last one has
+   * no bound.
+   */
+  buckets: number[];
+  bounds: number[];
+}
+
+/** What a manager has counted. Counts only grow; waiting and kept are what there is now. */
+export interface Stats {
+  /** lock() and using() */
+  acquire: Outcomes;
+  extend: Outcomes;
+  confirm: Outcomes;
+  /** unlock(), but not of an inner level */
+  release: Outcomes;
+  adopt: Outcomes;
+  inspect: Outcomes;
+  /** Locks that were given away. */
+  detached: number;
+  /** How often the servers were asked for a lock, all at once. */
+  attempts: number;
+  /** Calls that had to wait for a lock, for a moment at least. */
+  waits: number;
+  /** Extensions of locks that are kept, and those that failed and were tried again. */
+  renewed: number;
+  notRenewed: number;
+  /** Locks that could not be kept. */
+  keptLost: number;
+  /** What was sent, to all servers together. */
+  requests: number;
+  connections: number;
+  connectionsLost: number;
+  connectionsFailed: number;
+  /** How many calls wait for a lock now, and how many locks are kept. */
+  waiting: number;
+  kept: number;
+  /** How long it took to take a lock, of those that were taken. */
+  acquireTime: Histogram;
+  /** How long those waited that had to, whatever came of it. */
+  waitTime: Histogram;
+  /** How long locks were held that were released. */
+  holdTime: Histogram;
+  /** From the sending of a request to the reading of its answer. */
+  roundTrip: Histogram;
+}
 
 export interface TlsOptions {
   /** A PEM file with those who are trusted; without it, they are those whom the system trusts. */
@@ -229,6 +299,14 @@ export class Manager {
   /** What is known of each server, in the order in which they were given. Nobody is asked, and nothing is waited for. */
   servers(): Server[];
 
+  /** What was counted since the manager was made. Nobody is asked, and nothing is waited for. */
+  stats(): Stats;
+
+  /**
+   * The same, and what is known of each server, as Prometheus reads it; content type "text/plain; version=0.0.4".
+   */
+  statsText(): string;
+
   /** Sets the log-in for connections that are made from now on. Neither: none. */
   setCredentials(username?: string | null, password?: ManagerOptions['password'] | null): void;
 
@@ -319,7 +397,19 @@ export class Lease extends EventEmitter {
   keepAlive(): Promise<void>;
 
   /**
-   * Releases the lock. It rejects with LostError: it had ended already, and nothing of anybody else's was touched; with
+   * Adds a level to the lock: one more unlock() is needed until it is released. For a function that is handed a lease and
+   * goes on with it beyond its caller. A lock is never taken again by itself: calls of one program have no owner that
+   * could be known. An inner level lasts no longer than the lock, so extend() it where `remaining` is less than
+   * the level needs. Each unlock() tells if the lock was lost; the end of using() leaves all levels. detach() refuses a lock
+   * that has several. It rejects with LostError: it is not held, and has no level more. Nobody is asked.
+   */
+  retain(): Promise<void>;
+
+  /** How many unlock() it takes: 1 without retain(), 0 if it is released. */
+  readonly levels: number;
+
+  /**
+   * Releases the lock; after retain() it leaves one level, and asks nobody. It rejects with LostError: it had ended already, and nothing of anybody else's was touched; with
    * UnreachableError: some servers could not be told, where it ends with its time, or by another call of this.
    */
   unlock(): Promise<void>;

@@ -28,6 +28,7 @@ const LOG_EVENT = -1;
 
 // Each stands where its number in C says.
 const GUARDS = ['on', 'strict', 'off', 'durable'];
+const TRACES = [undefined, 'events', 'resources'];
 
 const INT32_MAX = 2 ** 31 - 1;
 const NUL = Buffer.alloc(1);
@@ -383,6 +384,15 @@ class Core {
     check(addon[name](this.#handle, ...values), () => addon.managerMessage(this.#handle));
   }
 
+  // What was counted.
+  stats() {
+    return addon.stats(this.#handle);
+  }
+
+  statsText() {
+    return addon.statsText(this.#handle);
+  }
+
   // What is known of each server.
   servers() {
     return addon.servers(this.#handle);
@@ -512,6 +522,9 @@ class Core {
   }
 }
 
+// By the levels of the library.
+const LEVELS = { 1: 'warn', 2: 'info', 3: 'debug' };
+
 class Logger {
   #logger;
 
@@ -520,7 +533,7 @@ class Logger {
   }
 
   tell(level, line) {
-    const name = level === 1 ? 'warn' : 'info';
+    const name = LEVELS[level] ?? 'info';
     if (typeof this.#logger === 'function') this.#logger(name, line);
     else this.#logger[name](line);
   }
@@ -534,10 +547,9 @@ class Manager {
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
     const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
-      longestTtl, guardCap, fencing, waking, logger } =
+      longestTtl, guardCap, fencing, waking, logger, trace } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'waking',
-        'logger']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'waking', 'logger', 'trace']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -554,7 +566,8 @@ class Manager {
     this.#setCredentials(username, password, credentialsFromEnv);
     if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
     for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);
-    if (logger !== undefined) this.#setLogger(logger);
+    this.#setTracing(trace);
+    if (logger !== undefined) this.#setLogger(logger, trace !== undefined);
   }
 
   #setTimes(retryDelay = 200, connectTimeout = 1500, replyTimeout = 0) {
@@ -598,9 +611,19 @@ class Manager {
     if (truth('tls.insecureSkipVerify', insecureSkipVerify)) this.#core.set('setTlsInsecureSkipVerify', true);
   }
 
-  #setLogger(logger) {
-    const isObject = typeof logger === 'object' && logger !== null && ['warn', 'info'].every((it) => typeof logger[it] === 'function');
-    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', 'a function or an object with warn and info', logger);
+  #setTracing(trace) {
+    const number = TRACES.indexOf(trace);
+    if (number < 0) {
+      const words = `trace has to be 'events' or 'resources', not '${text('trace', trace)}'`;
+      throw Object.assign(new TypeError(words), { code: 'ERR_INVALID_ARG_VALUE' });
+    }
+    this.#core.set('setTracing', number);
+  }
+
+  #setLogger(logger, isTraced) {
+    const names = isTraced ? ['warn', 'info', 'debug'] : ['warn', 'info'];
+    const isObject = typeof logger === 'object' && logger !== null && names.every((it) => typeof logger[it] === 'function');
+    if (typeof logger !== 'function' && !isObject) throw wrongType('logger', `a function or an object with ${names.join(' and ')}`, logger);
     const id = newId();
     this.#logger = new Logger(logger);
     loggers.set(id, new WeakRef(this.#logger));
@@ -670,6 +693,22 @@ class Manager {
     return this.#core.servers().map(told);
   }
 
+  stats() {
+    this.#core.checkOpen();
+    const { boundsUs, ...stats } = this.#core.stats();
+    const bounds = boundsUs.map((us) => us / 1000);
+    for (const name of ['acquireTime', 'waitTime', 'holdTime', 'roundTrip']) {
+      const { count, sumUs, buckets } = stats[name];
+      stats[name] = { count, sum: sumUs / 1000, buckets, bounds };
+    }
+    return stats;
+  }
+
+  statsText() {
+    this.#core.checkOpen();
+    return this.#core.statsText();
+  }
+
   async close() {
     await this.#core.close();
   }
@@ -717,6 +756,8 @@ class Hold {
   // What has to be cleared up when the lease is collected.
   #state = { keptAs: 0 };
   #isUnlocked = false;
+  // How many unlocks have not had their turn yet.
+  #leaving = 0;
   // What C says between two calls: while one is under way its string may change on another thread.
   #token = '';
 
@@ -833,16 +874,28 @@ class Hold {
   }
 
   unlock() {
-    this.#isUnlocked = true;
+    if (this.levels - this.#leaving <= 1) this.#isUnlocked = true;
+    this.#leaving += 1;
     return this.#inTurn(async () => {
+      this.#leaving -= 1;
       // Who closes the manager may have locks to unlock still, until it is freed.
       if (this.#core.isFreed) throw closed();
+      const isInner = this.levels > 1;
       await this.#core.operate(async () => {
         const { status, words } = await this.#submit(addon.unlock);
-        this.#forget();
+        if (!isInner || !this.isHeld) this.#forget();
         check(status, () => words);
       });
     });
+  }
+
+  // How many unlocks release it.
+  get levels() {
+    return addon.levels(this.#handle);
+  }
+
+  retain() {
+    return this.#inTurn(() => check(addon.retain(this.#handle), () => this.message));
   }
 
   keepAlive() {
@@ -858,7 +911,8 @@ class Hold {
   async end() {
     if (this.#isUnlocked) return;
     try {
-      await this.unlock();
+      // At all its levels.
+      for (let left = Math.max(this.levels - this.#leaving, 1); left > 0; left--) await this.unlock();
     } catch (error) {
       // The block had the lock to its end, and a server that could not be told lets it expire.
       if (!(error instanceof UnreachableError)) throw error;
@@ -1014,6 +1068,14 @@ class Lease extends EventEmitter {
 
   async detach() {
     return this.#hold.detach();
+  }
+
+  async retain() {
+    return this.#hold.retain();
+  }
+
+  get levels() {
+    return this.#hold.levels;
   }
 
   async unlock() {

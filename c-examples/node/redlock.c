@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 8,
+    ARGUMENTS_MAX = 9,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
@@ -223,8 +223,8 @@ static bool read_call(napi_env env, napi_callback_info info, size_t count, struc
     if (napi_get_cb_info(env, info, &call->count, call->arguments, NULL, NULL) != napi_ok) {
         return false;
     }
-    if (call->count < count) {
-        fail(env, "too few arguments");
+    if (call->count < count || count > ARGUMENTS_MAX) {
+        fail(env, call->count < count ? "too few arguments" : "more arguments than there is room for");
         return false;
     }
     return true;
@@ -535,6 +535,97 @@ static napi_value server(napi_env env, const RedLockServerInfo *info) {
     return object;
 }
 
+static napi_value outcomes(napi_env env, const RedLockOutcomes *it) {
+    const struct { const char *name; uint64_t count; } fields[] = {
+        {"ok", it->ok}, {"taken", it->taken}, {"unreachable", it->unreachable}, {"tooSlow", it->too_slow},
+        {"lost", it->lost}, {"tooShort", it->too_short}, {"cancelled", it->cancelled}, {"failed", it->failed},
+    };
+    napi_value object = NULL;
+    napi_create_object(env, &object);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        napi_set_named_property(env, object, fields[i].name, number(env, (int64_t)fields[i].count));
+    }
+    return object;
+}
+
+static napi_value histogram(napi_env env, const RedLockHistogram *it) {
+    napi_value object = NULL, buckets = NULL;
+    napi_create_object(env, &object);
+    napi_create_array_with_length(env, REDLOCK_HISTOGRAM_BUCKETS, &buckets);
+    for (uint32_t i = 0; i < REDLOCK_HISTOGRAM_BUCKETS; i++) {
+        napi_set_element(env, buckets, i, number(env, (int64_t)it->buckets[i]));
+    }
+    napi_set_named_property(env, object, "count", number(env, (int64_t)it->count));
+    napi_set_named_property(env, object, "sumUs", number(env, it->sum_us));
+    napi_set_named_property(env, object, "buckets", buckets);
+    return object;
+}
+
+/* stats(manager): index.js makes times of the numbers. */
+static napi_value GetStats(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    RedLockStats stats = REDLOCK_STATS_INIT;
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    RedLock_GetStats(manager->rl, &stats);
+    const struct { const char *name; napi_value value; } fields[] = {
+        {"acquire", outcomes(env, &stats.acquire)},
+        {"extend", outcomes(env, &stats.extend)},
+        {"confirm", outcomes(env, &stats.confirm)},
+        {"release", outcomes(env, &stats.release)},
+        {"adopt", outcomes(env, &stats.adopt)},
+        {"inspect", outcomes(env, &stats.inspect)},
+        {"detached", number(env, (int64_t)stats.detached)},
+        {"attempts", number(env, (int64_t)stats.attempts)},
+        {"waits", number(env, (int64_t)stats.waits)},
+        {"renewed", number(env, (int64_t)stats.renewed)},
+        {"notRenewed", number(env, (int64_t)stats.not_renewed)},
+        {"keptLost", number(env, (int64_t)stats.kept_lost)},
+        {"requests", number(env, (int64_t)stats.requests)},
+        {"connections", number(env, (int64_t)stats.connections)},
+        {"connectionsLost", number(env, (int64_t)stats.connections_lost)},
+        {"connectionsFailed", number(env, (int64_t)stats.connections_failed)},
+        {"waiting", number(env, (int64_t)stats.waiting)},
+        {"kept", number(env, (int64_t)stats.kept)},
+        {"acquireTime", histogram(env, &stats.acquire_time)},
+        {"waitTime", histogram(env, &stats.wait_time)},
+        {"holdTime", histogram(env, &stats.hold_time)},
+        {"roundTrip", histogram(env, &stats.round_trip)},
+    };
+    napi_value object = NULL, bounds = NULL;
+    napi_create_object(env, &object);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        napi_set_named_property(env, object, fields[i].name, fields[i].value);
+    }
+    napi_create_array_with_length(env, REDLOCK_HISTOGRAM_BOUNDS, &bounds);
+    for (uint32_t i = 0; i < REDLOCK_HISTOGRAM_BOUNDS; i++) {
+        napi_set_element(env, bounds, i, number(env, stats.bounds_us[i]));
+    }
+    napi_set_named_property(env, object, "boundsUs", bounds);
+    return object;
+}
+
+static napi_value StatsText(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    if (!read_manager(env, info, 1, &call, &manager)) {
+        return NULL;
+    }
+    size_t size = 0, needed = RedLock_StatsText(manager->rl, NULL, 0);
+    char *text = NULL;
+    while (needed >= size) {
+        free(text);
+        size = needed + 1;
+        text = allocate(size);
+        needed = RedLock_StatsText(manager->rl, text, size);
+    }
+    napi_value result = string(env, text);
+    free(text);
+    return result;
+}
+
 /* servers(manager): an array, also where nothing is known. */
 static napi_value Servers(napi_env env, napi_callback_info info) {
     struct call call;
@@ -633,6 +724,14 @@ static napi_value SetFencing(napi_env env, napi_callback_info info) {
     bool is_enabled = false;
     bool is_read = read_manager(env, info, 2, &call, &manager) && read_bool(&call, 1, &is_enabled);
     return is_read ? number(env, RedLock_SetFencing(manager->rl, is_enabled)) : NULL;
+}
+
+static napi_value SetTracing(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    int32_t events = 0;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_int32(&call, 1, &events);
+    return is_read ? number(env, RedLock_SetTracing(manager->rl, events)) : NULL;
 }
 
 static napi_value SetWaking(napi_env env, napi_callback_info info) {
@@ -1007,6 +1106,18 @@ static napi_value FencingToken(napi_env env, napi_callback_info info) {
     return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_FencingToken(lease->lease)) : NULL;
 }
 
+static napi_value Retain(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLock_Retain(lease->lease)) : NULL;
+}
+
+static napi_value Levels(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    return read_lease(env, info, 1, &call, &lease) ? number(env, RedLockLease_Levels(lease->lease)) : NULL;
+}
+
 /* leaseMessage(lease): a copy, since a call that is under way may end at this moment. */
 static napi_value LeaseMessage(napi_env env, napi_callback_info info) {
     struct call call;
@@ -1040,6 +1151,9 @@ static const struct {
     {"closeManager", CloseManager},
     {"managerMessage", ManagerMessage},
     {"servers", Servers},
+    {"stats", GetStats},
+    {"statsText", StatsText},
+    {"setTracing", SetTracing},
     {"setLogger", SetLogger},
     {"addServer", AddServer},
     {"setRetry", SetRetry},
@@ -1072,6 +1186,8 @@ static const struct {
     {"remaining", Remaining},
     {"token", Token},
     {"fencingToken", FencingToken},
+    {"retain", Retain},
+    {"levels", Levels},
     {"leaseMessage", LeaseMessage},
 };
 

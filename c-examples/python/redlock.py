@@ -77,21 +77,26 @@ if TYPE_CHECKING:
 __all__ = [
     "TLS",
     "AsyncLease",
+    "AsyncLevel",
     "Cancelled",
     "Closed",
     "Error",
     "Forked",
+    "Histogram",
     "Info",
     "Internal",
     "InvalidArgument",
     "Lease",
+    "Level",
     "Lost",
     "LostEvent",
     "Manager",
     "Nested",
     "NoServers",
+    "Outcomes",
     "Semaphore",
     "Server",
+    "Stats",
     "Taken",
     "TooShort",
     "TooSlow",
@@ -105,6 +110,7 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Password = Union[Name, Callable[[], Name]]
 Logger = Union["logging.Logger", Callable[[int, str], object]]
 RestartGuard = Literal["on", "strict", "off", "durable"]
+Trace = Literal["events", "resources"]
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")
 
@@ -154,6 +160,73 @@ class Info(NamedTuple):
     """Of a semaphore: how many permits somebody has. It is locked if all are taken."""
 
 
+class Outcomes(NamedTuple):
+    """How many calls of a kind have come to what."""
+
+    ok: int
+    taken: int
+    unreachable: int
+    too_slow: int
+    lost: int
+    too_short: int
+    cancelled: int
+    failed: int
+
+
+class Histogram(NamedTuple):
+    """How many took how long."""
+
+    count: int
+    sum: float
+    """How many seconds they took together."""
+    buckets: tuple[int, ...]
+    """How many took at most the bound of that place, and more than that of the place before. The last has none."""
+    bounds: tuple[float, ...]
+    """Seconds."""
+
+
+class Stats(NamedTuple):
+    """What a manager has counted since it was made. Counts only grow; waiting and kept are what there is now."""
+
+    acquire: Outcomes
+    extend: Outcomes
+    confirm: Outcomes
+    release: Outcomes
+    adopt: Outcomes
+    inspect: Outcomes
+    detached: int
+    """Locks that were given away."""
+    attempts: int
+    """How often the servers were asked for a lock, all at once."""
+    waits: int
+    """Calls that had to wait for a lock, for a moment at least."""
+    renewed: int
+    """Extensions of locks that are kept."""
+    not_renewed: int
+    """Those that failed, and were tried again as long as there was time."""
+    kept_lost: int
+    """Locks that could not be kept."""
+    requests: int
+    """What was sent, to all servers together."""
+    connections: int
+    """Those that could be used."""
+    connections_lost: int
+    connections_failed: int
+    """Attempts to connect that failed."""
+    waiting: int
+    """How many calls wait for a lock now."""
+    kept: int
+    """How many locks are kept now."""
+    acquire_time: Histogram
+    """How long it took to take a lock, of those that were taken."""
+    wait_time: Histogram
+    """How long those waited that had to, whatever came of it."""
+    hold_time: Histogram
+    """How long locks were held that were released."""
+    round_trip: Histogram
+    """From the sending of a request to the reading of its answer."""
+
+
 class Error(Exception):
     """A call that did not succeed.
 
@@ -171,7 +244,7 @@ class Taken(Error):
 
 
 class Nested(Taken):
-    """The with block around this call holds it: locks are not reentrant."""
+    """The with block around this call holds it, and not both have asked for a reentrant lock."""
 
 
 class Unreachable(Error):
@@ -311,6 +384,31 @@ class _CInfo(ctypes.Structure):
     ]
 
 
+_BUCKETS = 21
+
+
+class _COutcomes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in Outcomes._fields]
+
+
+class _CHistogram(ctypes.Structure):
+    _fields_ = [
+        ("count", ctypes.c_uint64),
+        ("sum_us", ctypes.c_int64),
+        ("buckets", ctypes.c_uint64 * _BUCKETS),
+    ]
+
+
+class _CStats(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        *[(name, _COutcomes) for name in Stats._fields[:6]],
+        *[(name, ctypes.c_uint64) for name in Stats._fields[6:18]],
+        *[(name, _CHistogram) for name in Stats._fields[18:]],
+        ("bounds_us", ctypes.c_int64 * (_BUCKETS - 1)),
+    ]
+
+
 # Kinds of events. C writes the first two; the last one stands where there is none.
 _DONE, _LOST, _NONE = 0, 1, -1
 
@@ -326,6 +424,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetClockDriftFactor": (_HANDLE, ctypes.c_double),
     "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
     "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
+    "RedLock_SetTracing": (_HANDLE, _INT),
     "RedLock_SetWaking": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
@@ -362,6 +461,10 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_Cancel": (_INT, _HANDLE, _HANDLE),
     "RedLock_Descriptor": (_INT, _HANDLE),
     "RedLock_Servers": (_INT, _HANDLE, ctypes.POINTER(_CServerInfo), ctypes.POINTER(ctypes.c_size_t)),
+    "RedLock_GetStats": (_INT, _HANDLE, ctypes.POINTER(_CStats)),
+    "RedLock_StatsText": (ctypes.c_size_t, _HANDLE, _STRING, ctypes.c_size_t),
+    "RedLock_Retain": (_INT, _HANDLE),
+    "RedLockLease_Levels": (_INT, _HANDLE),
     "RedLockLease_New": (_HANDLE,),
     "RedLockLease_Free": (None, _HANDLE),
     "RedLockLease_IsHeld": (ctypes.c_bool, _HANDLE),
@@ -485,9 +588,11 @@ def _check(status: int, words: str) -> str:
 
 # Each stands where its number in C says.
 _GUARDS = ("on", "strict", "off", "durable")
+_TRACES = (None, "events", "resources")
 
-# The numbers of logging.WARNING and logging.INFO.
-_WARNING, _INFO = 30, 20
+# The numbers of logging.WARNING, logging.INFO and logging.DEBUG, by the levels of the library.
+_LEVELS = {1: 30, 2: 20}
+_DEBUG = 10
 # So many lines wait to be told in the midst of a long call; of more, the last ones.
 _LOG_LINES = 1000
 
@@ -600,6 +705,10 @@ class _Weak(Generic[_Key, _T]):
             self._references.pop(key, None)
         return gone
 
+    def all(self) -> list[_T]:
+        things = [it() for it in list(self._references.values())]
+        return [it for it in things if it is not None]
+
     def __len__(self) -> int:
         return len(self._references)
 
@@ -651,6 +760,8 @@ class Manager:
         tell those who wait; if not, they ask now and then. Waiters stand in line in the key with
         :w behind the name of the resource, so lock none of such a name.
     logger: as for set_logger.
+    trace: "events" has the logger told what becomes of locks as well, at DEBUG: one line for each
+        event, as key=value. "resources": the same with the names of the resources.
     """
 
     _handle: _CManager | None = None
@@ -673,6 +784,7 @@ class Manager:
         fencing: bool = False,
         waking: bool = True,
         logger: Logger | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if not servers:
             raise NoServers("no server was given", -2)
@@ -699,6 +811,9 @@ class Manager:
         mode = _GUARDS.index(restart_guard)
         self._call(_c.RedLock_SetRestartGuard, mode, longest_ms, cap_ms)
         self._call(_c.RedLock_SetFencing, bool(fencing))
+        if trace not in _TRACES:
+            raise InvalidArgument(f"trace is {trace!r}, not one of {_TRACES}", -1)
+        self._call(_c.RedLock_SetTracing, _TRACES.index(trace))
         self._call(_c.RedLock_SetWaking, bool(waking))
         if tls:
             self._use_tls(tls)
@@ -714,6 +829,7 @@ class Manager:
         ttl: Seconds,
         wait: Seconds | None = 5,
         keep_alive: bool = False,
+        reentrant: bool = False,
     ) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
 
@@ -729,10 +845,13 @@ class Manager:
         one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
         names in any order, each different. Who was in the way is told by its number, not by its name.
 
-        Locks are not reentrant: who asks in a with block for the lock of that block gets Nested at
-        once.
+        reentrant: whether this thread may take it again while it has it, if that call says so, too. Each
+        call returns a lease of its own; only the last of them that is unlocked asks servers. An inner
+        lock that needs more time than is left extends it, with one attempt; one that is kept needs no
+        more than that. A lock that is lost is told at every level: Lost. Without this, who asks in a
+        with block for the lock of that block gets Nested at once.
         """
-        lease = Lease(self, resource, ttl)
+        lease = Level(self, resource, ttl) if reentrant else Lease(self, resource, ttl)
         try:
             lease._acquire(wait)
             if keep_alive:
@@ -743,10 +862,16 @@ class Manager:
             lease._release()
             raise
 
-    def try_lock(self, resource: Names, ttl: Seconds, keep_alive: bool = False) -> Lease | None:
+    def try_lock(
+        self,
+        resource: Names,
+        ttl: Seconds,
+        keep_alive: bool = False,
+        reentrant: bool = False,
+    ) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
-            return self.lock(resource, ttl, wait=0, keep_alive=keep_alive)
+            return self.lock(resource, ttl, 0, keep_alive, reentrant)
         except Taken:
             return None
 
@@ -757,6 +882,7 @@ class Manager:
         wait: Seconds | None = 5,
         keep_alive: bool = False,
         cancel_when_lost: bool = False,
+        reentrant: bool = False,
     ) -> _Locking:
         """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
 
@@ -775,16 +901,22 @@ class Manager:
         cancel_when_lost: has the lock kept, and where it cannot be, the task is cancelled in its
         async with block, which then raises Lost: as asyncio.timeout does with a time that is over.
 
-        Nested is raised where this very task is in a block that holds the lock.
+        Nested is raised where this very task is in a block that holds the lock. With reentrant the task,
+        and no other, may take it again while it has it.
         """
-        return _Locking(self, resource, ttl, wait, keep_alive, cancel_when_lost)
+        kind = AsyncLevel if reentrant else AsyncLease
+        return _Locking(kind, self, resource, ttl, wait, keep_alive, cancel_when_lost)
 
     async def atry_lock(
-        self, resource: Names, ttl: Seconds, keep_alive: bool = False
+        self,
+        resource: Names,
+        ttl: Seconds,
+        keep_alive: bool = False,
+        reentrant: bool = False,
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
-            return await self.alock(resource, ttl, wait=0, keep_alive=keep_alive)
+            return await self.alock(resource, ttl, 0, keep_alive, reentrant=reentrant)
         except Taken:
             return None
 
@@ -888,6 +1020,35 @@ class Manager:
         infos[0].size = ctypes.sizeof(_CServerInfo)
         self._set(_c.RedLock_Servers, infos, ctypes.byref(count))
         return [Server(info) for info in infos]
+
+    def stats(self) -> Stats:
+        """What was counted since the manager was made; nobody is asked."""
+        counted = _CStats(size=ctypes.sizeof(_CStats))
+        self._set(_c.RedLock_GetStats, ctypes.byref(counted))
+        bounds = tuple(us / 1e6 for us in counted.bounds_us)
+
+        def told(value: Any) -> Any:
+            if isinstance(value, _COutcomes):
+                return Outcomes(*(getattr(value, name) for name in Outcomes._fields))
+            if isinstance(value, _CHistogram):
+                return Histogram(value.count, value.sum_us / 1e6, tuple(value.buckets), bounds)
+            return value
+
+        return Stats(*(told(getattr(counted, name)) for name in Stats._fields))
+
+    def stats_text(self) -> str:
+        """The same, and what is known of each server, as Prometheus reads it.
+
+        The content type is "text/plain; version=0.0.4".
+        """
+        handle = self._open_handle()
+        size = _c.RedLock_StatsText(handle, None, 0)
+        while True:
+            room = ctypes.create_string_buffer(size + 1)
+            needed = _c.RedLock_StatsText(handle, room, size + 1)
+            if needed <= size:
+                return room.value.decode("utf-8", "replace")
+            size = needed
 
     def connect(self, timeout: Seconds = 0) -> str:
         """Connects now rather than at the first lock; returns when a quorum is up.
@@ -1002,7 +1163,7 @@ class Manager:
                 try:
                     text = line.value.decode("utf-8", "replace")
                     if self._logger is not None:
-                        self._logger(_WARNING if level == 1 else _INFO, text)
+                        self._logger(_LEVELS.get(level, _DEBUG), text)
                 except Exception:  # noqa: BLE001
                     pass  # a lock does not depend on it
         finally:
@@ -1491,7 +1652,7 @@ class _Held:
 
     def _nested(self, name: bytes) -> Nested:
         words = f"the with block around this call holds {self._as_text(name)!r}"
-        return Nested(f"{words}: locks are not reentrant", 1)
+        return Nested(f"{words}: locks are not reentrant unless both ask for that", 1)
 
     def _mutex(self) -> threading.RLock:
         """In a forked child the one of the lease may be that of a thread that is not there."""
@@ -1671,6 +1832,127 @@ class Lease(_Held):
         self._end()
 
 
+class _Levels:
+    """What the levels of one lock have in common, whether of a thread or of a task."""
+
+    # Retained once for each level but the first: 0 while the level is to be left, else a status.
+    _entered: list[int]
+    _core: Any = None
+    _handle: _CLease
+
+    def _find_core(self, leases: _Weak[bytes, Any]) -> Any:
+        """The lock that its owner has already, if it has; also where it is lost in a block that goes on."""
+        names: tuple[bytes, ...] = self._names  # type: ignore[attr-defined]
+        core = leases.find(names[0])
+        if core is None or core._process != os.getpid() or not hasattr(core, "_levels"):
+            return None
+        if not set(names) <= set(core._names):
+            return None
+        return core if core.held or any(it._is_ours for it in core._levels.all()) else None
+
+    def _be_level_of(self, core: Any) -> None:
+        """Has what the lock has. The level is not entered yet."""
+        self._core = core
+        self._handle = core._handle
+        self._calling = core._calling
+        self.lost = core.lost
+        self._entered = []
+        core._levels.put(id(self), self)
+        manager = core._manager._open_handle()
+        is_entered = map(operator.not_, self._entered)
+        # A function in C, as that of other leases: the level is left once, whatever comes in between.
+        steps = itertools.compress([(manager, self._handle)], is_entered)
+        self._once = functools.partial(next, itertools.starmap(_c.RedLock_Unlock, steps), None)
+        calls: list[Callable[[], object]] = [self._once]
+        self._leave = functools.partial(
+            next, itertools.chain(iter(self._callers), map(_call_it, calls)), None
+        )
+
+    def _needs_extension(self, core: Any) -> bool:
+        ttl_ms: int = self._ttl_ms  # type: ignore[attr-defined]
+        is_kept = core._kept is not None and not core.lost.is_set() and ttl_ms <= core._ttl_ms
+        return not is_kept and int(_c.RedLockLease_RemainingMs(self._handle)) < ttl_ms
+
+    def _retain(self) -> None:
+        with self._core._mutex():
+            # In C, so that nothing comes in between.
+            self._entered.extend(map(_c.RedLock_Retain, [self._handle]))
+            words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
+        self._words = words
+        _check(self._entered[0], words)
+
+    def _leave_core(self) -> None:
+        """The level is left: with the last one the lock is no more. From now on this holds nothing."""
+        core = self._core
+        if core is None or core._handle is not self._handle:
+            return
+        core._levels.drop(id(self), self)
+        if not core._levels.all():
+            core._end()
+        self._handle = _make(_CLease, _c.RedLockLease_New)
+
+
+_call_it = operator.methodcaller("__call__")
+
+
+class Level(_Levels, Lease):
+    """One of the leases of a lock that its thread may take again, as Manager.lock returns it.
+
+    As a Lease otherwise. extend, confirm and keep_alive are about the lock, and so for all levels.
+    """
+
+    def keep_alive(self) -> None:
+        """As Lease.keep_alive, until the last level is unlocked."""
+        self._core.keep_alive()
+
+    def unlock(self) -> None:
+        """Leaves this level; if it is the last one, as Lease.unlock.
+
+        Lost: the lock had already ended.
+        """
+        self._unlocked = True
+        handle = self._owner or self._manager._open_handle()
+        try:
+            with self._mutex():
+                status = self._once() if self._core is not None else None
+                self._words = _c.RedLockLease_ErrorMessage(self._handle).decode("utf-8", "replace")
+            if status is None:
+                raise Lost("the lock was unlocked before", 4)
+            _check(status, self._words)
+        finally:
+            if self._core is not None:
+                self._once()  # if the exception of a signal handler came before
+            self._end()
+            self._manager._tell(handle)
+
+    def _acquire(self, wait: Seconds | None) -> None:
+        leases = self._manager._here.leases
+        core = self._find_core(leases)
+        if core is not None:
+            self._waiting_time(wait)
+            self._be_level_of(core)
+            if self._needs_extension(core):
+                self._call(_c.RedLock_Extend, self._handle, self._ttl_ms)
+            self._retain()
+            return
+        core = Lease(self._manager, list(self.resources), self._ttl)
+        core._levels = _Weak()
+        try:
+            core._acquire(wait)
+            self._be_level_of(core)
+            self._words = core._words
+            self._entered.append(0)
+            core._leave = int  # it is the levels that are left
+        except BaseException:
+            if not self._core or not self._entered:
+                core._release()
+            raise
+
+    def _end(self) -> None:
+        super()._end()
+        self._leave_core()
+
+
 class Semaphore:
     """A resource that so many may have at the same time, as Manager.semaphore returns it.
 
@@ -1716,7 +1998,13 @@ class Semaphore:
     def aacquire(self, wait: Seconds | None = 5, cancel_when_lost: bool = False) -> _Locking:
         """As acquire, for a task of asyncio: to be awaited, or entered with async with. See Manager.alock."""
         locking = _Locking(
-            self._manager, self.resource, self._ttl, wait, self._keep_alive, cancel_when_lost
+            AsyncLease,
+            self._manager,
+            self.resource,
+            self._ttl,
+            wait,
+            self._keep_alive,
+            cancel_when_lost,
         )
         locking._permits = self.permits
         return locking
@@ -1843,6 +2131,7 @@ class AsyncLease(_Held):
         self._cancels = cancels
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
+        self._blocks: list[_Block] = []  # those of its levels
         self._underway: _Call | None = None
         self.lost = asyncio.Event()
         """Set when a lock that is kept cannot be kept."""
@@ -1897,7 +2186,7 @@ class AsyncLease(_Held):
                 if not self._unlocked:
                     await self.unlock()
             elif self.held and kind is not GeneratorExit:  # in which nothing may be awaited
-                await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+                await self._leave_block()
         except Unreachable:
             pass  # it had the lock to its end
         except Error:
@@ -1990,8 +2279,9 @@ class AsyncLease(_Held):
         if self._is_kept(number):
             self._end_keeping()
             self._set_lost(True)
-            if self._block is not None:
-                self._block.cancel()
+            for block in [self._block, *self._blocks]:
+                if block is not None:
+                    block.cancel()
 
     def _enter_block(self) -> None:
         import asyncio
@@ -2012,6 +2302,9 @@ class AsyncLease(_Held):
         for name in self._names:
             self._manager._leases_of_tasks.drop(name, self)
 
+    async def _leave_block(self) -> None:
+        await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+
     def _let_go(self) -> None:
         """Has it released if it is held still, and waits for nothing."""
         events, call = self._events, self._underway
@@ -2026,6 +2319,92 @@ class AsyncLease(_Held):
         if is_leaving or not self.held or unlock() == 0:
             self._end()
         events.take()  # so that it is sent
+
+
+class AsyncLevel(_Levels, AsyncLease):
+    """One of the leases of a lock that its task may take again, as Manager.alock returns it."""
+
+    # Calls on the lock come one after the other, whichever level makes them.
+    @property
+    def _underway(self) -> _Call | None:
+        return self._core._underway if self._core is not None else None
+
+    @_underway.setter
+    def _underway(self, call: _Call | None) -> None:
+        if self._core is not None:
+            self._core._underway = call
+
+    async def keep_alive(self) -> None:
+        """As Level.keep_alive."""
+        await self._core.keep_alive()
+
+    async def unlock(self) -> None:
+        """As Level.unlock. If the task is cancelled meanwhile, the level is left all the same."""
+        self._unlocked = True
+        await self._turn()
+        if self._core is None or self._entered != [0]:
+            raise Lost("the lock was unlocked before", 4)
+        self._entered[0] = 4  # it is left by this, and not once more
+        try:
+            await self._ask(_c.RedLock_SubmitUnlock, self._handle, leaving=True)
+        finally:
+            self._end()
+
+    async def _leave_block(self) -> None:
+        await self.unlock()
+
+    async def _acquire(self, wait: Seconds | None, keep_alive: bool) -> None:
+        import asyncio
+
+        manager, task = self._manager, asyncio.current_task()
+        core = self._find_core(manager._leases_of_tasks)
+        if core is not None and core._task() is task:
+            self._waiting_time(wait)
+            self._be_level_of(core)
+            self._task = core._task
+            if self._needs_extension(core):
+                await self._ask(_c.RedLock_SubmitExtend, self._handle, self._ttl_ms)
+            await self._turn()
+            self._retain()
+            if keep_alive:
+                await self.keep_alive()
+            return
+        core = AsyncLease(manager, list(self.resources), self._ttl)
+        core._levels = _Weak()
+        try:
+            await core._acquire(wait, keep_alive)
+            self._be_level_of(core)
+            self._task = core._task
+            self._words = core._words
+            self._entered.append(0)
+            core._leave = int  # it is the levels that are left
+        except BaseException:
+            if not self._core or not self._entered:
+                core._let_go()
+            raise
+
+    def _enter_block(self) -> None:
+        super()._enter_block()
+        if self._block is not None:
+            self._core._blocks.append(self._block)
+
+    def _let_go(self) -> None:
+        events = self._events
+        if events is None or not events.is_ours:
+            return
+        call = self._underway
+        if call is not None and call.status is None and call._lease is self:
+            call.abandon()
+        if self._core is not None and self._entered == [0]:
+            if _c.RedLock_SubmitUnlock(events.handle, self._handle, 0) != 0:
+                return  # __del__ has to do it
+            self._entered[0] = 4
+        self._end()
+        events.take()  # so that it is sent
+
+    def _end(self) -> None:
+        super()._end()
+        self._leave_core()
 
 
 class _Block:
@@ -2058,6 +2437,7 @@ class _Locking:
 
     def __init__(
         self,
+        kind: type[AsyncLease],
         manager: Manager,
         resource: Names,
         ttl: Seconds,
@@ -2065,6 +2445,7 @@ class _Locking:
         keep_alive: bool,
         cancel_when_lost: bool,
     ) -> None:
+        self._kind = kind
         self._manager = manager
         self._arguments = resource, ttl, bool(cancel_when_lost)
         self._options = wait, bool(keep_alive or cancel_when_lost)
@@ -2099,7 +2480,7 @@ class _Locking:
         if self._is_used:
             raise RuntimeError("alock is called once for each lock")
         self._is_used = True
-        lease = AsyncLease(self._manager, *self._arguments)
+        lease = self._kind(self._manager, *self._arguments)
         lease._permits = self._permits
         try:
             await lease._acquire(*self._options)

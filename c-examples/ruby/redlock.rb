@@ -46,7 +46,7 @@ module Redlock
   end
 
   class Taken < Error; end           # somebody else holds it
-  class Nested < Taken; end          # the block around this call holds it: locks are not reentrant
+  class Nested < Taken; end          # the block around this call holds it, and not both are reentrant
   class Unreachable < Error; end     # too few servers answered in time
   class TooSlow < Error; end         # granted, but too late to be of use
   class Lost < Error; end            # it is not held, or no longer
@@ -93,6 +93,30 @@ module Redlock
   # permits_taken:: of a semaphore: how many permits somebody has; it is locked if all are taken
   Info = Struct.new(:locked, :remaining, :shared, :readers, :words, :permits_taken, keyword_init: true)
 
+  # What a manager has counted since it was made, as Manager#stats tells it. Counts only grow; +waiting+ and +kept+ are
+  # what there is now.
+  #
+  # acquisitions, extensions, confirmations, releases, adoptions, inspections:: Outcomes of the calls of that kind
+  # detached::    locks that were given away
+  # attempts::    how often the servers were asked for a lock, all at once
+  # waits::       calls that had to wait for a lock, for a moment at least
+  # renewed, not_renewed:: extensions of locks that are kept, and those that failed and were tried again
+  # kept_lost::   locks that could not be kept
+  # requests::    what was sent, to all servers together
+  # connections, connections_lost, connections_failed:: that could be used, that were lost, and that could not be had
+  # acquire_time, wait_time, hold_time, round_trip:: each a Histogram
+  Stats = Struct.new(:acquisitions, :extensions, :confirmations, :releases, :adoptions, :inspections, :detached,
+                     :attempts, :waits, :renewed, :not_renewed, :kept_lost, :requests, :connections,
+                     :connections_lost, :connections_failed, :waiting, :kept, :acquire_time, :wait_time, :hold_time,
+                     :round_trip, keyword_init: true)
+
+  # How many calls of a kind have come to what.
+  Outcomes = Struct.new(:ok, :taken, :unreachable, :too_slow, :lost, :too_short, :cancelled, :failed)
+
+  # How many took how long: how many there were, and their seconds together. +buckets+ has how many took at most the seconds in +bounds+ of that
+  # place, and more than those of the place before; the last one has no bound.
+  Histogram = Struct.new(:total, :seconds, :buckets, :bounds)
+
   # The C functions.
   module C
     # The interface that this file is written for. Below 1.0 it may change with the second number.
@@ -129,6 +153,11 @@ module Redlock
         "char words[1024]", "int permits", "int permits_taken"
       ])
       Count = struct(["size_t value"])
+
+      # RedLockStats: numbers of eight bytes, one after the other.
+      OUTCOMES = 8
+      BUCKETS = 21
+      STATS_WORDS = 1 + (6 * OUTCOMES) + 12 + (4 * (2 + BUCKETS)) + BUCKETS - 1
     end
 
     # A mode in which several may hold a lock.
@@ -148,6 +177,7 @@ module Redlock
       "RedLock_SetClockDriftFactor" => [ADDRESS, Fiddle::TYPE_DOUBLE],
       "RedLock_SetRestartGuard" => [ADDRESS, INT, MS, MS],
       "RedLock_SetFencing" => [ADDRESS, BOOL],
+      "RedLock_SetTracing" => [ADDRESS, INT],
       "RedLock_SetWaking" => [ADDRESS, BOOL],
       "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
@@ -169,6 +199,8 @@ module Redlock
       "RedLock_ErrorMessage" => [POINTER, ADDRESS],
       "RedLock_Descriptor" => [INT, ADDRESS],
       "RedLock_Servers" => [INT, ADDRESS, ADDRESS, ADDRESS],
+      "RedLock_GetStats" => [INT, ADDRESS, ADDRESS],
+      "RedLock_StatsText" => [Fiddle::TYPE_SIZE_T, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitAdopt" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_Detach" => [INT, ADDRESS, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
@@ -179,6 +211,8 @@ module Redlock
       "RedLock_KeepAlive" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLockStatus_Name" => [POINTER, INT],
       "RedLock_TakeLogLine" => [INT, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
+      "RedLock_Retain" => [INT, ADDRESS],
+      "RedLockLease_Levels" => [INT, ADDRESS],
       "RedLockLease_New" => [POINTER],
       "RedLockLease_Free" => [Fiddle::TYPE_VOID, ADDRESS],
       "RedLockLease_IsHeld" => [BOOL, ADDRESS],
@@ -608,9 +642,9 @@ module Redlock
   # The C manager with what it was told. It is freed when it was closed and the last call on it is
   # over, or with its owner.
   class Servers # :nodoc:
-    # The severities WARN and INFO of Ruby's Logger.
-    WARN = 2
-    INFO = 1
+    # The severities WARN, INFO and DEBUG of Ruby's Logger, by the levels of the library.
+    SEVERITIES = { 1 => 2, 2 => 1 }.freeze
+    DEBUG = 0
     # So many lines wait to be told in the midst of a long call; of more, the last ones.
     LOG_LINES = 1000
     LINE_BYTES = 1024
@@ -685,6 +719,32 @@ module Redlock
         C::Structs::Server.new(room).size = size
         ask_for_portraits(address, room.to_i, count)
         Array.new(count.value) { |i| portrait(C::Structs::Server.new(room + (i * size))) }
+      end
+    end
+
+    # What was counted.
+    def stats
+      size = C::Structs::STATS_WORDS * 8
+      room = Fiddle::Pointer.malloc(size, Fiddle::RUBY_FREE)
+      room[0, size] = [size, *Array.new(C::Structs::STATS_WORDS - 1, 0)].pack("Q*")
+      use do |address|
+        status = C.call("RedLock_GetStats", address, room.to_i)
+        C.check(status, C.words(C.call("RedLock_ErrorMessage", address)))
+      end
+      stats_of(room[0, size].unpack("q*").drop(1))
+    end
+
+    # The same as text.
+    def stats_text
+      use do |address|
+        size = C.call("RedLock_StatsText", address, 0, 0)
+        loop do
+          room = Fiddle::Pointer.malloc(size + 1, Fiddle::RUBY_FREE)
+          needed = C.call("RedLock_StatsText", address, room.to_i, size + 1)
+          break C.words(room) if needed <= size
+
+          size = needed
+        end
       end
     end
 
@@ -831,6 +891,18 @@ module Redlock
       )
     end
 
+    # From the numbers of the struct in their order.
+    def stats_of(numbers)
+      outcomes = Array.new(6) { Outcomes.new(*numbers.shift(C::Structs::OUTCOMES)) }
+      counts = numbers.shift(12)
+      bounds = numbers.pop(C::Structs::BUCKETS - 1).map { |us| us / 1e6 }
+      histograms = Array.new(4) do
+        count, us, *buckets = numbers.shift(2 + C::Structs::BUCKETS)
+        Histogram.new(count, us / 1e6, buckets, bounds)
+      end
+      Stats.new(**Stats.members.zip(outcomes + counts + histograms).to_h)
+    end
+
     # When a password is to be asked for.
     def look_for_faults
       take_lines if @ask
@@ -858,7 +930,7 @@ module Redlock
       line = Fiddle::Pointer.malloc(LINE_BYTES, Fiddle::RUBY_FREE)
       until (level = C.call("RedLock_TakeLogLine", @handle.to_i, line.to_i, LINE_BYTES)).zero?
         some_server_failed if level == 1
-        @lines.push([level == 1 ? WARN : INFO, C.words(line)]) if @logger
+        @lines.push([SEVERITIES.fetch(level, DEBUG), C.words(line)]) if @logger
       end
     end
 
@@ -882,7 +954,9 @@ module Redlock
   class Manager
     # Each stands where its number in C says.
     GUARDS = %i[on strict off durable].freeze
-    private_constant :GUARDS
+    # What a logger is told of locks, each where its number in C says.
+    TRACES = [nil, :events, :resources].freeze
+    private_constant :GUARDS, :TRACES
 
     # Servers are host:port, or URLs such as redis://user:password@host:6379/0,
     # rediss://host:6379, unix:///run/redis.sock, or redis-sentinel://host,host2/master for a master
@@ -917,9 +991,11 @@ module Redlock
     #                    releases the lock, and releases tell nobody. Waiters stand in line in the key with
     #                    :w behind the name of the resource, so lock none of such a name.
     # logger::           as for #logger=
+    # trace::            :events has the logger told what becomes of locks as well, at the severity DEBUG: one line for each
+    #                    event, as key=value. :resources the same with the names of the resources.
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
                    reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
-                   fencing: false, waking: true, logger: nil)
+                   fencing: false, waking: true, logger: nil, trace: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -933,6 +1009,7 @@ module Redlock
       @servers.drift = Float(drift_factor)
       guard(restart_guard, longest_ttl || 0, guard_cap || 0)
       set("RedLock_SetFencing", 1) if fencing
+      trace(trace) if trace
       set("RedLock_SetWaking", 0) unless waking
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
@@ -954,14 +1031,18 @@ module Redlock
     # by one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
     # names in any order, each different. Which one was in the way is told by its number.
     #
-    # Locks are not reentrant: who asks in a block for the lock of that block gets Nested at once.
-    def lock(resource, ttl:, wait: 5, keep_alive: false, &block)
-      Lease.new(@servers, resource, ttl).take(wait, keep_alive, &block)
+    # +reentrant+ lets this thread (or fiber) take it again while it has it, if that call says so, too. Each call
+    # has a Lease of its own, and only the last of them that is unlocked asks servers. An inner lock that needs
+    # more time than is left extends it, with one attempt; one that is kept needs no more than that. A lock that
+    # is lost is told at every level: Lost. Without +reentrant+, who asks in a block for the lock of that block gets
+    # Nested at once.
+    def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, &block)
+      (reentrant ? Level : Lease).new(@servers, resource, ttl).take(wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
-    def try_lock(resource, ttl:, keep_alive: false, &block)
-      lease = Lease.new(@servers, resource, ttl)
+    def try_lock(resource, ttl:, keep_alive: false, reentrant: false, &block)
+      lease = (reentrant ? Level : Lease).new(@servers, resource, ttl)
       lease.take(0, keep_alive, &block)
     rescue Taken => e
       raise unless lease.refused_by?(e) # then it comes out of the block
@@ -1026,6 +1107,17 @@ module Redlock
       @servers.portraits
     end
 
+    # What was counted since the manager was made: Stats. Nobody is asked, and nothing is waited for.
+    def stats
+      @servers.stats
+    end
+
+    # The same, and what is known of each server, as Prometheus reads it; content type
+    # "text/plain; version=0.0.4".
+    def stats_text
+      @servers.stats_text
+    end
+
     # Sets who is told of servers that are lost, refuse or come back; nil: nobody. It is a Logger, or
     # responds to +call+ with a severity and a line of text. The severities are those of Logger: WARN for
     # a fault of a server, INFO for what is mended. It is called by the thread whose call met with it,
@@ -1069,6 +1161,13 @@ module Redlock
 
     def set(function, *arguments)
       @servers.call(function, *arguments)
+    end
+
+    def trace(what)
+      number = TRACES.index(what)
+      raise InvalidArgument.new("trace is #{what.inspect}, not one of #{TRACES.inspect}", -1) unless number
+
+      set("RedLock_SetTracing", number)
     end
 
     def guard(mode, longest_ttl, cap)
@@ -1435,7 +1534,7 @@ module Redlock
       held = innermost.filter_map { |lease| lease.held_of(@servers, @resources) }.first
       return unless held
 
-      words = "the block around this call holds #{held.inspect}: locks are not reentrant"
+      words = "the block around this call holds #{held.inspect}: locks are not reentrant unless both ask for that"
       raise @refusal = Nested.new(words, 1)
     end
 
@@ -1507,6 +1606,230 @@ module Redlock
       blocks.each do |block|
         Thread.new { Thread.handle_interrupt(Object => :immediate) { block.call(remaining) } }
       end
+    end
+  end
+
+  # A lock that its owner may take again, without its levels: they are the leases that programs have.
+  class Core < Lease # :nodoc:
+    attr_reader :levels
+
+    def self.of_fiber
+      Thread.current[:redlock_cores] ||= []
+    end
+
+    # The lock that this fiber has already of all these, if it has; also where it is lost in a block that goes on.
+    def self.find(servers, resources)
+      of_fiber.delete_if(&:over?)
+      of_fiber.find { |core| core.of?(servers, resources) }
+    end
+
+    public :settle_what_is_left
+
+    def initialize(servers, resource, ttl)
+      super
+      @levels = []
+      @process = Process.pid
+    end
+
+    # One of the parent's is somebody else's in a child.
+    def of?(servers, resources)
+      servers.equal?(@servers) && (resources.map(&:b) - @resources.map(&:b)).empty? && @process == Process.pid
+    end
+
+    # Whether no level can be added: none is there, or what is there is lost, and no block goes on.
+    def over?
+      !held? && @levels.none?(&:in_block?)
+    end
+
+    def enter(wait)
+      hold_on
+      acquire(wait)
+      Core.of_fiber.push(self)
+    end
+
+    # Whether an inner level has to extend it.
+    def lasts?(ttl_ms)
+      is_kept = @kept && !@lost && ttl_ms <= @ttl_ms
+      is_kept || C.call("RedLockLease_RemainingMs", @handle.to_i) >= ttl_ms
+    end
+
+    def retain
+      @calling.synchronize { take_status(C.call("RedLock_Retain", @handle.to_i)) }
+    end
+
+    def count
+      C.call("RedLockLease_Levels", @handle.to_i)
+    end
+
+    def keep_alive
+      super
+      @kept = true
+    end
+
+    # One level is left.
+    def leave
+      call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
+    end
+
+    # For the end of a level.
+    def remove(level)
+      @levels.delete_if { |it| it.equal?(level) }
+      return unless @levels.empty?
+
+      Core.of_fiber.delete_if { |core| core.equal?(self) }
+      @unlocked = true
+      let_go
+    end
+  end
+  private_constant :Core
+
+  # One of the leases of a lock that its thread may take again: see Manager#lock. As a Lease otherwise; #extend,
+  # #confirm, #keep_alive and #on_lost are about the lock, and so for all levels.
+  class Level < Lease
+    def in_block? # :nodoc:
+      @in_block && !@left
+    end
+
+    def extend(ttl: @ttl)
+      through_core { |core| core.extend(ttl: ttl) }
+    end
+
+    def extend_by(additional)
+      through_core { |core| core.extend_by(additional) }
+    end
+
+    def confirm(least: 0)
+      through_core { |core| core.confirm(least: least) }
+    end
+
+    def keep_alive
+      through_core(&:keep_alive)
+    end
+
+    def detach
+      ticket = through_core(&:detach)
+      @unlocked = true
+      leave_for_good
+      ticket
+    end
+
+    def lost?
+      @core.lost?
+    end
+
+    def on_lost(&block)
+      @core.on_lost(&block)
+      self
+    end
+
+    # Leaves this level; if it is the last one, as Lease#unlock. Lost: the lock had already ended.
+    def unlock
+      raise Lost.new("the lock was unlocked before", 4) if @left || !@core
+
+      @unlocked = true
+      @before = @core.count
+      through_core(&:leave)
+    ensure
+      leave_for_good unless to_be_left?
+    end
+
+    def remaining
+      @left || !@core ? 0.0 : @core.remaining
+    end
+
+    def held?
+      !@left && !@core.nil? && @core.held?
+    end
+
+    def token
+      @left || !@core ? "" : @core.token
+    end
+
+    def fencing_token
+      @core&.fencing_token unless @left
+    end
+
+    private
+
+    # Calls of this level are those of the lock, one at a time.
+    def through_core
+      raise Lost.new("the lock was unlocked before", 4) if @left || !@core
+
+      begin
+        yield @core
+      ensure
+        @message = @core.message
+      end
+    end
+
+    def refuse_nested
+      found = Core.find(@servers, @resources)
+      return super unless found
+
+      @inner = found
+    end
+
+    def hold_on; end
+
+    def let_go; end
+
+    def acquire(wait)
+      raise InvalidArgument.new("wait is negative", -1) if wait&.negative?
+
+      if @inner
+        enter_again(@inner)
+      else
+        enter_first(wait)
+      end
+      @message = @core.message
+    rescue Taken, Unreachable, TooSlow => e
+      raise @refusal = e
+    end
+
+    def enter_first(wait)
+      core = Core.new(@servers, @resources, @ttl)
+      core.levels.push(self)
+      @core = core
+      @retains_from = 0
+      core.enter(wait)
+    end
+
+    def enter_again(core)
+      core.levels.push(self)
+      @core = core
+      core.extend(ttl: @ttl) unless core.lasts?(@ttl_ms)
+      @retains_from = core.count
+      core.retain
+    end
+
+    def as_innermost(&block)
+      @in_block = true
+      super
+    end
+
+    def release_what_is_held
+      @core&.settle_what_is_left
+      @core.leave if to_be_left?
+      leave_for_good
+      @released = true
+    rescue Error
+      leave_for_good
+      @released = true # it ends by itself
+    end
+
+    # Whether a level of a lock that is held is this one's. What was entering or leaving it may have been cut short,
+    # before or after that was done: C knows.
+    def to_be_left?
+      return false if @left || @retains_from.nil? || !@core.held?
+
+      @before ? @core.count >= @before : @core.count > @retains_from
+    end
+
+    def leave_for_good
+      return if @left || !@core
+
+      @left = true
+      @core.remove(self)
     end
   end
 end

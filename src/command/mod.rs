@@ -232,6 +232,11 @@ impl Request {
             && capabilities.expiry_time
     }
 
+    /// Whether it is an attempt to take a lock.
+    pub(crate) fn is_attempt(&self) -> bool {
+        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced)
+    }
+
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Extend)

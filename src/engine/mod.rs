@@ -4,6 +4,7 @@
 //! `driver` says which thread has it. Whoever has it changes nothing outside: words for the log, ends of
 //! operations and what takes its time are left for those who wait.
 
+mod counting;
 mod driven;
 mod pushes;
 mod questions;

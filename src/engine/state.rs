@@ -10,6 +10,7 @@ use crate::moment::Moment;
 use crate::operation::{Event, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::{Counts, Record};
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
 use crate::transport::roster::Roster;
@@ -28,6 +29,7 @@ pub(super) struct State {
     pub(super) roster: Roster,
     pub(super) settings: Arc<Settings>,
     pub(super) wait_queues: WaitQueues,
+    pub(super) counts: Counts,
     pub(super) slots: Vec<Option<Slot>>,
     /// Places of slots that no operation has.
     free: Vec<usize>,
@@ -68,6 +70,8 @@ pub(super) struct Slot {
     /// When something is due: the question's time is up, or the wait is over. Changed by
     /// [`State::set_until`] alone.
     pub(super) until: Moment,
+    /// What is counted of it.
+    pub(super) record: Record,
 }
 
 /// Who is told what an operation has come to.
@@ -106,6 +110,7 @@ impl State {
             roster,
             settings,
             wait_queues: WaitQueues::default(),
+            counts: Counts::default(),
             slots: Vec::new(),
             free: Vec::new(),
             timers: Timers::default(),
@@ -142,7 +147,10 @@ impl State {
             self.slots.len() - 1
         });
         let generation = self.next_generation();
+        let names = self.settings.tracing().names_resources();
+        let resource = operation.resource().filter(|_| names).map(Arc::clone);
         let slot = Slot {
+            record: Record::new(operation.account(), resource),
             generation,
             caller,
             call,

@@ -11,6 +11,7 @@ use crate::moment::Moment;
 use crate::operation::{Actions, End, Ended, Event, Failed, Limits, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::Mark;
 use crate::system::clock;
 use crate::system::entropy::SystemEntropy;
 use crate::token::{self, Token};
@@ -31,7 +32,11 @@ pub(super) struct Step<'a> {
 
 impl<'a> Step<'a> {
     pub(super) fn new(state: &'a mut State, place: usize) -> Self {
-        Self { state, place, now: clock::now(), end: None }
+        let now = clock::now();
+        if let Some(slot) = &mut state.slots[place] {
+            slot.record.begin(now);
+        }
+        Self { state, place, now, end: None }
     }
 
     /// Lets the event happen. Returns what the operation has come to, if that has ended it; otherwise the
@@ -41,9 +46,12 @@ impl<'a> Step<'a> {
         if panic::catch_unwind(handle).is_err() {
             let leave = AssertUnwindSafe(|| operation.leave(&mut self));
             let _ = panic::catch_unwind(leave);
-            return Some(broken_off());
+            self.end = Some(broken_off());
         }
-        let end = mem::take(&mut self.end);
+        let mut end = mem::take(&mut self.end);
+        if let Some(end) = &mut end {
+            self.state.note_end(self.place, end, self.now);
+        }
         if end.is_none()
             && let Some(slot) = &mut self.state.slots[self.place]
         {
@@ -146,6 +154,9 @@ impl Actions for Step<'_> {
     }
 
     fn ask(&mut self, request: Request, limits: Limits) {
+        if let Some(slot) = self.state.slots[self.place].as_mut().filter(|_| request.is_attempt()) {
+            slot.record.note_attempt(&mut self.state.counts);
+        }
         let request = Arc::new(request);
         let Limits { since, until, reply_ms } = limits;
         self.open(limits, since.plus_ms(reply_ms).min(until), |server, ticket, effects| {
@@ -164,7 +175,14 @@ impl Actions for Step<'_> {
         told
     }
 
+    fn mark(&mut self, mark: Mark) {
+        self.state.note_mark(self.place, mark);
+    }
+
     fn wait_until(&mut self, until: Moment) {
+        if let Some(slot) = &mut self.state.slots[self.place] {
+            slot.record.note_wait(self.now, &mut self.state.counts);
+        }
         self.state.set_until(self.place, until);
     }
 

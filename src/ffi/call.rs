@@ -99,6 +99,8 @@ fn lease_call_once(
 /// A logger took so long that the lock of a call that succeeded is over: it did not succeed.
 #[cold]
 fn release_late(manager: &Manager, lease: &mut Lease, late: Status) -> Result<(), Error> {
+    // At all its levels.
+    lease.inner_levels = 0;
     let _ = manager.unlock(lease);
     Err(Error::new(late, "the lock expired while log lines were told"))
 }

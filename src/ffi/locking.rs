@@ -152,7 +152,8 @@ pub unsafe extern "C" fn RedLock_Extend(
 ///              that is still about to carry out the call that took the lock may keep the key then
 ///              until its TTL is over, and callers that wait hear of it up to a second later.
 /// @param lease the lock.
-/// @return REDLOCK_OK: released; the lease is empty now. REDLOCK_LOST: it had already ended, or
+/// @return REDLOCK_OK: released; the lease is empty now, unless RedLock_Retain has added levels: then one is left, and the
+///         lock is held still. REDLOCK_LOST: it had already ended, or
 ///         the lease holds none. REDLOCK_UNREACHABLE: some servers could not be told, and will be
 ///         when they are back if this manager is in use then, else the lock expires there; the
 ///         lease counts as released but keeps its token, and calling again is allowed. REDLOCK_CANCELLED: the

@@ -19,7 +19,8 @@ use crate::system::cancellation::Uncancelled;
 /// are alike are told once a second, with a count of the lines left out. See RedLock_SetLogger.
 ///
 /// @param level     1: a fault of a server that a lock may suffer from. 2: a fault mended, or
-///                  something that a reader of logs may care for. Other values may follow.
+///                  something that a reader of logs may care for. 3: an event of a lock, if RedLock_SetTracing asks for that.
+///                  Other values may follow.
 /// @param message   one line without a line end, valid during the call only.
 /// @param user_data what was given to RedLock_SetLogger.
 pub type RedLockLogger =

@@ -140,8 +140,16 @@ pub unsafe extern "C" fn RedLock_SetRestartGuard(
 }
 
 fn info(portrait: &Portrait) -> RedLockServerInfo {
-    let Portrait { name, is_connected, has_vote, words, identity, round_trip_us, clock_offset_us } =
-        portrait;
+    let Portrait {
+        name,
+        is_connected,
+        has_vote,
+        words,
+        identity,
+        round_trip_us,
+        clock_offset_us,
+        ..
+    } = portrait;
     RedLockServerInfo {
         size: 0,
         connected: i32::from(*is_connected),

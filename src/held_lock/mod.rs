@@ -2,13 +2,14 @@
 
 mod handover;
 mod permit;
+mod slot;
 mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub(crate) use self::permit::Granted;
-use self::permit::Permit;
+pub(crate) use self::slot::Granted;
+use self::slot::Permit;
 use crate::command::{Answer, Slots, Verb, Witness};
 use crate::lock_kind::Target;
 use crate::moment::Moment;

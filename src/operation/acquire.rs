@@ -1,6 +1,7 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod moves;
 mod permits;
 mod raising;
 mod waiting;
@@ -9,7 +10,7 @@ mod waking;
 use std::mem;
 use std::sync::Arc;
 
-use self::permits::Moves;
+use self::moves::Moves;
 use self::raising::{Raising, release};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -25,6 +26,7 @@ use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
 use crate::quorum::round::Outcome;
 use crate::server_set::ServerSet;
+use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
 use crate::wait_queue::{Manners, Permission, STAND_BACK, Wait};
@@ -218,10 +220,7 @@ impl Acquire {
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
         let sent = self.moves.note_sent(sent);
-        let question = match self.conclude_slots(&hold, question, actions) {
-            Some(question) => question,
-            None => return,
-        };
+        let Some(question) = self.conclude_slots(&hold, question, actions) else { return };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -355,6 +354,18 @@ impl Operation for Acquire {
             }
             (stage, _) => self.stage = stage,
         }
+    }
+
+    fn account(&self) -> Account {
+        Account {
+            kind: Kind::Acquire,
+            stretch: self.wanted.resumed.as_ref().and_then(|it| it.stretch),
+            ..Account::default()
+        }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.wanted.target.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {

@@ -14,6 +14,7 @@ use crate::moment::Moment;
 use crate::quorum::round::Outcome;
 use crate::quorum::validity::TTL_MAX_MS;
 use crate::server_set::ServerSet;
+use crate::stats::{Account, Kind};
 use crate::transport::timeouts::Timeouts;
 
 /// Takes over a lock.
@@ -96,6 +97,14 @@ impl Operation for Adopt {
             },
             Stage::Asking(hold, question) => Self::conclude(hold, &question, actions),
         }
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Adopt, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.ticket.target.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {

@@ -1,5 +1,7 @@
 //! Asking the servers whether a lock is still ours.
 
+use std::sync::Arc;
+
 use std::mem;
 
 use super::connect::{ConnectQuorum, Progress};
@@ -13,6 +15,7 @@ use crate::error::Status;
 use crate::held_lock::{Phase, View};
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
+use crate::stats::{Account, Kind};
 
 /// Asks whether a lock is still there for so long.
 pub(crate) struct Confirm {
@@ -131,6 +134,14 @@ impl Operation for Confirm {
             },
             Stage::Asking(asking) => self.conclude(*asking, actions),
         }
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Confirm, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(self.view.hold().resource())
     }
 
     fn question(&mut self) -> Option<&mut Question> {

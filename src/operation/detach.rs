@@ -1,8 +1,11 @@
 //! Giving a lock away: nobody is asked.
 
+use std::sync::Arc;
+
 use super::question::Question;
 use super::{Actions, Ended, Event, Operation, cancelled, check_valid, forget};
 use crate::held_lock::View;
+use crate::stats::{Account, Kind};
 
 /// Gives a lock away.
 pub(crate) struct Detach {
@@ -30,6 +33,14 @@ impl Operation for Detach {
         // Another handle may have released it at this moment.
         let check = check.and_then(|()| check_valid(hold, actions.now()));
         actions.end(check.map(|()| Ended::Stopped).map_err(Into::into));
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Detach, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(self.view.hold().resource())
     }
 
     fn question(&mut self) -> Option<&mut Question> {

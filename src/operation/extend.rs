@@ -1,5 +1,7 @@
 //! Giving a lock a new TTL, and giving it again to servers that have lost it.
 
+use std::sync::Arc;
+
 use std::mem;
 
 use super::connect::{ConnectQuorum, Progress};
@@ -14,6 +16,7 @@ use crate::held_lock::View;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
+use crate::stats::{Account, Kind};
 
 /// One attempt to extend a lock: a part of the operations that extend.
 pub(super) struct Extension {
@@ -240,6 +243,14 @@ impl Operation for Extend {
             self.extension.begin(actions)
         };
         self.go_on(attempt, actions);
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Extend, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(self.extension.view.hold().resource())
     }
 
     fn question(&mut self) -> Option<&mut Question> {

@@ -10,6 +10,7 @@ use crate::command::{Request, Verb};
 use crate::error::Status;
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
+use crate::stats::{Account, Kind};
 use crate::token::Token;
 
 /// Asks the servers whether anybody holds a resource.
@@ -66,6 +67,14 @@ impl Operation for Inspect {
                 _ => Err(holders.error(Status::Unreachable, actions.roster()).into()),
             }),
         }
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Inspect, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {

@@ -9,6 +9,7 @@ use crate::command::{Request, Verb};
 use crate::error::Status;
 use crate::lock_kind::Target;
 use crate::moment::Moment;
+use crate::stats::{Account, Kind};
 use crate::token::Token;
 
 /// Asks the servers who has the slots of a semaphore.
@@ -65,6 +66,10 @@ impl Operation for InspectPermits {
                 None => Err(taken.error(Status::Unreachable, actions.roster()).into()),
             }),
         }
+    }
+
+    fn account(&self) -> Account {
+        Account { kind: Kind::Inspect, ..Account::default() }
     }
 
     fn question(&mut self) -> Option<&mut Question> {

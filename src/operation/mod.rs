@@ -13,6 +13,7 @@ pub(crate) mod detach;
 pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod inspect_permits;
+pub(crate) mod leave;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
@@ -30,6 +31,7 @@ use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::{Account, Mark};
 use crate::token::Token;
 use crate::transport::condition::Condition;
 use crate::transport::roster::Roster;
@@ -111,6 +113,16 @@ pub(crate) trait Operation: Send {
         }
     }
 
+    /// What it is, for those who count.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
+    /// The resource that it is about, for those who follow what becomes of it.
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        None
+    }
+
     /// It is to end at once, whatever it was about. It leaves nothing behind that keeps others waiting.
     fn leave(&mut self, _actions: &mut dyn Actions) {}
 }
@@ -185,6 +197,9 @@ pub(crate) trait Actions {
     /// Gives another operation, which waits, its turn: as soon as this one has said what is to be done.
     fn give_turn(&mut self, ticket: Ticket);
 
+    /// Notes something that is counted.
+    fn mark(&mut self, mark: Mark);
+
     /// Ends the wait of another operation.
     fn end_wait(&mut self, ticket: Ticket);
 
@@ -229,6 +244,8 @@ pub(crate) enum Ended {
     },
     /// The lock was given away.
     Detached,
+    /// An inner level of the lock was left.
+    Left,
     /// The lock is kept no more, as its holder wished.
     Stopped,
     /// The lock cannot be kept, for this reason.
@@ -323,7 +340,7 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
 }
 
 /// Why a lock that is to be extended or confirmed is none any more, if it is none.
-fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
+pub(crate) fn check_valid(hold: &HeldLock, now: Moment) -> Result<(), Error> {
     if hold.is_detached() {
         return Err(detached());
     }

@@ -1,5 +1,7 @@
 //! Releasing a lock, and giving the turn to whoever of this manager waits for it.
 
+use std::sync::Arc;
+
 use std::mem;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use crate::lock_kind::LockKind;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
+use crate::stats::{Account, Kind};
 use crate::wait_queue::{Next, STAND_BACK};
 
 /// In so many round trips somebody who was woken has taken the lock.
@@ -174,6 +177,18 @@ impl Operation for Release {
             },
             Stage::Asking(question) => self.conclude(&question, actions),
         }
+    }
+
+    fn account(&self) -> Account {
+        Account {
+            kind: Kind::Release,
+            held_since: Some(self.view.hold().asked_at()),
+            ..Account::default()
+        }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(self.view.hold().resource())
     }
 
     fn question(&mut self) -> Option<&mut Question> {

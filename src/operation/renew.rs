@@ -10,6 +10,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::View;
 use crate::keeper::Kept;
 use crate::moment::Moment;
+use crate::stats::Mark;
 
 /// A lock is extended when a third of its TTL has passed, as peers do it: two more attempts have their time
 /// then before it ends.
@@ -85,10 +86,12 @@ impl Renew {
                 return;
             }
             Attempt::Extended { .. } => {
+                actions.mark(Mark::Renewed);
                 self.again_at = Moment::from_nanos(0);
                 self.failure = None;
             }
             Attempt::Failed { error, .. } => {
+                actions.mark(Mark::NotRenewed);
                 self.again_at = actions.now().plus_ms((self.ttl_ms() / PAUSE_PARTS).max(1));
                 self.failure = Some(error);
             }
@@ -104,6 +107,7 @@ impl Renew {
         let status = if is_lost { Status::Lost } else { Status::Unreachable };
         let why = self.failure.take().map(|error| format!(": {error}")).unwrap_or_default();
         let words = format!("the lock could not be kept{why}");
+        actions.mark(Mark::Unkept);
         let (hold, error) = (Arc::clone(hold), Error::new(status, words));
         actions.end(Ok(Ended::Unkept { hold, error }));
     }
@@ -157,6 +161,10 @@ impl Operation for Renew {
                 self.handle_attempt(attempt, actions);
             }
         }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(self.view.hold().resource())
     }
 
     fn question(&mut self) -> Option<&mut Question> {

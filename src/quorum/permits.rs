@@ -6,8 +6,9 @@
 use super::ballot::{Ballot, Vote};
 use super::round::Outcome;
 use crate::moment::Moment;
-use crate::server_set::ServerSet;
-use crate::slot_set::SlotSet;
+
+/// Slots of a semaphore: one bit each.
+pub type SlotBits = [u64; 4];
 
 /// One round over all servers.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub struct Permits {
     /// Yes: the server has given us a slot.
     ballot: Ballot,
     /// What each server has said, also after it was decided: its slot of ours, and those that are taken.
-    said: Vec<(usize, Option<u16>, SlotSet)>,
+    said: Vec<(usize, Option<u16>, SlotBits)>,
     outcome: Option<Outcome>,
     /// How many servers had answered when that was decided.
     counted: usize,
@@ -39,7 +40,7 @@ impl Permits {
         &mut self,
         server: usize,
         got: Option<u16>,
-        taken: SlotSet,
+        taken: SlotBits,
         now: Moment,
     ) -> bool {
         self.said.push((server, got, taken));
@@ -56,11 +57,11 @@ impl Permits {
         self.outcome
     }
 
-    /// The slot that most servers have given us, and which they are.
-    pub fn leader(&self) -> Option<(u16, ServerSet)> {
+    /// The slot that most servers have given us, and which they are: one bit a server.
+    pub fn leader(&self) -> Option<(u16, u64)> {
         let best = self.best(|slot| (self.ours(slot), 0), 1)?;
-        let has = |&&(_, got, _): &&(usize, Option<u16>, SlotSet)| got == Some(best);
-        Some((best, self.counted().filter(has).map(|it| it.0).collect()))
+        let has = |&&(_, got, _): &&(usize, Option<u16>, SlotBits)| got == Some(best);
+        Some((best, self.counted().filter(has).fold(0, |servers, it| servers | 1 << it.0)))
     }
 
     /// The slot that can still be had, if one can: by moving there on servers that have given us another.
@@ -83,7 +84,8 @@ impl Permits {
     /// How many slots are free on a server that has answered.
     pub fn free_on(&self, server: usize) -> Option<u32> {
         let said = self.said.iter().find(|it| it.0 == server)?;
-        Some(u32::from(self.of).saturating_sub(said.2.count()))
+        let taken: u32 = said.2.iter().map(|bits| bits.count_ones()).sum();
+        Some(u32::from(self.of).saturating_sub(taken))
     }
 
     /// How many slots there are.
@@ -126,7 +128,7 @@ impl Permits {
         }
     }
 
-    fn counted(&self) -> impl Iterator<Item = &(usize, Option<u16>, SlotSet)> {
+    fn counted(&self) -> impl Iterator<Item = &(usize, Option<u16>, SlotBits)> {
         self.said.iter().take(self.counted)
     }
 
@@ -135,7 +137,7 @@ impl Permits {
     }
 
     fn free(&self, slot: u16) -> u32 {
-        count(self.counted().filter(|it| it.1 != Some(slot) && !it.2.contains(slot)))
+        count(self.counted().filter(|it| it.1 != Some(slot) && !contains(&it.2, slot)))
     }
 
     /// The slot with the greatest of these, and at least so much; the first of equals, from `first` on.
@@ -151,6 +153,10 @@ impl Permits {
     }
 }
 
+fn contains(slots: &SlotBits, slot: u16) -> bool {
+    slots[usize::from(slot) / 64] & (1 << (slot % 64)) != 0
+}
+
 fn count<T>(items: impl Iterator<Item = T>) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
@@ -162,6 +168,12 @@ mod tests {
     const END: Moment = Moment::from_nanos(1_000);
     const BEFORE: Moment = Moment::from_nanos(999);
 
+    fn bits(slots: impl IntoIterator<Item = u16>) -> SlotBits {
+        let mut bits = SlotBits::default();
+        slots.into_iter().for_each(|slot| bits[usize::from(slot) / 64] |= 1 << (slot % 64));
+        bits
+    }
+
     /// What a server says: the slot that it gave us, and those that others have; nothing, if it is silent.
     type Said<'a> = Option<(Option<u16>, &'a [u16])>;
 
@@ -170,7 +182,7 @@ mod tests {
         for (server, said) in said.iter().enumerate() {
             match *said {
                 Some((got, others)) => {
-                    let taken = others.iter().copied().chain(got).collect();
+                    let taken = bits(others.iter().copied().chain(got));
                     permits.handle_slots(server, got, taken, BEFORE);
                 }
                 None => {
@@ -192,9 +204,9 @@ mod tests {
     fn one_slot_on_a_quorum_is_a_permit() {
         let permits = play(3, 3, &[Some((Some(1), &[0])), Some((Some(1), &[]))]);
         assert_eq!(permits.outcome(), Some(Outcome::Reached));
-        assert_eq!(permits.leader(), Some((1, ServerSet::first(2))));
+        assert_eq!(permits.leader(), Some((1, 0b11)));
         let mut late = Permits::new(3, 0, END, 1);
-        assert!(late.handle_slots(0, Some(2), SlotSet::default().with(2), END));
+        assert!(late.handle_slots(0, Some(2), bits([2]), END));
         assert_eq!(late.outcome(), Some(Outcome::TooLate));
     }
 
@@ -240,8 +252,8 @@ mod tests {
     fn where_slots_are_as_good_the_rotation_decides() {
         for first in 0..4 {
             let mut permits = Permits::new(4, first, END, 2);
-            permits.handle_slots(0, None, SlotSet::default(), BEFORE);
-            permits.handle_slots(1, None, SlotSet::default(), BEFORE);
+            permits.handle_slots(0, None, SlotBits::default(), BEFORE);
+            permits.handle_slots(1, None, SlotBits::default(), BEFORE);
             assert_eq!(permits.next(), Some(first));
         }
     }

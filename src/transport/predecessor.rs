@@ -60,11 +60,11 @@ impl Predecessor {
     }
 
     /// Sends what is queued, or as much as the socket takes. If the connection is lost, says how.
-    pub(super) fn flush(&mut self, now: Moment) -> Result<(), String> {
+    pub(super) fn flush(&mut self, now: Moment) -> Result<u64, String> {
         self.queue.send(&mut self.stream.outbox, self.capabilities, now);
         let sent = self.stream.wire.send_from(&mut self.stream.outbox);
-        self.queue.note_written(self.stream.outbox.capacity(), clock::now);
-        sent.map_err(|error| error_words(&error))
+        let written = self.queue.note_written(self.stream.outbox.capacity(), clock::now);
+        sent.map_err(|error| error_words(&error)).map(|_| written)
     }
 
     /// Receives what is there, once.

@@ -92,12 +92,16 @@ impl Queue {
 
     /// The socket was given what is in the outbox, which has so much room for what it did not take. The
     /// requests count as sent from now on: this thread may have been kept from running since it last read
-    /// the clock, and that is not the server's time.
-    pub(super) fn note_written(&mut self, outbox_bytes: usize, clock: impl FnOnce() -> Moment) {
+    /// the clock, and that is not the server's time. Returns how many there were.
+    pub(super) fn note_written(
+        &mut self,
+        outbox_bytes: usize,
+        clock: impl FnOnce() -> Moment,
+    ) -> u64 {
         self.outbox_bytes = outbox_bytes;
         let written = mem::take(&mut self.unwritten);
         if written == 0 {
-            return;
+            return 0;
         }
         let now = clock();
         let mut longest_ms = 0;
@@ -106,6 +110,7 @@ impl Queue {
             longest_ms = longest_ms.max(entry.request.ttl_ms());
         }
         self.bear_silence(longest_ms, now);
+        written as u64
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.

@@ -26,6 +26,7 @@ use crate::command::{Answer, Capabilities, Request};
 use crate::failure::Failure;
 use crate::log::Level;
 use crate::moment::Moment;
+use crate::stats::Traffic;
 use crate::system::clock;
 use crate::system::socket::InheritedDescriptor;
 
@@ -53,6 +54,7 @@ pub(crate) struct Server {
     awaiting_connection: Vec<Ticket>,
     /// What is said of it.
     remarks: Remarks,
+    traffic: Traffic,
 }
 
 impl Server {
@@ -76,6 +78,7 @@ impl Server {
             predecessor: None,
             looked_at: Moment::from_nanos(0),
             awaiting_connection: Vec::new(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -278,7 +281,7 @@ impl Server {
             self.queue.send(&mut self.link.outbox, self.capabilities, now);
         }
         let change = self.link.send(now);
-        self.queue.note_written(self.link.outbox.capacity(), clock::now);
+        self.traffic.requests += self.queue.note_written(self.link.outbox.capacity(), clock::now);
         self.handle_change(change, effects);
         if self.predecessor.is_some() {
             self.flush_predecessor(now, effects);
@@ -319,6 +322,7 @@ impl Server {
         match change {
             None => {}
             Some(Change::Up { capabilities, guard, took_us, again }) => {
+                self.traffic.connections += 1;
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
                 }
@@ -335,6 +339,7 @@ impl Server {
                 }
             }
             Some(Change::Failed { why, first }) => {
+                self.traffic.connections_failed += 1;
                 effects.health.spoil();
                 if first {
                     say(Event::NotConnected, Level::Warning, why.clone());
@@ -342,6 +347,7 @@ impl Server {
                 self.fail_all(&Failure::NotConnected(why), effects);
             }
             Some(Change::Lost { how }) => {
+                self.traffic.connections_lost += 1;
                 effects.health.spoil();
                 say(Event::Lost, Level::Warning, format!("connection lost: {how}"));
                 self.fail_all(&Failure::Lost(how), effects);
@@ -356,24 +362,4 @@ impl Server {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-
-    #[test]
-    fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
-        let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let lineup = Arc::new(Lineup::new(1, Arc::default()));
-        let mut server = Server::new(0, endpoint, Arc::default(), Arc::default(), lineup);
-        let mut effects = Effects::default();
-        let words = "closed".to_owned();
-        let lost = Change::Lost { how: words.clone() };
-        for change in [lost, Change::Failed { why: words, first: false }] {
-            effects.health.note(3, NOW);
-            assert!(effects.health.is_good(3, NOW));
-            server.handle_change(Some(change), &mut effects);
-            assert!(!effects.health.is_good(3, NOW));
-        }
-    }
-}
+mod tests;

@@ -226,3 +226,6 @@ fn those_of(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
 fn without(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
     those_of(names, !which)
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,8 @@ mod check;
 mod command;
 #[path = "../../src/continued.rs"]
 mod continued;
+#[path = "../../src/counted.rs"]
+mod counted;
 #[path = "../../src/driver/mod.rs"]
 mod driver;
 #[path = "../../src/engine/mod.rs"]
@@ -66,6 +68,8 @@ mod process_state;
 mod quorum;
 #[path = "../../src/redlock.rs"]
 mod redlock;
+#[path = "../../src/reentrant.rs"]
+mod reentrant;
 #[path = "../../src/runtime.rs"]
 mod runtime;
 #[path = "../../src/server_list.rs"]
@@ -76,6 +80,8 @@ mod server_set;
 mod settings;
 #[path = "../../src/slot_set.rs"]
 mod slot_set;
+#[path = "../../src/stats/mod.rs"]
+mod stats;
 #[path = "../../src/submitted.rs"]
 mod submitted;
 #[path = "world/system/mod.rs"]

@@ -73,6 +73,11 @@ fn a_lock_is_kept_and_a_stop_ends_a_wait() {
 }
 
 #[test]
+fn a_mutex_is_locked_again_by_its_owner() {
+    passes("tests/programs/cpp/recursive.cpp", compilers::cxx_apart());
+}
+
+#[test]
 fn the_semaphore_does_what_it_promises() {
     passes("tests/programs/cpp/semaphore.cpp", compilers::cxx_apart());
 }

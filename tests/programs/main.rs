@@ -11,6 +11,7 @@ mod bindings;
 mod c;
 mod compilers;
 mod cpp;
+mod gauges;
 mod go;
 mod library;
 mod node;

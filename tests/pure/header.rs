@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 20] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -14,10 +14,12 @@ const PARTS: [&str; 18] = [
     "inspect.rs",
     "acquire.rs",
     "handover.rs",
+    "reentrant.rs",
     "submit.rs",
     "event.rs",
     "kept_log.rs",
     "servers.rs",
+    "stats.rs",
     "fencing.rs",
     "waking.rs",
     "access.rs",

@@ -145,9 +145,34 @@ fn every_page_is_in_the_index() {
     }
 }
 
+/// What the table of languages shows stands in a block of the page that the row leads to, and that is run.
+#[test]
+fn the_table_of_languages_shows_what_is_run() {
+    let all = pages::all(root());
+    for readme in ["README.md", "README.zh-CN.md"] {
+        let text = read(readme);
+        let rows = text.lines().filter(|it| it.starts_with('|') && it.contains("](docs/"));
+        let mut count = 0;
+        for row in rows {
+            let shown = row.split('`').nth(1).expect("a line of code").replace("\\|", "|");
+            let shown = shown.split(" …").next().unwrap_or_default().trim_end_matches(" {");
+            let (_, page) = links(row).into_iter().next().map_or((0, String::new()), |it| it);
+            let page = all.iter().find(|it| it.name == page).expect("the page is there");
+            let snippets = pages::snippets(page).expect("a page");
+            assert!(snippets.iter().any(|it| it.code.contains(shown)), "{readme}: {shown}");
+            count += 1;
+        }
+        assert!(count >= 6, "{readme}");
+    }
+}
+
 /// Where what is said of servers is put in words.
-const WORDS: [&str; 3] =
-    ["src/failure.rs", "src/operation/question/words.rs", "src/transport/tls/words.rs"];
+const WORDS: [&str; 4] = [
+    "src/failure.rs",
+    "src/operation/question/permits.rs",
+    "src/operation/question/words.rs",
+    "src/transport/tls/words.rs",
+];
 
 /// What a message says stands on the page that explains messages, but for what is put into it.
 #[test]
@@ -190,6 +215,20 @@ const IS_READ: [&str; 10] = [
     "does not permit",
     " (os error",
 ];
+
+/// The picture is drawn from BENCH.md, for light and for dark.
+#[test]
+fn the_picture_of_latencies_is_of_the_last_report() {
+    let report = read("BENCH.md");
+    let date = report.lines().find_map(|it| it.strip_prefix("- Date: ")?.split(' ').next());
+    let row = report.lines().find(|it| it.starts_with("| 1 thread, 5 servers: lock, median |"));
+    let ours = row.and_then(|it| it.split('|').nth(2)).expect("our figure").trim();
+    for name in ["latency.svg", "latency-dark.svg"] {
+        let picture = read(&format!("docs/pictures/{name}"));
+        let is_new = picture.contains(date.expect("a date")) && picture.contains(ours);
+        assert!(is_new, "{name} is older than BENCH.md: make pictures PICTURES=latency");
+    }
+}
 
 /// A page in another language shows the code of the first, but for comments.
 #[test]

@@ -7,8 +7,11 @@ use std::path::Path;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Where the version stands first: between which words.
-const VERSIONS: [(&str, &str, &str); 6] = [
+const VERSIONS: [(&str, &str, &str); 9] = [
     ("Cargo.lock", "name = \"redlock-core\"\nversion = \"", "\""),
+    ("Cargo.lock", "name = \"redlock-cli\"\nversion = \"", "\""),
+    ("tool/Cargo.toml", "name = \"redlock-cli\"\nversion = \"", "\""),
+    ("tool/Cargo.toml", "path = \"..\", version = \"", "\""),
     ("CHANGELOG.md", "\n## ", " "),
     ("c-examples/node/package.json", "\"version\": \"", "\""),
     ("packaging/cmake/redlock-config-version.cmake", "set(PACKAGE_VERSION \"", "\""),

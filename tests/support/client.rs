@@ -12,8 +12,10 @@ use redlock::ffi::lease::{
     RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
     RedLockLease_ValidityMs,
 };
+use redlock::ffi::reentrant::{RedLock_Retain, RedLockLease_Levels};
 use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
+use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::waking::RedLock_SetWaking;
 use redlock::ffi::{
@@ -266,6 +268,34 @@ impl Manager {
         }
     }
 
+    /// What was counted.
+    pub(crate) fn stats(&self) -> RedLockStats {
+        let mut stats = no_stats();
+        // SAFETY: the manager lives, and the struct may be written to.
+        let status = unsafe { RedLock_GetStats(self.raw, &raw mut stats) };
+        assert_eq!(status, RedLockStatus::REDLOCK_OK, "{}", self.message());
+        stats
+    }
+
+    /// The same as text.
+    pub(crate) fn stats_text(&self) -> String {
+        let mut text: Vec<u8> = Vec::new();
+        loop {
+            // SAFETY: the manager lives, and there is so much room.
+            let size = unsafe { RedLock_StatsText(self.raw, text.as_mut_ptr().cast(), text.len()) };
+            if size < text.len() {
+                text.truncate(size);
+                return String::from_utf8(text).expect("UTF-8");
+            }
+            text = vec![b'?'; size + 1];
+        }
+    }
+
+    pub(crate) fn set_tracing(&self, events: i32) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetTracing(self.raw, events) }
+    }
+
     /// What is known of each server.
     pub(crate) fn servers(&self) -> Vec<Known> {
         let mut count = 0;
@@ -302,6 +332,11 @@ pub(crate) fn no_server_info() -> RedLockServerInfo {
     // SAFETY: it is made of numbers, for which 0 is a value.
     let info = unsafe { mem::zeroed() };
     RedLockServerInfo { size: size_of::<RedLockServerInfo>(), ..info }
+}
+
+/// Nothing counted yet.
+pub(crate) fn no_stats() -> RedLockStats {
+    RedLockStats { size: size_of::<RedLockStats>(), ..RedLockStats::default() }
 }
 
 /// A struct as a program begins it.
@@ -389,6 +424,16 @@ impl Lease {
     pub(crate) fn is_held(&self) -> bool {
         // SAFETY: the lease lives.
         unsafe { RedLockLease_IsHeld(self.raw) }
+    }
+
+    pub(crate) fn retain(&self) -> RedLockStatus {
+        // SAFETY: the lease lives.
+        unsafe { RedLock_Retain(self.raw) }
+    }
+
+    pub(crate) fn levels(&self) -> i32 {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_Levels(self.raw) }
     }
 
     pub(crate) fn remaining_ms(&self) -> i64 {

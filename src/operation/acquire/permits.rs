@@ -2,34 +2,13 @@
 
 use std::sync::Arc;
 
+use super::moves::MOVES_MAX;
 use super::{Acquire, Stage};
 use crate::command::{Request, Verb, Witness};
 use crate::held_lock::{Granted, HeldLock};
 use crate::operation::question::{Found, Question};
 use crate::operation::{Actions, Limits, reply_ms};
 use crate::server_set::ServerSet;
-
-/// How often an attempt moves. Those that come to nothing again and again stand in each other's way: then it is better
-/// to let go of everything, and to pause.
-const MOVES_MAX: u32 = 3;
-
-/// How far an attempt has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moves {
-    count: u32,
-    /// The servers that were sent anything that may set a slot.
-    sent: ServerSet,
-    /// Those that were sent the last move.
-    moved: ServerSet,
-}
-
-impl Moves {
-    /// These were sent what was asked last. Returns those that were sent anything.
-    pub(super) fn note_sent(&mut self, sent: ServerSet) -> ServerSet {
-        (self.sent, self.moved) = (self.sent.plus(sent), sent);
-        self.sent
-    }
-}
 
 impl Acquire {
     /// An attempt to have a permit is over, or goes on with a move. Returns the question if it has come to nothing.

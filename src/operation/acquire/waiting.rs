@@ -113,7 +113,7 @@ impl Acquire {
         queues.pass_on(&self.wanted.target, number, pause_until, backoff.clone());
         let error = miss.error(actions.roster());
         let (has_asked, words) = (self.has_asked, error.clone());
-        let broken_off = BrokenOff { pause_until, backoff, has_asked, error: words };
+        let broken_off = BrokenOff { pause_until, backoff, has_asked, stretch: None, error: words };
         self.fail(error, Some(Box::new(broken_off)), actions);
     }
 }

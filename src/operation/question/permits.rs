@@ -1,14 +1,9 @@
-//! A question for a permit of a semaphore.
+//! What is counted, and said, of the answers about the slots of a semaphore.
 
-use std::sync::Arc;
-
-use super::{Count, Question};
 use crate::command::{Answer, SlotValue, Slots};
-use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::ballot::Vote;
 use crate::quorum::permits::Permits;
-use crate::quorum::round::Outcome;
 use crate::quorum::taken::Taken;
 use crate::server_set::ServerSet;
 
@@ -21,45 +16,12 @@ pub(crate) enum Found {
     Nothing,
 }
 
-impl Question {
-    /// An attempt to take one of so many permits.
-    pub(crate) fn permit(hold: Arc<HeldLock>, of: u16, servers: usize) -> Self {
-        let permits = Permits::new(of, hold.token().share_of(of), hold.deadline(), servers);
-        Self { attempt: Some(hold), ..Self::new(Count::Permits(permits)) }
-    }
-
-    /// Which slot was had, or can be.
-    pub(crate) fn slot(&self) -> Found {
-        let Count::Permits(permits) = &self.count else { return Found::Nothing };
-        match (self.outcome(), permits.leader(), permits.next()) {
-            (Outcome::Reached, Some((slot, servers)), _) => Found::Had(slot, servers),
-            (_, _, Some(slot)) => Found::MayMove(slot),
-            _ => Found::Nothing,
-        }
-    }
-
-    /// How many permits are taken?
-    pub(crate) fn taken(of: u16, servers: usize) -> Self {
-        Self::new(Count::Taken(Taken::new(of, servers)))
-    }
-
-    /// How many are, and when the first of them ends, if somebody can say.
-    pub(crate) fn permits_taken(&self) -> Option<(u16, Option<Moment>)> {
-        let Count::Taken(taken) = &self.count else { return None };
-        Some((taken.count()?, taken.first_end()))
-    }
-
-    /// What slot each server has given us that has answered.
-    pub(crate) fn slots_given(&self) -> Vec<(usize, Option<u16>)> {
-        let Count::Permits(permits) = &self.count else { return Vec::new() };
-        permits.given().collect()
-    }
-}
-
 /// Counts an answer. Returns whether it is decided.
 pub(super) fn hear(permits: &mut Permits, server: usize, answer: &Answer, now: Moment) -> bool {
     match answer {
-        Answer::Slots(Slots { got, taken, .. }) => permits.handle_slots(server, *got, *taken, now),
+        Answer::Slots(Slots { got, taken, .. }) => {
+            permits.handle_slots(server, *got, taken.bits(), now)
+        }
         _ => permits.handle_silence(server, now),
     }
 }
@@ -84,7 +46,7 @@ pub(super) fn hear_of_taken(
 
 /// How many servers have given us the slot that most have given us.
 pub(super) fn votes(permits: &Permits) -> usize {
-    permits.leader().map_or(0, |(_, servers)| servers.iter().count())
+    permits.leader().map_or(0, |(_, servers)| servers.count_ones() as usize)
 }
 
 /// What these did.

@@ -11,6 +11,7 @@ mod extend;
 mod fencing;
 mod handover;
 mod inspect;
+mod leave;
 mod permits;
 mod release;
 mod renew;

@@ -13,6 +13,7 @@ use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
+use crate::stats::Mark;
 use crate::token::Token;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::roster::Roster;
@@ -142,6 +143,7 @@ impl World {
             Ok(Ended::Inspected { locked_until: None, .. }) => ("free", String::new()),
             Ok(Ended::Counted { absent, .. }) => ("counted", absent),
             Ok(Ended::Detached) => ("detached", String::new()),
+            Ok(Ended::Left) => ("left", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
             Ok(Ended::Unkept { error, .. }) => return format!("{:?}: {error}", error.status()),
             Err(Failed { error, broken_off }) => {
@@ -249,6 +251,8 @@ impl Actions for World {
     fn give_turn(&mut self, ticket: Ticket) {
         self.acts.push(GiveTurn(ticket.place()));
     }
+
+    fn mark(&mut self, _: Mark) {}
 
     fn end_wait(&mut self, ticket: Ticket) {
         self.acts.push(EndWait(ticket.place()));

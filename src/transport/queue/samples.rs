@@ -6,6 +6,7 @@ use redis::Value;
 
 use super::{Queue, Settled};
 use crate::command::{Capabilities, Request, Verb};
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
@@ -30,6 +31,14 @@ pub(super) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
         Verb::Release => request.to(ServerSet::default().with(SERVER)),
         _ => request,
     })
+}
+
+/// About one of three permits, with the same token.
+pub(super) fn of_semaphore(verb: Verb) -> Arc<Request> {
+    let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
+    let (target, token) = (Target { resource, kind }, Token::from_random([7; 20]));
+    let request = Request::new(verb, target, token, 10_000);
+    Arc::new(request.with_slot(1).to(ServerSet::default().with(SERVER)))
 }
 
 /// The queue of a connection that has just begun.

@@ -92,7 +92,9 @@ impl Queue {
 mod tests {
     use redis::Value;
 
-    use super::super::samples::{NOW, OTHER, TICKET, fresh, long, refused, request, send, settle};
+    use super::super::samples::{
+        NOW, OTHER, TICKET, fresh, long, of_semaphore, refused, request, send, settle,
+    };
     use super::*;
     use crate::command::{Answer, Verb};
 
@@ -150,6 +152,22 @@ mod tests {
         // It is answered, so nothing of ours comes late.
         settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
         assert!(!queue.wants(&ours));
+    }
+
+    #[test]
+    fn what_gives_up_other_slots_is_no_release() {
+        let (mut old, mut new) = (fresh(), fresh());
+        old.push(&of_semaphore(Verb::Acquire), None, NOW);
+        assert!(old.wants(&of_semaphore(Verb::ReleaseRest)));
+        old.push(&of_semaphore(Verb::ReleaseRest), None, NOW);
+        // The slot that is held is released behind it.
+        assert!(old.wants(&request(Verb::Release)));
+        old.push(&request(Verb::Release), None, NOW);
+        assert!(!old.wants(&request(Verb::Release)));
+        send(&mut old, NOW);
+        new.repeat_required(&mut old);
+        new.repeat_required(&mut old);
+        assert_eq!(new.length(), 2, "each of them once");
     }
 
     #[test]

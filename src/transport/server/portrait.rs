@@ -3,6 +3,7 @@
 use super::Server;
 use crate::command::identity::Identity;
 use crate::moment::Moment;
+use crate::stats::{ServerStats, Traffic};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::link::NOT_TRIED;
 
@@ -22,6 +23,15 @@ pub struct Portrait {
     pub round_trip_us: Option<i64>,
     /// How far its clock is ahead of this machine's, in microseconds.
     pub clock_offset_us: Option<i64>,
+    /// What was sent to it and heard of it.
+    pub traffic: Traffic,
+}
+
+impl From<Portrait> for ServerStats {
+    fn from(portrait: Portrait) -> Self {
+        let Portrait { name, is_connected, has_vote, clock_offset_us, traffic, .. } = portrait;
+        Self { name, is_connected, has_vote, clock_offset_us, traffic }
+    }
 }
 
 impl Portrait {
@@ -41,6 +51,7 @@ impl Portrait {
             identity: Identity::default(),
             round_trip_us: None,
             clock_offset_us: None,
+            traffic: Traffic::default(),
         }
     }
 }
@@ -66,6 +77,7 @@ impl Server {
             identity: self.link.identity().clone(),
             round_trip_us: self.queue.round_trip_us(),
             clock_offset_us: self.queue.clock_offset_us(now, wall_us),
+            traffic: self.traffic,
         }
     }
 }

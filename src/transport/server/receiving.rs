@@ -84,6 +84,7 @@ impl Server {
             };
             self.note_pushes(true, effects);
             let Settled { kind, ticket, answer } = settled;
+            self.traffic.note_answer(self.queue.round_trip_us());
             let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());
             self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
             self.tell_of_clock(now, effects);

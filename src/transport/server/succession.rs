@@ -151,6 +151,7 @@ impl Server {
                 return Ok(());
             }
             while let Some(Settled { kind, ticket, answer }) = predecessor.next_settled(now)? {
+                self.traffic.note_answer(predecessor.queue.round_trip_us());
                 if !predecessor.is_replaced {
                     self.remarks.note_answer(kind, &answer, clock::now, &mut effects.lines);
                 }
@@ -208,7 +209,10 @@ impl Server {
     pub(super) fn flush_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         let Some(mut predecessor) = self.predecessor.take() else { return };
         match predecessor.flush(now) {
-            Ok(()) => self.predecessor = Some(predecessor),
+            Ok(written) => {
+                self.traffic.requests += written;
+                self.predecessor = Some(predecessor);
+            }
             Err(how) => self.lose_predecessor(*predecessor, how, effects),
         }
     }

@@ -15,6 +15,7 @@ mod nulls;
 mod numbers;
 mod secrets;
 mod servers;
+mod stats;
 mod statuses;
 
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};

@@ -14,15 +14,17 @@ use redlock::ffi::handover::*;
 use redlock::ffi::inspect::*;
 use redlock::ffi::kept_log::*;
 use redlock::ffi::lease::*;
+use redlock::ffi::reentrant::*;
 use redlock::ffi::resources::*;
 use redlock::ffi::servers::*;
+use redlock::ffi::stats::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
 use redlock::ffi::waking::*;
 use redlock::ffi::*;
 
 use crate::declarations::functions;
-use crate::support::client::{no_info, no_server_info};
+use crate::support::client::{no_info, no_server_info, no_stats};
 use crate::support::events::{Wanted, no_event};
 use crate::support::{Lease, Manager};
 use crate::{Holder, TTL};
@@ -43,12 +45,14 @@ enum Answer {
     /// How many bytes, of words or of a name; or how many names.
     Bytes(usize),
     Descriptor(i32),
+    /// How many bytes a text has, whether there is room for it or not.
+    Text(usize),
     Words(*const c_char),
     /// Words about a handle, which say so if there is none.
     Complaint(*const c_char),
 }
 use Answer::{
-    Bytes, Complaint, Descriptor, Held, Level, Milliseconds, Nothing, Number, Status, Words,
+    Bytes, Complaint, Descriptor, Held, Level, Milliseconds, Nothing, Number, Status, Text, Words,
 };
 
 /// The pointers of a call, each good unless it is missing.
@@ -61,6 +65,7 @@ struct Arguments<'a> {
     event: Cell<RedLockEvent>,
     infos: Cell<RedLockServerInfo>,
     info: Cell<RedLockInfo>,
+    stats: Cell<RedLockStats>,
     count: Cell<usize>,
     room: [Cell<c_char>; ROOM],
     missing: &'a [&'a str],
@@ -106,6 +111,10 @@ impl Arguments<'_> {
 
     fn info(&self) -> *mut RedLockInfo {
         self.or_null("info", self.info.as_ptr())
+    }
+
+    fn stats(&self) -> *mut RedLockStats {
+        self.or_null("stats", self.stats.as_ptr())
     }
 
     fn count(&self) -> *mut usize {
@@ -168,11 +177,14 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 60] = calls! {
+    let calls: [(&str, Call); 65] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
         Status RedLock_Servers(it.rl(), it.infos(), it.count()) of it;
+        Status RedLock_GetStats(it.rl(), it.stats()) of it;
+        Text RedLock_StatsText(it.rl(), it.room("text"), ROOM) of it;
+        Status RedLock_SetTracing(it.rl(), 0) of it;
         Status RedLock_SetRetry(it.rl(), 3, 200) of it;
         Status RedLock_SetTimeouts(it.rl(), 1500, 0) of it;
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
@@ -207,6 +219,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
         Status RedLock_Unlock(it.rl(), it.lease()) of it;
+        Status RedLock_Retain(it.lease()) of it;
+        Level RedLockLease_Levels(it.lease()) of it;
         Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
         Status RedLock_IsLocked(it.rl(), it.resource(), it.locked()) of it;
         Status RedLock_Inspect(it.rl(), it.resource(), 0, it.info()) of it;
@@ -353,6 +367,7 @@ fn arguments<'a>(
         event,
         infos,
         info,
+        stats: Cell::new(no_stats()),
         count,
         room,
         missing,
@@ -372,7 +387,7 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
             let has_words = takes_lease(function) && function != "RedLock_Cancel";
             let words = match has_words && !is_missing("lease") {
                 true => lease.message(),
-                false if !is_missing("rl") => manager.message(),
+                false if takes_manager(function) && !is_missing("rl") => manager.message(),
                 false => return,
             };
             // What follows, if anything, tells why it may not be.
@@ -394,10 +409,15 @@ fn judge(function: &str, missing: &[&str], answer: &Answer, (manager, lease): (&
             let expected = if is_of_names { 0 } else { words.len() };
             assert_eq!(*bytes, expected, "{function} without {missing:?}");
         }
+        Text(bytes) => assert_eq!(*bytes == 0, missing.contains(&"rl"), "{function}"),
         Descriptor(descriptor) => assert_eq!(*descriptor, -1, "{function}"),
         Words(words) => assert_eq!(text(*words), "", "{function}"),
         Complaint(words) => assert_eq!(text(*words), format!("{} is NULL", missing[0])),
     }
+}
+
+fn takes_manager(function: &str) -> bool {
+    functions().iter().any(|it| it.name == function && it.pointers.iter().any(|it| it == "rl"))
 }
 
 fn takes_lease(function: &str) -> bool {

@@ -34,7 +34,7 @@ fn waiting(manager: Manager) -> thread::JoinHandle<(bool, Manager, Lease)> {
 
 /// Whoever looks by itself asks with EXISTS, whether anybody has it.
 #[test]
-fn l01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
+fn w01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
     let cluster = Cluster::start(1);
     let (holder, waiter) = (connected(&cluster), connected(&cluster));
     let held = holder.take(RESOURCE, TTL);
@@ -57,7 +57,7 @@ fn l01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
 }
 
 #[test]
-fn l01_an_event_loop_and_the_background_thread_hear_it_too() {
+fn w01_an_event_loop_and_the_background_thread_hear_it_too() {
     for has_thread in [false, true] {
         let cluster = Cluster::start(3);
         let (holder, waiter) = (connected(&cluster), connected(&cluster));
@@ -89,7 +89,7 @@ fn l01_an_event_loop_and_the_background_thread_hear_it_too() {
 }
 
 #[test]
-fn l02_who_gives_up_leaves_the_line() {
+fn w02_who_gives_up_leaves_the_line() {
     let cluster = Cluster::start(3);
     let (holder, waiter) = (connected(&cluster), connected(&cluster));
     let _held = holder.take(RESOURCE, TTL);
@@ -110,7 +110,7 @@ fn l02_who_gives_up_leaves_the_line() {
 }
 
 #[test]
-fn l03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
+fn w03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
     let cluster = Cluster::start(3);
     let (holder, frozen, waiter) = (connected(&cluster), connected(&cluster), connected(&cluster));
     let held = holder.take(RESOURCE, TTL);
@@ -130,7 +130,7 @@ fn l03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
 
 /// What servers do not permit is left out, and nothing fails for it.
 #[test]
-fn l04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
+fn w04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
     for rule in [
         &["resetchannels"][..],
         &["-hello"],
@@ -179,7 +179,7 @@ fn talking(push: String) -> Fake {
 }
 
 #[test]
-fn l05_pushes_that_nobody_asked_for_are_no_replies_and_bounded() {
+fn w05_pushes_that_nobody_asked_for_are_no_replies_and_bounded() {
     let foreign = ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n".to_owned();
     let tracking = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nr\r\n".to_owned();
     for push in [foreign, tracking] {
@@ -208,7 +208,7 @@ fn l05_pushes_that_nobody_asked_for_are_no_replies_and_bounded() {
 
 /// Who has set it so stands in no line, and wakes nobody.
 #[test]
-fn l05_it_can_be_turned_off() {
+fn w05_it_can_be_turned_off() {
     let cluster = Cluster::start(3);
     let (holder, waiter) = (patient(&cluster), patient(&cluster));
     for manager in [&holder, &waiter] {

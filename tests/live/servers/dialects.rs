@@ -1,12 +1,14 @@
 //! Commands that only newer servers have, by which they delete a key if it has a value, and no script is
 //! needed: `DELIFEQ` of Valkey 9.0, and `DELEX` of Redis 8.4. The server that the tests run on may have
-//! one of them or none; fakes play what such a server answers.
+//! one of them or none; fakes play what such a server answers. And `MSETEX` of Redis 8.4 and Valkey 9.1, by which a script sets
+//! several keys at once.
 
-use redlock::ffi::status::RedLockStatus::REDLOCK_OK;
+use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
+use crate::support::events::Wanted;
 use crate::support::product::product;
 use crate::support::resp::Reply;
-use crate::support::{Cluster, Fake, Manager, Server};
+use crate::support::{Cluster, Fake, Lease, Manager, Server};
 use crate::{PATIENT_MS, TTL, connected};
 
 /// How a release is written in a command, without the token.
@@ -142,5 +144,41 @@ fn who_may_not_use_what_a_real_server_can_sends_the_script() {
     cluster.wait_until_gone("r");
     for server in cluster.iter() {
         assert_eq!((server.calls(native), server.calls("eval")), (0, 1));
+    }
+}
+
+/// A server that has MSETEX, and answers a script with it, and one without, like that.
+fn fake_with_msetex(with: &'static str, without: &'static str) -> Fake {
+    Fake::obeying(move |command, words| {
+        let script = words.get(1).map_or("", |it| it);
+        match (command, words.len()) {
+            ("MSETEX", 1) => Some("-ERR wrong number of arguments for 'msetex' command".to_owned()),
+            ("EVAL", _) if script.contains("MSETEX") => Some(with.to_owned()),
+            ("EVAL", _) if script.contains("EXISTS") => Some(without.to_owned()),
+            ("EVAL", _) => Some(":2".to_owned()),
+            _ => None,
+        }
+    })
+}
+
+#[test]
+fn several_keys_are_set_by_the_command_that_the_server_has_for_it() {
+    const GRANTED: &str = "*2\r\n:0\r\n:0";
+    for (with, without, status, counts) in [
+        (GRANTED, "-ERR", REDLOCK_OK, (2, 0)),
+        // Who may not use it sends the script without, in the same call, and from then on.
+        ("-NOPERM this user may not", GRANTED, REDLOCK_OK, (1, 2)),
+        ("-NOPERM this user may not", "-NOPERM this user may not", REDLOCK_UNREACHABLE, (1, 2)),
+    ] {
+        let fake = fake_with_msetex(with, without);
+        let manager = manager_at(&fake);
+        for _ in 0..2 {
+            let lease = Lease::new();
+            let said = manager.acquire(&Wanted::several(&["a", "b"], TTL), &lease);
+            assert_eq!(said, status, "{}", lease.message());
+            manager.unlock(&lease);
+        }
+        let sent = (received(&fake, "'MSETEX'"), received(&fake, "'EXISTS'"));
+        assert_eq!(sent, counts, "{with} {without}");
     }
 }

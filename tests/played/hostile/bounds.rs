@@ -6,10 +6,10 @@ use crate::lease::Lease;
 use crate::redlock::RedLock;
 use crate::world;
 
-/// Eleven replies to the greeting are right; then comes this, in place of the reply to an acquire.
+/// Twelve replies to the greeting are right; then comes this, in place of the reply to an acquire.
 fn words_after(said: &[u8]) -> String {
     let length = u8::try_from(said.len()).expect("few bytes");
-    let script = [&[0; 12][..], &[7, length], said].concat();
+    let script = [&[0; 13][..], &[7, length], said].concat();
     world::begin(Crowd::new(&script));
     let manager = RedLock::new();
     manager.add_server_url(&format!("unix://{}", crowd::place(0)), 0).expect("a server");

@@ -85,7 +85,9 @@ impl Crowd {
         match (&*words[0], words.len()) {
             (b"DELEX", 1) if server % 3 == 1 => ARGUMENTS.to_vec(),
             (b"DELIFEQ", 1) if server % 3 == 2 => ARGUMENTS.to_vec(),
-            (b"DELEX" | b"DELIFEQ" | b"PEXPIRETIME", 1) => b"-ERR unknown command\r\n".to_vec(),
+            (b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"PEXPIRETIME", 1) => {
+                b"-ERR unknown command\r\n".to_vec()
+            }
             (b"PING", _) => b"+PONG\r\n".to_vec(),
             (b"INFO", _) if server % 3 == 1 => bulk(b"role:master\r\nmaxmemory:0\r\n"),
             (b"INFO" | b"CONFIG" | b"TIME", _) => b"-NOPERM no\r\n".to_vec(),

@@ -1,7 +1,7 @@
 //! What a client has to make of one connection: which reply belongs to which request, what the request
 //! is answered with, and whether the connection is of any use after that.
 
-use crate::command::{Answer, Verb};
+use crate::command::{Answer, Place, Verb};
 use crate::failure::Failure;
 use crate::resp::{self, Lack, Reply};
 use crate::seen;
@@ -9,6 +9,8 @@ use crate::seen;
 /// A request that a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
+    /// Whether it is about two resources at once.
+    pub(crate) is_of_several: bool,
     pub(crate) verb: Verb,
     pub(crate) resource: Vec<u8>,
     pub(crate) token: Vec<u8>,
@@ -80,7 +82,7 @@ impl Judge {
     /// How many replies are owed.
     pub(crate) fn owes(&self) -> usize {
         let replies = |it: &Command| match it {
-            Command::Ask(asked) => replies_of(asked.verb),
+            Command::Ask(asked) => replies_of(asked),
             _ => 1,
         };
         self.owed.iter().map(replies).sum::<usize>() - self.replies.len()
@@ -136,10 +138,10 @@ impl Judge {
             }
             Command::Ask(asked) => {
                 self.replies.push(reply);
-                if self.replies.len() < replies_of(asked.verb) {
+                if self.replies.len() < replies_of(&asked) {
                     return;
                 }
-                let answer = answer(asked.verb, &std::mem::take(&mut self.replies));
+                let answer = answer(&asked, &std::mem::take(&mut self.replies));
                 let answer = answer.filter(|_| !has_more || self.owed.len() > 1);
                 answer.map(|answer| self.verdicts.push(Verdict { asked, answer })).is_some()
             }
@@ -207,11 +209,13 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     let asked = |verb, resource: usize, token: usize| {
         let word = |it: usize| words.get(it).map_or(&[][..], |it| &it[..it.len().min(KEPT_MAX)]);
         let (resource, token) = (word(resource).to_vec(), word(token).to_vec());
-        Some(Command::Ask(Asked { verb, resource, token }))
+        Some(Command::Ask(Asked { verb, is_of_several: false, resource, token }))
     };
     match (&*words[0], words.len()) {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
-        (b"DELEX" | b"DELIFEQ" | b"PEXPIRETIME", 1) => Some(Command::Probe { is_ping: false }),
+        (b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"PEXPIRETIME", 1) => {
+            Some(Command::Probe { is_ping: false })
+        }
         (b"PING", 1) => Some(Command::Probe { is_ping: true }),
         (b"INFO", 2) => {
             Some(Command::Question(Question::Info { is_program: words[1] == b"server" }))
@@ -220,10 +224,10 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"TIME", 1) => Some(Command::Question(Question::Clock)),
         (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
+        (b"EVAL", 6..) if words[2] == b"2" => several(words),
+        (b"EVAL", 8..) if words[2] == b"4" => several(words),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
-        (b"EVAL", 8) => asked(Verb::RaiseFence, 3, 5),
-        (b"EVAL", 10) => asked(Verb::AcquireFenced, 3, 5),
         (b"DELEX", 4) => asked(Verb::Release, 1, 3),
         (b"DELIFEQ", 3) => asked(Verb::Release, 1, 2),
         (b"GETRANGE", 4) => asked(Verb::Inspect, 1, 4),
@@ -233,8 +237,72 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     }
 }
 
-fn replies_of(verb: Verb) -> usize {
-    if matches!(verb, Verb::Acquire | Verb::Inspect) { 2 } else { 1 }
+/// A script about two keys; or about the counter of the one, or of both.
+fn several(words: &[Vec<u8>]) -> Option<Command> {
+    let says = |what: &str| words[1].windows(what.len()).any(|it| it == what.as_bytes());
+    // A key's name has few letters, and a counter's ends so.
+    let is_counter = |it: usize| words[it].ends_with(b":f");
+    let (verb, is_of_several, token) = match (&*words[2], words.len()) {
+        (b"2", 8) if is_counter(4) => (Verb::RaiseFence, false, 5),
+        (b"2", 10) if is_counter(4) => (Verb::AcquireFenced, false, 5),
+        (b"2", 7) if says("EXISTS") => (Verb::Acquire, true, 5),
+        (b"2", 7) => (Verb::Extend, true, 5),
+        (b"2", 6) if says("DEL") => (Verb::Release, true, 5),
+        (b"2", 6) => (Verb::Inspect, true, 5),
+        (b"4", 10) => (Verb::RaiseFence, true, 7),
+        (b"4", 12) => (Verb::AcquireFenced, true, 7),
+        _ => panic!("we sent an unknown script: {words:?}"),
+    };
+    let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
+    let (resource, token) = (word(3), word(token));
+    Some(Command::Ask(Asked { verb, is_of_several, resource, token }))
+}
+
+/// What a request about two resources is answered with; nothing if this is no reply to it.
+fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
+    let place = |nth: i64| u16::try_from(nth).ok().filter(|nth| [1, 2].contains(nth));
+    let place = |nth: i64| place(nth).map(|nth| Place { nth, of: 2 });
+    let blocked = |nth: i64, left_ms: i64| {
+        let left_ms = (left_ms != -2).then_some(left_ms);
+        place(nth).map(|place| Answer::Blocked { place, left_ms })
+    };
+    let numbers: Vec<i64> = match reply {
+        Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
+        Reply::Int(number) if matches!(asked.verb, Verb::Release | Verb::RaiseFence) => {
+            return match (asked.verb, number) {
+                (Verb::Release, 2) | (Verb::RaiseFence, 1) => Some(Answer::Done),
+                (Verb::Release, 0 | 1) | (Verb::RaiseFence, 0) => Some(Answer::Absent),
+                (Verb::RaiseFence, 2) => Some(Answer::Failed(Failure::Nonsense)),
+                _ => None,
+            };
+        }
+        Reply::Array(said) => {
+            let number = |it: &Reply| if let Reply::Int(it) = it { Some(*it) } else { None };
+            said.iter().map(number).collect::<Option<_>>()?
+        }
+        _ => return None,
+    };
+    match (asked.verb, &numbers[..]) {
+        (Verb::Acquire, [0, 0]) => Some(Answer::Done),
+        (Verb::AcquireFenced, &[0, number]) if number > 0 => Some(Answer::Granted { number }),
+        (Verb::AcquireFenced, [-1, 0]) => Some(Answer::Failed(Failure::Nonsense)),
+        (Verb::Acquire | Verb::AcquireFenced, [0, -2]) => Some(Answer::Foreign { left_ms: None }),
+        (Verb::Acquire | Verb::AcquireFenced, &[nth, left_ms]) => blocked(nth, left_ms),
+        (Verb::Extend | Verb::Inspect, &[0, _, nth]) => {
+            place(nth).map(|place| Answer::Lacking { place })
+        }
+        (Verb::Extend, &[1, left_ms, 0]) => Some(Answer::Extended { left_ms }),
+        (Verb::Inspect, &[1, left_ms, 0]) => {
+            Some(Answer::Found { value: asked.token.clone(), left_ms })
+        }
+        (Verb::Extend | Verb::Inspect, &[2, left_ms, nth]) => blocked(nth, left_ms),
+        _ => None,
+    }
+}
+
+fn replies_of(asked: &Asked) -> usize {
+    let is_pair = matches!(asked.verb, Verb::Acquire | Verb::Inspect) && !asked.is_of_several;
+    if is_pair { 2 } else { 1 }
 }
 
 fn is_ok(reply: &Reply) -> bool {
@@ -242,7 +310,11 @@ fn is_ok(reply: &Reply) -> bool {
 }
 
 /// What a request is answered with; nothing if these are no replies to it.
-fn answer(verb: Verb, replies: &[Reply]) -> Option<Answer> {
+fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
+    let verb = asked.verb;
+    if asked.is_of_several {
+        return answer_of_several(asked, &replies[0]);
+    }
     let refused = Some(Answer::Failed(Failure::Nonsense));
     match (verb, &replies[0]) {
         (Verb::Release, Reply::Error(code, _)) if code == "WRONGTYPE" => {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::choices::Choices;
 use crate::command::{Answer, Request, Verb};
 use crate::failure::Failure;
+use crate::lock_kind::{LockKind, Target};
 use crate::memory;
 use crate::moment::Moment;
 use crate::operation::question::Question;
@@ -52,6 +53,8 @@ struct Plan {
 #[derive(Clone, Copy)]
 struct Asking {
     verb: Verb,
+    /// About two resources at once.
+    is_of_several: bool,
     /// Nobody waits for the answer, if any comes.
     is_brief: bool,
 }
@@ -75,7 +78,7 @@ fn play(plan: Plan) {
     judge_connections();
     for (number, asking) in requests.iter().enumerate() {
         let wait_ms = if asking.is_brief { 0 } else { REPLY_MS };
-        let request = request(number, asking.verb);
+        let request = request(number, *asking);
         judge(number, Ear::hear_from(state, Some(request), wait_ms));
         judge_connections();
     }
@@ -86,14 +89,17 @@ fn limits(ms: i64) -> Limits {
     Limits { since, until: since.plus_ms(ms), reply_ms: 10 * REPLY_MS }
 }
 
-fn request(number: usize, verb: Verb) -> Request {
+fn request(number: usize, Asking { verb, is_of_several, .. }: Asking) -> Request {
     let resource: Arc<[u8]> = name(number).into_bytes().into();
+    let mut target = Target::from(Arc::clone(&resource));
+    if is_of_several {
+        let names = [resource, Arc::from(&b"other"[..])];
+        target.kind = LockKind::Several(Arc::from(names));
+    }
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
     match verb {
-        Verb::Release => {
-            Request::new(Verb::Release, resource, token, TTL_MS).to(ServerSet::first(1))
-        }
-        _ => Request::new(verb, resource, token, TTL_MS),
+        Verb::Release => Request::new(Verb::Release, target, token, TTL_MS).to(ServerSet::first(1)),
+        _ => Request::new(verb, target, token, TTL_MS),
     }
 }
 
@@ -109,7 +115,7 @@ fn judge(number: usize, heard: Option<Answer>) {
         verdicts.find(|it| it.asked.resource == name.as_bytes()).map(|it| it.answer.clone())
     });
     match heard.expect("every call is told of every server") {
-        Answer::Failed(Failure::Refused(_)) => {
+        Answer::Failed(Failure::Refused(_) | Failure::NoCounter) => {
             assert_eq!(right, Some(Answer::Failed(Failure::Nonsense)), "{name} was refused");
         }
         Answer::Failed(why) => assert_eq!(right, None, "{name} was answered, but: {why}"),
@@ -194,7 +200,13 @@ impl Asking {
             7 => Verb::RaiseFence,
             _ => verbs[usize::from(byte & 3)],
         };
-        Self { verb, is_brief: byte & 4 != 0 }
+        let fenced = [Verb::AcquireFenced, Verb::RaiseFence];
+        let (verb, is_of_several) = match byte >> 5 {
+            4 => (verb, true),
+            5 => (fenced[usize::from(byte & 1)], true),
+            _ => (verb, false),
+        };
+        Self { verb, is_of_several, is_brief: byte & 4 != 0 }
     }
 }
 

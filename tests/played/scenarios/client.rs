@@ -186,6 +186,11 @@ impl Client {
         self.call(|it| it.unlock(lease))
     }
 
+    /// Nobody is asked.
+    pub(crate) fn retain(&self, lease: &mut Lease) -> Said {
+        self.call(|_| lease.retain())
+    }
+
     pub(crate) fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Said {
         self.call(|it| it.confirm(lease, least_ms))
     }

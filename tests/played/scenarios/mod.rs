@@ -7,6 +7,7 @@
 
 mod client;
 mod cluster;
+mod counts;
 mod crowd;
 mod history;
 
@@ -14,6 +15,7 @@ mod continue_lock;
 mod extend;
 mod hand_over;
 mod handed;
+mod levels;
 mod line;
 mod manners;
 mod questions;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::command::guard::{MARK, RAISE};
 use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
-use crate::command::{acquire_fenced, raise_fence, several};
+use crate::command::{
+    acquire_fenced, inspect_permits, raise_fence, release_permits, several, take_permit,
+};
 use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::commands::{EXTEND, RELEASE};
@@ -206,8 +208,9 @@ impl Pair {
 
     fn step(&mut self, dice: &mut Dice) {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
-        match dice.below(44) {
-            36..=43 => drop(self.step_in_line(dice, key, token)),
+        match dice.below(50) {
+            36..=41 => self.step_permits(dice, token, ttl),
+            42..=49 => drop(self.step_in_line(dice, key, token)),
             24..=29 => self.step_fenced(dice, key, token, ttl),
             30..=35 => self.step_several(dice, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
@@ -298,6 +301,20 @@ impl Pair {
                 "3600000",
             ]),
         }
+    }
+
+    /// The keys are slots of a semaphore, and what stands there of others is a permit that somebody has.
+    fn step_permits(&mut self, dice: &mut Dice, token: &str, ttl: &str) {
+        let slot = dice.between(1, 3).to_string();
+        let (script, rest) = match dice.below(6) {
+            0 | 1 => (take_permit::SCRIPT, vec![token, ttl, &slot, "3"]),
+            2 => (take_permit::SCRIPT, vec![token, ttl, &slot, "1"]),
+            3 => (release_permits::SCRIPT, vec![token, "0"]),
+            4 => (release_permits::SCRIPT, vec![token, &slot]),
+            _ => (inspect_permits::SCRIPT, vec!["128"]),
+        };
+        let slots = ["EVAL", script, "3", KEYS[0], KEYS[1], KEYS[2]];
+        self.compare(&[&slots[..], &rest].concat());
     }
 
     /// Of two waiters one has waited for longer than anybody is believed to have, and hears nothing; the other is there,
@@ -400,12 +417,21 @@ impl Pair {
         };
         let is_same = match (number(&real), number(&played)) {
             (Some(real), Some(played)) if is_time => real == played || is_near(real, played),
-            (None, None) if real.starts_with(b"*3") => {
+            (None, None) if triple(&real).is_some() => {
                 let (real, played) = (triple(&real), triple(&played));
                 real.zip(played).is_some_and(|(real, played)| {
                     let is_left = real.1 == played.1 || is_near(real.1, played.1);
                     (real.0, real.2) == (played.0, played.2) && is_left
                 })
+            }
+            (None, None) if real.starts_with(b"*") && numbers(&real).is_empty() => {
+                let (real, played) = (parts(&real), parts(&played));
+                let is_same = |it: (&String, &String)| match (it.0.parse(), it.1.parse()) {
+                    // Numbers of slots are less than any time.
+                    (Ok(real @ 1_000_i64..), Ok(played)) => is_near(real, played),
+                    _ => it.0 == it.1,
+                };
+                real.len() == played.len() && real.iter().zip(&played).all(is_same)
             }
             (None, None) if real.starts_with(b"*") => {
                 let (real, played) = (numbers(&real), numbers(&played));
@@ -475,12 +501,15 @@ fn shown(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether that is all of a reply; an array is one of numbers.
+/// Whether that is all of a reply; an array is one of numbers, and of texts without ends of lines.
 fn is_whole(reply: &[u8]) -> bool {
     if let Some(rest) = reply.strip_prefix(b"*") {
         let text = String::from_utf8_lossy(rest);
-        let (lines, count) = (text.matches("\r\n").count(), text.split("\r\n").next());
-        return count.and_then(|it| it.parse().ok()).is_some_and(|it: usize| lines == it + 1);
+        let mut lines = text.split("\r\n");
+        let count = lines.next().and_then(|it| it.parse().ok());
+        let texts = text.split("\r\n").filter(|it| it.starts_with('$')).count();
+        let ends = text.matches("\r\n").count();
+        return count.is_some_and(|it: usize| ends == it + 1 + texts);
     }
     let Some(line) = reply.windows(2).position(|it| it == b"\r\n") else { return false };
     match (reply[0], std::str::from_utf8(&reply[1..line]).ok().and_then(|it| it.parse().ok())) {
@@ -492,6 +521,13 @@ fn is_whole(reply: &[u8]) -> bool {
 fn number(reply: &[u8]) -> Option<i64> {
     let digits = reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The numbers and the texts of an array, in their order.
+fn parts(reply: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(reply);
+    let lines = text.split("\r\n").filter(|it| !it.starts_with(['$', '*']));
+    lines.map(|it| it.trim_start_matches(':').to_owned()).collect()
 }
 
 /// An array of numbers; empty if it is none.

@@ -54,6 +54,31 @@ Status thrown_by(const Call &call) {
     return Status::Ok;
 }
 
+void what_happens_is_counted(const Servers &servers) {
+    Manager manager = manager_of(servers);
+    const std::string name = fresh_name("counted");
+    CHECK(manager.stats().acquire.ok == 0);
+    int told = 0;
+    manager.set_tracing(redlock::Trace::Resources).set_logger([&](int level, const char *line) {
+        told += level == 3 && std::string(line).find("resource=\"" + name + "\"") != std::string::npos;
+    });
+    {
+        const Lease lease = manager.lock(name, ttl);
+        Manager rival = manager_of(servers);
+        CHECK(!rival.try_lock(name, ttl) && rival.stats().acquire.taken == 1);
+    }
+    const RedLockStats stats = manager.stats();
+    CHECK(stats.acquire.ok == 1 && stats.release.ok == 1 && stats.attempts == 1 && stats.waits == 0);
+    CHECK(stats.acquire_time.count == 1 && stats.acquire_time.sum_us > 0);
+    CHECK(stats.bounds_us[0] == 25 && stats.requests >= 2 * servers.quorum());
+    CHECK(told == 2);
+    const std::string text = manager.stats_text();
+    CHECK(text.find("\nredlock_lock_acquisitions_total{outcome=\"ok\"} 1\n") != std::string::npos);
+    CHECK(text.find('\0') == std::string::npos && text.back() == '\n');
+    CHECK(thrown_by([&] { manager.set_tracing(static_cast<redlock::Trace>(9)); }) ==
+          Status::InvalidArgument);
+}
+
 void lock_guard_holds_and_releases(const Servers &servers) {
     Manager manager = manager_of(servers);
     const std::string name = fresh_name("guard");
@@ -598,6 +623,7 @@ void a_child_leaves_the_locks_of_its_parent_alone(const Servers &servers) {
 
 int main(int argc, char **argv) {
     const Servers servers(argc - 1, argv + 1);
+    what_happens_is_counted(servers);
     lock_guard_holds_and_releases(servers);
     a_lock_is_looked_at(servers);
     a_lock_is_extended_by_more_than_is_left(servers);

@@ -2,8 +2,6 @@ package tests
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +71,55 @@ func TestExtendByAddsToWhatIsLeft(t *testing.T) {
 	}
 }
 
+func TestALockThatIsRetainedTakesMoreUnlocks(t *testing.T) {
+	m, other, name := impatient(t), impatient(t), resource(t)
+	lease := mustLock(t, m, name, 30*time.Second)
+	ctx := lease.Context(context.Background())
+	for level := 1; level <= 3; level++ {
+		if lease.Levels() != level {
+			t.Fatal(lease.Levels())
+		}
+		if err := lease.Retain(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := lease.Detach()
+	mustBe(t, err, redlock.ErrInvalidArgument)
+	for level := 3; level > 0; level-- {
+		mustUnlock(t, lease)
+		if lease.Levels() != level || !lease.Held() || lease.Err() != nil || ctx.Err() != nil {
+			t.Fatal(lease.Levels(), lease.Held(), lease.Err(), ctx.Err())
+		}
+		_, err := other.TryLock(context.Background(), name, time.Second)
+		mustBe(t, err, redlock.ErrTaken)
+	}
+	mustUnlock(t, lease)
+	if lease.Levels() != 0 || lease.Held() || isLocked(t, other, name) {
+		t.Fatal("still locked after the last Unlock")
+	}
+	<-ctx.Done()
+	mustBe(t, lease.Retain(), redlock.ErrLost)
+	mustBe(t, lease.Unlock(), redlock.ErrLost)
+	mustBe(t, new(redlock.Lease).Retain(), redlock.ErrLost)
+
+	// A lock that is lost is told at every level.
+	lease = mustLock(t, m, name, 300*time.Millisecond)
+	if err := lease.Retain(); err != nil {
+		t.Fatal(err)
+	}
+	<-lease.Lost()
+	for lease.Held() { // less than a millisecond is left
+		time.Sleep(time.Millisecond)
+	}
+	mustBe(t, lease.Retain(), redlock.ErrLost)
+	mustBe(t, lease.Unlock(), redlock.ErrLost)
+	// Its last Unlock asks servers, whose keys may stand a moment longer.
+	_ = lease.Unlock()
+	if lease.Levels() != 0 {
+		t.Fatal(lease.Levels())
+	}
+}
+
 func TestSeveralAreLockedAtOnce(t *testing.T) {
 	m, other, ctx := impatient(t), impatient(t), context.Background()
 	names := []string{resource(t), resource(t), resource(t)}
@@ -80,7 +127,7 @@ func TestSeveralAreLockedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lease.Resource() != names[0] || !slices.Equal(lease.Resources(), names) || !lease.Held() {
+	if lease.Resource() != names[0] || !sameNames(lease.Resources(), names) || !lease.Held() {
 		t.Fatal(lease)
 	}
 	for _, name := range names {
@@ -92,15 +139,17 @@ func TestSeveralAreLockedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(lease.Extend(time.Minute), lease.Confirm(30*time.Second), lease.KeepAlive()); err != nil {
-		t.Fatal(err)
+	for _, err := range []error{lease.Extend(time.Minute), lease.Confirm(30 * time.Second), lease.KeepAlive()} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	ticket, err := lease.Detach()
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken, err := other.Adopt(ctx, ticket)
-	if err != nil || !slices.Equal(taken.Resources(), names) {
+	if err != nil || !sameNames(taken.Resources(), names) {
 		t.Fatal(taken, err)
 	}
 	mustUnlock(t, taken)
@@ -279,4 +328,8 @@ func TestLookingOnWhileItIsUnlocked(t *testing.T) {
 		mustUnlock(t, lease)
 		all.Wait()
 	}
+}
+
+func sameNames(one, two []string) bool {
+	return strings.Join(one, "\x00") == strings.Join(two, "\x00")
 }

@@ -55,6 +55,69 @@ test('a lock is extended by more than is left', async (t) => {
   }
 });
 
+test('what happens is counted, and told where that is wanted', async (t) => {
+  const name = nameFor(t);
+  const lines = [];
+  const logger = (level, line) => { if (level === 'debug') lines.push(line.replace(/ \w+_ms=[\d.]+/g, '')); };
+  const [locker, other] = [manager(t, SERVERS, { logger, trace: 'resources' }), manager(t)];
+  assert.equal(locker.stats().acquire.ok, 0);
+  const lease = await locker.lock(name, { ttl: TTL });
+  await assertCode(other.lock(name, { ttl: TTL, tries: 1 }), 'TAKEN');
+  await lease.extend();
+  await lease.unlock();
+  const stats = locker.stats();
+  assert.deepEqual([stats.acquire.ok, stats.extend.ok, stats.release.ok, stats.attempts, stats.waits], [1, 1, 1, 1, 0]);
+  assert.deepEqual([stats.acquireTime.count, stats.holdTime.count], [1, 1]);
+  assert.ok(stats.acquireTime.sum > 0 && stats.holdTime.sum >= stats.acquireTime.sum);
+  assert.equal(stats.roundTrip.buckets.reduce((sum, it) => sum + it), stats.roundTrip.count);
+  assert.deepEqual([stats.roundTrip.bounds.length, stats.roundTrip.bounds[0]], [stats.roundTrip.buckets.length - 1, 0.025]);
+  assert.equal(other.stats().acquire.taken, 1);
+  assert.match(locker.statsText(), /^redlock_lock_acquisitions_total\{outcome="ok"\} 1$/m);
+  const told = `resource="${name.replaceAll('"', '\\"')}"`;
+  while (lines.length < 3) await new Promise((resolve) => setTimeout(resolve, 2));
+  assert.deepEqual(lines, [`event=acquired ${told} attempts=1`, `event=extended ${told}`, `event=released ${told}`]);
+  assert.throws(() => manager(t, SERVERS, { trace: 'all' }), { code: 'ERR_INVALID_ARG_VALUE' });
+  assert.throws(() => manager(t, SERVERS, { trace: 'events', logger: { warn() {}, info() {} } }), { code: 'ERR_INVALID_ARG_TYPE' });
+  await other.close();
+  assert.throws(() => other.stats(), { code: 'CLOSED' });
+  assert.throws(() => other.statsText(), { code: 'CLOSED' });
+});
+
+test('a lock that is retained takes more unlocks', async (t) => {
+  const [locker, other, name] = [manager(t), manager(t), nameFor(t)];
+  const lease = await locker.lock(name, { ttl: TTL });
+  assert.equal(lease.levels, 1);
+  await lease.retain();
+  await lease.retain();
+  assert.equal(lease.levels, 3);
+  await assertCode(lease.detach(), 'INVALID_ARGUMENT');
+  for (let left = 2; left > 0; left--) {
+    await lease.unlock();
+    assert.deepEqual([lease.levels, lease.isHeld], [left, true]);
+    await assertCode(other.lock(name, { ttl: TTL, wait: 0 }), 'TAKEN');
+  }
+  await lease.unlock();
+  assert.deepEqual([lease.levels, lease.isHeld], [0, false]);
+  await assertFree(other, name);
+  await assertCode(lease.retain(), 'LOST');
+  await assertCode(lease.unlock(), 'LOST');
+  // The end of using() leaves all levels.
+  await locker.using(name, { ttl: TTL, keepAlive: true }, (it) => it.retain());
+  await assertFree(other, name);
+  await locker.using(name, { ttl: TTL }, async (it) => {
+    await it.retain();
+    await Promise.all([it.unlock(), it.unlock()]);
+  });
+  await assertFree(other, name);
+  // A lock that is lost is told at every level.
+  const lost = await locker.lock(name, { ttl: TTL });
+  await lost.retain();
+  await askAll('DEL', name);
+  await assertCode(lost.extend(), 'LOST');
+  for (let i = 0; i < 2; i++) await assertCode(lost.unlock(), 'LOST');
+  await locker.close();
+});
+
 test('several are locked at once', async (t) => {
   const [locker, other] = [manager(t), manager(t)];
   const names = [nameFor(t), `${nameFor(t)}:b`, Buffer.from(`${nameFor(t)}:c`)];

@@ -135,22 +135,34 @@ impl Ground {
     #[track_caller]
     pub(super) fn run(&self, snippet: &Snippet, command: &mut Command) {
         if !snippet.has("compile") {
-            let run = self.workshop.run(self.dress(command));
+            self.dress(command);
+            if command.get_program() == "node" || snippet.everything().contains("node ") {
+                command.env("REDLOCK_ADDON", addon());
+            }
+            // It is seldom needed, and takes a while to build.
+            if snippet.code.lines().any(|it| it.trim_start().starts_with("redlock ")) {
+                command.env("PATH", format!("{}:{}", programs().display(), self.path()));
+            }
+            let run = self.workshop.run(command);
             judge(snippet, &run);
         }
     }
 
-    fn dress<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// Where programs are looked for.
+    fn path(&self) -> String {
+        let tools = self.place.with_file_name("tools");
+        format!("{}:{}", tools.display(), env::var("PATH").unwrap_or_default())
+    }
+
+    fn dress(&self, command: &mut Command) {
         let (root, prefix) = (library::root(), self.prefix());
         let servers: Vec<_> = self.cluster.iter().map(Server::address).collect();
         let variables = go(root)
             .get_envs()
             .filter_map(|it| Some((it.0.to_owned(), it.1?.to_owned())))
             .collect::<Vec<_>>();
-        let tools = self.place.with_file_name("tools");
-        let path = env::var("PATH").unwrap_or_default();
-        let path = format!("{}:{}:{path}", tools.display(), programs().display());
-        command.current_dir(&self.place).envs(variables).env("PATH", path).env("PREFIX", &prefix);
+        command.current_dir(&self.place).envs(variables);
+        command.env("PATH", self.path()).env("PREFIX", &prefix);
         command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
         command.env("LD_LIBRARY_PATH", library::directory());
         command.env("REDLOCK_LIBRARY", library::directory().join("libredlock.so"));
@@ -158,10 +170,6 @@ impl Ground {
         command.env("PYTHONPATH", root.join("c-examples/python"));
         let ruby = format!("{}:{}", root.join("c-examples/ruby").display(), self.place.display());
         command.env("RUBYLIB", ruby);
-        if command.get_program() == "node" || command.get_program() == "sh" {
-            command.env("REDLOCK_ADDON", addon());
-        }
-        command
     }
 }
 

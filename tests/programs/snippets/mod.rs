@@ -218,12 +218,18 @@ fn wanted() -> Vec<Snippet> {
             let is_same = |it: &Snippet| {
                 it.language == snippet.language && it.everything() == snippet.everything()
             };
-            if snippet.value("by").is_none() && !found.iter().any(is_same) {
+            let can_be = cfg!(feature = "tls") || !is_about_tls(&snippet);
+            if snippet.value("by").is_none() && can_be && !found.iter().any(is_same) {
                 found.push(snippet);
             }
         }
     }
     found
+}
+
+/// Whether a library without TLS refuses what it does.
+fn is_about_tls(snippet: &Snippet) -> bool {
+    ["rediss://", ".pem", "TLS"].iter().any(|it| snippet.code.contains(it))
 }
 
 /// Whether it ended as the page says, and printed what the page says.

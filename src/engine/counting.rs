@@ -1,0 +1,46 @@
+//! What is counted of operations: when they end, and in their midst.
+
+use super::Engine;
+use super::state::{Slot, State};
+use crate::log::Level;
+use crate::moment::Moment;
+use crate::operation::{End, Failed};
+use crate::stats::{Counts, Mark, Outcome};
+
+impl State {
+    /// The operation at this place has ended. One that is a slice of a wait has not: the next goes on with it.
+    pub(super) fn note_end(&mut self, place: usize, end: &mut End, now: Moment) {
+        let Some(slot) = &self.slots[place] else { return };
+        let outcome = match end {
+            Ok(_) => Outcome::Ok,
+            Err(Failed { broken_off: Some(wait), .. }) => {
+                wait.stretch = Some(slot.record.stretch(now));
+                return;
+            }
+            Err(failed) => failed.error.status().into(),
+        };
+        let tracing = self.settings.tracing();
+        let line = slot.record.end(outcome, now, tracing, &mut self.counts);
+        self.effects.lines.extend(line.map(|it| (Level::Event, it)));
+    }
+
+    /// Something has happened in the midst of it.
+    pub(super) fn note_mark(&mut self, place: usize, mark: Mark) {
+        let Some(slot) = &self.slots[place] else { return };
+        let line = slot.record.mark(mark, self.settings.tracing(), &mut self.counts);
+        self.effects.lines.extend(line.map(|it| (Level::Event, it)));
+    }
+}
+
+impl Engine {
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.state.counts
+    }
+
+    /// How many locks are waited for, and how many are kept.
+    pub(crate) fn waiting_and_kept(&self) -> (u64, u64) {
+        let waits = |slot: &&Slot| slot.record.is_waiting();
+        let waiting = self.state.slots.iter().flatten().filter(waits).count();
+        (waiting as u64, self.state.keepers.len() as u64)
+    }
+}

@@ -1,0 +1,30 @@
+//! Leaving an inner level of a lock that is held at several: nobody is asked.
+
+use super::question::Question;
+use super::{Actions, Ended, Event, Operation, cancelled, check_valid};
+use crate::held_lock::View;
+
+/// Leaves an inner level, and tells whether the lock is held still.
+pub(crate) struct Leave {
+    view: View,
+}
+
+impl Leave {
+    pub(crate) fn new(view: View) -> Self {
+        Self { view }
+    }
+}
+
+impl Operation for Leave {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        if let Event::Cancelled { .. } = event {
+            return actions.end(Err(cancelled().into()));
+        }
+        let check = check_valid(self.view.hold(), actions.now());
+        actions.end(check.map(|()| Ended::Left).map_err(Into::into));
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+}

@@ -1,0 +1,25 @@
+//! Leaving an inner level of a lock: nobody is asked, and what is known to be lost is told.
+
+use super::*;
+use crate::operation::leave::Leave;
+
+#[test]
+fn nobody_is_asked_and_the_lock_stays() {
+    let (mut play, view) = Play::holding_and_waiting();
+    assert_eq!(play.at(10).submit(Leave::new(view.clone())), [ended("left")]);
+    assert!(view.hold().is_held(at(10)) && !view.hold().was_released());
+    assert_eq!(play.at(VALID_MS - 1).submit(Leave::new(view)), [ended("left")]);
+}
+
+#[test]
+fn what_is_lost_is_told() {
+    for phase in [Phase::Lost, Phase::Releasing, Phase::Over] {
+        let (mut play, view) = Play::holding();
+        view.hold().pass_to(phase);
+        let words = "Lost: the lock was released or lost before";
+        assert_eq!(play.submit(Leave::new(view)), [ended(words)]);
+    }
+    let (mut play, view) = Play::holding();
+    let words = "Lost: the lock expired 0 ms ago";
+    assert_eq!(play.at(VALID_MS).submit(Leave::new(view)), [ended(words)]);
+}

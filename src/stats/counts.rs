@@ -1,0 +1,102 @@
+//! What calls have come to.
+
+use super::histogram::Histogram;
+use crate::error::Status;
+
+/// What a call has come to, as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Ok,
+    Taken,
+    Unreachable,
+    TooSlow,
+    Lost,
+    TooShort,
+    Cancelled,
+    /// Anything else.
+    Failed,
+}
+
+impl Outcome {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Ok,
+        Self::Taken,
+        Self::Unreachable,
+        Self::TooSlow,
+        Self::Lost,
+        Self::TooShort,
+        Self::Cancelled,
+        Self::Failed,
+    ];
+
+    /// As it stands in the text, and in traces.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Taken => "taken",
+            Self::Unreachable => "unreachable",
+            Self::TooSlow => "too_slow",
+            Self::Lost => "lost",
+            Self::TooShort => "too_short",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl From<Status> for Outcome {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Taken => Self::Taken,
+            Status::Unreachable => Self::Unreachable,
+            Status::TooSlow => Self::TooSlow,
+            Status::Lost => Self::Lost,
+            Status::TooShort => Self::TooShort,
+            Status::Cancelled => Self::Cancelled,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// How many calls have come to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcomes([u64; Outcome::ALL.len()]);
+
+impl Outcomes {
+    pub(crate) fn count(&mut self, outcome: Outcome) {
+        self.0[outcome as usize] += 1;
+    }
+
+    pub fn of(&self, outcome: Outcome) -> u64 {
+        self.0[outcome as usize]
+    }
+}
+
+/// What the operations of a manager have come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub acquire: Outcomes,
+    pub extend: Outcomes,
+    pub confirm: Outcomes,
+    pub release: Outcomes,
+    pub adopt: Outcomes,
+    pub inspect: Outcomes,
+    /// Locks that were given away.
+    pub detached: u64,
+    /// How often servers were asked for a lock.
+    pub attempts: u64,
+    /// Locks that had to be waited for, whatever came of it.
+    pub waits: u64,
+    /// Extensions of locks that are kept.
+    pub renewed: u64,
+    /// Those of them that failed, and were tried again as long as there was time.
+    pub not_renewed: u64,
+    /// Locks that could not be kept.
+    pub kept_lost: u64,
+    /// How long it took to take a lock, of those that were taken.
+    pub acquire_time: Histogram,
+    /// How long locks were waited for that had to be, whatever came of it.
+    pub wait_time: Histogram,
+    /// How long locks were held that were released.
+    pub hold_time: Histogram,
+}

@@ -1,0 +1,17 @@
+//! What is counted: plain numbers, changed by whoever has the engine to itself, and read as a whole.
+
+pub mod counts;
+pub mod histogram;
+mod record;
+mod snapshot;
+mod text;
+mod trace;
+mod traffic;
+
+pub use self::counts::{Counts, Outcome};
+pub use self::histogram::{BOUNDS_US, Histogram};
+pub(crate) use self::record::{Account, Kind, Mark, Record, Stretch};
+pub use self::snapshot::{ServerStats, Stats};
+pub(crate) use self::text::text;
+pub(crate) use self::trace::Tracing;
+pub use self::traffic::Traffic;

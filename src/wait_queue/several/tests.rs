@@ -1,0 +1,178 @@
+use super::*;
+use crate::held_lock::HeldLock;
+use crate::token::Token;
+use crate::wait_queue::turn::Next;
+
+const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
+const WAIT: Wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
+
+fn at_ms(ms: i64) -> Moment {
+    Moment::from_nanos(1_000_000_000).plus_ms(ms)
+}
+
+fn several(names: &[&str]) -> Target {
+    let names: Vec<Arc<[u8]>> = names.iter().map(|it| Arc::from(it.as_bytes())).collect();
+    Target { resource: Arc::clone(&names[0]), kind: LockKind::Several(Arc::from(names)) }
+}
+
+fn one(name: &str) -> Target {
+    Target::from(Arc::from(name.as_bytes()))
+}
+
+fn ticket(number: u64) -> Ticket {
+    Ticket::new(usize::try_from(number).expect("few"), number)
+}
+
+/// Takes a lock for ten seconds, at this time.
+fn taken(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> Arc<HeldLock> {
+    assert_eq!(queues.begin(target, number, PATIENT, at_ms(ms)), Permission::MayAsk);
+    let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
+    let hold = HeldLock::of_one_server(&target.resource, token, (at_ms(ms), 10_000));
+    let hold = Arc::new(hold);
+    queues.acquired(target, number, &hold);
+    hold
+}
+
+/// Joins, is not let ask, and waits.
+fn waiting(queues: &mut WaitQueues, target: &Target, ms: i64) -> u64 {
+    let number = queues.join(target, None, at_ms(ms));
+    let permission = queues.begin(target, number, PATIENT, at_ms(ms));
+    assert_ne!(permission, Permission::MayAsk);
+    wait(queues, target, number, ms);
+    number
+}
+
+fn wait(queues: &mut WaitQueues, target: &Target, number: u64, ms: i64) -> (Vec<Ticket>, Moment) {
+    let told = queues.step_aside(target, number, WAIT, at_ms(ms));
+    (told, queues.wait(target, number, ticket(number), WAIT, at_ms(ms)))
+}
+
+fn place(nth: u16) -> Place {
+    Place { nth, of: 2 }
+}
+
+#[test]
+fn it_asks_when_it_may_in_all_lines_and_is_told_what_is_in_the_way() {
+    let (mut queues, both, b) = (WaitQueues::default(), several(&["a", "b"]), one("b"));
+    let holder = queues.join(&b, None, at_ms(0));
+    let hold = taken(&mut queues, &b, holder, 0);
+    let number = queues.join(&both, None, at_ms(1));
+    let blocked = queues.begin(&both, number, PATIENT, at_ms(1));
+    let Permission::Blocked { place: found, left_ms: Some(left_ms) } = blocked else {
+        panic!("{blocked:?}");
+    };
+    assert_eq!(found, place(2));
+    assert!((9_000..10_000).contains(&left_ms));
+    wait(&mut queues, &both, number, 1);
+    assert_eq!(queues.release(&hold, b"b", at_ms(2)), (Next::Tell(ticket(number)), false));
+    assert!(queues.end_wait(&both, number, WAIT, at_ms(2)));
+    assert_eq!(queues.begin(&both, number, PATIENT, at_ms(2)), Permission::MayAsk);
+}
+
+#[test]
+fn whoever_comes_first_is_first_in_all_lines_in_whatever_order_they_are_named() {
+    let mut queues = WaitQueues::default();
+    let (one_way, other_way) = (several(&["a", "b"]), several(&["b", "a"]));
+    let first = queues.join(&one_way, None, at_ms(0));
+    let second = queues.join(&other_way, None, at_ms(0));
+    let blocked = Permission::Blocked { place: place(1), left_ms: None };
+    assert_eq!(queues.begin(&other_way, second, PATIENT, at_ms(0)), blocked);
+    assert_eq!(queues.begin(&one_way, first, PATIENT, at_ms(0)), Permission::MayAsk);
+    assert_eq!(queues.leave(&one_way, first, at_ms(1)), []);
+    assert_eq!(queues.begin(&other_way, second, PATIENT, at_ms(1)), Permission::MayAsk);
+    assert_eq!(queues.leave(&other_way, second, at_ms(2)), []);
+    assert!(queues.queues.is_empty() && queues.several.is_empty());
+}
+
+/// A lock of "b" is held; one wants both, and another "a" alone.
+fn held_up() -> (WaitQueues, Arc<HeldLock>, u64, u64) {
+    let (mut queues, b) = (WaitQueues::default(), one("b"));
+    let holder = queues.join(&b, None, at_ms(0));
+    let hold = taken(&mut queues, &b, holder, 0);
+    let both = waiting(&mut queues, &several(&["a", "b"]), 1);
+    let alone = waiting(&mut queues, &one("a"), 2);
+    (queues, hold, both, alone)
+}
+
+#[test]
+fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
+    let (mut queues, hold, both, alone) = held_up();
+    let target = several(&["a", "b"]);
+    let (told, until) = wait(&mut queues, &target, both, 50);
+    assert_eq!((told, until), (Vec::new(), at_ms(1).plus_ms(HOLD_UP_MS)));
+    assert!(!queues.end_wait(&target, both, WAIT, until));
+    let (told, until) = wait(&mut queues, &target, both, 1 + HOLD_UP_MS);
+    assert_eq!(told, [ticket(alone)]);
+    assert!(until > at_ms(1 + HOLD_UP_MS));
+    assert!(queues.end_wait(&one("a"), alone, WAIT, at_ms(102)));
+    let other = taken(&mut queues, &one("a"), alone, 102);
+    // It is back in that line when it may have the other one, and before those that came later.
+    let later = waiting(&mut queues, &one("a"), 103);
+    assert_eq!(queues.release(&hold, b"b", at_ms(104)), (Next::Tell(ticket(both)), false));
+    assert!(queues.end_wait(&target, both, WAIT, at_ms(104)));
+    let blocked = queues.begin(&target, both, PATIENT, at_ms(104));
+    assert!(matches!(blocked, Permission::Blocked { place: Place { nth: 1, .. }, .. }));
+    wait(&mut queues, &target, both, 104);
+    let position = queues.begin(&one("a"), later, PATIENT, at_ms(105));
+    assert!(matches!(position, Permission::Held { .. }), "{position:?}");
+    queues.release(&other, b"a", at_ms(106));
+    // It stands behind the one that was the first by then.
+    let alone_again = taken(&mut queues, &one("a"), later, 106);
+    queues.release(&alone_again, b"a", at_ms(107));
+    assert!(queues.end_wait(&target, both, WAIT, at_ms(107)));
+    assert_eq!(queues.begin(&target, both, PATIENT, at_ms(107)), Permission::MayAsk);
+}
+
+#[test]
+fn when_the_servers_have_said_what_is_in_the_way_the_rest_is_for_others_at_once() {
+    let (mut queues, target) = (WaitQueues::default(), several(&["a", "b"]));
+    let both = queues.join(&target, None, at_ms(0));
+    assert_eq!(queues.begin(&target, both, PATIENT, at_ms(0)), Permission::MayAsk);
+    let alone = waiting(&mut queues, &one("a"), 1);
+    assert_eq!(queues.refused(&target, (both, 0b10), true, at_ms(2)), [ticket(alone)]);
+    assert!(queues.end_wait(&one("a"), alone, WAIT, at_ms(2)));
+    assert_eq!(queues.begin(&one("a"), alone, PATIENT, at_ms(2)), Permission::MayAsk);
+    // Only of what is in the way it is known that somebody else has it.
+    assert!(queues.queues[&one("b").resource].has_rivals(at_ms(3)));
+    assert!(!queues.queues[&one("a").resource].has_rivals(at_ms(3)));
+    // Without that nobody knows better than to wait.
+    assert_eq!(queues.refused(&target, (both, 0), false, at_ms(4)), []);
+}
+
+#[test]
+fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while() {
+    let (mut queues, target) = (WaitQueues::default(), several(&["a", "b"]));
+    let mut number = queues.join(&target, None, at_ms(0));
+    let mut hold = taken(&mut queues, &target, number, 0);
+    // For as long as among those that want one.
+    for ms in 1..200 {
+        number = waiting(&mut queues, &target, ms);
+        for name in [&b"a"[..], b"b"] {
+            let next = Next::Tell(ticket(number));
+            assert_eq!(queues.release(&hold, name, at_ms(ms)), (next, false));
+        }
+        assert!(queues.end_wait(&target, number, WAIT, at_ms(ms)));
+        hold = taken(&mut queues, &target, number, ms);
+    }
+    number = waiting(&mut queues, &target, 200);
+    assert_eq!(queues.release(&hold, b"a", at_ms(200)), (Next::Tell(ticket(number)), true));
+}
+
+#[test]
+fn one_that_comes_back_stands_before_those_that_came_later() {
+    let (mut queues, hold, both, alone) = held_up();
+    let target = several(&["a", "b"]);
+    wait(&mut queues, &target, both, 50);
+    wait(&mut queues, &target, both, 50 + HOLD_UP_MS);
+    assert!(queues.end_wait(&one("a"), alone, WAIT, at_ms(151)));
+    let other = taken(&mut queues, &one("a"), alone, 151);
+    let head = waiting(&mut queues, &one("a"), 152);
+    let last = waiting(&mut queues, &one("a"), 153);
+    queues.release(&hold, b"b", at_ms(154));
+    assert!(queues.end_wait(&target, both, WAIT, at_ms(154)));
+    queues.begin(&target, both, PATIENT, at_ms(154));
+    wait(&mut queues, &target, both, 154);
+    assert_eq!(queues.release(&other, b"a", at_ms(155)), (Next::Ask(ticket(head)), false));
+    assert_eq!(queues.leave(&one("a"), head, at_ms(156)), [ticket(both)]);
+    assert_eq!(queues.leave(&target, both, at_ms(157)), [ticket(last)]);
+}

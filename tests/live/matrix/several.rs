@@ -1,0 +1,228 @@
+//! Locks of several resources at once, while something goes wrong with a server or a key.
+
+use redlock::ffi::status::RedLockStatus::{
+    REDLOCK_CANCELLED, REDLOCK_LOST, REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE,
+};
+
+use crate::calls::{MANNERS, Manner};
+use crate::rig::Rig;
+use crate::support::events::Wanted;
+use crate::support::proxy::BOTH;
+use crate::support::usage::{DEADLINE, TTL, connected, connected_unguarded, in_time};
+use crate::support::{Cluster, Lease, Manager, Server, Way, wait_until};
+
+const NAMES: [&str; 3] = ["b", "a", "c"];
+
+#[track_caller]
+fn take(manager: &Manager, names: &[&str]) -> Lease {
+    let lease = Lease::new();
+    let status = manager.acquire(&Wanted::several(names, TTL), &lease);
+    assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+    lease
+}
+
+/// No server has a key of these, once the manager, which goes on being used, has its connections again.
+#[track_caller]
+fn nothing_is_left(manager: &Manager, cluster: &Cluster) {
+    let is_gone = || NAMES.iter().all(|name| cluster.having(name) == 0);
+    wait_until("all keys are gone", || manager.is_locked("another") == Ok(false) && is_gone());
+}
+
+#[test]
+fn d01_a_minority_that_is_gone_or_silent_does_not_matter() {
+    for (harm, is_frozen) in [(Server::kill as fn(&Server), false), (Server::freeze, true)] {
+        for is_before in [true, false] {
+            let cluster = Cluster::start(3);
+            let manager = connected(&cluster);
+            if is_before {
+                harm(&cluster[1]);
+            }
+            in_time(DEADLINE, || {
+                let lease = take(&manager, &NAMES);
+                if !is_before {
+                    harm(&cluster[1]);
+                }
+                assert_eq!(manager.extend(&lease, 2 * TTL), REDLOCK_OK, "{}", lease.message());
+                assert_eq!(manager.confirm(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+                let rival = Lease::new();
+                assert_eq!(manager.try_lock("a", TTL, 0, &rival), REDLOCK_TAKEN);
+                assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            });
+            for server in [&cluster[0], &cluster[2]] {
+                wait_until("the others have nothing", || {
+                    NAMES.iter().all(|name| !server.exists(name))
+                });
+            }
+            if is_frozen {
+                cluster[1].resume();
+            }
+        }
+    }
+}
+
+#[test]
+fn d01_a_minority_that_has_forgotten_is_given_all_of_them_again() {
+    let cluster = Cluster::start(3);
+    let manager = connected_unguarded(&cluster);
+    let lease = take(&manager, &NAMES);
+    NAMES.iter().for_each(|name| cluster.wait_until_everywhere(name));
+    cluster[1].restart();
+    wait_until("it has all of them again", || {
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+        let count = NAMES.iter().filter(|name| cluster[1].exists(name)).count();
+        assert!([0, NAMES.len()].contains(&count), "{count} of them");
+        count > 0
+    });
+    // And it counts again, once a round has shown that nobody else can have had the lock.
+    assert_eq!(manager.set_timeouts(700, 700), REDLOCK_OK);
+    wait_until("it has a vote again", || {
+        cluster[0].freeze();
+        let said = manager.extend(&lease, TTL);
+        cluster[0].resume();
+        wait_until("it answers again", || manager.extend(&lease, TTL) == REDLOCK_OK);
+        said == REDLOCK_OK
+    });
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    nothing_is_left(&manager, &cluster);
+}
+
+#[test]
+fn d02_a_plain_client_that_has_one_of_them_on_a_majority_keeps_all_from_being_had() {
+    let cluster = Cluster::start(3);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    let plain = |server: &Server| server.must(&["SET", "c", "theirs", "NX", "PX", "600000"]);
+    cluster.iter().take(2).for_each(|it| drop(plain(it)));
+    assert_eq!(manager.acquire(&Wanted::several(&NAMES, TTL), &lease), REDLOCK_TAKEN);
+    assert!(lease.message().contains("resource 3 of 3 held by another ("), "{}", lease.message());
+    wait_until("nothing is left", || NAMES[..2].iter().all(|name| cluster.having(name) == 0));
+    assert_eq!(cluster.having("c"), 2);
+}
+
+#[test]
+fn d02_on_a_minority_it_does_not() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    cluster[0].must(&["SET", "a", "theirs", "NX", "PX", "600000"]);
+    let lease = take(&manager, &NAMES);
+    for _ in 0..3 {
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_OK, "{}", lease.message());
+    }
+    assert_eq!(cluster[0].get("a").as_deref(), Some("theirs"));
+    assert!(!cluster[0].exists("b") && !cluster[0].exists("c"));
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    assert_eq!(cluster[0].get("a").as_deref(), Some("theirs"));
+    cluster.wait_until_gone("b");
+}
+
+#[test]
+fn d03_a_server_that_lacks_one_key_has_no_vote() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    for name in NAMES {
+        let lease = take(&manager, &NAMES);
+        NAMES.iter().for_each(|name| cluster.wait_until_everywhere(name));
+        cluster[0].must(&["DEL", name]);
+        assert_eq!(manager.confirm(&lease, 0), REDLOCK_OK, "{}", lease.message());
+        // With another one that is silent there is no quorum, although this one has two of them.
+        cluster[1].freeze();
+        assert_eq!(manager.set_timeouts(700, 700), REDLOCK_OK);
+        let unreachable = manager.confirm(&lease, 0);
+        cluster[1].resume();
+        assert_eq!(unreachable, REDLOCK_UNREACHABLE, "{}", lease.message());
+        wait_until("it answers again", || manager.confirm(&lease, 0) == REDLOCK_OK);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        nothing_is_left(&manager, &cluster);
+    }
+}
+
+#[test]
+fn d03_where_a_majority_lacks_one_the_lock_is_lost_and_the_rest_is_released() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    for (one, other) in [("a", "a"), ("a", "b"), ("c", "a")] {
+        let lease = take(&manager, &NAMES);
+        NAMES.iter().for_each(|name| cluster.wait_until_everywhere(name));
+        cluster[0].must(&["DEL", one]);
+        cluster[1].must(&["DEL", other]);
+        assert_eq!(manager.extend(&lease, TTL), REDLOCK_LOST, "{}", lease.message());
+        assert!(!lease.is_held());
+        nothing_is_left(&manager, &cluster);
+    }
+}
+
+#[test]
+fn d04_an_acquire_that_is_cancelled_anywhere_leaves_nothing() {
+    for way in BOTH {
+        for manner in MANNERS {
+            let rig = Rig::start(1);
+            let manager = rig.connected();
+            // It has hundreds of bytes; whatever comes of one comes of the next.
+            let cut = |count: &u64| is_cut((&rig, &manager), manner, (way, *count));
+            let cuts = (0..).step_by(if way == Way::Requests { 37 } else { 1 });
+            assert!(cuts.take_while(cut).count() >= 4);
+        }
+    }
+}
+
+/// Returns whether so many bytes are less than all.
+fn is_cut((rig, manager): (&Rig, &Manager), manner: Manner, (way, count): (Way, u64)) -> bool {
+    let (proxy, lease) = (&rig.proxies[0], Lease::new());
+    let wanted = Wanted::several(&NAMES, TTL);
+    proxy.stall_after(way, count);
+    let status = match manner {
+        Manner::Blocking => std::thread::scope(|scope| {
+            let call = scope.spawn(|| manager.acquire(&wanted, &lease));
+            wait_until("it is there", || proxy.is_holding(way) || call.is_finished());
+            assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+            call.join().expect("no panic")
+        }),
+        Manner::Submitted => {
+            assert_eq!(manager.submit_acquire(&wanted, &lease, 0), REDLOCK_OK);
+            let mut event = None;
+            wait_until("it is there", || {
+                event = event.or_else(|| manager.next_event(0));
+                event.is_some() || proxy.is_holding(way)
+            });
+            assert_eq!(manager.cancel(&lease), REDLOCK_OK);
+            event.unwrap_or_else(|| manager.event()).status
+        }
+    };
+    proxy.heal();
+    if status == REDLOCK_OK {
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    } else {
+        assert_eq!(status, REDLOCK_CANCELLED, "{}", lease.message());
+    }
+    nothing_is_left(manager, &rig.servers);
+    status == REDLOCK_CANCELLED
+}
+
+#[test]
+fn d05_who_may_not_use_what_it_takes_is_told_and_locks_one_at_a_time() {
+    let cluster = Cluster::start(3);
+    let manager = connected_unguarded(&cluster);
+    let permit = |rule: &str| {
+        cluster.iter().for_each(|it| drop(it.must(&["ACL", "SETUSER", "default", rule])));
+    };
+    let lease = Lease::new();
+    for command in ["exists", "set"] {
+        permit(&format!("-{command}"));
+        let status = manager.acquire(&Wanted::several(&NAMES, TTL), &lease);
+        assert_eq!(status, REDLOCK_UNREACHABLE);
+        assert!(lease.message().contains("not permit"), "{}", lease.message());
+        if command == "exists" {
+            let one = manager.take("a", TTL);
+            assert_eq!(manager.unlock(&one), REDLOCK_OK, "{}", one.message());
+        }
+        permit(&format!("+{command}"));
+    }
+    for command in ["mget", "del"] {
+        let lease = take(&manager, &NAMES);
+        permit(&format!("-{command}"));
+        assert_eq!(manager.unlock(&lease), REDLOCK_UNREACHABLE);
+        assert!(lease.message().contains("not permit"), "{}", lease.message());
+        permit(&format!("+{command}"));
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+        nothing_is_left(&manager, &cluster);
+    }
+}
