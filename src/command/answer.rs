@@ -92,7 +92,7 @@ impl Answer {
     }
 
     /// What an error reply means.
-    pub(crate) fn refused(error: &ServerError) -> Self {
+    pub(super) fn refused(error: &ServerError) -> Self {
         Self::Failed(failure_of(error))
     }
 }

@@ -211,6 +211,11 @@ impl Request {
         self.verb == Verb::Enrol
     }
 
+    /// Whether it is to wake somebody.
+    pub(crate) fn wakes(&self) -> bool {
+        self.verb == Verb::ReleaseAndWake
+    }
+
     /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
     pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
         let looks =

@@ -6,7 +6,9 @@
 
 use redis::{PushKind, Value};
 
+use super::answer::failure_of;
 use super::script::Script;
+use crate::failure::Failure;
 use crate::token::Token;
 
 /// How long a line lives after somebody was put in it, in milliseconds: three times as long as anybody waits before
@@ -34,6 +36,14 @@ pub(crate) fn subscribe(token: &Token) -> Vec<u8> {
 /// Whether this is what a server says to [`subscribe`], and no error.
 pub(crate) fn is_subscription(value: &Value) -> bool {
     matches!(value, Value::Push { kind: PushKind::Subscribe, .. })
+}
+
+/// What a server says to [`subscribe`]: it is done, or why not. None if it is no such reply.
+pub(crate) fn subscribed(reply: &Value) -> Option<Result<(), Failure>> {
+    match reply {
+        Value::ServerError(error) => Some(Err(failure_of(error))),
+        confirmed => is_subscription(confirmed).then_some(Ok(())),
+    }
 }
 
 /// The resource that this push says is free, if it came over the channel.
@@ -76,7 +86,10 @@ mod tests {
         assert_eq!(resource_of(kept, &token), None);
         assert_eq!(resource_of(Value::Okay, &token), None);
         let subscribed = b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
-        assert!(is_subscription(&redis::parse_redis_value(subscribed).unwrap()));
+        assert_eq!(super::subscribed(&redis::parse_redis_value(subscribed).unwrap()), Some(Ok(())));
+        let refused = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
+        assert!(matches!(super::subscribed(&refused), Some(Err(_))));
+        assert_eq!(super::subscribed(&Value::Int(1)), None);
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod roster;
 mod sentinels;
 pub(crate) mod server;
 mod stream;
+mod subscription;
 pub mod ticket;
 pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

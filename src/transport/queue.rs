@@ -18,13 +18,12 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use self::subscribing::Subscription;
-
 use super::clocks::Clock;
 use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::reply::Nonsense;
+use super::subscription::Subscription;
 use super::ticket::Ticket;
 use super::useless::Useless;
 use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};

@@ -18,11 +18,10 @@ use std::sync::Arc;
 
 pub(crate) use self::line::{Line, Place};
 use self::permit_queue::PermitQueue;
-pub(crate) use self::pushes::Heard;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
-pub(crate) use self::turn::{Manners, Next, Permission, Wait};
+pub(crate) use self::turn::{Heard, Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;

@@ -2,22 +2,12 @@
 
 use std::sync::Arc;
 
+use super::WaitQueues;
+use super::line::Line;
 use super::queue::WaitQueue;
-use super::{Line, WaitQueues};
+use super::turn::Heard;
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
-use crate::transport::ticket::Ticket;
-
-/// What is to be done about what a server has told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// This operation, which waits, is to look at it.
-    Tell(Ticket),
-    /// Nobody waits for it: the next in line is to be told.
-    PassOn,
-    /// It is noted, or known.
-    Nothing,
-}
 
 impl WaitQueues {
     /// The place in line for a resource, if anybody wants that.
@@ -89,6 +79,7 @@ mod tests {
     use super::super::{Manners, Place, Wait};
     use super::*;
     use crate::lock_kind::Target;
+    use crate::transport::ticket::Ticket;
 
     const RESOURCE: &[u8] = b"r";
 

@@ -6,24 +6,13 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::Queue;
-use crate::command::waking::{is_subscription, subscribe};
-use crate::command::{Answer, Request, Verb};
+use crate::command::waking::{subscribe, subscribed};
+use crate::command::{Answer, Request};
 use crate::failure::Failure;
 use crate::token::Token;
 use crate::transport::entries::Entry;
 use crate::transport::reply::Nonsense;
-
-/// Whether the server tells us what is published to our channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Subscription {
-    /// We have not asked.
-    #[default]
-    None,
-    /// It does, or was asked to, for the channel of this token.
-    To(Token),
-    /// It does not, for this reason.
-    Refused(Failure),
-}
+use crate::transport::subscription::Subscription;
 
 impl Queue {
     /// Whether it is known that the server tells us nothing by itself, and why.
@@ -54,18 +43,10 @@ impl Queue {
 
     /// This is what the server says to that.
     pub(super) fn note_subscription(&mut self, reply: &Value) -> Result<(), Nonsense> {
-        match reply {
-            Value::ServerError(error) => {
-                let refused = Answer::refused(error);
-                self.subscription = match refused {
-                    Answer::Failed(why) => Subscription::Refused(why),
-                    _ => Subscription::None,
-                };
-                Ok(())
-            }
-            confirmed if is_subscription(confirmed) => Ok(()),
-            _ => Err(Nonsense::Unwanted),
+        if let Err(why) = subscribed(reply).ok_or(Nonsense::Unwanted)? {
+            self.subscription = Subscription::Refused(why);
         }
+        Ok(())
     }
 
     /// A release was answered, and perhaps whether anybody waits. If so, and it was not woken in the same go, it is now.
@@ -75,7 +56,7 @@ impl Queue {
         waiters: Option<&Value>,
         answer: Answer,
     ) -> Answer {
-        if entry.request.verb() != Verb::ReleaseAndWake {
+        if !entry.request.wakes() {
             return answer;
         }
         let is_waited_for = entry.looks && waiters == Some(&Value::Int(1));
