@@ -86,9 +86,10 @@ impl Answer {
         matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
     }
 
-    /// Whether somebody else has the key, or one of several.
+    /// Whether somebody else has the key, or one of several; or we have no slot of a semaphore.
     pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Blocked { .. })
+        let has_no_slot = matches!(self, Self::Slots(Slots { got: None, .. }));
+        has_no_slot || matches!(self, Self::Foreign { .. } | Self::Blocked { .. })
     }
 
     /// What an error reply means.

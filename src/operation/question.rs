@@ -180,10 +180,7 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| match &reason.1 {
-            Answer::Slots(slots) => slots.got.is_none(),
-            answer => answer.is_foreign(),
-        };
+        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
