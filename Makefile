@@ -10,6 +10,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Werror
 
 PREFIX ?= /usr/local
 LIBDIR ?= lib
+BINDIR ?= bin
 INCLUDEDIR ?= include
 MANDIR ?= share/man
 DESTDIR ?=
@@ -17,6 +18,8 @@ DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/$(if $(CARGO_BUILD_TARGET),$(CARGO_BUILD_TARGET)/)release
 EXAMPLES = $(TARGET)/examples
+# The command. With a profile of its own it is built in less time than the library.
+TOOL = $(TARGET)/$(if $(CARGO_BUILD_TARGET),$(CARGO_BUILD_TARGET)/)tool/redlock
 
 # For programs that run from here: the headers, the library, and where it is when they start.
 HEADERS = include/redlock.h include/redlock.hpp include/redlock-cpp/redlock.h
@@ -25,7 +28,7 @@ COMPILE_C = $(CC) -std=c11 $(WARNINGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++11 $(WARNINGS) $(CXXFLAGS)
 
 INSTALL = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" MANDIR="$(MANDIR)" \
-	DESTDIR="$(DESTDIR)" sh packaging/install.sh
+	BINDIR="$(BINDIR)" TOOL="$(TOOL)" DESTDIR="$(DESTDIR)" sh packaging/install.sh
 TOOLS = CC="$(CC)" sh packaging/tools.sh
 
 # What the tests, the demo and the soak run as a server, where SERVER chooses: see packaging/servers.sh.
@@ -40,10 +43,11 @@ endif
 	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example \
 	libuv-example demo-fencing demo-fencing-tools test-demo-fencing
 
-all: build
+all: build tool
 
 help:
-	@echo 'make              build the shared and the static library in $(RELEASE)'
+	@echo 'make              build the shared and the static library in $(RELEASE), and the command redlock'
+	@echo 'make tool         build the command alone: $(TOOL)'
 	@echo 'make demo         see two processes share a lock while servers fail (10 seconds)'
 	@echo 'make demo-fencing see what goes wrong with locks that end by themselves, and what stops it (10 seconds)'
 	@echo 'make check        what can be checked without a server (2 minutes)'
@@ -72,7 +76,7 @@ help:
 	@echo 'make examples     build the C, C++ and Go examples in $(EXAMPLES)'
 	@echo 'make header       generate include/redlock.h anew from src/ffi, and man/ from that'
 	@echo 'make lint         format and lints'
-	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, LIBDIR=, INCLUDEDIR= and MANDIR='
+	@echo 'make install      into PREFIX=$(PREFIX); also DESTDIR=, BINDIR=, LIBDIR=, INCLUDEDIR= and MANDIR=; with TOOL= without the command'
 	@echo 'make uninstall    with the same variables'
 	@echo 'make deb          Debian packages of it, in $(TARGET)/debian'
 	@echo 'make packages     the packages for pip, gem, npm, go and cargo, in $(TARGET)/packages (1 minute): docs/packages.md'
@@ -83,6 +87,14 @@ help:
 build:
 	$(CARGO) build --release $(CARGOFLAGS)
 	@sh packaging/install.sh link $(RELEASE)
+
+.PHONY: tool tool-pages
+tool:
+	$(CARGO) build --profile tool --package redlock-cli $(CARGOFLAGS)
+
+# The completions of the command, anew.
+tool-pages:
+	UPDATE_MANUAL=1 $(CARGO) test --package redlock-cli --test tool manual
 
 # The demo ---------------------------------------------------------------------------------------
 
@@ -125,13 +137,14 @@ $(EXAMPLES)/demo-fencing-set_clock.so: c-examples/fencing/preload/set_clock.c
 JOBS := $(shell getconf _NPROCESSORS_ONLN)
 
 test: test-tools build lint
-	$(CARGO) test --no-run
+	$(CARGO) test --workspace --no-run
 	@CARGO="$(CARGO)" $(MAKE) --no-print-directory -j $(JOBS) --output-sync=target -f packaging/test-parts.mk parts
 
 # What a contributor runs before each commit: no server, no release build, few seeds. Two to three minutes.
 CHECKED = exports header history hostile model pages played project standing tidy versions
 .PHONY: check
 check: lint
+	$(CARGO) test --quiet --package redlock-cli --bins
 	$(CARGO) test --quiet --lib $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
 
 test-tools: package-tools
@@ -143,15 +156,15 @@ package-tools:
 	@$(TOOLS) packages
 	@sh packaging/package-tools.sh "$(TARGET)" > /dev/null
 
-TEST_INSTALL = MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" CARGO="$(CARGO)" RELEASE="$(RELEASE)" \
+TEST_INSTALL = MAKE="$(MAKE_COMMAND)" CC="$(CC)" CXX="$(CXX)" CARGO="$(CARGO)" RELEASE="$(RELEASE)" TOOL="$(TOOL)" \
 	sh packaging/test-install.sh
 
-test-install: build
+test-install: build tool
 	@$(TEST_INSTALL)
 
 # Among them the library once more without TLS, for its size: half a minute where it is not there yet.
 .PHONY: test-packages
-test-packages: build
+test-packages: build tool
 	@$(TEST_INSTALL) debian cargo-c size
 
 # The packages for languages, each installed where nothing else is.
@@ -249,8 +262,8 @@ abi-record:
 	ABI_RECORD=1 $(CARGO) test --test abi the_interface_is_the_one_that_is_recorded
 
 lint:
-	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --no-default-features -- -D warnings
 	@sh packaging/lint.sh
 
@@ -321,14 +334,15 @@ go-example: build
 # What is built is installed as it is: root may have no Rust toolchain.
 install:
 	@test -f $(RELEASE)/libredlock.a || $(MAKE) build
+	@test -z "$(TOOL)" || test -f "$(TOOL)" || $(MAKE) tool
 	@$(INSTALL) install $(RELEASE)
 
 uninstall:
 	@$(INSTALL) uninstall $(RELEASE)
 
 .PHONY: deb
-deb: build
-	@CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/deb.sh $(RELEASE) $(TARGET)/debian
+deb: build tool
+	@TOOL="$(TOOL)" CARGO="$(CARGO)" CARGOFLAGS="$(CARGOFLAGS)" CC="$(CC)" sh packaging/deb.sh $(RELEASE) $(TARGET)/debian
 
 .PHONY: packages
 packages: package-tools build

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes Debian packages of what was built: the shared library, and the rest for development.
+# Makes Debian packages of what was built: the shared library, the rest for development, and the command.
 #
 # Usage: deb.sh BUILD_DIRECTORY OUTPUT_DIRECTORY
 #
 # It takes dpkg-deb and what comes with a compiler, and no root. What is Debian's about it is in
-# packaging/debian. Environment: CC, STRIP, CARGO, CARGOFLAGS, SOURCE_DATE_EPOCH (when it was, for
+# packaging/debian. Environment: TOOL (the command; without it no package of it), CC, STRIP, CARGO, CARGOFLAGS, SOURCE_DATE_EPOCH (when it was, for
 # packages that are the same byte by byte; otherwise what the changelog says).
 set -eu
 
@@ -34,6 +34,7 @@ main() {
     check_symbols
     pack_library
     pack_development
+    [ -z "${TOOL:-}" ] || pack_command
 }
 
 look() {
@@ -65,6 +66,21 @@ stage() {
     sed "s|^prefix=.*|prefix=/usr|" "$dev/$from/pkgconfig/redlock.pc" > "$scratch/redlock.pc"
     cat "$scratch/redlock.pc" > "$dev/$from/pkgconfig/redlock.pc"
     press_manual
+    [ -z "${TOOL:-}" ] || move_command
+}
+
+# The command, with what belongs to it.
+move_command() {
+    tool=$scratch/tool
+    mkdir -p "$tool/usr/share/man"
+    mv "$dev/usr/bin" "$tool/usr/"
+    mv "$dev/usr/share/man/man1" "$tool/usr/share/man/"
+    mv "$dev/usr/share/bash-completion" "$dev/usr/share/fish" "$tool/usr/share/"
+    # Debian's zsh looks elsewhere.
+    mkdir -p "$tool/usr/share/zsh/vendor-completions"
+    mv "$dev/usr/share/zsh/site-functions/_redlock" "$tool/usr/share/zsh/vendor-completions/"
+    rm -r "$dev/usr/share/zsh"
+    "${STRIP:-strip}" --strip-unneeded -R .comment -R .note "$tool/usr/bin/redlock"
 }
 
 press_manual() {
@@ -110,6 +126,15 @@ pack_development() {
     pack "$dev" "$debian/control.dev" libredlock-dev
 }
 
+pack_command() {
+    add_documents "$tool" redlock
+    sh "$here/packaging/licences.sh" redlock-cli > "$scratch/licences"
+    gzip -9n < "$scratch/licences" > "$tool/usr/share/doc/redlock/crates.gz"
+    mkdir "$tool/DEBIAN"
+    linked=$tool/usr/bin/redlock
+    pack "$tool" "$debian/control.tool" redlock
+}
+
 add_documents() {
     documents=$1/usr/share/doc/$2
     install -d "$documents"
@@ -140,9 +165,9 @@ fill_in() {
         -e "s/@DEPENDS@/$(depends)/"
 }
 
-# The oldest versions of the C library and of gcc's that have all that the library takes from them.
+# The oldest versions of the C library and of gcc's that have all that the library, or the command, takes from them.
 depends() {
-    readelf -V --wide "$lib/$from/libredlock.so.$upstream" > "$scratch/versions"
+    readelf -V --wide "${linked:-$lib/$from/libredlock.so.$upstream}" > "$scratch/versions"
     newest() {
         grep -o "Name: $1_[0-9.]*" "$scratch/versions" | sed 's/.*_//' | sort -t . -k 1,1n -k 2,2n -k 3,3n | tail -n 1
     }

@@ -5,8 +5,8 @@
 #
 # link lets programs that were linked in the build directory find the library there.
 #
-# Environment: PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, MANDIR. What of the last three is not absolute is
-# below PREFIX. DESTDIR is put in front of every path that is written, and in no file's content.
+# Environment: PREFIX, DESTDIR, BINDIR, LIBDIR, INCLUDEDIR, MANDIR. What of the last four is not absolute is
+# below PREFIX. TOOL is the command that was built; without it there is none. DESTDIR is put in front of every path that is written, and in no file's content.
 # static.sh has more.
 set -eu
 
@@ -16,11 +16,16 @@ action=$1
 build=$2
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -n 1)
 
+# Below share, where shells look for them.
+completions='bash-completion/completions/redlock zsh/site-functions/_redlock fish/vendor_completions.d/redlock.fish'
+
 main() {
     prefix=$(absolute "$(pwd)" "${PREFIX:-/usr/local}")
+    bindir=$(absolute "$prefix" "${BINDIR:-bin}")
     libdir=$(absolute "$prefix" "${LIBDIR:-lib}")
     includedir=$(absolute "$prefix" "${INCLUDEDIR:-include}")
     mandir=$(absolute "$prefix" "${MANDIR:-share/man}")
+    to_bin=${DESTDIR:-}$bindir
     to_lib=${DESTDIR:-}$libdir
     to_include=${DESTDIR:-}$includedir
     to_man=${DESTDIR:-}$mandir
@@ -79,6 +84,7 @@ lay_down() {
     install -m 644 "$here/include/redlock-cpp/redlock.h" "$to_include/redlock-cpp/redlock.h"
     write_package_files
     lay_down_manual
+    [ -z "${TOOL:-}" ] || lay_down_tool
     tell_the_dynamic_linker
     echo "redlock $version is installed in $to_lib, $to_include and $to_man"
     say_what_is_to_be_told
@@ -127,6 +133,17 @@ lay_down_manual() {
     done
 }
 
+lay_down_tool() {
+    [ -f "$TOOL" ] || give_up "there is no $TOOL: make tool"
+    install -d "$to_bin" "$to_man/man1"
+    install -m 755 "$TOOL" "$to_bin/redlock"
+    install -m 644 "$here/tool/redlock.1" "$to_man/man1/"
+    for completion in $completions; do
+        install -d "$to_share/${completion%/*}"
+        install -m 644 "$here/tool/completions/${completion%%/*}/${completion##*/}" "$to_share/$completion"
+    done
+}
+
 # Without this a library in /usr/local/lib is not found by programs before the next boot.
 tell_the_dynamic_linker() {
     if [ -z "${DESTDIR:-}" ] && [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ]; then
@@ -141,6 +158,12 @@ take_out() {
     for page in "$here"/man/*.[37]; do
         rm -f "$to_man/man${page##*.}/${page##*/}"
     done
+    rm -f "$to_bin/redlock" "$to_man/man1/redlock.1"
+    for completion in $completions; do
+        rm -f "$to_share/$completion"
+        # That of the shell, too, if nobody else has put anything there.
+        rmdir "$to_share/${completion%/*}" "$to_share/${completion%%/*}" 2>/dev/null || true
+    done
     for cmake in "$to_lib/cmake" "$to_share/cmake"; do
         rm -f "$cmake/redlock/redlock-config.cmake" "$cmake/redlock/redlock-config-version.cmake"
     done
@@ -153,13 +176,13 @@ take_out() {
 # stay anyway.
 take_out_directories() {
     for directory in "$to_include/redlock-cpp" "$to_lib/pkgconfig" "$to_lib/cmake/redlock" "$to_lib/cmake" \
-        "$to_share/cmake/redlock" "$to_share/cmake" "$to_man/man3" "$to_man/man7"; do
+        "$to_share/cmake/redlock" "$to_share/cmake" "$to_man/man1" "$to_man/man3" "$to_man/man7"; do
         rmdir "$directory" 2>/dev/null || true
     done
     case ${DESTDIR:-}$prefix in
     / | /usr | /usr/local) return 0 ;;
     esac
-    for directory in "$to_lib" "$to_include" "$to_man" "$to_share"; do
+    for directory in "$to_bin" "$to_lib" "$to_include" "$to_man" "$to_share"; do
         [ "$directory" != "${DESTDIR:-}$prefix" ] || continue
         while rmdir "$directory" 2>/dev/null && lies_in "${DESTDIR:-}$prefix" "${directory%/*}"; do
             directory=${directory%/*}

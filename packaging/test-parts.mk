@@ -5,7 +5,7 @@
 
 .PHONY: parts
 # The longest come first.
-parts: memory programs matrix tls guest played behaviour the-rest registries mutants packages install demo demo-fencing
+parts: memory programs matrix tls guest played behaviour the-rest tool registries mutants packages install demo demo-fencing
 
 .PHONY: memory registries packages install demo demo-fencing
 memory registries packages install demo demo-fencing:
@@ -14,6 +14,10 @@ memory registries packages install demo demo-fencing:
 .PHONY: programs matrix tls guest played behaviour mutants
 programs matrix tls guest played behaviour mutants:
 	$(CARGO) test --quiet --test $@
+
+.PHONY: tool
+tool:
+	$(CARGO) test --quiet --package redlock-cli
 
 # Named by what they are not, so that a new test program is among them.
 ALONE = memory programs matrix tls guest played behaviour mutants

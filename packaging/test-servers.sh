@@ -7,7 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-TESTS='behaviour events face ffi guest matrix played programs servers soak tls'
+TESTS='behaviour events face ffi guest matrix played programs servers soak tls tool'
 
 target=$1 demo=$2
 shift 2
@@ -39,7 +39,7 @@ main() {
 run_all() {
     all_well=0
     # shellcheck disable=SC2046,SC2086
-    "$CARGO" test --no-fail-fast $(printf ' --test %s' $TESTS) < /dev/null || all_well=1
+    "$CARGO" test --workspace --no-fail-fast $(printf ' --test %s' $TESTS) < /dev/null || all_well=1
     for program in "$demo" "$demo-fencing"; do
         sh packaging/test-demo.sh "$program" < /dev/null || all_well=1
     done

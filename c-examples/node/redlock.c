@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 8,
+    ARGUMENTS_MAX = 9,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
@@ -223,8 +223,8 @@ static bool read_call(napi_env env, napi_callback_info info, size_t count, struc
     if (napi_get_cb_info(env, info, &call->count, call->arguments, NULL, NULL) != napi_ok) {
         return false;
     }
-    if (call->count < count) {
-        fail(env, "too few arguments");
+    if (call->count < count || count > ARGUMENTS_MAX) {
+        fail(env, call->count < count ? "too few arguments" : "more arguments than there is room for");
         return false;
     }
     return true;

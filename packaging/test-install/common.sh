@@ -76,3 +76,9 @@ check_shared_program() {
     compile "$1" "$scratch/shared" '' "$cc" $ours/programs/program.c
     run_with "$1" "$scratch/shared"
 }
+
+# The command, which needs no library of ours.
+check_command() {
+    said=$("$1" --version) || fail "$1 does not run"
+    [ "$said" = "redlock $version" ] || fail "$1 says: $said"
+}

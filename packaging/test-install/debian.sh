@@ -7,7 +7,7 @@ check_debian() {
         return 0
     fi
     packages=$(sh packaging/deb.sh "$release" "$scratch/packages") || fail "the packages cannot be made"
-    [ "$(printf '%s\n' "$packages" | wc -l)" = 2 ] || fail "deb.sh says: $packages"
+    [ "$(printf '%s\n' "$packages" | wc -l)" = 3 ] || fail "deb.sh says: $packages"
     check_that_they_are_the_same_again
     root=$scratch/root
     multiarch=$("$cc" -print-multiarch)
@@ -34,7 +34,9 @@ check_debian_installation() {
     check_shared_program "$debian_lib"
     unset PKG_CONFIG_SYSROOT_DIR
     [ "$(sed -n 's/^prefix=//p' "$debian_lib/pkgconfig/redlock.pc")" = /usr ] || fail "redlock.pc is not for /usr"
-    in_root --purge libredlock-dev "libredlock$interface"
+    check_command "$root/usr/bin/redlock"
+    [ -f "$root/usr/share/man/man1/redlock.1.gz" ] || fail "the command has no manual page"
+    in_root --purge libredlock-dev "libredlock$interface" redlock
     left=$(find "$root" ! -type d ! -path "$root/var/lib/dpkg/*")
     [ -z "$left" ] || fail "a purge leaves: $left"
     [ ! -e "$root/usr" ] || fail "a purge leaves directories: $(find "$root/usr")"

@@ -18,11 +18,17 @@ check_default_layout() {
     check_shared_program "$scratch/default/lib"
     check_soname
     check_stripped
+    check_command "$scratch/default/bin/redlock"
 }
 
 expected_listing() {
     (cd man && find . -name '*.[37]' | sed 's|^\./\(.*\.\)\([37]\)$|./share/man/man\2/\1\2|') > "$scratch/pages"
     LC_ALL=C sort "$scratch/pages" - <<LIST
+./bin/redlock
+./share/bash-completion/completions/redlock
+./share/fish/vendor_completions.d/redlock.fish
+./share/man/man1/redlock.1
+./share/zsh/site-functions/_redlock
 ./include/redlock-cpp/redlock.h
 ./include/redlock.h
 ./include/redlock.hpp

@@ -54,8 +54,19 @@ use crate::lease::Lease as PlainLease;
 /// # use std::time::Duration;
 /// # use redlock::{Manager, Options};
 /// # async fn work() {}
+/// # fn main() -> Result<(), redlock::Error> {
+/// #     let mut example = std::pin::pin!(example());
+/// #     loop {
+/// #         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+/// #         if let std::task::Poll::Ready(end) = std::future::Future::poll(example.as_mut(), &mut context) {
+/// #             return end;
+/// #         }
+/// #         std::thread::yield_now();
+/// #     }
+/// # }
 /// # async fn example() -> Result<(), redlock::Error> {
-/// let manager = Manager::builder().server("10.0.0.1:6379").background_thread(true).build()?;
+/// let servers = ["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"];
+/// let manager = Manager::builder().servers(servers).background_thread(true).build()?;
 /// let options = Options::new("invoice:42", Duration::from_secs(10)).keep_alive(true);
 /// let mut lease = manager.acquire_async(&options).await?;
 /// work().await; // and stop when lease.lost() is ready

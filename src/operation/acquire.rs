@@ -201,10 +201,7 @@ impl Acquire {
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
         let sent = self.moves.note_sent(sent);
-        let question = match self.conclude_slots(&hold, question, actions) {
-            Some(question) => question,
-            None => return,
-        };
+        let Some(question) = self.conclude_slots(&hold, question, actions) else { return };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {

@@ -179,11 +179,11 @@ impl Question {
         let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
-            let left_ms = match *answer {
-                Answer::Foreign { left_ms: Some(left_ms) }
-                | Answer::Blocked { left_ms: Some(left_ms), .. }
-                | Answer::Slots(Slots { left_ms, .. }) => left_ms,
-                _ => return None,
+            let (Answer::Foreign { left_ms: Some(left_ms) }
+            | Answer::Blocked { left_ms: Some(left_ms), .. }
+            | Answer::Slots(Slots { left_ms, .. })) = *answer
+            else {
+                return None;
             };
             if left_ms < 0 {
                 return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });

@@ -145,6 +145,8 @@ impl Workshop {
 fn choose(command: &mut Command, program: &str) {
     match program {
         "lib" => command.arg("--lib"),
+        // It is the command's, which is a package of its own.
+        "tool" => command.args(["--package", "redlock-cli", "--test", "tool"]),
         program => command.args(["--test", program]),
     };
 }

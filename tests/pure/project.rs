@@ -42,13 +42,19 @@ fn every_test_program_is_built() {
 
 /// Their names, and where they begin.
 fn test_programs() -> Vec<(String, PathBuf)> {
-    let manifest = read("Cargo.toml");
+    ["Cargo.toml", "tool/Cargo.toml"].into_iter().flat_map(test_programs_of).collect()
+}
+
+fn test_programs_of(name: &str) -> Vec<(String, PathBuf)> {
+    let manifest = read(name);
     let parts = manifest.split("[[test]]\n").skip(1);
     let value = |part: &str, key: &str| {
         let line = part.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(" = "));
         line.expect("a name and a path").trim_matches('"').to_owned()
     };
-    parts.map(|it| (value(it, "name"), root().join(value(it, "path")))).collect()
+    // That of the command begins its path a folder below.
+    let path = |it: &str| root().join(value(it, "path").trim_start_matches("../"));
+    parts.map(|it| (value(it, "name"), path(it))).collect()
 }
 
 #[test]

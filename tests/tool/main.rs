@@ -5,9 +5,11 @@
 mod support;
 
 mod command;
+mod kinds;
 mod looks;
 mod lost;
 mod manual;
+mod page;
 mod secrets;
 mod signals;
 mod statuses;

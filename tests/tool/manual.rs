@@ -6,13 +6,16 @@ use std::process::{Command, Stdio};
 
 use crate::command::{bare, finish};
 
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "bash-completion/redlock"), ("zsh", "zsh/_redlock"), ("fish", "fish/redlock.fish")];
+
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 #[test]
 fn completions_are_those_that_are_installed() {
-    for (shell, name) in [("bash", "redlock.bash"), ("zsh", "_redlock"), ("fish", "redlock.fish")] {
+    for (shell, name) in COMPLETIONS {
         let told = finish(bare(&["completions", shell])).stdout;
         let kept = fs::read_to_string(folder("completions").join(name)).unwrap_or_default();
         if told != kept && std::env::var_os("UPDATE_MANUAL").is_some() {
@@ -26,7 +29,7 @@ fn completions_are_those_that_are_installed() {
 
 #[test]
 fn shells_understand_their_completions() {
-    for (shell, name) in [("bash", "redlock.bash"), ("zsh", "_redlock"), ("fish", "redlock.fish")] {
+    for (shell, name) in COMPLETIONS {
         let there = Command::new(shell).arg("-c").arg("true").stdout(Stdio::null()).status();
         if there.is_ok_and(|it| it.success()) {
             let file = folder("completions").join(name);

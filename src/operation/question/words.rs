@@ -139,7 +139,7 @@ impl Question {
             return;
         }
         let words = match answer {
-            Answer::Done | Answer::Granted { .. } => "agreed after that".to_owned(),
+            answer if answer.is_grant() => "agreed after that".to_owned(),
             Answer::Extended { .. } if self.is_vote(server) => "agreed after that".to_owned(),
             Answer::Found { .. } if self.is_vote(server) && self.is_ours(answer) => {
                 "confirmed after that".to_owned()

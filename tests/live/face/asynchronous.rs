@@ -129,6 +129,28 @@ fn a_waiter_that_is_dropped_is_out_of_the_line() {
     cluster.wait_until_gone("r");
 }
 
+/// One that was not cancelled would ask again after each of its pauses, which are shorter than half a second.
+#[test]
+fn a_waiter_that_is_dropped_asks_no_more() {
+    let cluster = Cluster::start(3);
+    cluster.iter().for_each(|it| drop(it.must(&["SET", "r", "another's"])));
+    let manager = manager(&cluster);
+    let _ = manager.descriptor().expect("a descriptor");
+    let mut waiting = manager.acquire_async(&options("r").wait_forever());
+    assert!(poll_once(&mut waiting).is_pending());
+    let asked = || cluster.iter().map(|it| it.calls("set")).sum::<u64>();
+    let first = asked();
+    wait_until("it asks", || {
+        manager.drive().expect("it drives");
+        asked() >= first + 6
+    });
+    drop(waiting);
+    manager.drive().expect("it drives");
+    let before = asked();
+    manager.drive_for(Duration::from_secs(2)).expect("it drives");
+    assert_eq!(asked(), before);
+}
+
 #[test]
 fn a_change_that_is_dropped_leaves_the_lock_held_and_an_unlock_releases_it() {
     let cluster = Cluster::start(3);

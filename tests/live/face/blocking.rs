@@ -85,6 +85,25 @@ fn a_lock_changes_hands_by_a_ticket() {
 }
 
 #[test]
+fn permits_and_several_resources_are_kinds_of_lock() {
+    let cluster = Cluster::start(3);
+    let manager = manager(&cluster);
+    let permit = || manager.acquire(&options("r").permit_of(2));
+    let (_first, _second) = (permit().expect("one is free"), permit().expect("one is free"));
+    assert_eq!(permit().expect_err("none is free").status(), Status::Taken);
+    let both = || manager.acquire(&redlock::Options::several(["a", "b"], TTL));
+    let mut held = both().expect("both are free");
+    assert_eq!(manager.acquire(&options("b")).expect_err("it is taken").status(), Status::Taken);
+    held.unlock().expect("it is held");
+    let _one = manager.acquire(&options("b")).expect("it is free");
+    assert_eq!(both().expect_err("one is taken").status(), Status::Taken);
+    manager.acquire(&options("a").wait(TTL)).expect("it is free");
+    let none: [&str; 0] = [];
+    let error = manager.acquire(&redlock::Options::several(none, TTL)).expect_err("nothing");
+    assert_eq!(error.status(), Status::InvalidArgument);
+}
+
+#[test]
 fn settings_are_checked_when_the_manager_is_made() {
     let cluster = Cluster::start(1);
     let words = |builder: redlock::Builder| {

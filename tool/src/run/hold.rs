@@ -9,7 +9,7 @@ use crate::time::now;
 /// What is left of a lock when its program is killed: a part of the TTL, at least and at most so long. The kernel may
 /// take that long to let this process run, and to end the other ones.
 const MARGIN_PART: u32 = 20;
-const MARGIN_MIN: Duration = Duration::from_millis(50);
+const MARGIN_MIN: Duration = Duration::from_millis(100);
 const MARGIN_MAX: Duration = Duration::from_secs(1);
 
 /// A lock that is held while a program runs.

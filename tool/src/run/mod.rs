@@ -42,7 +42,7 @@ pub(crate) fn run(common: &Common, options: &Run) -> Result<ExitCode, Failure> {
     let servers = Servers::find(common)?;
     // Before there are connections that it would keep open.
     let guard = if options.detach { None } else { Some(Guard::start()?) };
-    let manager = servers.builder(common)?.fencing(!options.no_fencing).build()?;
+    let manager = servers.builder(common)?.fencing(has_fencing(options)).build()?;
     let mut watch = Watch::new(&manager)?;
     let lease = take(&manager, &mut watch, options)?;
     let name = String::from_utf8_lossy(lease.resource()).into_owned();
@@ -72,6 +72,12 @@ fn check(options: &Run) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// A fencing token orders those that have a lock one after the other.
+fn has_fencing(options: &Run) -> bool {
+    let is_for_several = options.shared || options.permits.is_some_and(|permits| permits > 1);
+    !options.no_fencing && !is_for_several
 }
 
 /// Takes the lock, or takes it over, unless a signal ends that.
