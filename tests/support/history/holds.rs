@@ -169,23 +169,30 @@ impl<'a, 'h> Checker<'a, 'h> {
 
     /// Whether two holds of one resource have a moment in common.
     fn sweep(&mut self) {
-        let mut all: Vec<_> = self.holds.values().map(|hold| (hold, self.span(hold))).collect();
-        all.sort_by_key(|(hold, (from, _))| (hold.resource, *from, hold.taken));
-        let mut latest: Option<(&HeldLock<'_>, i64)> = None;
+        // A lock of several resources is one of each.
+        let of_each = |hold: &'_ HeldLock<'a>| hold.resource.split('+');
+        let spans = self.holds.values().map(|hold| (hold, self.span(hold)));
+        let mut all: Vec<_> =
+            spans.flat_map(|(hold, span)| of_each(hold).map(move |it| (it, hold, span))).collect();
+        all.sort_by_key(|(resource, hold, (from, _))| (*resource, *from, hold.taken));
+        let mut latest: Option<(&str, &HeldLock<'_>, i64)> = None;
         let mut overlaps = Vec::new();
-        for (hold, (from, to)) in all {
-            match latest.filter(|(other, _)| other.resource == hold.resource) {
-                Some((other, end)) => {
+        for (resource, hold, (from, to)) in all {
+            match latest.filter(|it| it.0 == resource) {
+                Some((_, other, end)) => {
                     if from < end && from < to {
                         overlaps.push((other.taken, other.set_by, hold.taken, end.min(to) - from));
                     }
                     if to > end {
-                        latest = Some((hold, to));
+                        latest = Some((resource, hold, to));
                     }
                 }
-                None => latest = Some((hold, to)),
+                None => latest = Some((resource, hold, to)),
             }
         }
+        // Of two locks of the same resources one overlap is enough.
+        overlaps.sort_unstable();
+        overlaps.dedup_by_key(|it| (it.0, it.2));
         for (one, set_by, other, span) in overlaps {
             let names = (self.line(one).process, self.line(other).process);
             let words = format!("{} and {} both hold it for {}", names.0, names.1, ms(span));
