@@ -16,6 +16,8 @@ pub enum Answer {
     Granted { number: i64 },
     /// It extended the key, which had so long to live before.
     Extended { left_ms: i64 },
+    /// It deleted the key, and has woken somebody who waits for it.
+    Woke,
     /// The key was not there, or (to a release) not ours.
     Absent,
     /// The key was not there, or not ours; but the same release went over another connection, too, and may
@@ -29,6 +31,10 @@ pub enum Answer {
     Lacking { place: Place },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
+    /// Somebody has the key, for so long still (below 0: for ever), and we stand in line for it, behind so many.
+    Enrolled { left_ms: i64, rank: u32 },
+    /// Nobody has the key, so we do not stand in line.
+    Free,
     /// To whoever wants a permit of a semaphore.
     Slots(Slots),
     /// To whoever looks at a semaphore: the slots that are taken, in the order of their numbers.
@@ -86,7 +92,7 @@ impl Answer {
     }
 
     /// What an error reply means.
-    pub(super) fn refused(error: &ServerError) -> Self {
+    pub(crate) fn refused(error: &ServerError) -> Self {
         Self::Failed(failure_of(error))
     }
 }

@@ -11,6 +11,7 @@ mod answer;
 mod capabilities;
 mod definition;
 mod encoder;
+mod enrol;
 mod extend;
 mod fence;
 pub mod guard;
@@ -18,15 +19,18 @@ pub mod handshake;
 pub mod identity;
 mod inspect;
 pub(crate) mod inspect_permits;
+mod leave;
 mod permits;
 mod pttl;
 pub(crate) mod raise_fence;
 mod release;
+mod release_and_wake;
 pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
 pub(crate) mod take_permit;
+pub(crate) mod waking;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -60,10 +64,16 @@ pub enum Verb {
     Repair,
     /// Delete the key if it has the token. Of a semaphore: every slot that has it.
     Release,
+    /// The same, and wake who waits for it first.
+    ReleaseAndWake,
     /// Delete every slot of a semaphore that has the token, but for this one.
     ReleaseRest,
     /// What value has the key, and for how long?
     Inspect,
+    /// Stand in the line of those who wait, under the channel of the token, unless nobody has the key.
+    Enrol,
+    /// Stand in it no longer, and pass on what came too late.
+    Leave,
 }
 
 impl Verb {
@@ -80,7 +90,10 @@ impl Verb {
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
             Self::Release | Self::ReleaseRest => &release::DEFINITION,
+            Self::ReleaseAndWake => &release_and_wake::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
+            Self::Enrol => &enrol::DEFINITION,
+            Self::Leave => &leave::DEFINITION,
         }
     }
 
@@ -89,9 +102,11 @@ impl Verb {
         match self {
             Self::Acquire | Self::AcquireFenced | Self::Repair => &take_permit::ANY,
             Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
-            Self::Release => &release_permits::ALL,
+            Self::Release | Self::ReleaseAndWake => &release_permits::ALL,
             Self::ReleaseRest => &release_permits::REST,
             Self::Inspect => &inspect_permits::DEFINITION,
+            Self::Enrol => &enrol::DEFINITION,
+            Self::Leave => &leave::DEFINITION,
         }
     }
 }
@@ -144,6 +159,12 @@ impl Request {
         Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
+    /// The same request, of who waits since then, in microseconds since 1970.
+    #[must_use]
+    pub fn waiting_since(self, us: i64) -> Self {
+        Self { subject: Subject { number: us, ..self.subject }, ..self }
+    }
+
     /// The same request, for the slot that is wanted, or is to stay.
     #[must_use]
     pub fn with_slot(self, slot: u16) -> Self {
@@ -183,6 +204,25 @@ impl Request {
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::RaiseFence)
+    }
+
+    /// Whether it is of use only where the server tells us things by itself.
+    pub fn needs_pushes(&self) -> bool {
+        self.verb == Verb::Enrol
+    }
+
+    /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
+    pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
+        let looks =
+            self.verb == Verb::ReleaseAndWake && release_and_wake::looks_for_waiters(capabilities);
+        looks.then(|| release_and_wake::look_for_waiters(self.resource()))
+    }
+
+    /// What wakes somebody, where that was found out only after the release.
+    pub(crate) fn wake_late(&self) -> Self {
+        // Under the name of a channel that nobody has.
+        let resource = Arc::clone(&self.subject.resource);
+        Self::new(Verb::Leave, resource, *self.token(), self.ttl_ms())
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
@@ -287,93 +327,4 @@ impl fmt::Debug for Request {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PLAIN: Capabilities = Capabilities::PLAIN;
-
-    fn request(verb: Verb) -> Request {
-        Request::new(verb, Arc::<[u8]>::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
-    }
-
-    fn commands(verb: Verb, capabilities: Capabilities) -> String {
-        let request = request(verb);
-        let mut encoder = Encoder::default();
-        let bytes = request.bytes(capabilities, &mut encoder);
-        let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
-        let words =
-            text.split("\r\n").filter(|word| !word.is_empty() && !word.starts_with(['$', '*']));
-        words.collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn the_wire_form_is_that_of_every_redlock_client() {
-        assert_eq!(commands(Verb::Acquire, PLAIN), "SET r T PX 30000 NX PTTL r");
-        assert_eq!(commands(Verb::Repair, PLAIN), commands(Verb::Acquire, PLAIN));
-        let timed = commands(Verb::Acquire, Capabilities::EXPIRY_TIME);
-        assert_eq!(timed, "SET r T PX 30000 NX PEXPIRETIME r");
-        let fenced = commands(Verb::AcquireFenced, PLAIN);
-        assert!(fenced.starts_with("EVAL local "), "{fenced}");
-        assert!(fenced.ends_with(" 2 r r:f T 30000 0 1000000 3600000"), "{fenced}");
-        let raise = commands(Verb::RaiseFence, PLAIN);
-        assert!(raise.ends_with(" 2 r r:f T 0 3600000"), "{raise}");
-        assert_eq!(commands(Verb::Inspect, PLAIN), "GETRANGE r 0 127 PTTL r");
-        assert_eq!(commands(Verb::Release, Capabilities::DELIFEQ), "DELIFEQ r T");
-        assert_eq!(commands(Verb::Release, Capabilities::DELEX), "DELEX r IFEQ T");
-        let script = commands(Verb::Release, PLAIN);
-        assert!(script.starts_with("EVAL if ") && script.ends_with(" 1 r T"), "{script}");
-        for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
-            let script = commands(Verb::Extend, capabilities);
-            assert!(script.starts_with("EVAL local ") && script.ends_with(" 1 r T 30000"));
-            assert!(!script.contains("SET"));
-        }
-    }
-
-    #[test]
-    fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
-        let others = [Verb::Extend, Verb::Release, Verb::Inspect];
-        for verb in [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence].into_iter().chain(others)
-        {
-            for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
-                let resource: Arc<[u8]> = Arc::from(&[b'r'; 65_536][..]);
-                let token = Token::from_random([0; 20]);
-                let request = Request::new(verb, resource, token, i64::MAX).with_fence(i64::MAX);
-                let mut encoder = Encoder::default();
-                let length = request.bytes(capabilities, &mut encoder).len();
-                let counted = request.size();
-                assert!((length..length + BESIDE_KEYS_MAX).contains(&counted), "{verb:?} {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn whoever_delivers_a_request_is_told_what_matters_for_that() {
-        let effects = [
-            (Verb::Acquire, KeyEffect::Leaves),
-            (Verb::AcquireFenced, KeyEffect::Leaves),
-            (Verb::RaiseFence, KeyEffect::Passes),
-            (Verb::Repair, KeyEffect::Leaves),
-            (Verb::Extend, KeyEffect::Passes),
-            (Verb::Inspect, KeyEffect::Passes),
-            (Verb::Release, KeyEffect::Undoes),
-        ];
-        for (verb, effect) in effects {
-            let request = request(verb).to(ServerSet::default().with(1));
-            assert_eq!(request.effect(), effect);
-            assert!(request.is_for(1) && !request.is_for(0));
-            assert_eq!(request.must_reach(1), verb == Verb::Release);
-            assert!(!request.must_reach(0));
-            let votes = [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence];
-            assert_eq!(request.asks_for_vote(), votes.contains(&verb));
-            let prolongs = [Verb::Acquire, Verb::AcquireFenced, Verb::Extend];
-            assert_eq!(request.may_prolong(), prolongs.contains(&verb));
-            assert!(!request.relies_on(PLAIN));
-            assert_eq!(request.relies_on(Capabilities::DELEX), verb == Verb::Release);
-            assert!(!request.relies_on(Capabilities::EXPIRY_TIME));
-            let tells_end = [Verb::Acquire, Verb::Repair].contains(&verb);
-            assert_eq!(request.tells_end(Capabilities::EXPIRY_TIME), tells_end);
-            assert!(!request.tells_end(PLAIN));
-        }
-        assert_eq!(request(Verb::Repair).kind(), request(Verb::Acquire).kind());
-    }
-}
+mod tests;

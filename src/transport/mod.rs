@@ -7,6 +7,7 @@ mod addresses;
 mod asking;
 mod clocks;
 pub mod condition;
+mod effects;
 pub mod endpoint;
 mod entries;
 pub mod guard;

@@ -5,7 +5,9 @@
 //! release and the lock changes hands within one round trip. A run of that must not keep other
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
+mod line;
 mod permit_queue;
+mod pushes;
 mod queue;
 mod several;
 mod standing;
@@ -14,7 +16,9 @@ mod turn;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub(crate) use self::line::{Line, Place};
 use self::permit_queue::PermitQueue;
+pub(crate) use self::pushes::Heard;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;

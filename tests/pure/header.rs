@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 19] = [
+const PARTS: [&str; 20] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -21,6 +21,7 @@ const PARTS: [&str; 19] = [
     "servers.rs",
     "stats.rs",
     "fencing.rs",
+    "waking.rs",
     "access.rs",
     "lease.rs",
     "resources.rs",

@@ -17,6 +17,7 @@ use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCoun
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
 use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
+use redlock::ffi::waking::RedLock_SetWaking;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
@@ -124,6 +125,11 @@ impl Manager {
     pub(crate) fn set_fencing(&self, enabled: bool) -> RedLockStatus {
         // SAFETY: the manager lives.
         unsafe { RedLock_SetFencing(self.raw, enabled) }
+    }
+
+    pub(crate) fn set_waking(&self, enabled: bool) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetWaking(self.raw, enabled) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {

@@ -19,6 +19,7 @@ use super::answer::{Answer, Place};
 use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::fence::counter;
+use super::{enrol, leave};
 
 /// How many bytes of the request each key takes beside its name, at most.
 pub(super) const BESIDE_KEY_MAX: usize = 16;
@@ -30,8 +31,10 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::AcquireFenced => &fenced::DEFINITION,
         Verb::RaiseFence => &raise::DEFINITION,
         Verb::Extend => &extend::DEFINITION,
-        Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
+        Verb::Release | Verb::ReleaseRest | Verb::ReleaseAndWake => &release::DEFINITION,
         Verb::Inspect => &inspect::DEFINITION,
+        Verb::Enrol => &enrol::DEFINITION,
+        Verb::Leave => &leave::DEFINITION,
     }
 }
 

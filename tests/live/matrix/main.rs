@@ -33,6 +33,7 @@ mod masters_storm;
 mod network;
 mod obedient;
 mod passwords;
+mod permits;
 mod place;
 mod processes;
 mod resets;

@@ -16,6 +16,7 @@ use crate::ffi::fencing::RedLock_SetFencing;
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
+use crate::ffi::waking::RedLock_SetWaking;
 use crate::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,
@@ -183,6 +184,8 @@ impl Run<'_> {
             unsafe { RedLock_SetRetry(self.manager(slot), 1 + count % 3, delay_ms % 1000) };
             // SAFETY: as above.
             unsafe { RedLock_SetFencing(self.manager(slot), count % 2 == 0) };
+            // SAFETY: as above.
+            unsafe { RedLock_SetWaking(self.manager(slot), count % 3 != 0) };
         }
     }
 

@@ -23,3 +23,4 @@ mod statuses;
 mod traces;
 mod troubles;
 mod verdicts;
+mod woken;

@@ -46,10 +46,11 @@ pub(crate) enum Promise {
     LostForAReason,
     KeptNoMore,
     OneEvent,
+    NotForgotten,
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 40] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 41] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (
         Promise::AllOrNothing,
@@ -181,6 +182,11 @@ pub(crate) const PROMISES: [(Promise, &str, &str); 40] = [
         Promise::OneEvent,
         "one-event",
         "a submitted call has one event, and a kept lock not more than one that it is lost",
+    ),
+    (
+        Promise::NotForgotten,
+        "not-forgotten",
+        "who waits has the lock in a few round trips after its release, or at its next look if what it was told is lost",
     ),
 ];
 

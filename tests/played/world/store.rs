@@ -5,6 +5,7 @@ use std::mem;
 use crate::schedules::plants::Plant;
 use crate::world::clocks::MS;
 use crate::world::commands::{Command, is_talk};
+use crate::world::lines::{Channels, Line};
 
 /// Which commands of its own a server has to delete a key that has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,9 @@ pub(crate) enum Deed<'a> {
 pub(crate) struct Session {
     pub(crate) database: i64,
     pub(crate) is_known: bool,
+    pub(crate) is_resp3: bool,
+    /// The number of the connection.
+    pub(crate) connection: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +120,11 @@ pub(crate) struct Store {
     pub(crate) several: Vec<u64>,
     /// Of fencing tokens: they outlive all locks, so they are no keys of a schedule.
     pub(crate) counters: Vec<Counter>,
+    /// Who waits, which are no keys of a schedule either, and who listens.
+    pub(crate) lines: Vec<Line>,
+    pub(crate) channels: Channels,
+    /// Whether it is a Redis 6.0 or later.
+    pub(crate) knows_resp3: bool,
     /// How it is broken on purpose.
     pub(crate) plant: Option<Plant>,
 }
@@ -184,6 +193,9 @@ impl Store {
             memory: None,
             several: Vec::new(),
             counters: Vec::new(),
+            lines: Vec::new(),
+            channels: Channels::default(),
+            knows_resp3: true,
             plant: None,
         }
     }
@@ -248,6 +260,7 @@ impl Store {
         let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
         self.keys = kept;
         self.counters.retain(|_| !is_lost());
+        self.lines.retain(|_| !is_lost());
         lost
     }
 
