@@ -16,7 +16,7 @@ mod turn;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use self::line::{Line, Place};
+pub(crate) use self::line::Place;
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;

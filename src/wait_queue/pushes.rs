@@ -63,7 +63,7 @@ impl WaitQueues {
     /// be told. To be called before [`Self::leave`] forgets the queue.
     pub(crate) fn leave_line(&mut self, resource: &[u8], number: u64) -> ServerSet {
         let queue = self.queues.get_mut(resource).filter(|queue| queue.is_alone(number));
-        queue.map_or(ServerSet::default(), |queue| queue.line.leave())
+        queue.map_or_else(ServerSet::default, |queue| queue.line.leave())
     }
 
     /// The waiter is about to leave the queue and to come again soon: its place in line is kept.

@@ -150,7 +150,7 @@ impl Acquire {
     /// It has the lock.
     pub(super) fn end_waiting(&mut self, actions: &mut dyn Actions) {
         let line = actions.wait_queues().line(&self.wanted.target.resource);
-        let servers = line.map_or(ServerSet::default(), |line| line.leave());
+        let servers = line.map_or_else(ServerSet::default, |line| line.leave());
         self.tell_of_leaving(servers, actions);
     }
 
