@@ -70,6 +70,7 @@ help:
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
 	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=$(MINUTES) each, or RUNS=)'
 	@echo 'make bench        measure (a quarter of an hour; make bench-short: 3 minutes; make bench-calls: only calls that block nobody)'
+	@echo 'make bench-command measure what `redlock run` costs more than the program that it runs'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
 	@echo 'make pictures     record and draw the pictures of docs/ (20 seconds)'
@@ -91,6 +92,11 @@ build:
 .PHONY: tool tool-pages
 tool:
 	$(CARGO) build --profile tool --package redlock-cli $(CARGOFLAGS)
+
+# What `redlock run NAME -- true` costs more than `true`.
+.PHONY: bench-command
+bench-command: bench-tools
+	$(CARGO) bench --profile tool --package redlock-cli --bench overhead
 
 # The completions of the command, anew.
 tool-pages:

@@ -745,6 +745,9 @@ public:
      * of all locks of the same resource before, see Lease::fencing_token. Default: they have none. All
      * who lock the resource must set this. redlock.h (RedLock_SetFencing) says what it takes. */
     Manager &set_fencing(bool enabled) { return settle(RedLock_SetFencing(native(), enabled)); }
+    /** Whether calls that wait are told when another process releases the lock, and releases tell those who
+     * wait. Default: true; if not, they ask now and then. Set it before the first lock. */
+    Manager &set_waking(bool enabled) { return settle(RedLock_SetWaking(native(), enabled)); }
 
     /** A function to be told of servers that are lost, refuse or come back; an empty one for
      * silence, the default. It is called at the end of calls to this library, on the thread that

@@ -17,6 +17,8 @@ pub enum Failure {
     Behind { ms: i64 },
     /// So much is waiting for it already that nothing more is asked.
     Full,
+    /// It tells us nothing by itself: it has no RESP3, or this user may not use it.
+    Mute,
     /// It answered with an error, told in our words.
     Refused(&'static str),
     /// It is a cluster node, and another one has the key.
@@ -63,6 +65,16 @@ impl Failure {
         matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)
     }
 
+    /// Whether it is the form of a request that was wrong: this user may not use the command, or there is none, or it
+    /// names keys of two slots.
+    pub(crate) fn is_of_the_form(&self) -> bool {
+        let is_of_slots = matches!(self, Self::Refused(it) if it.starts_with("CROSSSLOT"));
+        self.is_of_the_command()
+            || is_of_slots
+            || *self == Self::Refused(FORBIDDEN_COMMAND)
+            || *self == Self::Refused(FORBIDDEN_IN_SCRIPT)
+    }
+
     /// Whether the server knows no such command.
     pub(crate) fn is_of_no_command(&self) -> bool {
         *self == Self::Refused(UNKNOWN_COMMAND)
@@ -94,6 +106,7 @@ impl fmt::Display for Failure {
             Self::NoAnswer { ms } => write!(f, "no answer in {ms} ms"),
             Self::Behind { ms } => write!(f, "no answer for {ms} ms, so not asked"),
             Self::Full => write!(f, "not asked: too many requests wait for it"),
+            Self::Mute => f.write_str("does not wake who waits"),
             Self::Refused(meaning) => f.write_str(meaning),
             Self::Moved { to } => {
                 f.write_str("MOVED: a cluster node that does not have the key")?;
@@ -152,12 +165,14 @@ const TEXTS: [(&str, &str); 8] = [
     ("unknown command", UNKNOWN_COMMAND),
     ("invalid expire", "ERR: does not accept the TTL"),
     ("DB index", "ERR: has no database of this number"),
-    ("can't run this command", "ERR: does not permit this user the command"),
-    ("ACL failure in script", "ERR: does not permit this user the command or the key"),
+    ("can't run this command", FORBIDDEN_COMMAND),
+    ("ACL failure in script", FORBIDDEN_IN_SCRIPT),
     ("invalid password", "ERR: does not accept the password"),
     ("without any password configured", "ERR: has no password, but was given one"),
 ];
 
+const FORBIDDEN_COMMAND: &str = "ERR: does not permit this user the command";
+const FORBIDDEN_IN_SCRIPT: &str = "ERR: does not permit this user the command or the key";
 const UNKNOWN_COMMAND: &str = "ERR: does not know the command";
 
 /// How much of a text is looked at: what comes later is what somebody named a key.

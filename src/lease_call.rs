@@ -68,7 +68,10 @@ impl Runtime {
     }
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        check::resource(demand.resource)?;
+        // Of several, each is looked at, and told by its place.
+        if !matches!(demand.kind, LockKind::Several(_)) {
+            check::resource(demand.resource)?;
+        }
         let has_fencing = self.settings().has_fencing();
         check::kind(&demand.kind, demand.resource, has_fencing)?;
         if has_fencing {

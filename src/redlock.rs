@@ -105,6 +105,11 @@ impl RedLock {
         self.settings.set_fencing(enabled);
     }
 
+    /// Sets whether who waits for a lock is woken when it is released.
+    pub fn set_waking(&self, enabled: bool) {
+        self.settings.set_waking(enabled);
+    }
+
     /// Sets who is told of servers that are lost or come back, at the end of calls that ask servers.
     pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
         self.log.set(logger)

@@ -34,6 +34,17 @@ impl ServerSet {
         Self(self.0 & !others.0)
     }
 
+    /// These and those of another set.
+    #[must_use]
+    pub fn union(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
     /// Whether one of them is this one.
     pub fn contains(self, server: usize) -> bool {
         self.0 & (1 << server) != 0

@@ -86,6 +86,11 @@ impl Settings {
         self.tracing.store(tracing as u8, Ordering::Relaxed);
     }
 
+    /// Sets whether who waits is woken by who releases, from the next connections on; and whether it is by us, at once.
+    pub fn set_waking(&self, enabled: bool) {
+        self.access.set_waking(enabled);
+    }
+
     /// Sets who we are on servers whose URLs do not say.
     pub fn set_credentials(
         &self,
@@ -139,6 +144,10 @@ impl Settings {
             1 => Tracing::Events,
             _ => Tracing::Resources,
         }
+    }
+
+    pub fn has_waking(&self) -> bool {
+        self.access.is_waking()
     }
 
     pub fn timeouts(&self) -> &Arc<Timeouts> {

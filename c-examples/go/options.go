@@ -43,6 +43,11 @@ type Options struct {
 	// name. Default: locks have no token.
 	Fencing bool
 
+	// NoWaking has calls that wait for a lock ask now and then, rather than being told when another process
+	// releases it, and has releases tell nobody. Waiters stand in line in the key with :w behind the name of the
+	// resource, so lock none of such a name. Default: they are told.
+	NoWaking bool
+
 	// Username and Password are for servers whose URL names neither. Without a Username it is the
 	// default user of the servers.
 	Username string
@@ -138,6 +143,9 @@ func (s *shared) configure(o Options) error {
 	}
 	if err == nil {
 		err = s.check(C.RedLock_SetFencing(s.handle, C.bool(o.Fencing)))
+	}
+	if err == nil {
+		err = s.check(C.RedLock_SetWaking(s.handle, C.bool(!o.NoWaking)))
 	}
 	if err == nil {
 		err = s.setCredentials(o)

@@ -67,6 +67,12 @@ export interface ManagerOptions {
    */
   fencing?: boolean;
   /**
+   * Calls that wait are told when another process releases the lock, and releases tell those who wait; with false, they ask
+   * now and then. Waiters stand in line in the key with :w behind the name of the resource, so lock none of such a name.
+   * Default true.
+   */
+  waking?: boolean;
+  /**
    * Is told of servers that are lost, refuse or come back: a function, or an object such as console. There is neither
    * a password nor a token in a line. What it throws is an uncaught exception.
    */

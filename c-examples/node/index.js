@@ -548,9 +548,9 @@ class Manager {
   constructor(servers, given = {}) {
     if (!Array.isArray(servers)) throw wrongType('servers', 'an array of strings', servers);
     const { username, password, credentialsFromEnv, tls, retryDelay, connectTimeout, replyTimeout, driftFactor, restartGuard,
-      longestTtl, guardCap, fencing, logger, trace } =
+      longestTtl, guardCap, fencing, waking, logger, trace } =
       options('options', given, ['username', 'password', 'credentialsFromEnv', 'tls', 'retryDelay', 'connectTimeout',
-        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'logger', 'trace']);
+        'replyTimeout', 'driftFactor', 'restartGuard', 'longestTtl', 'guardCap', 'fencing', 'waking', 'logger', 'trace']);
     const urls = servers.map((server, i) => text(`servers[${i}]`, server));
     if (urls.length === 0) throw new NoServersError('servers is empty');
     this.#core = new Core();
@@ -563,6 +563,7 @@ class Manager {
     }
     this.#setRestartGuard(restartGuard, longestTtl, guardCap);
     this.#core.set('setFencing', truth('fencing', fencing));
+    if (waking !== undefined) this.#core.set('setWaking', truth('waking', waking));
     this.#setCredentials(username, password, credentialsFromEnv);
     if (typeof tls !== 'boolean' && tls !== undefined) this.#setTls(tls);
     for (const url of urls) this.#core.set('addServer', url.includes('://') ? url : `${tls ? 'rediss' : 'redis'}://${url}`);

@@ -223,8 +223,8 @@ static bool read_call(napi_env env, napi_callback_info info, size_t count, struc
     if (napi_get_cb_info(env, info, &call->count, call->arguments, NULL, NULL) != napi_ok) {
         return false;
     }
-    if (call->count < count) {
-        fail(env, "too few arguments");
+    if (call->count < count || count > ARGUMENTS_MAX) {
+        fail(env, call->count < count ? "too few arguments" : "more arguments than there is room for");
         return false;
     }
     return true;
@@ -734,6 +734,14 @@ static napi_value SetTracing(napi_env env, napi_callback_info info) {
     return is_read ? number(env, RedLock_SetTracing(manager->rl, events)) : NULL;
 }
 
+static napi_value SetWaking(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct manager *manager;
+    bool is_enabled = false;
+    bool is_read = read_manager(env, info, 2, &call, &manager) && read_bool(&call, 1, &is_enabled);
+    return is_read ? number(env, RedLock_SetWaking(manager->rl, is_enabled)) : NULL;
+}
+
 /* Four functions of the library that take two strings, or one. */
 static napi_value set_texts(napi_env env, napi_callback_info info,
                             RedLockStatus (*set)(RedLock *rl, const char *first, const char *second)) {
@@ -1166,6 +1174,7 @@ static const struct {
     {"setDriftFactor", SetDriftFactor},
     {"setRestartGuard", SetRestartGuard},
     {"setFencing", SetFencing},
+    {"setWaking", SetWaking},
     {"setCredentials", SetCredentials},
     {"setCredentialsFromEnv", SetCredentialsFromEnv},
     {"setTlsCa", SetTlsCa},

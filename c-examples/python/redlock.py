@@ -425,6 +425,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_SetRestartGuard": (_HANDLE, _INT, _MS, _MS),
     "RedLock_SetFencing": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTracing": (_HANDLE, _INT),
+    "RedLock_SetWaking": (_HANDLE, ctypes.c_bool),
     "RedLock_SetTlsCa": (_HANDLE, _STRING),
     "RedLock_SetTlsCertificate": (_HANDLE, _STRING, _STRING),
     "RedLock_SetTlsServerName": (_HANDLE, _STRING),
@@ -763,6 +764,9 @@ class Manager:
     fencing: whether locks come with a fencing token: see Lease.fencing_token. All who lock the
         resource must have it. The servers count in the key with :f behind the name of the
         resource, so lock none of such a name.
+    waking: whether calls that wait are told when another process releases the lock, and releases
+        tell those who wait; if not, they ask now and then. Waiters stand in line in the key with
+        :w behind the name of the resource, so lock none of such a name.
     logger: as for set_logger.
     trace: "events" has the logger told what becomes of locks as well, at DEBUG: one line for each
         event, as key=value. "resources": the same with the names of the resources.
@@ -786,6 +790,7 @@ class Manager:
         longest_ttl: Seconds | None = None,
         guard_cap: Seconds | None = None,
         fencing: bool = False,
+        waking: bool = True,
         logger: Logger | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -817,6 +822,7 @@ class Manager:
         if trace not in _TRACES:
             raise InvalidArgument(f"trace is {trace!r}, not one of {_TRACES}", -1)
         self._call(_c.RedLock_SetTracing, _TRACES.index(trace))
+        self._call(_c.RedLock_SetWaking, bool(waking))
         if tls:
             self._use_tls(tls)
         if user is not None or password is not None:

@@ -178,6 +178,7 @@ module Redlock
       "RedLock_SetRestartGuard" => [ADDRESS, INT, MS, MS],
       "RedLock_SetFencing" => [ADDRESS, BOOL],
       "RedLock_SetTracing" => [ADDRESS, INT],
+      "RedLock_SetWaking" => [ADDRESS, BOOL],
       "RedLock_SetTlsCa" => [ADDRESS, ADDRESS],
       "RedLock_SetTlsCertificate" => [ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SetTlsServerName" => [ADDRESS, ADDRESS],
@@ -988,12 +989,15 @@ module Redlock
     # fencing::          true: locks come with a fencing token, see Lease#fencing_token. All who lock the
     #                    resource must have it. The servers count in the key with :f behind the name of
     #                    the resource, so lock none of such a name.
+    # waking::           false: calls that wait ask now and then, rather than being told when another process
+    #                    releases the lock, and releases tell nobody. Waiters stand in line in the key with
+    #                    :w behind the name of the resource, so lock none of such a name.
     # logger::           as for #logger=
     # trace::            :events has the logger told what becomes of locks as well, at the severity DEBUG: one line for each
     #                    event, as key=value. :resources the same with the names of the resources.
     def initialize(*servers, user: nil, password: nil, tls: nil, retry_delay: 0.2, connect_timeout: 1.5,
                    reply_timeout: 0, drift_factor: 0.01, restart_guard: :on, longest_ttl: nil, guard_cap: nil,
-                   fencing: false, logger: nil, trace: nil)
+                   fencing: false, waking: true, logger: nil, trace: nil)
       refuse_ractors
       servers = servers.flatten
       raise NoServers.new("no server was given", -2) if servers.empty?
@@ -1008,6 +1012,7 @@ module Redlock
       guard(restart_guard, longest_ttl || 0, guard_cap || 0)
       set("RedLock_SetFencing", 1) if fencing
       trace(trace) if trace
+      set("RedLock_SetWaking", 0) unless waking
       use_tls(**tls.transform_keys(&:to_sym)) if tls && tls != true
       @servers.log_in(password) if user || password
       servers.each { |server| add(String(server), tls ? "rediss" : "redis") }

@@ -16,6 +16,8 @@ pub enum Answer {
     Granted { number: i64 },
     /// It extended the key, which had so long to live before.
     Extended { left_ms: i64 },
+    /// It deleted the key, and has woken somebody who waits for it.
+    Woke,
     /// The key was not there, or (to a release) not ours.
     Absent,
     /// The key was not there, or not ours; but the same release went over another connection, too, and may
@@ -33,6 +35,10 @@ pub enum Answer {
     Lacking { place: Place },
     /// The key has this value, and so long to live. Of a long one, the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
+    /// Somebody has the key, for so long still (below 0: for ever), and we stand in line for it, behind so many.
+    Enrolled { left_ms: i64, rank: u32 },
+    /// Nobody has the key, so we do not stand in line.
+    Free,
     /// To whoever wants a permit of a semaphore.
     Slots(Slots),
     /// To whoever looks at a semaphore: the slots that are taken, in the order of their numbers.
@@ -84,7 +90,8 @@ impl Answer {
         matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
     }
 
-    /// Whether somebody else's lock is in the way, or that of one of several resources, so that nothing was done.
+    /// Whether somebody else's lock is in the way, or that of one of several resources, so that nothing was done; or we have
+    /// no slot of a semaphore.
     pub fn is_foreign(&self) -> bool {
         matches!(
             self,
@@ -92,6 +99,7 @@ impl Answer {
                 | Self::Blocked { .. }
                 | Self::Shared { .. }
                 | Self::WriterWaits { .. }
+                | Self::Slots(Slots { got: None, .. })
         )
     }
 

@@ -6,11 +6,41 @@ pub(crate) struct Capabilities {
     pub(super) delete: Delete,
     /// Whether it has `PEXPIRETIME` (Redis 7.0), and is to be asked for the time that its clock shows.
     pub(super) expiry_time: bool,
+    /// Whether who releases wakes who waits.
+    pub(super) wakes: bool,
+    /// Whether somebody may be waiting, as far as the last release has shown.
+    pub(super) expects_waiters: bool,
+    /// Whether the server tells us things by itself (RESP3).
+    pub(super) pushes: bool,
     /// Whether it has `MSETEX` (Redis 8.4, Valkey 9.1).
     pub(super) sets_several: bool,
 }
 
 impl Capabilities {
+    /// Whether the server tells us things by itself.
+    pub(crate) fn has_pushes(self) -> bool {
+        self.pushes
+    }
+
+    /// The same, after the server has refused to release in the form that they lead to.
+    pub(crate) fn after_refusal(self, expects_waiters: bool) -> Self {
+        match self.expecting(expects_waiters).releases_by_script() {
+            true => Self { wakes: false, ..self },
+            false => Self { pushes: self.pushes, wakes: self.wakes, ..Self::default() },
+        }
+    }
+
+    /// The same, where somebody may be waiting, or nobody seems to.
+    pub(crate) fn expecting(self, expects_waiters: bool) -> Self {
+        Self { expects_waiters, ..self }
+    }
+
+    /// Whether who releases wakes who waits in the same script. Where the server has a command of its own to delete a
+    /// key, that is used as long as nobody seems to wait: it takes half the time.
+    pub(super) fn releases_by_script(self) -> bool {
+        self.wakes && (self.expects_waiters || self.delete == Delete::Script)
+    }
+
     /// The same, of a server whose clock is not looked at.
     pub(crate) fn without_clock(self) -> Self {
         Self { expiry_time: false, ..self }
@@ -32,8 +62,14 @@ pub(super) enum Delete {
 #[cfg(test)]
 impl Capabilities {
     /// Those of every server.
-    pub(crate) const PLAIN: Self =
-        Self { delete: Delete::Script, expiry_time: false, sets_several: false };
+    pub(crate) const PLAIN: Self = Self {
+        delete: Delete::Script,
+        expiry_time: false,
+        sets_several: false,
+        wakes: false,
+        expects_waiters: false,
+        pushes: false,
+    };
 
     /// Those of a Valkey that is new enough.
     pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::PLAIN };
@@ -44,6 +80,11 @@ impl Capabilities {
     /// Those of a Redis 7.0 whose clock is looked at.
     pub(crate) const EXPIRY_TIME: Self = Self { expiry_time: true, ..Self::PLAIN };
 
+    /// Those of a Redis 6.0, where waiters are woken.
+    pub(crate) const WAKING: Self = Self { wakes: true, pushes: true, ..Self::PLAIN };
+
+    /// The same of a Valkey that is new enough.
+    pub(crate) const WAKING_DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::WAKING };
     /// Those of a server that has MSETEX.
     pub(crate) const MSETEX: Self = Self { sets_several: true, ..Self::PLAIN };
 }

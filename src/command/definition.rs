@@ -29,7 +29,7 @@ pub(super) struct Definition {
 }
 
 /// How many forms a command has at most.
-pub(super) const FORMS: usize = 3;
+pub(super) const FORMS: usize = 4;
 
 /// The form of a command that is the same for all servers.
 pub(super) fn only_form(_: Capabilities) -> usize {
@@ -90,6 +90,7 @@ pub enum Kind {
     Extending,
     Releasing,
     Inspecting,
+    Waiting,
     AcquiringSeveral,
     ExtendingSeveral,
     ReleasingSeveral,
@@ -103,6 +104,7 @@ impl fmt::Display for Kind {
             Self::Extending => "extending",
             Self::Releasing => "releasing",
             Self::Inspecting => "looking at locks",
+            Self::Waiting => "waiting in line",
             Self::AcquiringSeveral => "taking locks of several resources",
             Self::ExtendingSeveral => "extending locks of several resources",
             Self::ReleasingSeveral => "releasing locks of several resources",

@@ -28,6 +28,15 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// What a connection is to be fit for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    /// Grants are to be guarded: the server is asked about its memory.
+    pub(crate) is_guarded: bool,
+    /// Waiters are to be woken: the server is to tell us things by itself.
+    pub(crate) is_waking: bool,
+}
+
 /// How far the conversation has come.
 pub(crate) struct Handshake {
     /// Those that are not answered.
@@ -81,7 +90,11 @@ type Judge = fn(&Value, &mut Learnt) -> Result<(), Failure>;
 
 /// All steps, in their order. What the server can do is asked by commands that lack their arguments and so
 /// change nothing.
-fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> VecDeque<Step> {
+fn steps(
+    credentials: Option<&Credentials>,
+    database: i64,
+    Wishes { is_guarded, is_waking }: Wishes,
+) -> VecDeque<Step> {
     let log_in = credentials.map(|Credentials { user, password }| {
         let mut auth = redis::cmd("AUTH");
         auth.arg(user).arg(password);
@@ -137,7 +150,10 @@ fn steps(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> 
         Step { bytes: guard::READ.to_vec(), judge: learn_memory, is_login: false },
     ];
     let guards = guards.into_iter().filter(|_| is_guarded);
-    log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards).collect()
+    // What comes before it is answered in the older form.
+    let greeting = is_waking.then(|| Step::new(redis::cmd("HELLO").arg(3), learn_pushes));
+    let steps = log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards);
+    steps.chain(greeting).collect()
 }
 
 /// Whether the server tells it: this user may not ask, if not. Fails if it tells nobody, for now: it may be asked
@@ -191,6 +207,18 @@ fn expect_ok(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     }
 }
 
+/// A server that has it answers with a map, and one that has it not, or may not let us use it, with an error.
+fn learn_pushes(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
+    match reply {
+        Value::Map(_) => {
+            learnt.capabilities.pushes = true;
+            Ok(())
+        }
+        Value::ServerError(_) => Ok(()),
+        _ => Err(Failure::Nonsense),
+    }
+}
+
 fn learn_delex(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     if knows(reply)? {
         learnt.capabilities.delete = Delete::Delex;
@@ -235,10 +263,11 @@ fn says(error: &ServerError, words: &str) -> bool {
 }
 
 impl Handshake {
-    /// With the questions about its memory, if grants are to be guarded.
-    pub(crate) fn new(credentials: Option<&Credentials>, database: i64, is_guarded: bool) -> Self {
-        let steps = steps(credentials, database, is_guarded);
-        Self { steps, has_begun: false, learnt: Learnt::default() }
+    pub(crate) fn new(credentials: Option<&Credentials>, database: i64, wishes: Wishes) -> Self {
+        let steps = steps(credentials, database, wishes);
+        let mut learnt = Learnt::default();
+        learnt.capabilities.wakes = wishes.is_waking;
+        Self { steps, has_begun: false, learnt }
     }
 
     /// Writes what is to be sent.

@@ -12,6 +12,7 @@ mod answer;
 mod capabilities;
 mod definition;
 mod encoder;
+mod enrol;
 mod extend;
 mod fence;
 pub mod guard;
@@ -19,16 +20,19 @@ pub mod handshake;
 pub mod identity;
 mod inspect;
 pub(crate) mod inspect_permits;
+mod leave;
 mod permits;
 mod pttl;
 pub(crate) mod raise_fence;
 mod release;
+mod release_and_wake;
 pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
 pub(crate) mod shared;
 pub(crate) mod take_permit;
+pub(crate) mod waking;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -70,10 +74,16 @@ pub enum Verb {
     Repair,
     /// Delete the key if it has the token. Of a semaphore: every slot that has it.
     Release,
+    /// The same, and wake who waits for it first.
+    ReleaseAndWake,
     /// Delete every slot of a semaphore that has the token, but for this one.
     ReleaseRest,
     /// What value has the key, and for how long?
     Inspect,
+    /// Stand in the line of those who wait, under the channel of the token, unless nobody has the key.
+    Enrol,
+    /// Stand in it no longer, and pass on what came too late.
+    Leave,
 }
 
 impl Verb {
@@ -107,7 +117,10 @@ impl Verb {
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
             Self::Release | Self::ReleaseRest => &release::DEFINITION,
+            Self::ReleaseAndWake => &release_and_wake::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
+            Self::Enrol => &enrol::DEFINITION,
+            Self::Leave => &leave::DEFINITION,
         }
     }
 
@@ -118,12 +131,14 @@ impl Verb {
                 &take_permit::ANY
             }
             Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
-            Self::Release => &release_permits::ALL,
+            Self::Release | Self::ReleaseAndWake => &release_permits::ALL,
             Self::ReleaseRest => &release_permits::REST,
             // What is asked about readers is asked about one resource.
             Self::Inspect | Self::Downgrade | Self::Intend | Self::Recant => {
                 &inspect_permits::DEFINITION
             }
+            Self::Enrol => &enrol::DEFINITION,
+            Self::Leave => &leave::DEFINITION,
         }
     }
 }
@@ -179,6 +194,12 @@ impl Request {
         Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
+    /// The same request, of who waits since then, in microseconds since 1970.
+    #[must_use]
+    pub fn waiting_since(self, us: i64) -> Self {
+        Self { subject: Subject { number: us, ..self.subject }, ..self }
+    }
+
     /// The same request, for the slot that is wanted, or is to stay.
     #[must_use]
     pub fn with_slot(self, slot: u16) -> Self {
@@ -218,6 +239,30 @@ impl Request {
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
         self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::RaiseFence)
+    }
+
+    /// Whether it is of use only where the server tells us things by itself.
+    pub fn needs_pushes(&self) -> bool {
+        self.verb == Verb::Enrol
+    }
+
+    /// Whether it is to wake somebody.
+    pub(crate) fn wakes(&self) -> bool {
+        self.verb == Verb::ReleaseAndWake
+    }
+
+    /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
+    pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
+        let looks =
+            self.verb == Verb::ReleaseAndWake && release_and_wake::looks_for_waiters(capabilities);
+        looks.then(|| release_and_wake::look_for_waiters(self.resource()))
+    }
+
+    /// What wakes somebody, where that was found out only after the release.
+    pub(crate) fn wake_late(&self) -> Self {
+        // Under the name of a channel that nobody has.
+        let resource = Arc::clone(&self.subject.resource);
+        Self::new(Verb::Leave, resource, *self.token(), self.ttl_ms())
     }
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.

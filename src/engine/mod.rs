@@ -6,6 +6,7 @@
 
 mod counting;
 mod driven;
+mod pushes;
 mod questions;
 mod readiness;
 mod state;
@@ -257,6 +258,7 @@ impl Engine {
     /// Lets an event happen to an operation. What the operation gives rise to comes with [`Self::settle`].
     fn step(&mut self, place: usize, event: Event) {
         self.state.end_preparing(place);
+        self.state.end_listening(place);
         let Some(slot) = self.state.slots[place].as_mut() else { return };
         let Some(operation) = slot.operation.take() else { return };
         slot.until = Moment::NEVER;
@@ -280,6 +282,7 @@ impl Engine {
         let is_settled = self.state.turns.is_empty()
             && self.decided.is_empty()
             && self.state.effects.deliveries.is_empty()
+            && self.state.effects.pushes.is_empty()
             && !self.state.has_put_off(self.now);
         if !is_settled {
             self.settle(clock::now());
@@ -294,7 +297,7 @@ impl Engine {
                 if self.state.find(ticket).is_some_and(|slot| slot.question.is_none()) {
                     self.step(ticket.place(), event);
                 }
-            } else if !self.state.effects.deliveries.is_empty() {
+            } else if self.has_news() {
                 self.deliver(now);
             } else if let Some(ticket) = self.decided.pop() {
                 self.close(ticket, now);

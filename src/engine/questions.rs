@@ -15,7 +15,11 @@ impl Engine {
     /// is brought: what comes too late still tells that its request was sent.
     pub(super) fn deliver(&mut self, now: Moment) {
         let mut deliveries = mem::take(&mut self.state.effects.deliveries);
-        for it in deliveries.drain(..) {
+        let mut pushes = mem::take(&mut self.state.effects.pushes).into_iter().peekable();
+        for (nth, it) in deliveries.drain(..).enumerate() {
+            while let Some(pushed) = pushes.next_if(|pushed| pushed.behind <= nth) {
+                self.hear_push(pushed, now);
+            }
             let Some(slot) = self.state.find(it.ticket) else { continue };
             let Some(open) = slot.question.as_mut().filter(|open| open.pending.contains(it.server))
             else {
@@ -30,7 +34,9 @@ impl Engine {
                 self.decided.push(it.ticket);
             }
         }
-        // Kept for its memory. Nothing can have come meanwhile: to hear is only to count.
+        pushes.for_each(|pushed| self.hear_push(pushed, now));
+        // Kept for its memory. What a server was told meanwhile may have ended its connection.
+        deliveries.append(&mut self.state.effects.deliveries);
         self.state.effects.deliveries = deliveries;
     }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::timers::Timers;
 use crate::call::Call;
+use crate::error::Error;
 use crate::moment::Moment;
 use crate::operation::{Event, Operation, Payload};
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
 use crate::stats::{Counts, Record};
+use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
 use crate::transport::roster::Roster;
 use crate::transport::server::{Effects, Server};
@@ -45,6 +47,8 @@ pub(super) struct State {
     /// Those of them that no thread waits for.
     unattended: usize,
     put_off: VecDeque<(Ticket, Event)>,
+    /// The token of the channel over which servers tell us things, once that was needed.
+    channel: Option<Token>,
 }
 
 /// An operation, and what it waits for.
@@ -59,6 +63,8 @@ pub(super) struct Slot {
     pub(super) question: Option<Open>,
     /// Whether it waits for a chore.
     prepares: bool,
+    /// Whether it waits for what servers may tell by themselves.
+    listens: bool,
     /// The lock that it keeps.
     pub(super) keeps: Option<Token>,
     /// When something is due: the question's time is up, or the wait is over. Changed by
@@ -116,6 +122,7 @@ impl State {
             open: 0,
             unattended: 0,
             put_off: VecDeque::new(),
+            channel: None,
         }
     }
 
@@ -150,6 +157,7 @@ impl State {
             operation: Some(operation),
             question: None,
             prepares: false,
+            listens: false,
             keeps: None,
             until: Moment::NEVER,
         };
@@ -206,6 +214,31 @@ impl State {
         if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.prepares) {
             slot.prepares = false;
             self.note_closed(place);
+        }
+    }
+
+    /// The operation at this place waits for what servers may tell by themselves: if no thread waits for it, somebody has
+    /// to hear it all the same.
+    pub(super) fn begin_listening(&mut self, place: usize) {
+        if let Some(slot) = self.slots[place].as_mut().filter(|slot| !slot.listens) {
+            slot.listens = true;
+            self.unattended += self.count_unattended(place);
+        }
+    }
+
+    /// It does no longer.
+    pub(super) fn end_listening(&mut self, place: usize) {
+        if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.listens) {
+            slot.listens = false;
+            self.unattended -= self.count_unattended(place);
+        }
+    }
+
+    /// The token of the channel over which servers tell us things by themselves.
+    pub(super) fn channel(&mut self) -> Result<Token, Error> {
+        match self.channel {
+            Some(channel) => Ok(channel),
+            None => Ok(*self.channel.insert(Token::draw(&SystemEntropy)?)),
         }
     }
 

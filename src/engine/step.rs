@@ -112,6 +112,14 @@ impl Actions for Step<'_> {
         &mut self.state.wait_queues
     }
 
+    fn channel(&mut self) -> Result<Token, Error> {
+        self.state.channel()
+    }
+
+    fn listen(&mut self) {
+        self.state.begin_listening(self.place);
+    }
+
     fn ticket(&self) -> Ticket {
         let generation = self.state.slots[self.place].as_ref().map_or(0, |slot| slot.generation);
         Ticket::new(self.place, generation)

@@ -30,6 +30,7 @@ pub mod stats;
 pub mod status;
 pub mod submit;
 pub mod version;
+pub mod waking;
 
 pub use self::handle::RedLock;
 pub use self::locking::*;

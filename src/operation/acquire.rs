@@ -6,6 +6,7 @@ mod patience;
 mod permits;
 mod raising;
 mod waiting;
+mod waking;
 
 use std::mem;
 use std::sync::Arc;
@@ -77,6 +78,8 @@ pub(crate) struct Acquire {
     token: Option<Token>,
     /// When the attempt is cut short.
     cut: Moment,
+    /// Whether it looks how things stand, rather than trying.
+    looks: bool,
     /// For which slots the attempt has asked, of a semaphore.
     moves: Moves,
     /// Its number in the wait queue; none once it has left it.
@@ -92,6 +95,8 @@ enum Stage {
     /// Before an attempt that is cut short at that moment.
     Connecting(Box<ConnectQuorum>, Moment),
     Asking(Box<Question>),
+    /// How things stand in the lines; with what the last try has come to.
+    Looking(Box<Question>, Option<Box<Miss>>),
     /// A quorum has granted it, and its fencing token is brought to one.
     Raising(Box<Raising>),
     /// For its turn, or for the end of a pause. With what the last try has come to.
@@ -114,6 +119,7 @@ impl Acquire {
             backoff,
             token,
             cut,
+            looks: false,
             moves,
             number,
             was_refused,
@@ -169,10 +175,23 @@ impl Acquire {
             Plan::Until(until) if self.has_asked => last_try_end(until, now),
             _ => Moment::NEVER,
         };
+        self.looks = !is_last && self.is_to_look(actions);
+        if !self.looks {
+            // Also if it comes to nothing because servers cannot be reached.
+            self.note_attempt(actions);
+        }
         self.has_asked = true;
         match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
             Some(quorum) => self.stage = Stage::Connecting(quorum, cut),
-            None => self.ask(cut, actions),
+            None => self.go(cut, actions),
+        }
+    }
+
+    /// Looks or tries, as was decided.
+    fn go(&mut self, cut: Moment, actions: &mut dyn Actions) {
+        match self.looks {
+            true => self.look(None, actions),
+            false => self.ask(cut, actions),
         }
     }
 
@@ -209,6 +228,7 @@ impl Acquire {
             _ => Request::new(verb, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
+        self.note_attempt(actions);
         (self.cut, self.moves) = (cut, Moves::default());
         self.stage = Stage::Asking(Box::new(match permits {
             Some(of) => Question::permit(hold, of, servers),
@@ -221,10 +241,7 @@ impl Acquire {
     fn conclude(&mut self, question: Box<Question>, sent: ServerSet, actions: &mut dyn Actions) {
         let Some(hold) = question.attempted().map(Arc::clone) else { return };
         let sent = self.moves.note_sent(sent);
-        let question = match self.conclude_slots(&hold, question, actions) {
-            Some(question) => question,
-            None => return,
-        };
+        let Some(question) = self.conclude_slots(&hold, question, actions) else { return };
         let status = match question.outcome() {
             // The driver may have been kept from running since the last answer came.
             Outcome::Reached if actions.now() < hold.deadline() => {
@@ -241,9 +258,16 @@ impl Acquire {
         };
         release(&question, sent, actions);
         self.patience.note(&self.wanted.target, &question);
+        let has_readers = question.has_readers();
+        // Also of those that are late: what they may have granted is released, and so no news.
+        let returned = question.may_have_it(sent);
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
-        self.miss(miss, actions);
+        // Who waits for readers says so again and again, and is told nothing: the last reader wakes nobody.
+        match status == Status::Taken && !has_readers && self.may_stand_in_line(actions) {
+            true => self.look_after(miss, returned, actions),
+            false => self.miss(miss, actions),
+        }
     }
 
     /// It is had: these servers were sent the request.
@@ -262,6 +286,7 @@ impl Acquire {
     fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         self.patience.end(actions);
         let absent = question.absent(actions.roster());
+        self.end_waiting(actions);
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
             let next = queues.acquired(&self.wanted.target, number, &hold);
@@ -293,7 +318,13 @@ impl Acquire {
         broken_off: Option<Box<BrokenOff>>,
         actions: &mut dyn Actions,
     ) {
-        self.leave(actions);
+        if broken_off.is_some() {
+            let now = actions.now();
+            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
+        } else {
+            self.leave_line(actions);
+        }
+        self.leave_queue(actions);
         actions.end(Err(Failed { error, broken_off }));
     }
 
@@ -305,6 +336,14 @@ impl Acquire {
             _ => {}
         }
         self.fail(cancelled(), None, actions);
+    }
+
+    fn leave_queue(&mut self, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let now = actions.now();
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
     }
 
     fn number(&self) -> u64 {
@@ -319,7 +358,7 @@ impl Operation for Acquire {
             (Stage::Submitted, _) => self.begin(actions),
             (Stage::Connecting(mut quorum, cut), event) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum, cut),
-                Progress::Connected => self.ask(cut, actions),
+                Progress::Connected => self.go(cut, actions),
                 Progress::Failed(miss) => {
                     self.note(&miss, actions);
                     self.miss(miss, actions);
@@ -331,7 +370,11 @@ impl Operation for Acquire {
             (Stage::Raising(raising), Event::Closed { .. }) => {
                 self.conclude_raising(*raising, actions);
             }
+            (Stage::Looking(question, miss), Event::Closed { sent }) => {
+                self.conclude_look(question, miss, sent, actions);
+            }
             (Stage::Waiting(..), Event::YourTurn) => self.handle_turn(actions),
+            (Stage::Waiting(wait, miss), Event::Pushed { .. }) => self.wait(wait, miss, actions),
             (Stage::Waiting(wait, miss), Event::TimeOut) => {
                 self.handle_time_out(wait, miss, actions);
             }
@@ -355,17 +398,14 @@ impl Operation for Acquire {
         match &mut self.stage {
             Stage::Submitted | Stage::Waiting(..) => None,
             Stage::Connecting(quorum, _) => quorum.question(),
-            Stage::Asking(question) => Some(question),
+            Stage::Asking(question) | Stage::Looking(question, _) => Some(question),
             Stage::Raising(raising) => raising.question(),
         }
     }
 
     fn leave(&mut self, actions: &mut dyn Actions) {
-        if let Some(number) = self.number.take() {
-            let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
-            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-        }
+        self.leave_line(actions);
+        self.leave_queue(actions);
     }
 }
 

@@ -178,7 +178,7 @@ impl Extension {
         if view.hold().has_ended() && !view.hold().is_detached() {
             // Another handle released it meanwhile, and its release may have come before the repair.
             view.hold().note_release();
-            actions.tell(release_of(view));
+            actions.tell(release_of(view, actions));
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
 use crate::keeper::Keeper;
 use crate::lease::BrokenOff;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
@@ -54,6 +55,8 @@ pub(crate) enum Event {
     Closed { sent: ServerSet },
     /// The moment has come that it waited for, or somebody has ended the wait.
     TimeOut,
+    /// A server has told by itself that the resource is free for which it waits. It is noted in the line of that.
+    Pushed { server: usize },
     /// The lock was released just now by this manager, and it is its turn. Nobody else's request comes in
     /// between on any server, if it asks at once.
     YourTurn,
@@ -147,6 +150,13 @@ pub(crate) trait Actions {
 
     /// Who of this manager waits for which resource.
     fn wait_queues(&mut self) -> &mut WaitQueues;
+
+    /// The token of the channel over which servers tell this manager things by themselves. It is drawn when it is first
+    /// needed.
+    fn channel(&mut self) -> Result<Token, Error>;
+
+    /// The wait that this operation begins may be ended by what a server tells by itself.
+    fn listen(&mut self);
 
     /// Names this operation in a wait queue, until it asks the servers the next time.
     fn ticket(&self) -> Ticket;
@@ -294,11 +304,23 @@ fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     request.before(view.witness())
 }
 
-/// The release of a lock from all servers that may have it.
-fn release_of(view: &View) -> Request {
+/// The release of a lock from all servers that may have it. Who waits for it elsewhere is woken, if that is wished.
+fn release_of(view: &View, actions: &dyn Actions) -> Request {
+    release_as(waking_release(&view.hold().key(), actions), view)
+}
+
+/// What releases a lock openly. Waiters are woken that wait for an ordinary lock, and by the release of one.
+fn waking_release(target: &Target, actions: &dyn Actions) -> Verb {
+    match actions.settings().has_waking() && target.kind == LockKind::Exclusive {
+        true => Verb::ReleaseAndWake,
+        false => Verb::Release,
+    }
+}
+
+fn release_as(verb: Verb, view: &View) -> Request {
     let hold = view.hold();
     let (key, ttl_ms) = (hold.key(), hold.longest_ttl_ms());
-    let request = Request::new(Verb::Release, key, *hold.token(), ttl_ms);
+    let request = Request::new(verb, key, *hold.token(), ttl_ms);
     request.to(view.servers())
 }
 
@@ -316,7 +338,7 @@ fn give_up(view: &View, actions: &mut dyn Actions) {
     forget(hold, actions);
     if !matches!(hold.pass_to(Phase::Over), Phase::Over | Phase::Detached) {
         hold.note_release();
-        actions.tell(release_of(view));
+        actions.tell(release_of(view, actions));
     }
 }
 

@@ -2,8 +2,10 @@
 //! that did not vote yes are kept, for the words.
 
 mod confirmation;
+mod hearing;
 mod in_the_way;
 mod permits;
+mod place;
 mod refusals;
 mod slots;
 mod words;
@@ -12,10 +14,11 @@ use std::sync::Arc;
 
 pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::permits::Found;
-use crate::command::{Answer, Slots};
+use self::place::Places;
+use crate::command::Answer;
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
-use crate::quorum::ballot::{Ballot, Vote};
+use crate::quorum::ballot::Ballot;
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::permits::Permits;
@@ -25,6 +28,7 @@ use crate::quorum::taken::Taken;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
+use crate::wait_queue::Place;
 
 /// One question to all servers, and what came of it.
 pub(crate) struct Question {
@@ -42,6 +46,8 @@ pub(crate) struct Question {
     reasons: Vec<(usize, Answer)>,
     /// What is known of those that were not heard before it failed, or may have changed since.
     unheard: Vec<(usize, Condition)>,
+    /// Whether a server has woken somebody who waits for the lock that is released.
+    has_woken: bool,
 }
 
 enum Count {
@@ -61,6 +67,8 @@ enum Count {
     Readers(Readers),
     /// To hear of every server once.
     AllServers(Ballot),
+    /// To stand in line for a resource.
+    Line(Places),
 }
 
 /// What it means that a server has nothing to delete.
@@ -131,9 +139,14 @@ impl Question {
         Self::new(Count::AllServers(Ballot::new(servers)))
     }
 
+    /// A question, asked at this moment, where we stand in line for a resource.
+    pub(crate) fn line(asked_at: Moment, servers: usize) -> Self {
+        Self::new(Count::Line(Places::new(asked_at, servers)))
+    }
+
     fn new(count: Count) -> Self {
         let (draw, lefts, reasons, unheard) = Default::default();
-        Self { count, attempt: None, draw, view: None, lefts, reasons, unheard }
+        Self { count, attempt: None, draw, view: None, lefts, reasons, unheard, has_woken: false }
     }
 
     fn is_decided(&self) -> bool {
@@ -146,6 +159,7 @@ impl Question {
             Count::Holders(holders) => holders.finding().is_some(),
             Count::Readers(readers) => readers.outcome().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
+            Count::Line(places) => places.is_enough(),
         }
     }
 
@@ -162,7 +176,7 @@ impl Question {
                 Finding::Unreachable => Outcome::Unreachable,
             }),
             Count::Readers(readers) => readers.outcome(),
-            Count::AllServers(_) => Some(Outcome::Reached),
+            Count::AllServers(_) | Count::Line(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
     }
@@ -244,6 +258,24 @@ impl Question {
         self.view.as_ref().is_none_or(|view| view.is_sound(server))
     }
 
+    /// Whether a server has woken somebody who waits for the lock that is released.
+    pub(crate) fn has_woken(&self) -> bool {
+        self.has_woken
+    }
+
+    /// Where we stand in line, by what the servers said.
+    pub(crate) fn places(&self) -> &[(usize, Place)] {
+        match &self.count {
+            Count::Line(places) => places.heard(),
+            _ => &[],
+        }
+    }
+
+    /// Those of these servers that have not answered.
+    pub(crate) fn unheard_of(&self, sent: ServerSet) -> ServerSet {
+        sent.iter().filter(|&server| self.ballot().is_pending(server)).collect()
+    }
+
     /// Whether so many voted yes that they are a quorum.
     pub(crate) fn has_quorum(&self) -> bool {
         self.ballot().yes() >= self.ballot().quorum()
@@ -269,89 +301,8 @@ impl Question {
             Count::Holders(holders) => holders.ballot(),
             Count::Readers(readers) => readers.ballot(),
             Count::AllServers(ballot) => ballot,
+            Count::Line(places) => places.ballot(),
         }
-    }
-}
-
-impl Question {
-    /// A server's answer. Returns whether nothing more needs to be heard.
-    pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
-        if self.is_decided() {
-            if let Count::Permits(permits) = &mut self.count {
-                permits::hear(permits, server, &answer, now);
-            }
-            self.note_late(server, &answer);
-            return true;
-        }
-        self.note_left(&answer, now);
-        let is_vote = self.is_vote(server);
-        let plain = match &answer {
-            Answer::Done | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
-            &Answer::Granted { number } => {
-                self.draw.note(number);
-                Vote::Yes
-            }
-            Answer::Extended { .. } if is_vote => Vote::Yes,
-            Answer::Failed(_) => Vote::Unusable,
-            _ => Vote::No,
-        };
-        let (vote, is_decided) = match &mut self.count {
-            Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
-            Count::Permits(permits) => (plain, permits::hear(permits, server, &answer, now)),
-            Count::Taken(taken) => permits::hear_of_taken(taken, server, &answer, now),
-            Count::Release(round, absence) => {
-                let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
-                (vote, round.handle_vote(server, vote, now))
-            }
-            Count::Confirm(round, confirm) => {
-                let vote = if is_vote { confirm.vote(&answer, plain, now) } else { plain };
-                (vote, round.handle_vote(server, vote, now))
-            }
-            Count::Holders(holders) => match &answer {
-                Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
-                Answer::Found { value, left_ms } => {
-                    // Below 0 it has no end.
-                    let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
-                    (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
-                }
-                _ => (Vote::Yes, holders.handle_value(server, None)),
-            },
-            Count::Readers(readers) => match &answer {
-                Answer::Failed(_) => (Vote::Unusable, readers.handle_silence(server)),
-                Answer::Shared { readers: count, .. } => {
-                    (Vote::Yes, readers.handle_count(server, *count))
-                }
-                _ => (Vote::Yes, readers.handle_count(server, 0)),
-            },
-            Count::AllServers(ballot) => {
-                ballot.cast(server, plain);
-                (plain, ballot.pending() == 0)
-            }
-        };
-        if vote != Vote::Yes {
-            self.reasons.push((server, answer));
-        }
-        is_decided
-    }
-
-    /// Whether it is to be told how things stand with a server, now that it is closed.
-    pub(crate) fn wants_condition(&self, server: usize) -> bool {
-        let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
-        let is_heard = self.unheard.iter().any(|noted| noted.0 == server);
-        let ballot = self.ballot();
-        let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
-        has_failed
-            && !is_heard
-            && if self.is_about_connections() {
-                may_have_changed
-            } else {
-                ballot.is_pending(server)
-            }
-    }
-
-    /// How things stand with a server of which it wants to know.
-    pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
-        self.unheard.push((server, condition));
     }
 }
 

@@ -3,17 +3,25 @@
 use std::sync::Arc;
 
 use std::mem;
+use std::time::Duration;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Absence, Question};
-use super::{Actions, Ended, Event, Limits, Operation, cancelled, detached, release_of, reply_ms};
+use super::{
+    Actions, Ended, Event, Limits, Operation, cancelled, detached, release_as, release_of, reply_ms,
+};
+use crate::command::Verb;
 use crate::error::{Error, Status};
 use crate::held_lock::{Phase, View};
+use crate::lock_kind::LockKind;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
 use crate::stats::{Account, Kind};
 use crate::wait_queue::{Next, STAND_BACK};
+
+/// In so many round trips somebody who was woken has taken the lock.
+const ROUND_TRIPS_TO_TAKE: u32 = 2;
 
 /// Releases a lock.
 pub(crate) struct Release {
@@ -25,6 +33,8 @@ pub(crate) struct Release {
     /// Whether a release of it may have been sent before: then a server that has nothing to delete was told
     /// by that one.
     is_again: bool,
+    /// When the servers were asked to release it.
+    asked_at: Moment,
     stage: Stage,
 }
 
@@ -37,7 +47,8 @@ enum Stage {
 impl Release {
     pub(crate) fn new(view: View) -> Self {
         let was_over = view.hold().is_over();
-        Self { view, was_over, was_held: false, is_again: false, stage: Stage::Submitted }
+        let asked_at = Moment::from_nanos(0);
+        Self { view, was_over, was_held: false, is_again: false, asked_at, stage: Stage::Submitted }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -71,13 +82,21 @@ impl Release {
         let question = Question::release(absence, actions.roster().len());
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
-        actions.ask(release_of(&self.view), Limits { since, until: Moment::NEVER, reply_ms });
-        self.give_turn(actions);
+        let next = self.let_go(actions);
+        // Whoever asks right behind it is to be the next: nobody else is told.
+        let request = match next.iter().any(|next| matches!(next, Next::Ask(_))) {
+            true => release_as(Verb::Release, &self.view),
+            false => release_of(&self.view, actions),
+        };
+        self.asked_at = since;
+        actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+        next.into_iter().for_each(|next| tell_next(next, actions));
     }
 
-    /// The release is on its way: whoever of this manager waits for the lock comes next.
-    fn give_turn(&self, actions: &mut dyn Actions) {
+    /// The release is about to be sent. Returns who of this manager comes next.
+    fn let_go(&self, actions: &mut dyn Actions) -> Vec<Next> {
         let (hold, since) = (self.view.hold(), actions.now());
+        let mut all = Vec::new();
         let target = hold.target();
         for resource in target.names() {
             let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
@@ -87,21 +106,28 @@ impl Release {
                 let until = since.plus(backoff::jitter(STAND_BACK, random));
                 actions.wait_queues().stand_back(hold.target(), resource, until);
             }
-            match next {
-                Next::Ask(waiter) => actions.give_turn(waiter),
-                Next::Tell(waiters) => waiters.into_iter().for_each(|it| actions.end_wait(it)),
-                Next::Nobody => {}
-            }
+            all.push(next);
         }
+        all
     }
 
     /// Ends at once. A release that has begun goes on, with nobody waiting for it.
     fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
         if let Stage::Connecting(_) = stage {
-            actions.tell(release_of(&self.view));
-            self.give_turn(actions);
+            let next = self.let_go(actions);
+            actions.tell(release_of(&self.view, actions));
+            next.into_iter().for_each(|next| tell_next(next, actions));
         }
         actions.end(Err(cancelled().into()));
+    }
+
+    /// Somebody else was woken. Who of us wants the lock again asks when that one has had the time to take it.
+    fn yield_to_woken(&self, actions: &mut dyn Actions) {
+        let (now, random) = (actions.now(), actions.random().unwrap_or(u64::MAX));
+        let round_trip = Duration::from_nanos((now - self.asked_at).max(0).unsigned_abs());
+        let enough = (ROUND_TRIPS_TO_TAKE * round_trip).min(STAND_BACK);
+        let until = now.plus(enough + backoff::jitter(enough, random));
+        actions.wait_queues().woke(self.view.hold().resource(), until, now);
     }
 
     fn conclude(&mut self, question: &Question, actions: &mut dyn Actions) {
@@ -118,10 +144,22 @@ impl Release {
         if status != Some(Status::Unreachable) {
             hold.pass_to(Phase::Over);
         }
+        if question.has_woken() && hold.target().kind == LockKind::Exclusive {
+            self.yield_to_woken(actions);
+        }
         actions.end(match status {
             None => Ok(Ended::Released { absent: question.absent(actions.roster()) }),
             Some(status) => Err(question.error(status, actions.roster()).into()),
         });
+    }
+}
+
+/// The release is on its way.
+fn tell_next(next: Next, actions: &mut dyn Actions) {
+    match next {
+        Next::Ask(waiter) => actions.give_turn(waiter),
+        Next::Tell(waiters) => waiters.into_iter().for_each(|it| actions.end_wait(it)),
+        Next::Nobody => {}
     }
 }
 

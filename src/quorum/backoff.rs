@@ -80,6 +80,12 @@ impl Backoff {
     /// The longest bound while the lock changes hands: whoever has it now will not have it for long.
     const LIVELY_MAX: Duration = Duration::from_millis(16);
 
+    /// How long who is first in line waits to be told, and how much longer for each before it, at most; and up to which
+    /// part of that longer still.
+    const LOOK: Duration = Duration::from_millis(200);
+    const LOOK_MAX: Duration = Duration::from_secs(5);
+    const LOOK_SPREAD: u32 = 4;
+
     /// Keys of one holder expire at one time. The times told may differ by as much as a request is
     /// on its way, and by how much faster clocks run: a part of the time between. A new holder's are
     /// later by more.
@@ -103,13 +109,32 @@ impl Backoff {
         let most = if is_lively { longest.min(Self::LIVELY_MAX) } else { longest };
         let first = refusal.round_trip * Self::FIRST_ROUND_TRIPS;
         self.bound = (2 * self.bound).max(first).max(Self::FIRST_MIN).min(most);
-        let pause_until = now.plus(jitter(self.bound, random));
+        self.cut(refusal, &words, now.plus(jitter(self.bound, random)), now)
+    }
+
+    /// Until when a caller pauses that stands in line, behind so many at most, and is told when it is its turn: it looks again
+    /// all the same, for it may not be told.
+    pub fn fallback(&mut self, refusal: &Refusal, rank: u32, random: u64, now: Moment) -> Moment {
+        let words: Vec<Word> = refusal.claims.iter().map(|claim| self.hear(claim, now)).collect();
+        let least = Self::LOOK.saturating_mul(rank.saturating_add(1)).min(Self::LOOK_MAX);
+        let pause_until = now.plus(least + jitter(least / Self::LOOK_SPREAD, random));
+        self.cut(refusal, &words, pause_until, now)
+    }
+
+    /// The end of a pause, or the moment when so many keys can have expired that a quorum is free.
+    fn cut(
+        &mut self,
+        refusal: &Refusal,
+        words: &[Word],
+        pause_until: Moment,
+        now: Moment,
+    ) -> Moment {
         let is_credible = |server: usize, word: Word| {
             let is_tried = |known: &Told| known.server == server && known.early >= Self::EARLY_MAX;
             word != Word::MovesOn && !self.told.iter().any(is_tried)
         };
-        let credible =
-            refusal.claims.iter().zip(words).filter(|heard| is_credible(heard.0.server, heard.1));
+        let credible = refusal.claims.iter().zip(words.iter().copied());
+        let credible = credible.filter(|heard| is_credible(heard.0.server, heard.1));
         let mut ends: Vec<_> = credible.map(|(it, _)| (it.worth_a_look_at(), it.server)).collect();
         ends.sort_unstable();
         let end = refusal.to_expire.checked_sub(1).and_then(|index| ends.get(index)).copied();

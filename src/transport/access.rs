@@ -8,13 +8,15 @@ use super::tls::Tls;
 use crate::error::Error;
 use crate::fork::ForkMutex;
 
-/// Who we are there, and whom we trust.
+/// Who we are there, whom we trust, and whether servers are to tell us things by themselves.
 #[derive(Default)]
 pub struct Access {
     login: ForkMutex<Login>,
     /// Whether somebody is asked for passwords.
     asks: AtomicBool,
     tls: Tls,
+    /// Whether waiters are left to ask by themselves.
+    is_waking_off: AtomicBool,
 }
 
 impl Access {
@@ -27,6 +29,16 @@ impl Access {
         drop(slot);
         drop(old);
         Ok(())
+    }
+
+    /// Sets whether waiters are woken.
+    pub fn set_waking(&self, is_waking: bool) {
+        self.is_waking_off.store(!is_waking, Ordering::Relaxed);
+    }
+
+    /// Whether they are.
+    pub fn is_waking(&self) -> bool {
+        !self.is_waking_off.load(Ordering::Relaxed)
     }
 
     /// The settings of TLS.

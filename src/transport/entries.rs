@@ -19,6 +19,9 @@ pub(super) struct Entry {
     /// Whether a longer TTL was noted before it, and whether the server's note is read behind it.
     pub(super) raises: bool,
     pub(super) reads: bool,
+    /// Whether we subscribe to our channel before it, and whether it is asked behind it who waits.
+    pub(super) subscribes: bool,
+    pub(super) looks: bool,
     /// Whether the server's clock is read behind it, or by when its key ends.
     pub(super) reads_clock: bool,
     pub(super) tells_end: bool,
@@ -46,6 +49,8 @@ impl Entry {
             is_special: false,
             raises: false,
             reads: false,
+            subscribes: false,
+            looks: false,
             reads_clock: false,
             tells_end: false,
             written_at: now,
@@ -65,7 +70,7 @@ impl Entry {
 
     /// How many replies it gets.
     pub(super) fn replies(&self) -> usize {
-        let beside = [self.raises, self.reads, self.reads_clock];
+        let beside = [self.raises, self.reads, self.reads_clock, self.subscribes, self.looks];
         self.request.replies() + beside.into_iter().filter(|&it| it).count()
     }
 

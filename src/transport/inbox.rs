@@ -6,6 +6,7 @@ use redis::Value;
 
 use super::reply::{Nonsense, Scan};
 use super::wire::{KEPT_MAX, Wire};
+use crate::command::waking::is_subscription;
 
 /// Room for what is received at once. Replies of ours are short; more room is made when one is not.
 const ROOM: usize = 4096;
@@ -30,12 +31,25 @@ pub(super) struct Inbox {
     scan: Scan,
     /// Replies that belong to the request whose last reply is not there yet.
     replies: Vec<Value>,
+    /// What the server has said by itself, and how much of that before the replies that were found last.
+    pushes: Vec<Value>,
+    early: usize,
 }
 
+/// The first byte of what a server says by itself.
+const PUSH: u8 = b'>';
+
 impl Inbox {
+    /// A connection begins on which the server is told to speak RESP3, or is not.
+    pub(super) fn begin(&mut self, is_resp3: bool) {
+        self.scan = Scan::new(is_resp3);
+    }
+
     pub(super) fn clear(&mut self) {
         self.scan = Scan::default();
         self.replies.clear();
+        self.pushes.clear();
+        self.early = 0;
         self.empty();
     }
 
@@ -93,15 +107,50 @@ impl Inbox {
         }
     }
 
-    /// Whether the next replies, so many of them, are there.
-    pub(super) fn has_replies(&mut self, wanted: usize) -> Result<bool, Nonsense> {
+    /// Whether the next replies, so many of them, are there. A subscription may be confirmed by a push: that is the
+    /// first reply then.
+    pub(super) fn has_replies(
+        &mut self,
+        wanted: usize,
+        subscribes: bool,
+    ) -> Result<bool, Nonsense> {
         while self.replies.len() < wanted {
             match self.next()? {
+                Some(value @ Value::Push { .. }) => {
+                    match subscribes && self.replies.is_empty() && is_subscription(&value) {
+                        true => self.replies.push(value),
+                        false => self.pushes.push(value),
+                    }
+                }
                 Some(value) => self.replies.push(value),
                 None => return Ok(false),
             }
         }
+        self.early = self.pushes.len();
         Ok(true)
+    }
+
+    /// Whether something is there that is no push, nor the beginning of one.
+    pub(super) fn has_surplus(&mut self) -> Result<bool, Nonsense> {
+        while self.first() == Some(PUSH) {
+            match self.next()? {
+                Some(push) => self.pushes.push(push),
+                None => return Ok(false),
+            }
+        }
+        Ok(!self.is_empty())
+    }
+
+    /// Takes out what the server has said by itself before the replies that were found last.
+    pub(super) fn early_pushes(&mut self) -> impl Iterator<Item = Value> {
+        let early = std::mem::take(&mut self.early);
+        self.pushes.drain(..early)
+    }
+
+    /// Takes out all that it has said by itself.
+    pub(super) fn pushes(&mut self) -> impl Iterator<Item = Value> {
+        self.early = 0;
+        self.pushes.drain(..)
     }
 
     /// Those that [`Self::has_replies`] has found, to be taken out.
@@ -119,9 +168,50 @@ mod tests {
         let mut inbox = Inbox::default();
         inbox.bytes = b"+OK\r\n:1".to_vec();
         inbox.end = inbox.bytes.len();
-        assert_eq!(inbox.has_replies(2), Ok(false));
+        assert_eq!(inbox.has_replies(2, false), Ok(false));
         assert_eq!((inbox.replies().len(), inbox.first()), (1, Some(b':')));
         inbox.clear();
         assert!(inbox.replies().is_empty() && inbox.is_empty());
+    }
+
+    fn inbox_with(bytes: &[u8]) -> Inbox {
+        let mut inbox = Inbox::default();
+        inbox.begin(true);
+        (inbox.bytes, inbox.end) = (bytes.to_vec(), bytes.len());
+        inbox
+    }
+
+    const PUSHED: &[u8] = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n";
+    const SUBSCRIBED: &[u8] = b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+
+    #[test]
+    fn a_push_is_no_reply_wherever_it_comes() {
+        let mut inbox = inbox_with(&[PUSHED, b"+OK\r\n", PUSHED, b":1\r\n", PUSHED].concat());
+        assert_eq!(inbox.has_replies(2, false), Ok(true));
+        assert_eq!(*inbox.replies(), [Value::Okay, Value::Int(1)]);
+        assert_eq!(inbox.has_surplus(), Ok(false));
+        assert_eq!((inbox.early_pushes().count(), inbox.pushes().count()), (2, 1));
+        assert!(inbox.is_empty());
+    }
+
+    #[test]
+    fn a_reply_too_many_is_one_behind_a_push_too() {
+        let mut inbox = inbox_with(&[PUSHED, b"+OK\r\n"].concat());
+        assert_eq!(inbox.has_surplus(), Ok(true));
+        let mut inbox = inbox_with(&PUSHED[..9]);
+        assert_eq!((inbox.has_surplus(), inbox.is_empty()), (Ok(false), false));
+    }
+
+    #[test]
+    fn a_subscription_is_confirmed_by_a_push_or_refused_by_a_reply() {
+        let mut inbox = inbox_with(&[PUSHED, SUBSCRIBED, b":1\r\n", SUBSCRIBED].concat());
+        assert_eq!(inbox.has_replies(2, true), Ok(true));
+        assert!(is_subscription(&inbox.replies()[0]));
+        let mut inbox = inbox_with(b"-NOPERM no\r\n:1\r\n");
+        assert_eq!(inbox.has_replies(2, true), Ok(true));
+        // Nobody has asked for it.
+        let mut inbox = inbox_with(&[SUBSCRIBED, b":1\r\n"].concat());
+        assert_eq!(inbox.has_replies(2, false), Ok(false));
+        assert_eq!(*inbox.replies(), [Value::Int(1)]);
     }
 }

@@ -7,6 +7,7 @@ mod addresses;
 mod asking;
 mod clocks;
 pub mod condition;
+mod effects;
 pub mod endpoint;
 mod entries;
 pub mod guard;
@@ -27,6 +28,7 @@ pub mod roster;
 mod sentinels;
 pub(crate) mod server;
 mod stream;
+mod subscription;
 pub mod ticket;
 pub mod timeouts;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]

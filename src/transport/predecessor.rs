@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::effects::Effects;
 use super::inbox::Received;
 use super::interest::Interest;
 use super::queue::{Queue, Settled};
@@ -82,6 +83,11 @@ impl Predecessor {
         let Self { stream, queue, capabilities, .. } = self;
         let settled = queue.next_settled(&mut stream.inbox, capabilities, now);
         settled.map_err(|useless| useless.to_string())
+    }
+
+    /// Takes note of what the server has said by itself.
+    pub(super) fn note_pushes(&mut self, server: usize, effects: &mut Effects) {
+        effects.note_pushes(server, self.queue.channel(), self.stream.inbox.pushes());
     }
 
     /// Sends a request behind what it undoes, if that is under way here: elsewhere it might be carried out

@@ -10,6 +10,7 @@ mod retries;
 #[cfg(test)]
 pub(super) mod samples;
 mod silence;
+mod subscribing;
 mod succession;
 
 use std::mem;
@@ -22,6 +23,7 @@ use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::reply::Nonsense;
+use super::subscription::Subscription;
 use super::ticket::Ticket;
 use super::useless::Useless;
 use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
@@ -47,6 +49,10 @@ pub(super) struct Queue {
     outbox_bytes: usize,
     /// How long the last answer took.
     round_trip_us: Option<i64>,
+    /// Whether the server tells us what is published to our channel.
+    subscription: Subscription,
+    /// Whether the last release has found somebody who waits.
+    expects_waiters: bool,
     /// How many of the requests were moved into the outbox since the socket was last written to.
     unwritten: usize,
 }
@@ -77,6 +83,8 @@ impl Queue {
             silent_until: None,
             outbox_bytes: 0,
             round_trip_us: None,
+            subscription: Subscription::None,
+            expects_waiters: false,
             unwritten: 0,
         }
     }
@@ -153,7 +161,6 @@ impl Queue {
             }
             self.write(&mut entry, outbox, capabilities);
             (entry.since, entry.written_at) = (now, now);
-            entry.is_special = entry.request.relies_on(capabilities);
             self.awaiting.push_back(entry);
             self.unwritten += 1;
         }
@@ -174,9 +181,9 @@ impl Queue {
         self.length() == 0
     }
 
-    /// How many replies the oldest request still has to get in all.
-    fn replies_wanted(&self) -> Option<usize> {
-        self.awaiting.front().map(Entry::replies)
+    /// How many replies the oldest request still has to get in all, and whether we subscribe before it.
+    fn replies_wanted(&self) -> Option<(usize, bool)> {
+        self.awaiting.front().map(|entry| (entry.replies(), entry.subscribes))
     }
 
     /// The next request whose replies are all there, if there is one.
@@ -187,14 +194,18 @@ impl Queue {
         now: Moment,
     ) -> Result<Option<Settled>, Useless> {
         loop {
-            let Some(wanted) = self.replies_wanted() else {
+            let Some((wanted, subscribes)) = self.replies_wanted() else {
                 // Nothing is owed, so nothing may be there.
-                return if inbox.is_empty() { Ok(None) } else { Err(Nonsense::Unwanted.into()) };
+                return if inbox.has_surplus()? {
+                    Err(Nonsense::Unwanted.into())
+                } else {
+                    Ok(None)
+                };
             };
-            if !inbox.has_replies(wanted)? {
+            if !inbox.has_replies(wanted, subscribes)? {
                 return Ok(None);
             }
-            if self.awaiting.len() == 1 && !inbox.is_empty() {
+            if self.awaiting.len() == 1 && inbox.has_surplus()? {
                 // One too many is there: who knows which of them is the answer?
                 return Err(Nonsense::Unwanted.into());
             }
@@ -202,7 +213,7 @@ impl Queue {
                 return Ok(Some(settled));
             }
             // The server knows a command of its own that this user may not use.
-            *capabilities = Capabilities::default();
+            *capabilities = capabilities.after_refusal(self.expects_waiters);
         }
     }
 
@@ -229,7 +240,7 @@ impl Queue {
         let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
         if entry.is_special
             && may_go_again
-            && matches!(&answer, Answer::Failed(it) if it.is_of_the_command())
+            && matches!(&answer, Answer::Failed(it) if it.is_of_the_form())
         {
             self.unsent.push_back(entry);
             return Ok(None);

@@ -53,17 +53,24 @@ pub(super) struct Scan {
     depth: usize,
     wanted: [usize; DEPTH_MAX],
     elements: usize,
+    /// Whether the server was told to speak RESP3: then there are pushes, maps, and a nil of its own.
+    is_resp3: bool,
 }
 
 /// An element that is there, but for those inside it: where it ends, and how many are inside.
 type Element = (usize, usize);
 
 impl Scan {
+    /// That of a connection that begins, on which the server is told to speak RESP3, or is not.
+    pub(super) fn new(is_resp3: bool) -> Self {
+        Self { is_resp3, ..Self::default() }
+    }
+
     /// The first reply in `bytes` and its length, if it is there as a whole. If it is not, there are
     /// more bytes behind the same ones the next time.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
         let Some(length) = self.end(bytes)? else { return Ok(None) };
-        *self = Self::default();
+        *self = Self { is_resp3: self.is_resp3, ..Self::default() };
         Ok(Some((read(&bytes[..length])?, length)))
     }
 
@@ -96,6 +103,9 @@ impl Scan {
         let longest = match kind {
             b'+' | b'-' => room,
             b':' | b'$' | b'*' => NUMBER_MAX.min(room),
+            b'_' | b'%' if self.is_resp3 => NUMBER_MAX.min(room),
+            // What a server says by itself is no part of a reply.
+            b'>' if self.is_resp3 && self.at == 0 => NUMBER_MAX,
             _ => return Err(Nonsense::Unwanted),
         };
         let Some(after) = self.line_end(bytes, longest) else {
@@ -105,7 +115,11 @@ impl Scan {
                 true => Err(Nonsense::TooLarge),
             };
         };
-        match (kind, number(&bytes[self.at + 1..after - 2])) {
+        let line = &bytes[self.at + 1..after - 2];
+        match (kind, number(line)) {
+            (b'_', _) if line.is_empty() => Ok(Some((after, 0))),
+            (b'%', Ok(pairs @ 0..)) => Ok(Some((after, self.open(pairs.saturating_mul(2))?))),
+            (b'>', Ok(count @ 1..)) => Ok(Some((after, self.open(count)?))),
             (b'+' | b'-', _) | (b':', Ok(_)) | (b'$' | b'*', Ok(-1)) => Ok(Some((after, 0))),
             (b'$', Ok(size @ 0..)) => Ok(string_end(bytes, after, size)?.map(|end| (end, 0))),
             (b'*', Ok(count @ 0..)) => Ok(Some((after, self.open(count)?))),
@@ -141,7 +155,7 @@ impl Scan {
 fn read(whole: &[u8]) -> Result<Value, Nonsense> {
     match whole {
         b"+OK\r\n" => Ok(Value::Okay),
-        b"$-1\r\n" => Ok(Value::Nil),
+        b"$-1\r\n" | b"_\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
         [b'$', rest @ .., b'\r', b'\n'] => match rest.iter().position(|&byte| byte == b'\n') {
             Some(end) => Ok(Value::BulkString(rest[end + 1..].to_vec())),
@@ -258,6 +272,55 @@ mod tests {
         for kind in b"%~>|_,#!=(" {
             let bytes = [&[*kind], &b"1\r\n"[..]].concat();
             assert_eq!(take(&bytes), Err(Nonsense::Unwanted), "{}", char::from(*kind));
+        }
+    }
+
+    /// What is made of bytes of a server that was told to speak RESP3.
+    fn take_resp3(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
+        Scan::new(true).take(bytes)
+    }
+
+    #[test]
+    fn where_resp3_is_spoken_there_are_pushes_and_maps_and_a_nil() {
+        let taken = |bytes: &[u8]| take_resp3(bytes).unwrap().unwrap();
+        assert_eq!(taken(b"_\r\n+OK\r\n"), (Value::Nil, 3));
+        let (map, length) = taken(b"%2\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n*1\r\n_\r\n:7\r\n");
+        assert!(matches!(map, Value::Map(pairs) if pairs.len() == 2));
+        assert_eq!(length, 29);
+        let push = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n";
+        assert!(matches!(taken(push), (Value::Push { .. }, length) if length == push.len()));
+        for length in 0..push.len() {
+            assert_eq!(take_resp3(&push[..length]), Ok(None), "{length}");
+        }
+        let mut scan = Scan::new(true);
+        assert!(scan.take(b"_\r\n").unwrap().is_some());
+        assert!(scan.take(b"_\r\n").unwrap().is_some(), "it goes on being spoken");
+    }
+
+    #[test]
+    fn a_push_is_bounded_and_no_part_of_a_reply() {
+        for bytes in [
+            &b"_1\r\n"[..],
+            b"%-1\r\n",
+            b">0\r\n",
+            b">-1\r\n",
+            b"*1\r\n>1\r\n",
+            b">x\r\n",
+            b",1\r\n",
+            b"#t\r\n",
+            b"~1\r\n",
+        ] {
+            assert_eq!(take_resp3(bytes), Err(Nonsense::Unwanted), "{bytes:?}");
+        }
+        for bytes in [
+            &b">1025\r\n"[..],
+            b">9223372036854775807\r\n",
+            b"%513\r\n",
+            b"%9223372036854775807\r\n",
+            b">2\r\n$1\r\na\r\n$131072\r\n",
+            b">1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+        ] {
+            assert_eq!(take_resp3(bytes), Err(Nonsense::TooLarge), "{bytes:?}");
         }
     }
 

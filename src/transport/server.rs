@@ -1,6 +1,7 @@
 //! One server: what it is asked, over one connection and in one order, and who is told.
 
 mod connecting;
+mod hearing;
 pub(crate) mod portrait;
 mod receiving;
 mod succession;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use super::access::Access;
 use super::clocks::Clock;
 use super::condition::Condition;
+pub(crate) use super::effects::{Delivery, Effects, Pushed};
 use super::endpoint::Endpoint;
-use super::health::Health;
 use super::interest::Interest;
 use super::lineup::Lineup;
 use super::link::{Change, Link};
@@ -23,7 +24,7 @@ use super::ticket::Ticket;
 use super::timeouts::Timeouts;
 use crate::command::{Answer, Capabilities, Request};
 use crate::failure::Failure;
-use crate::log::{Level, Line};
+use crate::log::Level;
 use crate::moment::Moment;
 use crate::stats::Traffic;
 use crate::system::clock;
@@ -54,26 +55,6 @@ pub(crate) struct Server {
     /// What is said of it.
     remarks: Remarks,
     traffic: Traffic,
-}
-
-/// What a server has to tell others.
-#[derive(Default)]
-pub(crate) struct Effects {
-    /// Spoilt by every connection that is lost, or cannot be had.
-    pub(crate) health: Health,
-    /// Whether something happened that a thread that waits for the sockets does not know of.
-    pub(crate) changed: bool,
-    pub(crate) deliveries: Vec<Delivery>,
-    pub(crate) lines: Vec<Line>,
-}
-
-/// Something to tell the call that holds the ticket.
-pub(crate) struct Delivery {
-    pub(crate) ticket: Ticket,
-    pub(crate) server: usize,
-    pub(crate) answer: Answer,
-    /// Whether a byte of the request may have been sent.
-    pub(crate) sent: bool,
 }
 
 impl Server {
@@ -147,7 +128,7 @@ impl Server {
         self.follow_master(now, effects);
         let obstacle = self.obstacle(reply_ms, now, effects);
         let failing = || self.link.is_failing(reply_ms, now).then(|| self.not_connected());
-        match obstacle.or_else(failing) {
+        match obstacle.or_else(failing).or_else(|| self.muteness(request)) {
             None => self.push(request, Some(ticket), now),
             Some(failure) => {
                 self.deliver(ticket, Answer::Failed(failure), effects);

@@ -5,7 +5,9 @@
 //! release and the lock changes hands within one round trip. A run of that must not keep other
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
+mod line;
 mod permit_queue;
+mod pushes;
 mod queue;
 mod several;
 mod standing;
@@ -14,12 +16,13 @@ mod turn;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub(crate) use self::line::Place;
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
 use self::turn::Wants;
-pub(crate) use self::turn::{Manners, Next, Permission, Wait};
+pub(crate) use self::turn::{Heard, Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;

@@ -8,6 +8,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::line::Line;
 use super::turn::{Manners, Permission, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
@@ -63,6 +64,10 @@ pub(super) struct WaitQueue {
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a head that will be back.
     backoff: Option<Backoff>,
+    /// Its place in line on the servers.
+    pub(super) line: Line,
+    /// When a release of ours was last known to have woken somebody.
+    woken_at: Option<Moment>,
     /// How many waiters were looked at to find one.
     #[cfg(test)]
     looked_at: std::cell::Cell<usize>,
@@ -105,6 +110,8 @@ impl WaitQueue {
             is_handed_on: false,
             rival_at: None,
             backoff: None,
+            line: Line::default(),
+            woken_at: None,
             #[cfg(test)]
             looked_at: std::cell::Cell::default(),
         }
@@ -278,6 +285,34 @@ impl WaitQueue {
         self.head.is_some()
             || self.hold.iter().chain(&self.readers).any(|hold| now < hold.valid_until())
             || self.has_rivals(now)
+            || self.line.is_kept(now)
+    }
+
+    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
+    pub(super) fn woke(&mut self, until: Moment, now: Moment) {
+        (self.rival_at, self.woken_at) = (Some(now), Some(now));
+        if self.head.is_none() {
+            self.open_at = Some(until);
+        }
+    }
+
+    /// Whether somebody else was woken lately.
+    pub(super) fn was_woken(&self, now: Moment) -> bool {
+        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
+    }
+
+    /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
+    pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
+        self.is_head(number) && self.hold.is_none() && self.readers.is_empty()
+    }
+
+    /// Whether this is the only waiter.
+    pub(super) fn is_alone(&self, number: u64) -> bool {
+        self.is_head(number) && self.behind.is_empty()
+    }
+
+    pub(super) fn has_head(&self) -> bool {
+        self.head.is_some()
     }
 
     fn position(&self, number: u64) -> Position {
@@ -310,7 +345,7 @@ impl WaitQueue {
     }
 
     /// The name of the head, if it waits.
-    fn waiting_head(&self) -> Option<Ticket> {
+    pub(super) fn waiting_head(&self) -> Option<Ticket> {
         self.head.as_ref()?.ticket
     }
 

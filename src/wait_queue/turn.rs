@@ -55,3 +55,14 @@ pub(crate) enum Next {
     Tell(Vec<Ticket>),
     Nobody,
 }
+
+/// What is to be done about what a server has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// This operation, which waits, is to look at it.
+    Tell(Ticket),
+    /// Nobody waits for it: the next in line is to be told.
+    PassOn,
+    /// It is noted, or known.
+    Nothing,
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 20] = [
+const PARTS: [&str; 21] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -22,6 +22,7 @@ const PARTS: [&str; 20] = [
     "servers.rs",
     "stats.rs",
     "fencing.rs",
+    "waking.rs",
     "access.rs",
     "lease.rs",
     "resources.rs",

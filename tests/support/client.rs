@@ -19,6 +19,7 @@ use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockSer
 use redlock::ffi::shared_lock::{RedLock_Downgrade, RedLockLease_Mode};
 use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
+use redlock::ffi::waking::RedLock_SetWaking;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
@@ -126,6 +127,11 @@ impl Manager {
     pub(crate) fn set_fencing(&self, enabled: bool) -> RedLockStatus {
         // SAFETY: the manager lives.
         unsafe { RedLock_SetFencing(self.raw, enabled) }
+    }
+
+    pub(crate) fn set_waking(&self, enabled: bool) -> RedLockStatus {
+        // SAFETY: the manager lives.
+        unsafe { RedLock_SetWaking(self.raw, enabled) }
     }
 
     pub(crate) fn set_clock_drift_factor(&self, factor: f64) -> RedLockStatus {

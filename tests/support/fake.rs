@@ -13,8 +13,8 @@ use super::servers::Server;
 
 /// What a server says to the first words on a connection: it knows no command of its own, is well, and tells
 /// nothing of itself.
-pub(crate) const GREETING: &[u8] = b"-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n\
-    -NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n";
+pub(crate) const GREETING: &[u8] = b"-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n+PONG\r\n\
+    -NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n";
 
 /// Something that listens on a port of its own and behaves as it was told. Each connection is
 /// served on a thread of its own; all of them end with the owner.

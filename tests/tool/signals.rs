@@ -102,15 +102,21 @@ setsid sh -c 'trap "" TERM HUP; echo $$; exec sleep 1000' &
 echo $$
 while :; do sleep 0.01; done"#;
 
+/// Again and again, since it may be killed just when the program begins.
 #[test]
 fn a_killed_wrapper_takes_the_program_along() {
     let cluster = Cluster::start(3);
-    let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
-    let mut running = start(redlock(&cluster, &["run", "r", "--", "sh", "-c", script]));
-    let family = [running.process(), running.process()];
-    send(running.child.id(), libc::SIGKILL);
-    wait_until("the program is gone, with its child", || !family.iter().any(|it| is_alive(*it)));
-    assert_eq!(running.end().status, None);
+    for number in 0..20 {
+        let script = "sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
+        let name = format!("r{number}");
+        let mut running = start(redlock(&cluster, &["run", &name, "--", "sh", "-c", script]));
+        let family = [running.process(), running.process()];
+        send(running.child.id(), libc::SIGKILL);
+        wait_until("the program is gone, with its child", || {
+            !family.iter().any(|it| is_alive(*it))
+        });
+        assert_eq!(running.end().status, None);
+    }
 }
 
 #[test]

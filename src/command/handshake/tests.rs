@@ -1,5 +1,8 @@
 use super::*;
 
+/// Without anything that a setting asks for.
+const PLAIN: Wishes = Wishes { is_guarded: false, is_waking: false };
+
 const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
 const LACKING: &str = "-ERR wrong number of arguments for 'x' command\r\n";
 
@@ -26,7 +29,7 @@ fn after(handshake: &mut Handshake, replies: &[&str]) -> Progress {
 }
 
 fn plain() -> Handshake {
-    Handshake::new(None, 0, false)
+    Handshake::new(None, 0, PLAIN)
 }
 
 fn is_refused(progress: &Progress, words: &str) -> bool {
@@ -37,7 +40,7 @@ fn is_refused(progress: &Progress, words: &str) -> bool {
 fn every_step_is_sent_that_is_needed() {
     let sent = |credentials: Option<&Credentials>, database| {
         let mut outbox = Vec::new();
-        Handshake::new(credentials, database, false).write_to(&mut outbox);
+        Handshake::new(credentials, database, PLAIN).write_to(&mut outbox);
         let text = String::from_utf8(outbox).expect("a text");
         let words = text.split("\r\n").filter(|word| !word.starts_with(['$', '*']));
         words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
@@ -61,7 +64,7 @@ fn what_a_server_can_do_is_learnt() {
         let replies = [&[delex, delifeq, UNKNOWN, "+PONG\r\n"][..], &CLOSED].concat();
         assert_eq!(after(&mut plain(), &replies), done);
         let replies = [&["+OK\r\n", "+OK\r\n"][..], &replies].concat();
-        assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, false), &replies), done);
+        assert_eq!(after(&mut Handshake::new(Some(&credentials()), 3, PLAIN), &replies), done);
     }
     for (msetex, able) in [(UNKNOWN, Capabilities::PLAIN), (LACKING, Capabilities::MSETEX)] {
         let replies = [&[UNKNOWN, UNKNOWN, msetex, "-NOPERM no\r\n"][..], &CLOSED].concat();
@@ -91,7 +94,7 @@ fn who_the_server_is_is_learnt() {
 
 #[test]
 fn each_reply_is_judged_by_its_step() {
-    let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
+    let log_in = |reply| after(&mut Handshake::new(Some(&credentials()), 0, PLAIN), &[reply]);
     let wrong = log_in("-WRONGPASS no\r\n");
     assert!(matches!(wrong, Progress::Refused { is_of_credentials: true, .. }), "{wrong:?}");
     let loading = log_in("-LOADING yes\r\n");
@@ -102,7 +105,7 @@ fn each_reply_is_judged_by_its_step() {
     assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
     assert!(is_refused(&unknown, "NOAUTH"));
     let database =
-        after(&mut Handshake::new(None, 99, false), &["-ERR DB index is out of range\r\n"]);
+        after(&mut Handshake::new(None, 99, PLAIN), &["-ERR DB index is out of range\r\n"]);
     assert!(is_refused(&database, "database"));
     assert!(is_refused(&after(&mut plain(), &["+OK\r\n"]), "no server should"));
     assert!(is_refused(
@@ -118,7 +121,7 @@ fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
     let full = "-ERR max number of clients reached\r\n";
     for reply in [full, "-DENIED Redis is running in protected mode\r\n"] {
         assert!(matches!(after(&mut plain(), &[reply]), Progress::Refused { .. }));
-        let log_in = after(&mut Handshake::new(Some(&credentials()), 0, false), &[reply]);
+        let log_in = after(&mut Handshake::new(Some(&credentials()), 0, PLAIN), &[reply]);
         assert!(matches!(log_in, Progress::Refused { is_of_credentials: false, .. }));
     }
 }
@@ -131,7 +134,7 @@ fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
     let program = bulk(&format!("run_id:{ID}\r\n"));
     let probed = [UNKNOWN, UNKNOWN, UNKNOWN, "+PONG\r\n", &program];
     let replies = [&probed[..], &CLOSED[1..], &[UNKNOWN, clock, note]].concat();
-    let mut handshake = Handshake::new(None, 0, true);
+    let mut handshake = Handshake::new(None, 0, Wishes { is_guarded: true, ..PLAIN });
     let progress = after(&mut handshake, &replies);
     (handshake, progress)
 }

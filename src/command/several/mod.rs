@@ -19,6 +19,7 @@ use super::answer::{Answer, Place};
 use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::fence::counter;
+use super::{enrol, leave};
 
 /// How many bytes of the request each key takes beside its name, at most.
 pub(super) const BESIDE_KEY_MAX: usize = 16;
@@ -30,9 +31,11 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::AcquireFenced => &fenced::DEFINITION,
         Verb::RaiseFence => &raise::DEFINITION,
         Verb::Extend => &extend::DEFINITION,
-        Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
+        Verb::Release | Verb::ReleaseRest | Verb::ReleaseAndWake => &release::DEFINITION,
         // What is asked about readers is asked about one resource.
         Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
+        Verb::Enrol => &enrol::DEFINITION,
+        Verb::Leave => &leave::DEFINITION,
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::command::{Request, Verb};
+use crate::command::Request;
 use crate::held_lock::HeldLock;
-use crate::operation::Actions;
 use crate::operation::question::Question;
+use crate::operation::{Actions, waking_release};
 use crate::server_set::ServerSet;
 
 /// A lock that was granted, while its token is raised.
@@ -41,7 +41,9 @@ impl Raising {
 pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Actions) {
     if let Some(hold) = question.attempted() {
         let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
-        let release = Request::new(Verb::Release, target, *hold.token(), ttl_ms);
+        // What it was granted on some servers may have kept out others that wait.
+        let verb = waking_release(&target, actions);
+        let release = Request::new(verb, target, *hold.token(), ttl_ms);
         actions.tell(release.to(question.may_have_it(sent)));
     }
 }

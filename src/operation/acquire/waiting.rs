@@ -71,6 +71,7 @@ impl Acquire {
 
     /// Waits until it is this caller's turn, or its time is up.
     pub(super) fn wait(&mut self, wait: Wait, miss: Box<Miss>, actions: &mut dyn Actions) {
+        let wait = self.wait_to_be_told(wait, actions);
         let (number, ticket, now) = (self.number(), actions.ticket(), actions.now());
         let in_slice = Wait { until: wait.until.min(self.wanted.slice_end), ..wait };
         let (target, queues) = (&self.wanted.target, actions.wait_queues());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Question;
+use super::{Count, Question};
 use crate::command::Answer;
 use crate::moment::Moment;
 use crate::quorum::backoff::{Claim, Refusal};
@@ -13,10 +13,7 @@ impl Question {
     /// The servers, of these, that may have the key of a lock that this was to take. One that says
     /// that the key is another's has set nothing; of every other answer that is not certain.
     pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| match &reason.1 {
-            Answer::Slots(slots) => slots.got.is_none(),
-            answer => answer.is_foreign(),
-        };
+        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
         let foreign = self.reasons.iter().filter(is_foreign);
         sent.minus(foreign.map(|&(server, _)| server).collect())
     }
@@ -28,7 +25,10 @@ impl Question {
 
     /// What is known after the servers refused.
     pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
-        let asked_at = self.attempt.as_ref().map_or(now, |hold| hold.asked_at());
+        let asked_at = match &self.count {
+            Count::Line(places) => places.asked_at(),
+            _ => self.attempt.as_ref().map_or(now, |hold| hold.asked_at()),
+        };
         let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
         let claim = |&(server, ref answer): &(usize, Answer)| {
             let left_ms = answer.in_the_way_ms()?;

@@ -91,6 +91,7 @@ impl Question {
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
             Count::Holders(_) | Count::Readers(_) => "answered".to_owned(),
             Count::AllServers(_) => "are connected".to_owned(),
+            Count::Line(_) => "have it free".to_owned(),
         }
     }
 
@@ -122,11 +123,13 @@ impl Question {
             (Answer::WriterWaits { left_ms }, _) => {
                 format!("keeps it for a writer that waits ({left_ms} ms left)")
             }
+            (&Answer::Enrolled { left_ms, .. }, _) => held_by("another", Some(left_ms)),
+            (Answer::Free, _) => "held by nobody".to_owned(),
             (&Answer::Blocked { place, left_ms }, _) => {
                 format!("{place} {}", held_by("another", left_ms))
             }
             (Answer::Lacking { place }, _) => format!("has {place} no more"),
-            (Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
+            (Answer::Done | Answer::Woke | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
                 "agreed".to_owned()
             }
             (Answer::Slots(slots), Count::Permits(permits)) => permits::describe(permits, slots),
@@ -145,7 +148,7 @@ impl Question {
             return;
         }
         let words = match answer {
-            Answer::Done | Answer::Granted { .. } => "agreed after that".to_owned(),
+            answer if answer.is_grant() => "agreed after that".to_owned(),
             Answer::Extended { .. } if self.is_vote(server) => "agreed after that".to_owned(),
             Answer::Found { .. } if self.is_vote(server) && self.is_ours(answer) => {
                 "confirmed after that".to_owned()

@@ -17,6 +17,7 @@ mod release;
 mod renew;
 mod shared;
 mod waiting;
+mod waking;
 mod world;
 
 use std::mem;
@@ -187,7 +188,7 @@ impl Play {
         let acts = mem::take(&mut self.world.acts);
         let prepares = acts.iter().any(|act| matches!(act, Prepare(_)));
         let is_beside = |act: &&Act| match act {
-            Tell(..) | GiveTurn(_) | EndWait(_) | Keep => true,
+            Tell(..) | GiveTurn(_) | EndWait(_) | Keep | Act::Listen => true,
             // While it is prepared, its time may be up.
             WaitUntil(_) => prepares,
             _ => false,

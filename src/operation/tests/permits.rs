@@ -72,6 +72,16 @@ fn what_cannot_be_had_anywhere_is_released_everywhere_and_tried_again_with_a_new
 }
 
 #[test]
+fn one_that_gives_a_slot_when_it_is_decided_is_said_to_have_agreed_after_that() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    let acts = play.hear(0, &[refused(0), refused(1), slots(2, Some(1), &[])]);
+    let words = "Unreachable: 0 of 3 servers granted the same permit, 2 needed: a:1 OOM: out of memory, \
+                 b:1 OOM: out of memory, c:1 agreed after that";
+    assert_eq!(acts[1], ended(words));
+}
+
+#[test]
 fn a_move_that_others_forestall_is_followed_by_another_and_then_by_a_pause() {
     let mut play = Play::of(3);
     play.permit(Plan::Tries(1));

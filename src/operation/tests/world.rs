@@ -38,6 +38,8 @@ pub(super) enum Act {
     /// Send this to these servers.
     Tell(Verb, Vec<usize>),
     WaitUntil(i64),
+    /// The wait may be ended by what a server tells.
+    Listen,
     /// Let that call have its turn, or end its wait.
     GiveTurn(usize),
     EndWait(usize),
@@ -93,9 +95,11 @@ impl World {
     pub(super) fn of(servers: usize) -> Self {
         let names = ["a", "b", "c", "d", "e"];
         let endpoints = names[..servers].iter().map(|name| Endpoint::parse(name, 1).unwrap());
+        let settings = Settings::default();
+        settings.set_waking(false);
         Self {
             now: at(0),
-            settings: Settings::default(),
+            settings,
             roster: Roster::new(endpoints.collect()),
             queues: WaitQueues::default(),
             connected: servers,
@@ -180,6 +184,15 @@ impl Actions for World {
 
     fn wait_queues(&mut self) -> &mut WaitQueues {
         &mut self.queues
+    }
+
+    fn channel(&mut self) -> Result<Token, Error> {
+        self.random.ok_or_else(Self::no_randomness)?;
+        Ok(Token::from_random([0xC4; 20]))
+    }
+
+    fn listen(&mut self) {
+        self.acts.push(Act::Listen);
     }
 
     fn ticket(&self) -> Ticket {

@@ -4,7 +4,7 @@ use std::{io, mem};
 
 use super::{Change, Link, State};
 use crate::command::Capabilities;
-use crate::command::handshake::{Handshake, Progress};
+use crate::command::handshake::{Handshake, Progress, Wishes};
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::system::clock;
@@ -98,9 +98,11 @@ impl Link {
             return None;
         };
         let begun = self.account.credentials().and_then(|credentials| {
-            let is_guarded = self.lineup.rules().are_kept();
+            let (is_guarded, is_waking) = (self.lineup.rules().are_kept(), self.access.is_waking());
+            let wishes = Wishes { is_guarded, is_waking };
             let database = self.endpoint.database();
-            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, is_guarded));
+            let handshake = Box::new(Handshake::new(credentials.as_ref(), database, wishes));
+            self.inbox.begin(is_waking);
             Ok((self.wire(socket)?, handshake))
         });
         match begun {

@@ -52,6 +52,7 @@ impl Queue {
         outbox: &mut Vec<u8>,
         capabilities: Capabilities,
     ) {
+        let capabilities = capabilities.expecting(self.expects_waiters);
         (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         if entry.request.may_prolong()
             && let Some(ttl_ms) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
@@ -59,8 +60,13 @@ impl Queue {
             outbox.extend_from_slice(&raise(ttl_ms));
             entry.raises = true;
         }
+        entry.subscribes = self.subscribe(&entry.request, outbox);
         outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
         entry.tells_end = entry.request.tells_end(capabilities);
+        entry.is_special = entry.request.relies_on(capabilities);
+        let look = entry.request.look_for_waiters(capabilities);
+        entry.looks = look.is_some();
+        outbox.extend(look.into_iter().flatten());
         if entry.request.asks_for_vote() && self.guard.reads() {
             outbox.extend_from_slice(READ);
             entry.reads = true;
@@ -82,6 +88,10 @@ impl Queue {
         if entry.raises && is_forbidden(&replies.remove(0)) {
             self.guard.leave_out_notes();
         }
+        if entry.subscribes {
+            self.note_subscription(&replies.remove(0))?;
+        }
+        let waiters = if entry.looks { replies.pop() } else { None };
         let time = if entry.reads_clock { replies.pop() } else { None };
         let note = if entry.reads { replies.pop() } else { None };
         let end_ms = match replies.last() {
@@ -89,6 +99,10 @@ impl Queue {
             _ => None,
         };
         let answer = entry.request.answer(replies).ok_or(Nonsense::Unwanted)?;
+        let answer = self.note_waiters(entry, waiters.as_ref(), answer);
+        if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
+            return Ok(Answer::Failed(failure));
+        }
         match note {
             Some(note) if is_forbidden(&note) => self.guard.go_blind(),
             Some(note) if answer.is_grant() => self.guard.check(Borne::of(&note), &self.rules)?,

@@ -79,8 +79,10 @@ impl Server {
         while self.link.is_up() {
             let inbox = &mut self.link.inbox;
             let Some(settled) = self.queue.next_settled(inbox, &mut self.capabilities, now)? else {
+                self.note_pushes(false, effects);
                 return Ok(());
             };
+            self.note_pushes(true, effects);
             let Settled { kind, ticket, answer } = settled;
             self.traffic.note_answer(self.queue.round_trip_us());
             let is_replica = matches!(&answer, Answer::Failed(it) if it.is_of_a_replica());

@@ -159,6 +159,7 @@ impl Server {
                 let deliver = |ticket| Delivery { ticket, server, answer, sent: true };
                 effects.deliveries.extend(ticket.map(deliver));
             }
+            predecessor.note_pushes(self.index, effects);
             predecessor.look_what_is_guarded();
             if received == Received::All {
                 return Ok(());

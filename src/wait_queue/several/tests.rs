@@ -157,3 +157,22 @@ fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while
     number = waiting(&mut queues, &target, 200);
     assert_eq!(queues.release(&hold, b"a", at_ms(200)), (Next::Tell(vec![ticket(number)]), true));
 }
+
+#[test]
+fn one_that_comes_back_stands_before_those_that_came_later() {
+    let (mut queues, hold, both, alone) = held_up();
+    let target = several(&["a", "b"]);
+    wait(&mut queues, &target, both, 50);
+    wait(&mut queues, &target, both, 50 + HOLD_UP_MS);
+    assert!(queues.end_wait(&one("a"), alone, WAIT, at_ms(151)));
+    let other = taken(&mut queues, &one("a"), alone, 151);
+    let head = waiting(&mut queues, &one("a"), 152);
+    let last = waiting(&mut queues, &one("a"), 153);
+    queues.release(&hold, b"b", at_ms(154));
+    assert!(queues.end_wait(&target, both, WAIT, at_ms(154)));
+    queues.begin(&target, both, PATIENT, at_ms(154));
+    wait(&mut queues, &target, both, 154);
+    assert_eq!(queues.release(&other, b"a", at_ms(155)), (Next::Ask(ticket(head)), false));
+    assert_eq!(queues.leave(&one("a"), head, at_ms(156)), [ticket(both)]);
+    assert_eq!(queues.leave(&target, both, at_ms(157)), [ticket(last)]);
+}

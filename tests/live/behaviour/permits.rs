@@ -42,7 +42,11 @@ fn so_many_have_one_at_a_time_and_no_more() {
         assert!(lease.is_held() && lease.remaining_ms() > TTL / 2);
         assert_eq!(lease.resource(), "r");
     }
-    (0..3).for_each(|server| assert_eq!(slots(&cluster, server), 8, "of server {server}"));
+    // Each slot is on a quorum at least.
+    for slot in 0..8 {
+        let name = if slot == 0 { "r".to_owned() } else { format!("r#{slot}") };
+        assert!(cluster.having(&name) >= 2, "{name}: {}", cluster.describe(&name));
+    }
     let last = Lease::new();
     for manager in &managers {
         assert_eq!(acquire(manager, 8, 0, &last), REDLOCK_TAKEN);
@@ -50,7 +54,7 @@ fn so_many_have_one_at_a_time_and_no_more() {
         assert!(words.contains("all 8 permits taken (the next ends in "), "{words}");
     }
     assert_eq!(managers[3].unlock(&leases[3]), REDLOCK_OK);
-    wait_until("it is free", || (0..3).all(|server| slots(&cluster, server) == 7));
+    wait_until("it is free", || (0..3).all(|server| slots(&cluster, server) <= 7));
     assert_eq!(acquire(&managers[0], 8, 0, &last), REDLOCK_OK, "{}", last.message());
 }
 

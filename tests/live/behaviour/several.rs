@@ -217,3 +217,16 @@ fn names_in_several_slots_of_a_cluster_are_told_to_need_one_tag() {
     let tagged = take(&manager, &["{t}a", "{t}b"]);
     assert_eq!(manager.unlock(&tagged), REDLOCK_OK);
 }
+
+#[test]
+fn to_continue_one_of_them_is_not_to_extend_all() {
+    let cluster = Cluster::start(1);
+    let manager = patient(&cluster);
+    let lease = take(&manager, &NAMES);
+    assert_eq!(manager.continue_lock("b", 2 * TTL, &lease), REDLOCK_INVALID_ARGUMENT);
+    assert!(lease.message().contains("still holds"), "{}", lease.message());
+    assert!(lease.is_held() && cluster[0].pttl("b") <= TTL);
+    let fresh = Lease::new();
+    assert_eq!(manager.continue_lock("b", TTL, &fresh), REDLOCK_TAKEN);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+}

@@ -136,6 +136,7 @@ fn a_call_that_has_begun_outlasts_the_freeing_of_its_manager() {
     server.must(&["SET", "r", "theirs"]);
     let manager = Manager::of(std::slice::from_ref(&server));
     manager.set_retry(1, 50);
+    manager.set_waking(false);
     let raw = manager.raw() as usize;
     std::mem::forget(manager);
     let calling = thread::spawn(move || {

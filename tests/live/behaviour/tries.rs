@@ -70,6 +70,7 @@ fn try_lock_without_wait_is_one_try_whatever_the_retry() {
 fn try_lock_tries_for_the_time_given_whatever_the_count() {
     let (server, manager) = taken();
     manager.set_retry(1, 50);
+    manager.set_waking(false);
     let before = server.calls("set");
     let took = refused_for(&manager, 700);
     let tries = server.calls("set") - before;
@@ -100,6 +101,7 @@ fn refused_for(manager: &Manager, wait_ms: i64) -> Duration {
 fn try_lock_waits_for_ever_if_told_to() {
     let (server, manager) = taken();
     manager.set_retry(1, 20);
+    manager.set_waking(false);
     let taking = thread::spawn(move || {
         let lease = Lease::new();
         (manager.try_lock("r", TTL, -1, &lease), lease.token())

@@ -21,6 +21,7 @@ use redlock::ffi::shared_lock::*;
 use redlock::ffi::stats::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
+use redlock::ffi::waking::*;
 use redlock::ffi::*;
 
 use crate::declarations::functions;
@@ -177,7 +178,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 67] = calls! {
+    let calls: [(&str, Call); 68] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -190,6 +191,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_SetClockDriftFactor(it.rl(), 0.01) of it;
         Status RedLock_SetRestartGuard(it.rl(), 1, 0, 0) of it;
         Status RedLock_SetFencing(it.rl(), true) of it;
+        Status RedLock_SetWaking(it.rl(), true) of it;
         Status RedLock_SetLogger(it.rl(), it.callback(), it.user_data()) of it;
         Status RedLock_SetLoggerWithDestroy(
             it.rl(), it.callback(), it.user_data(), it.destroy()

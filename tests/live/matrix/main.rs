@@ -33,6 +33,7 @@ mod masters_storm;
 mod network;
 mod obedient;
 mod passwords;
+mod permits;
 mod place;
 mod processes;
 mod resets;
@@ -55,6 +56,7 @@ mod succession;
 mod threads;
 mod tokens;
 mod voters;
+mod waking;
 mod wire;
 
 use std::fs;

@@ -4,18 +4,20 @@
 //!
 //! The bytes up to the first 0xFF are the calls, those behind it the script ([`Crowd`]).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::ptr;
 
 use crate::access;
 use crate::choices::Choices;
-use crate::command::{Answer, Verb};
+use crate::command::{Answer, Slots, Verb};
 use crate::crowd::{self, Crowd};
 use crate::events::{self, Expected};
 use crate::ffi::fencing::RedLock_SetFencing;
 use crate::ffi::lease::{RedLockLease, RedLockLease_New};
 use crate::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_LOST, REDLOCK_OK};
 use crate::ffi::status::{RedLockStatus_IsRetriable, RedLockStatus_Name};
+use crate::ffi::waking::RedLock_SetWaking;
 use crate::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock, RedLock_New,
@@ -183,6 +185,8 @@ impl Run<'_> {
             unsafe { RedLock_SetRetry(self.manager(slot), 1 + count % 3, delay_ms % 1000) };
             // SAFETY: as above.
             unsafe { RedLock_SetFencing(self.manager(slot), count % 2 == 0) };
+            // SAFETY: as above.
+            unsafe { RedLock_SetWaking(self.manager(slot), count % 3 != 0) };
         }
     }
 
@@ -395,29 +399,37 @@ impl Run<'_> {
 
     /// A success is what a quorum of the servers has said in this call. The program has the lock from now on.
     pub(crate) fn judge_votes(&mut self, call: &Call, verbs: &[Verb], token: &str) {
-        let mut voters = Vec::new();
+        // By the slot of a semaphore that they gave; a lock is the first.
+        let mut voters: BTreeMap<u16, BTreeSet<usize>> = BTreeMap::new();
         world::with(|world| {
             for (index, connection) in world.connections.iter().enumerate() {
                 let mark = call.marks.get(index).copied().unwrap_or(0);
-                let votes = connection.judge.verdicts[mark..].iter().any(|it| {
-                    let is_yes = match &it.answer {
-                        Answer::Done | Answer::Granted { .. } | Answer::Extended { .. } => {
-                            it.asked.token == token.as_bytes()
+                for it in &connection.judge.verdicts[mark..] {
+                    let slot = match &it.answer {
+                        Answer::Done | Answer::Granted { .. } | Answer::Extended { .. }
+                            if it.asked.token == token.as_bytes() =>
+                        {
+                            0
                         }
-                        Answer::Found { value, .. } => value == token.as_bytes(),
-                        _ => false,
+                        Answer::Slots(Slots { got: Some(slot), .. })
+                            if it.asked.token == token.as_bytes() =>
+                        {
+                            *slot
+                        }
+                        Answer::Found { value, .. } if value == token.as_bytes() => 0,
+                        _ => continue,
                     };
                     let verb = match it.asked.verb {
-                        Verb::AcquireFenced | Verb::AcquireAgain => Verb::Acquire,
+                        Verb::AcquireFenced | Verb::AcquireAgain | Verb::Move => Verb::Acquire,
                         verb => verb,
                     };
-                    is_yes && verbs.contains(&verb)
-                });
-                if votes && !voters.contains(&connection.server) {
-                    voters.push(connection.server);
+                    if verbs.contains(&verb) {
+                        voters.entry(slot).or_default().insert(connection.server);
+                    }
                 }
             }
         });
+        let voters = voters.into_values().max_by_key(BTreeSet::len).unwrap_or_default();
         let servers = self.hands.managers[call.manager].servers;
         assert!(2 * voters.len() > servers, "{verbs:?} by {voters:?} of {servers} servers");
         self.expected.note_owned(token);

@@ -159,7 +159,7 @@ impl Run<'_> {
         self.judge_lease(&call, status);
         self.note_reuse(&call, status);
         if status == REDLOCK_OK {
-            let is_plain = (options.mode, options.permits, options.resource_count) == (0, 0, 0);
+            let is_plain = (options.mode, options.resource_count) == (0, 0);
             let is_known = options.size == size_of::<RedLockAcquireOptions>();
             assert!(is_plain && is_known && options.tries >= 0, "it was not refused");
             assert!(resource.is_some() && !was_held, "it was not refused");

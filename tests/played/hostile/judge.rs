@@ -1,7 +1,7 @@
 //! What a client has to make of one connection: which reply belongs to which request, what the request
 //! is answered with, and whether the connection is of any use after that.
 
-use crate::command::{Answer, Place, Verb};
+use crate::command::{Answer, Place, Slots, Verb};
 use crate::failure::Failure;
 use crate::resp::{self, Lack, Reply};
 use crate::seen;
@@ -103,8 +103,10 @@ impl Judge {
         });
         let granted = self.verdicts.iter().filter(|it| it.answer.is_grant());
         let mut asked = owed.chain(granted.map(|it| &it.asked));
-        let is_acquire =
-            |it: Verb| matches!(it, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced);
+        let is_acquire = |it: Verb| {
+            use Verb::{Acquire, AcquireAgain, AcquireFenced, Move};
+            matches!(it, Acquire | AcquireAgain | AcquireFenced | Move)
+        };
         asked.any(|it| is_acquire(it.verb) && it.token == token)
     }
 
@@ -235,6 +237,8 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
         (b"EVAL", 6) if words[4].ends_with(b":i") => Some(Command::Aside),
+        (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
+        (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
         (b"EVAL", 6..) if words[2] == b"2" => several(words),
         (b"EVAL", 8..) if words[2] == b"4" => several(words),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
@@ -276,6 +280,27 @@ fn several(words: &[Vec<u8>]) -> Option<Command> {
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
     let (resource, token) = (word(3), word(token));
     Some(Command::Ask(Asked { verb, is_of_several, resource, token }))
+}
+
+/// What a request about a semaphore of two permits is answered with; nothing if this is no reply to it.
+fn answer_of_permits(asked: &Asked, reply: &Reply) -> Option<Answer> {
+    match (asked.verb, reply) {
+        (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
+        (Verb::ReleaseRest, Reply::Int(0)) => Some(Answer::Absent),
+        (Verb::ReleaseRest, Reply::Int(1..)) => Some(Answer::Done),
+        (Verb::Move, Reply::Array(said)) => {
+            let [Reply::Int(got), Reply::Bulk(map), Reply::Int(left_ms)] = &said[..] else {
+                return None;
+            };
+            let is_map = map.len() == 2 && map.iter().all(|it| b"01".contains(it));
+            let got = u16::try_from(*got).ok().filter(|got| is_map && *got <= 2)?;
+            let taken = (0..2).filter(|slot| map[usize::from(*slot)] == b'1').collect();
+            let got = got.checked_sub(1);
+            let has_it = got.is_none_or(|slot| map[usize::from(slot)] == b'1');
+            has_it.then_some(Answer::Slots(Slots { got, taken, left_ms: *left_ms }))
+        }
+        _ => None,
+    }
 }
 
 /// What a request about two resources is answered with; nothing if this is no reply to it.
@@ -327,6 +352,9 @@ fn is_ok(reply: &Reply) -> bool {
 /// What a request is answered with; nothing if these are no replies to it.
 fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     let verb = asked.verb;
+    if matches!(verb, Verb::Move | Verb::ReleaseRest) {
+        return answer_of_permits(asked, &replies[0]);
+    }
     if asked.is_of_several {
         return answer_of_several(asked, &replies[0]);
     }

@@ -26,6 +26,8 @@ impl Client {
     pub(crate) fn new(scene: Scene, ahead: i64) -> Self {
         let me = scene.with(|world| world.add_client(ahead, 1_000_000));
         let manager = RedLock::new();
+        // Most scenarios are about who asks by itself.
+        manager.set_waking(false);
         for server in 0..scene.servers() {
             let port = i32::from(FIRST_PORT) + server as i32;
             manager.add_server_url("127.0.0.1", port).expect("an address");

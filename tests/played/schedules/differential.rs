@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::command::guard::{MARK, RAISE};
+use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
 use crate::command::{
     acquire_fenced, inspect_permits, raise_fence, release_permits, several, take_permit,
 };
@@ -13,7 +14,7 @@ use crate::support::product::product;
 use crate::support::{Server, wait_until};
 use crate::world::commands::{EXTEND, RELEASE};
 use crate::world::dice::Dice;
-use crate::world::store::{Dialect, Memory, Refusal, Session, Store};
+use crate::world::store::{Dialect, Memory, Refusal, Session, Store, tag};
 
 const SEQUENCES: u64 = 60;
 const COMMANDS: usize = 60;
@@ -42,6 +43,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
         // For the next.
         pair.refuse(None);
         pair.store.counters.clear();
+        pair.store.lines.clear();
         pair.ask(&["FLUSHALL"]);
     }
 }
@@ -77,6 +79,24 @@ fn the_notes_that_are_played_are_those_of_a_real_server() {
             pair.compare_notes(note, &["EVAL", RAISE, "1", NOTE, ttl]);
         }
     }
+}
+
+/// Lines of a resource that is taken and released again and again, where random commands would seldom meet.
+#[test]
+fn the_lines_that_are_played_are_those_of_a_real_server() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let mut dice = Dice::new(1);
+    let mut told = 0;
+    for _ in 0..400 {
+        if dice.once_in(3) {
+            let ttl = &*pair.ttl(&mut dice);
+            pair.compare(&["SET", "a", TOKENS[0], "PX", ttl, "NX"]);
+        }
+        let token = TOKENS[usize::from(dice.once_in(8))];
+        told += pair.step_in_line(&mut dice, "a", token);
+    }
+    assert!(told > 20, "{told} were told");
 }
 
 /// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
@@ -138,8 +158,14 @@ fn the_dialects_that_are_played_are_those_that_the_library_knows() {
     }
 }
 
+/// The channel of the waiter that is there, and the number of its connection.
+const THERE: &str = "there";
+const LISTENER: usize = 1;
+
 struct Pair {
     real: TcpStream,
+    /// Who listens to the channel.
+    listener: TcpStream,
     store: Store,
     session: Session,
     began: Instant,
@@ -153,9 +179,12 @@ impl Pair {
     fn new(server: &Server, password: Option<&'static str>) -> Self {
         let real = TcpStream::connect(server.address()).expect("it is up");
         real.set_read_timeout(Some(Duration::from_secs(20))).expect("it can be set");
-        let store = Store::new(Dialect::Plain, -1, password);
+        let mut store = Store::new(Dialect::Plain, -1, password);
+        store.channels.listeners.push((tag(THERE.as_bytes()), LISTENER));
         let (session, began) = (Session::default(), Instant::now());
-        let mut pair = Self { real, store, session, began, refusal: None, ttls: 0, slowest_ms: 0 };
+        let listener = listen(server, password);
+        let (refusal, ttls, slowest_ms) = (None, 0, 0);
+        let mut pair = Self { real, listener, store, session, began, refusal, ttls, slowest_ms };
         if password.is_some() {
             for words in [&["PING"][..], &["AUTH", "wrong"], &["GET", "a"], &["AUTH", "p"]] {
                 pair.compare(words);
@@ -179,8 +208,9 @@ impl Pair {
 
     fn step(&mut self, dice: &mut Dice) {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
-        match dice.below(42) {
+        match dice.below(50) {
             36..=41 => self.step_permits(dice, token, ttl),
+            42..=49 => drop(self.step_in_line(dice, key, token)),
             24..=29 => self.step_fenced(dice, key, token, ttl),
             30..=35 => self.step_several(dice, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
@@ -287,6 +317,38 @@ impl Pair {
         self.compare(&[&slots[..], &rest].concat());
     }
 
+    /// Of two waiters one has waited for longer than anybody is believed to have, and hears nothing; the other is there,
+    /// and will have come in a while, so that its turn is never before the other's.
+    fn step_in_line(&mut self, dice: &mut Dice, key: &str, token: &str) -> usize {
+        const WAITERS: [(&str, &str); 2] = [("gone", "0"), (THERE, "9000000000000000")];
+        let (line, (channel, since)) = (format!("{key}:w"), dice.pick(&WAITERS));
+        match dice.below(4) {
+            0 | 1 => self.compare(&["EVAL", ENROL, "2", key, &line, channel, since, "100000"]),
+            2 => self.compare(&["EVAL", LEAVE, "2", key, &line, channel]),
+            _ => self.compare(&["EVAL", RELEASE_AND_WAKE, "2", key, &line, token]),
+        }
+        // What is told goes to one that listens, and names the key.
+        let said = std::mem::take(&mut self.store.channels.said);
+        let count = said.len();
+        for (connection, push) in said {
+            assert_eq!(connection, LISTENER);
+            let told = self.hear();
+            let is_same = push.strip_prefix(b">").zip(told.strip_prefix(b"*"));
+            assert!(is_same.is_some_and(|it| it.0 == it.1), "{:?}", String::from_utf8_lossy(&told));
+        }
+        count
+    }
+
+    /// What the one that listens is told by the real server.
+    fn hear(&mut self) -> Vec<u8> {
+        let (mut told, mut byte) = (Vec::new(), [0]);
+        while !told.ends_with(b"\r\n") || told.windows(2).filter(|it| it == b"\r\n").count() < 7 {
+            self.listener.read_exact(&mut byte).expect("it is told");
+            told.push(byte[0]);
+        }
+        told
+    }
+
     /// Two keys at once, in either order.
     fn step_several(&mut self, dice: &mut Dice, token: &str, ttl: &str) {
         let one = dice.pick(&KEYS);
@@ -355,6 +417,13 @@ impl Pair {
         };
         let is_same = match (number(&real), number(&played)) {
             (Some(real), Some(played)) if is_time => real == played || is_near(real, played),
+            (None, None) if triple(&real).is_some() => {
+                let (real, played) = (triple(&real), triple(&played));
+                real.zip(played).is_some_and(|(real, played)| {
+                    let is_left = real.1 == played.1 || is_near(real.1, played.1);
+                    (real.0, real.2) == (played.0, played.2) && is_left
+                })
+            }
             (None, None) if real.starts_with(b"*") && numbers(&real).is_empty() => {
                 let (real, played) = (parts(&real), parts(&played));
                 let is_same = |it: (&String, &String)| match (it.0.parse(), it.1.parse()) {
@@ -405,6 +474,21 @@ impl Pair {
         }
         reply
     }
+}
+
+/// A connection that listens to the channel.
+fn listen(server: &Server, password: Option<&str>) -> TcpStream {
+    let mut listener = TcpStream::connect(server.address()).expect("it is up");
+    listener.set_read_timeout(Some(Duration::from_secs(20))).expect("it can be set");
+    let log_in = password.map_or(String::new(), |it| format!("AUTH {it}\r\n"));
+    let request = format!("{log_in}SUBSCRIBE {THERE}\r\n");
+    listener.write_all(request.as_bytes()).expect("it listens");
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while !said.ends_with(b":1\r\n") {
+        listener.read_exact(&mut byte).expect("it answers");
+        said.push(byte[0]);
+    }
+    listener
 }
 
 /// Whether a number is what a clock shows, or less than nothing by as much.
@@ -467,6 +551,14 @@ fn pair(reply: &[u8]) -> Option<(i64, i64)> {
     let numbers = std::str::from_utf8(reply.strip_prefix(b"*2\r\n:")?).ok()?;
     let (first, second) = numbers.split_once("\r\n:")?;
     Some((first.parse().ok()?, second.strip_suffix("\r\n")?.parse().ok()?))
+}
+
+/// An array of three numbers.
+fn triple(reply: &[u8]) -> Option<(i64, i64, i64)> {
+    let numbers = std::str::from_utf8(reply.strip_prefix(b"*3\r\n:")?).ok()?;
+    let mut numbers = numbers.strip_suffix("\r\n")?.split("\r\n:");
+    let mut next = || numbers.next()?.parse().ok();
+    Some((next()?, next()?, next()?))
 }
 
 /// Before Redis 7.0 an error in a script is one of the script, and has the other within.

@@ -24,3 +24,4 @@ mod statuses;
 mod traces;
 mod troubles;
 mod verdicts;
+mod woken;

@@ -85,6 +85,9 @@ pub(crate) enum Plant {
     /// and an extension gives half of its TTL.
     BringsBackKept,
     HalvesRenewals,
+    /// Who waits is told nothing, or sent to the end of the line, so that it looks seldom.
+    TellsNobody,
+    SendsToTheEnd,
 }
 
 /// The calls that are lied about.
@@ -102,7 +105,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 57] = [
+pub(crate) const PLANTS: [(Plant, Promise); 59] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
@@ -166,6 +169,8 @@ pub(crate) const PLANTS: [(Plant, Promise); 57] = [
     (Plant::LosesTwice, Promise::OneEvent),
     (Plant::BringsBackKept, Promise::LostStaysLost),
     (Plant::HalvesRenewals, Promise::DeadlineKept),
+    (Plant::TellsNobody, Promise::NotForgotten),
+    (Plant::SendsToTheEnd, Promise::NotForgotten),
 ];
 
 impl fmt::Display for Plant {
@@ -196,6 +201,10 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
     if matches!(plant, Plant::BringsBackKept | Plant::HalvesRenewals) {
         let callers = schedule.clients.iter_mut().flat_map(|it| &mut it.callers);
         callers.for_each(|steps| steps.retain(|it| is_of_renewals(it.call)));
+    }
+    if matches!(plant, Plant::TellsNobody | Plant::SendsToTheEnd) {
+        schedule.is_waking = true;
+        schedule.loses_pushes_in = u64::from(plant == Plant::SendsToTheEnd);
     }
     schedule.plant = Some(plant);
     schedule

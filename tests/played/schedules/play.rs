@@ -9,6 +9,7 @@ use crate::schedules::actor::{self, Actor};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{At, ClientPlan, Schedule, ServerPlan};
+use crate::schedules::woken;
 use crate::transport::guard::Mode;
 use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
@@ -51,6 +52,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
             let manager = |which| {
                 let manager = manager(plan, which, &schedule.servers, tells);
                 manager.set_fencing(schedule.is_fenced);
+                manager.set_waking(schedule.is_waking);
                 manager
             };
             let managers = (0..=plan.others.len()).map(manager).collect();
@@ -71,6 +73,7 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
     let resources = schedule.resources();
     play.each(&actors, actor::clear_up);
     play.each(&actors, move |actor| actor::close(actor, ttl_ms, resources));
+    play.hand_on(&actors);
     play.grow_quiet(ttl_ms.max(30_000));
     drop(actors);
     drop(play);
@@ -176,6 +179,15 @@ impl Play {
                 self.finish();
             }
         }
+    }
+
+    /// One waits for what another has.
+    fn hand_on(&mut self, actors: &[Rc<Actor>]) {
+        let Some([holder, waiter]) = woken::pair(actors) else { return };
+        self.pass_until(world::with(|world| world.now) + woken::LINES_END);
+        self.begin(holder.client, move || woken::hold(&holder));
+        self.begin(waiter.client, move || woken::wait(&waiter));
+        self.finish();
     }
 
     /// Plays until all callers have ended.

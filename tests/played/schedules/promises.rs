@@ -47,10 +47,11 @@ pub(crate) enum Promise {
     LostForAReason,
     KeptNoMore,
     OneEvent,
+    NotForgotten,
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 41] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 42] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
     (Promise::WriterAlone, "writer-alone", "nobody shares a resource while somebody has it alone"),
     (
@@ -183,6 +184,11 @@ pub(crate) const PROMISES: [(Promise, &str, &str); 41] = [
         Promise::OneEvent,
         "one-event",
         "a submitted call has one event, and a kept lock not more than one that it is lost",
+    ),
+    (
+        Promise::NotForgotten,
+        "not-forgotten",
+        "who waits has the lock in a few round trips after its release, or at its next look if what it was told is lost",
     ),
 ];
 

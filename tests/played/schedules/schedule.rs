@@ -39,6 +39,9 @@ pub(crate) struct Schedule {
     pub(crate) connects_first: bool,
     /// Whether locks have fencing tokens.
     pub(crate) is_fenced: bool,
+    /// Whether who waits is woken; and one of so many pushes is lost, none if 0.
+    pub(crate) is_waking: bool,
+    pub(crate) loses_pushes_in: u64,
     /// How many permits each resource has as a semaphore; 0: all are locks. Who continues a lock has one then, too,
     /// without knowing of it.
     pub(crate) permits: u16,
@@ -313,7 +316,7 @@ impl Schedule {
     pub(crate) fn empty() -> Self {
         let (sins, servers, clients, faults) = Default::default();
         let weather = Weather::CALM;
-        let (is_guarded, is_fenced, connects_first) = (false, false, false);
+        let (is_guarded, is_fenced, connects_first, is_waking) = (false, false, false, false);
         Self {
             seed: 0,
             sins,
@@ -323,6 +326,8 @@ impl Schedule {
             faults,
             is_guarded,
             is_fenced,
+            is_waking,
+            loses_pushes_in: 0,
             connects_first,
             permits: 0,
             plant: None,

@@ -89,6 +89,9 @@ impl<'a> Command<'a, '_> {
             b"PEXPIRE" if words == 3 => self.pexpire(),
             b"DEL" if words == 2 => self.del(),
             b"EVAL" if words > 2 => self.eval(),
+            b"HELLO" if words > 1 => self.hello(),
+            b"EXISTS" if words == 2 => self.has_line(),
+            b"SUBSCRIBE" if words == 2 && self.session.is_resp3 => self.subscribe(),
             b"DELIFEQ" if self.store.dialect == Dialect::Delifeq && words == 3 => {
                 self.own_delete(self.words[2])
             }
@@ -110,12 +113,12 @@ impl<'a> Command<'a, '_> {
         self.store.plant == Some(plant)
     }
 
-    fn say(&mut self, words: &str) -> Deed<'a> {
+    pub(super) fn say(&mut self, words: &str) -> Deed<'a> {
         self.out.extend_from_slice(words.as_bytes());
         Deed::Nothing
     }
 
-    fn error(&mut self, words: &str) -> Deed<'a> {
+    pub(super) fn error(&mut self, words: &str) -> Deed<'a> {
         self.say("-");
         self.say(words);
         self.say("\r\n")
@@ -130,7 +133,7 @@ impl<'a> Command<'a, '_> {
         self.error(&format!("ERR wrong number of arguments for '{name}' command"))
     }
 
-    fn unknown(&mut self) -> Deed<'a> {
+    pub(super) fn unknown(&mut self) -> Deed<'a> {
         let mut words = format!(
             "ERR unknown command '{}', with args beginning with: ",
             String::from_utf8_lossy(self.words[0])
@@ -211,7 +214,7 @@ impl<'a> Command<'a, '_> {
             self.put(key, value, ttl_ms);
         }
         let says_so = done || self.has(Plant::GrantsAll);
-        self.say(if says_so { "+OK\r\n" } else { "$-1\r\n" });
+        self.say(if says_so { "+OK\r\n" } else { self.nil() });
         match old {
             Some(tag) if done => Deed::Trample { key, tag },
             _ => Deed::Acquire { key, value, ttl_ms, done },
@@ -242,7 +245,7 @@ impl<'a> Command<'a, '_> {
         let key = self.words[1];
         let Some(found) = self.store.find(self.session.database, key) else {
             let is_range = last < i64::MAX;
-            self.say(if is_range { "$0\r\n\r\n" } else { "$-1\r\n" });
+            self.say(if is_range { "$0\r\n\r\n" } else { self.nil() });
             return Deed::Inspect { key, tag: None };
         };
         let it = &self.store.keys[found];
@@ -362,8 +365,8 @@ impl<'a> Command<'a, '_> {
     }
 
     fn eval(&mut self) -> Deed<'a> {
-        let special = self.eval_fenced().or_else(|| self.eval_several());
-        let special = special.or_else(|| self.eval_shared());
+        let special = self.eval_fenced().or_else(|| self.eval_line());
+        let special = special.or_else(|| self.eval_several()).or_else(|| self.eval_shared());
         if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;
         }
@@ -383,7 +386,7 @@ impl<'a> Command<'a, '_> {
 
     /// A key that has another value is left alone before anything is written, and so no matter what
     /// the server refuses to write.
-    fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
+    pub(super) fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
         let key = self.words[1 + 2 * usize::from(self.words[0].eq_ignore_ascii_case(b"EVAL"))];
         let found = self.store.find(self.session.database, key);
         let is_deleted = |it: &usize| {

@@ -8,6 +8,7 @@ pub(crate) mod commands;
 pub(crate) mod coroutine;
 pub(crate) mod dice;
 pub(crate) mod fences;
+pub(crate) mod lines;
 pub(crate) mod network;
 pub(crate) mod permits;
 pub(crate) mod readers;
@@ -73,6 +74,8 @@ pub(crate) struct World {
     pub(crate) events: u64,
     pub(crate) running: Option<usize>,
     pub(crate) turns: Dice,
+    /// When a lock was let go of for which somebody waited.
+    pub(crate) let_go_at: Option<i64>,
     /// If it is a scenario that is played.
     pub(crate) script: Option<Script>,
 }
@@ -163,14 +166,16 @@ impl World {
             events: 0,
             running: None,
             turns: Dice::of(seed, 3, 0),
+            let_go_at: None,
             script: None,
             schedule: Rc::clone(&schedule),
         };
         for plan in &schedule.clients {
             world.add_client_of(plan);
         }
-        for server in &mut world.servers {
+        for (index, server) in world.servers.iter_mut().enumerate() {
             server.store.plant = schedule.plant;
+            server.store.knows_resp3 = !Dice::of(seed, 14, index).once_in(6);
         }
         for (fault, it) in schedule.faults.iter().enumerate() {
             world.at(START + it.at, Event::Strike { fault });

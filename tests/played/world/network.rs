@@ -166,7 +166,7 @@ impl World {
             has_hung_up: false,
             has_said_all: false,
             has_worked: false,
-            session: Session::default(),
+            session: Session { connection, ..Session::default() },
             answers: VecDeque::new(),
             acquiring: None,
             sent_back: 0,

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use crate::command::waking::{ENROL, LEAVE};
 use crate::command::{acquire_fenced, raise_fence, release_permits, several, take_permit};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
@@ -124,9 +125,12 @@ impl World {
         server.store.expire(now_ms);
         before.clear();
         before.extend(server.store.keys.iter().map(|it| (it.tag, tag(&it.name), it.expires_ms)));
+        let connections = &self.connections;
+        server.store.channels.listeners.retain(|it| connections[it.1].is_served);
         let session = &mut self.connections[connection].session;
         let start = out.len();
         let deed = server.store.execute(session, words, now_ms, out);
+        let said = mem::take(&mut server.store.channels.said);
         self.records.note(now, sender, at, &deed);
         if let (true, Deed::Release { value, .. }) = (self.schedule.is_guarded, &deed) {
             self.records.note_given_up(now, tag(value));
@@ -142,8 +146,23 @@ impl World {
         self.connections[connection].has_worked |= deed != Deed::Nothing;
         let reply = &out[start..];
         self.say(|_| format!("    server {at} to client {client}: {}", words_of(words, reply)));
+        self.publish(connection, said, out);
         if self.schedule.plant.is_some() {
             self.play_a_trick(connection, words, &deed);
+        }
+    }
+
+    /// What a server says by itself goes to whom it is for, if it is not lost.
+    fn publish(&mut self, connection: usize, said: Vec<(usize, Vec<u8>)>, out: &mut Vec<u8>) {
+        for (listener, push) in said {
+            let loses_in = self.schedule.loses_pushes_in;
+            if loses_in > 0 && self.turns.once_in(loses_in) {
+                self.say(|_| format!("    what is told over #{listener} is lost"));
+            } else if listener == connection {
+                out.extend(push);
+            } else {
+                self.transmit(listener, Way::Back, &push);
+            }
         }
     }
 
@@ -265,6 +284,8 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
         ..30 => String::from_utf8_lossy(it).into_owned(),
         _ if **it == *acquire_fenced::SCRIPT.as_bytes() => "(acquire)".to_owned(),
         _ if **it == *raise_fence::SCRIPT.as_bytes() => "(raise)".to_owned(),
+        _ if **it == *ENROL.as_bytes() => "(enrol)".to_owned(),
+        _ if **it == *LEAVE.as_bytes() => "(leave)".to_owned(),
         _ if **it == *several::acquire::SCRIPT.as_bytes() => "(acquire all)".to_owned(),
         _ if **it == *several::acquire::SCRIPT_MSETEX.as_bytes() => "(acquire all)".to_owned(),
         _ if **it == *several::repair::SCRIPT.as_bytes() => "(repair all)".to_owned(),

@@ -5,6 +5,7 @@ use std::mem;
 use crate::schedules::plants::Plant;
 use crate::world::clocks::MS;
 use crate::world::commands::{Command, is_talk};
+use crate::world::lines::{Channels, Line};
 
 /// Which commands of its own a server has to delete a key that has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,9 @@ pub(crate) enum Deed<'a> {
 pub(crate) struct Session {
     pub(crate) database: i64,
     pub(crate) is_known: bool,
+    pub(crate) is_resp3: bool,
+    /// The number of the connection.
+    pub(crate) connection: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -118,6 +122,11 @@ pub(crate) struct Store {
     pub(crate) counters: Vec<Counter>,
     /// That writers wait: it is no lock, and ends soon.
     pub(crate) intents: Vec<Intent>,
+    /// Who waits, which are no keys of a schedule either, and who listens.
+    pub(crate) lines: Vec<Line>,
+    pub(crate) channels: Channels,
+    /// Whether it is a Redis 6.0 or later.
+    pub(crate) knows_resp3: bool,
     /// How it is broken on purpose.
     pub(crate) plant: Option<Plant>,
 }
@@ -197,6 +206,9 @@ impl Store {
             several: Vec::new(),
             counters: Vec::new(),
             intents: Vec::new(),
+            lines: Vec::new(),
+            channels: Channels::default(),
+            knows_resp3: true,
             plant: None,
         }
     }
@@ -262,6 +274,7 @@ impl Store {
         self.keys = kept;
         self.counters.retain(|_| !is_lost());
         self.intents.retain(|_| !is_lost());
+        self.lines.retain(|_| !is_lost());
         lost
     }
 

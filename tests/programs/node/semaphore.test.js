@@ -28,7 +28,8 @@ test('who locks the resource uses a permit', async (t) => {
   const [ours, name] = [manager(t), nameFor(t)];
   const lease = await ours.lock(name, { ttl: TTL });
   await assertCode(ours.lock(name, { ttl: TTL, wait: 0, permits: 1 }), 'TAKEN');
-  await ours.lock(name, { ttl: TTL, wait: 0, permits: 2 });
+  const permit = await ours.lock(name, { ttl: TTL, wait: 0, permits: 2 });
+  await permit.unlock();
   await lease.unlock();
 });
 

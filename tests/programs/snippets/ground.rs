@@ -136,6 +136,9 @@ impl Ground {
     pub(super) fn run(&self, snippet: &Snippet, command: &mut Command) {
         if !snippet.has("compile") {
             self.dress(command);
+            if command.get_program() == "node" || snippet.everything().contains("node ") {
+                command.env("REDLOCK_ADDON", addon());
+            }
             // It is seldom needed, and takes a while to build.
             if snippet.code.lines().any(|it| it.trim_start().starts_with("redlock ")) {
                 command.env("PATH", format!("{}:{}", programs().display(), self.path()));
@@ -167,9 +170,6 @@ impl Ground {
         command.env("PYTHONPATH", root.join("c-examples/python"));
         let ruby = format!("{}:{}", root.join("c-examples/ruby").display(), self.place.display());
         command.env("RUBYLIB", ruby);
-        if command.get_program() == "node" || command.get_program() == "sh" {
-            command.env("REDLOCK_ADDON", addon());
-        }
     }
 }
 

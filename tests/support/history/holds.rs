@@ -184,21 +184,28 @@ impl<'a, 'h> Checker<'a, 'h> {
 
     /// Whether two holds of one resource have a moment in common in which one is to be alone.
     fn sweep(&mut self) {
-        let mut all: Vec<_> = self.holds.values().map(|hold| (hold, self.span(hold))).collect();
-        all.sort_by_key(|(hold, (from, _))| (hold.resource, *from, hold.taken));
-        let mut open: Vec<(&HeldLock<'_>, i64)> = Vec::new();
+        // A lock of several resources is one of each.
+        let of_each = |hold: &'_ HeldLock<'a>| hold.resource.split('+');
+        let spans = self.holds.values().map(|hold| (hold, self.span(hold)));
+        let mut all: Vec<_> =
+            spans.flat_map(|(hold, span)| of_each(hold).map(move |it| (it, hold, span))).collect();
+        all.sort_by_key(|(resource, hold, (from, _))| (*resource, *from, hold.taken));
+        let mut open: Vec<(&str, &HeldLock<'_>, i64)> = Vec::new();
         let mut overlaps = Vec::new();
-        for (hold, (from, to)) in all {
-            open.retain(|(other, end)| other.resource == hold.resource && *end > from);
-            for &(other, end) in &open {
+        for (resource, hold, (from, to)) in all {
+            open.retain(|(of, _, end)| *of == resource && *end > from);
+            for &(_, other, end) in &open {
                 // From then on both share it.
                 let until = end.min(to).min(other.shared_from.max(hold.shared_from));
                 if from < until {
                     overlaps.push((other.taken, other.set_by, hold.taken, until - from));
                 }
             }
-            open.push((hold, to));
+            open.push((resource, hold, to));
         }
+        // Of two locks of the same resources one overlap is enough.
+        overlaps.sort_unstable();
+        overlaps.dedup_by_key(|it| (it.0, it.2));
         for (one, set_by, other, span) in overlaps {
             let names = (self.line(one).process, self.line(other).process);
             let words = format!("{} and {} both hold it for {}", names.0, names.1, ms(span));

@@ -19,7 +19,9 @@ pub(super) fn check(history: &History<'_>, found: &mut Vec<Violation>) {
     for (at, line) in history.lines.iter().enumerate() {
         if let Event::Call(call) = line.event {
             if call.op.sets_keys() {
-                calls.entry(call.resource).or_default().setting.push(at);
+                for resource in call.resource.split('+') {
+                    calls.entry(resource).or_default().setting.push(at);
+                }
             } else if let (Op::Unlock, Some(token)) = (call.op, call.token) {
                 released.insert(token, at);
             }

@@ -8,6 +8,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, getpid};
 
+use super::guard::Announcement;
 use super::terminal::{Terminal, has_shell, stop_self};
 use super::tree;
 use crate::failure::{Failure, Kind};
@@ -34,14 +35,14 @@ pub(crate) enum State {
 }
 
 impl Child {
-    pub(crate) fn start(mut command: Command) -> Result<Self, Failure> {
+    pub(crate) fn start(mut command: Command, announcement: Announcement) -> Result<Self, Failure> {
         // Orphans of the program come to us, so that they can be found.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let mut terminal = Terminal::find();
         let lent = terminal.as_ref().filter(|it| it.is_ours()).map(Terminal::descriptor);
         let parent = getpid();
-        let prepare = move || prepare(parent, lent);
+        let prepare = move || prepare(parent, lent, announcement);
         // SAFETY: between fork and exec it makes system calls alone, and allocates nothing.
         unsafe { command.pre_exec(prepare) };
         let started = command.process_group(0).spawn();
@@ -164,7 +165,7 @@ impl End {
 }
 
 /// In the child, before it becomes the program.
-fn prepare(parent: Pid, lent: Option<i32>) -> io::Result<()> {
+fn prepare(parent: Pid, lent: Option<i32>, announcement: Announcement) -> io::Result<()> {
     // SAFETY: system calls with numbers; the struct for signals lives.
     unsafe {
         libc::setpgid(0, 0);
@@ -177,6 +178,7 @@ fn prepare(parent: Pid, lent: Option<i32>) -> io::Result<()> {
             libc::tcsetpgrp(terminal, libc::getpid());
             libc::sigprocmask(libc::SIG_SETMASK, &raw const old, std::ptr::null_mut());
         }
+        announcement.make(libc::getpid());
         #[cfg(target_os = "linux")]
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         // If it died before that.

@@ -81,14 +81,47 @@ impl Guard {
         let _ = waitpid(self.process, None);
     }
 
-    fn send(&mut self, group: i32, deadline: Duration) {
-        let deadline = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
-        let mut message = [0; MESSAGE];
-        message[..4].copy_from_slice(&group.to_ne_bytes());
-        message[8..].copy_from_slice(&deadline.to_ne_bytes());
-        // If it is gone, there is nobody to tell.
-        let _ = self.pipe.write_all(&message);
+    /// By which the program itself says that it is there, before it begins: this process may be killed before it can.
+    pub(crate) fn announcement(&self, hold: &mut Hold) -> Announcement {
+        Announcement { pipe: self.pipe.as_raw_fd(), deadline: nanos(hold.last_moment()) }
     }
+
+    fn send(&mut self, group: i32, deadline: Duration) {
+        // If it is gone, there is nobody to tell.
+        let _ = self.pipe.write_all(&message(group, nanos(deadline)));
+    }
+}
+
+/// See [`Guard::announcement`].
+#[derive(Clone, Copy)]
+pub(crate) struct Announcement {
+    pipe: RawFd,
+    deadline: u64,
+}
+
+impl Announcement {
+    /// Makes a system call, and allocates nothing: it is for a child between fork and exec, whose group this is.
+    pub(crate) fn make(self, group: i32) {
+        let message = message(group, self.deadline);
+        // If nobody reads it, that is no reason to end.
+        #[cfg(target_os = "linux")]
+        let flags = libc::MSG_NOSIGNAL;
+        #[cfg(not(target_os = "linux"))]
+        let flags = 0;
+        // SAFETY: the message lives, and is as long as is said.
+        unsafe { libc::send(self.pipe, message.as_ptr().cast(), MESSAGE, flags) };
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn message(group: i32, deadline: u64) -> [u8; MESSAGE] {
+    let mut message = [0; MESSAGE];
+    message[..4].copy_from_slice(&group.to_ne_bytes());
+    message[8..].copy_from_slice(&deadline.to_ne_bytes());
+    message
 }
 
 /// What the process does.

@@ -149,7 +149,7 @@ fn supervise(
     report: Report,
 ) -> Result<ExitCode, Failure> {
     guard.tell_deadline(&mut hold);
-    let mut child = match Child::start(command) {
+    let mut child = match Child::start(command, guard.announcement(&mut hold)) {
         Ok(child) => child,
         Err(failure) => {
             hold.release();

@@ -1,0 +1,73 @@
+//! Has this manager stand in the line of a resource, unless nobody has that. It takes no lock: who is told that
+//! nobody has it tries to take it in the form of its kind.
+//!
+//! The token of the request names the channel, and its number is since when we wait.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::encoder::Encoder;
+use super::waking::{ENROL, LINE_TTL_MS, channel, line};
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::Waiting,
+    effect: KeyEffect::Passes,
+    replies: 1,
+    names: 2,
+    form: only_form,
+    encode,
+    decode,
+};
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let key = &*subject.resource;
+    encoder.put(|command| {
+        command.arg("EVAL").arg(ENROL).arg(2).arg(key).arg(line(key));
+        command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS)
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    let said = match replies.next()? {
+        Value::ServerError(error) => return Some(Answer::refused(&error)),
+        Value::Array(said) => said,
+        _ => return None,
+    };
+    let &[Value::Int(what), Value::Int(left_ms), Value::Int(rank)] = &said[..] else { return None };
+    match what {
+        0 => Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? }),
+        1 => Some(Answer::Free),
+        2 => Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Array, Int, Okay};
+
+    use super::*;
+
+    fn answer(numbers: &[i64]) -> Option<Answer> {
+        let said = Array(numbers.iter().copied().map(Int).collect());
+        decode(&Subject::sample(), &mut vec![said].drain(..))
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        assert_eq!(answer(&[0, 7, 3]), Some(Answer::Enrolled { left_ms: 7, rank: 3 }));
+        assert_eq!(answer(&[0, -1, 0]), Some(Answer::Enrolled { left_ms: -1, rank: 0 }));
+        assert_eq!(answer(&[1, 0, 0]), Some(Answer::Free));
+        assert_eq!(answer(&[2, 7, 0]), Some(Answer::Shared { readers: 0, left_ms: Some(7) }));
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        for numbers in [&[3, 0, 0][..], &[0, 7], &[0, 7, -1], &[]] {
+            assert_eq!(answer(numbers), None, "{numbers:?}");
+        }
+        assert_eq!(decode(&Subject::sample(), &mut vec![Okay].drain(..)), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Takes this manager out of the line of a resource. If it was told meanwhile that nobody has that, the next is told.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::encoder::Encoder;
+use super::waking::{LEAVE, channel, line};
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::Waiting,
+    effect: KeyEffect::Passes,
+    replies: 1,
+    names: 2,
+    form: only_form,
+    encode,
+    decode,
+};
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let key = &*subject.resource;
+    encoder.put(|command| {
+        command.arg("EVAL").arg(LEAVE).arg(2).arg(key).arg(line(key)).arg(channel(&subject.token))
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.next()? {
+        Value::Int(0..=2) => Some(Answer::Done),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Int, Nil};
+
+    use super::*;
+
+    #[test]
+    fn replies_become_answers() {
+        let answer = |reply| decode(&Subject::sample(), &mut vec![reply].drain(..));
+        assert_eq!([0, 1, 2].map(|it| answer(Int(it))), [const { Some(Answer::Done) }; 3]);
+        assert_eq!((answer(Int(3)), answer(Nil)), (None, None));
+        let refused = redis::parse_redis_value(b"-NOPERM no\r\n").expect("a reply");
+        assert!(matches!(answer(refused), Some(Answer::Failed(_))));
+    }
+}

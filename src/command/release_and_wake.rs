@@ -1,0 +1,97 @@
+//! Deletes the key if it has the token, and wakes who waits for it first. Where that may not be done (this user may not
+//! touch the line, or the two keys are of two slots), the key is deleted in the form of a plain release.
+
+use redis::Value;
+
+use super::answer::Answer;
+use super::capabilities::Capabilities;
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
+use super::encoder::Encoder;
+use super::release;
+use super::waking::{RELEASE_AND_WAKE, line};
+
+/// The form that wakes; those below are a plain release's.
+const WAKES: usize = 3;
+
+pub(super) static DEFINITION: Definition = Definition {
+    kind: Kind::Releasing,
+    effect: KeyEffect::Undoes,
+    replies: 1,
+    names: 2,
+    form,
+    encode,
+    decode,
+};
+
+fn form(capabilities: Capabilities) -> usize {
+    if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }
+}
+
+/// Whether the server is to be asked behind the release whether anybody waits.
+pub(super) fn looks_for_waiters(capabilities: Capabilities) -> bool {
+    capabilities.wakes && !capabilities.releases_by_script()
+}
+
+/// Asks whether anybody waits for the resource.
+pub(super) fn look_for_waiters(resource: &[u8]) -> Vec<u8> {
+    redis::cmd("EXISTS").arg(line(resource)).get_packed_command()
+}
+
+fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
+    if !capabilities.releases_by_script() {
+        return (release::DEFINITION.encode)(subject, capabilities, encoder);
+    }
+    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    encoder.put(|command| {
+        command.arg("EVAL").arg(RELEASE_AND_WAKE).arg(2).arg(key).arg(line(key)).arg(token)
+    });
+}
+
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.as_slice() {
+        [Value::Int(2), ..] => Some(Answer::Woke),
+        _ => (release::DEFINITION.decode)(subject, replies),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Int, Okay};
+
+    use super::*;
+
+    /// The words that are sent, but for the script.
+    fn sent(capabilities: Capabilities) -> Vec<String> {
+        let mut encoder = Encoder::default();
+        encode(&Subject::sample(), capabilities, &mut encoder);
+        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
+        words.filter(|it| it.len() < 40).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn who_may_be_waiting_is_woken_by_the_script_and_nobody_costs_a_script_where_none_is_needed() {
+        assert_eq!(sent(Capabilities::WAKING), ["EVAL", "2", "r", "r:w"]);
+        assert_eq!(sent(Capabilities::PLAIN), ["EVAL", "1", "r"]);
+        let native = Capabilities::WAKING_DELIFEQ;
+        assert_eq!(sent(native), ["DELIFEQ", "r"]);
+        assert!(looks_for_waiters(native) && !looks_for_waiters(Capabilities::DELIFEQ));
+        assert_eq!(look_for_waiters(b"r"), b"*2\r\n$6\r\nEXISTS\r\n$3\r\nr:w\r\n");
+        let expecting = native.expecting(true);
+        assert_eq!(sent(expecting), ["EVAL", "2", "r", "r:w"]);
+        assert!(!looks_for_waiters(expecting));
+        // What is refused is given up, and no more.
+        assert_eq!(sent(native.after_refusal(true)), ["DELIFEQ", "r"]);
+        assert_eq!(sent(native.after_refusal(false)), ["EVAL", "2", "r", "r:w"]);
+        assert_eq!(sent(Capabilities::WAKING.after_refusal(false)), ["EVAL", "1", "r"]);
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        let answer = |reply| decode(&Subject::sample(), &mut vec![reply].drain(..));
+        assert_eq!(answer(Int(2)), Some(Answer::Woke));
+        assert_eq!(answer(Int(1)), Some(Answer::Done));
+        assert_eq!(answer(Int(0)), Some(Answer::Absent));
+        assert_eq!((answer(Int(3)), answer(Okay)), (None, None));
+    }
+}

@@ -1,0 +1,182 @@
+//! Waiting to be woken: a place in line on the servers, and what is told there.
+//!
+//! After a refusal the head of the queue asks for a place in line. It tries again when a quorum of servers is free for
+//! it, or a little after the first; and looks now and then whether it was forgotten. All of it is about when to try: a
+//! lock is taken as ever.
+
+use std::sync::Arc;
+
+use super::{Acquire, Plan, Stage, last_try_end};
+use crate::command::{Request, Verb};
+use crate::error::Status;
+use crate::lock_kind::LockKind;
+use crate::moment::Moment;
+use crate::operation::question::Question;
+use crate::operation::{Actions, Limits, Miss, QUESTION_TTL_MS, reply_ms};
+use crate::server_set::ServerSet;
+use crate::wait_queue::{Place, Wait};
+
+impl Acquire {
+    /// Whether it is to be woken: it waits, and nobody of this manager is before it.
+    pub(super) fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
+        matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
+            && self.wanted.target.kind == LockKind::Exclusive
+            && actions.settings().has_waking()
+            && actions.wait_queues().may_stand_in_line(&self.wanted.target.resource, self.number())
+    }
+
+    /// Whether to look how things stand, rather than to try at once: it stands in line and was told nothing, or somebody
+    /// else was woken just now.
+    pub(super) fn is_to_look(&self, actions: &mut dyn Actions) -> bool {
+        if !self.may_stand_in_line(actions) {
+            return false;
+        }
+        let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
+        let (resource, queues) = (&self.wanted.target.resource, actions.wait_queues());
+        let was_woken = !self.has_asked && queues.was_woken(resource, now);
+        let is_in_line = queues
+            .line(resource)
+            .is_some_and(|line| line.will_hear(quorum) && line.due(quorum) > now);
+        was_woken || is_in_line
+    }
+
+    /// It is about to try to take the lock.
+    pub(super) fn note_attempt(&self, actions: &mut dyn Actions) {
+        let asker = actions.ticket().place();
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
+            line.begin_attempt(asker);
+        }
+    }
+
+    /// A try was refused; on these servers it was granted, and is released.
+    pub(super) fn look_after(
+        &mut self,
+        miss: Miss,
+        returned: ServerSet,
+        actions: &mut dyn Actions,
+    ) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
+            line.note_returned(returned);
+        }
+        self.look(Some(Box::new(miss)), actions);
+    }
+
+    /// Asks for a place in line, or whether the resource is free.
+    pub(super) fn look(&mut self, miss: Option<Box<Miss>>, actions: &mut dyn Actions) {
+        let channel = match actions.channel() {
+            Ok(channel) => channel,
+            Err(error) => return self.fail(error, None, actions),
+        };
+        let (asker, wall_us, since) = (actions.ticket().place(), actions.wall_us(), actions.now());
+        let (resource, servers) =
+            (Arc::clone(&self.wanted.target.resource), actions.roster().len());
+        let line = actions.wait_queues().line(&resource);
+        let waiting_since = line.map_or(wall_us, |line| line.begin_look(asker, wall_us));
+        let request = Request::new(Verb::Enrol, resource, channel, QUESTION_TTL_MS);
+        self.stage = Stage::Looking(Box::new(Question::line(since, servers)), miss);
+        let (until, reply_ms) = (self.cut_at(since), reply_ms(actions, self.wanted.ttl_ms));
+        actions.ask(request.waiting_since(waiting_since), Limits { since, until, reply_ms });
+    }
+
+    /// When a look that begins now is cut short.
+    fn cut_at(&self, now: Moment) -> Moment {
+        match self.wanted.plan {
+            Plan::Until(until) => last_try_end(until, now),
+            Plan::Tries(_) => Moment::NEVER,
+        }
+    }
+
+    /// What the servers said of the line. To these a byte was sent.
+    pub(super) fn conclude_look(
+        &mut self,
+        question: Box<Question>,
+        miss: Option<Box<Miss>>,
+        sent: ServerSet,
+        actions: &mut dyn Actions,
+    ) {
+        let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
+        let refusal = question.refusal(actions.settings().drift(), now);
+        let (places, number) = (question.places(), self.number());
+        let is_taken = places.iter().any(|heard| heard.1 != Place::Free);
+        let mut ranks: Vec<u32> = places.iter().filter_map(rank).collect();
+        ranks.sort_unstable();
+        let rank = ranks.get(ranks.len() / 2).copied().unwrap_or_default();
+        let random = match actions.random() {
+            Ok(random) => random,
+            Err(error) => return self.fail(error, None, actions),
+        };
+        if question.has_readers() {
+            // They wake nobody: who waits for them asks again and again, and says that it waits.
+            self.patience.note(&self.wanted.target, &question);
+            self.end_waiting(actions);
+            return match miss {
+                Some(miss) => self.miss(*miss, actions),
+                None => self.try_once(actions),
+            };
+        }
+        let queues = actions.wait_queues();
+        queues.refused(&self.wanted.target, (number, 0), is_taken, now);
+        let line = queues.line(&self.wanted.target.resource);
+        let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
+            line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
+            (line.will_hear(quorum), line.due(quorum))
+        });
+        let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
+        let is_over = due <= now || now >= until;
+        let miss = match (will_hear, miss) {
+            _ if is_over => return self.try_once(actions),
+            (true, _) => Box::new(Miss::Votes(Status::Taken, question)),
+            // Too few servers will tell: it asks as if there were no lines.
+            (false, Some(miss)) => return self.miss(*miss, actions),
+            (false, None) => return self.try_once(actions),
+        };
+        let pause_until = self.backoff.fallback(&refusal, rank, random, now);
+        self.wait(Wait { pause_until, until }, miss, actions);
+    }
+
+    /// The pause ends when it is to try by what it was told, if that is earlier.
+    pub(super) fn wait_to_be_told(&self, wait: Wait, actions: &mut dyn Actions) -> Wait {
+        let (resource, number) = (&self.wanted.target.resource, self.number());
+        let quorum = actions.roster().quorum() as usize;
+        let queues = actions.wait_queues();
+        if !queues.may_stand_in_line(resource, number) {
+            return wait;
+        }
+        let Some(line) = queues.line(resource).filter(|line| line.is_listening()) else {
+            return wait;
+        };
+        let due = line.due(quorum);
+        actions.listen();
+        Wait { pause_until: wait.pause_until.min(due), ..wait }
+    }
+
+    /// It has left the queue, or is about to: nobody is to be told in vain.
+    pub(super) fn leave_line(&mut self, actions: &mut dyn Actions) {
+        let servers = actions.wait_queues().leave_line(&self.wanted.target.resource, self.number());
+        self.tell_of_leaving(servers, actions);
+    }
+
+    /// It has the lock.
+    pub(super) fn end_waiting(&mut self, actions: &mut dyn Actions) {
+        let line = actions.wait_queues().line(&self.wanted.target.resource);
+        let servers = line.map_or_else(ServerSet::default, |line| line.leave());
+        self.tell_of_leaving(servers, actions);
+    }
+
+    fn tell_of_leaving(&self, servers: ServerSet, actions: &mut dyn Actions) {
+        if servers.is_empty() {
+            return;
+        }
+        if let Ok(channel) = actions.channel() {
+            let resource = Arc::clone(&self.wanted.target.resource);
+            actions.tell(Request::new(Verb::Leave, resource, channel, QUESTION_TTL_MS).to(servers));
+        }
+    }
+}
+
+fn rank(heard: &(usize, Place)) -> Option<u32> {
+    match heard.1 {
+        Place::Free => None,
+        Place::Behind(rank) => Some(rank),
+    }
+}

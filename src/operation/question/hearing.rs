@@ -1,0 +1,97 @@
+//! What a question makes of a server's answer.
+
+use super::{Count, Question, permits};
+use crate::command::{Answer, Slots};
+use crate::moment::Moment;
+use crate::quorum::ballot::Vote;
+use crate::quorum::round::Outcome;
+use crate::transport::condition::Condition;
+
+impl Question {
+    /// A server's answer. Returns whether nothing more needs to be heard.
+    pub(crate) fn hear(&mut self, server: usize, answer: Answer, now: Moment) -> bool {
+        if let Count::Line(places) = &mut self.count {
+            let reason = places.hear(server, answer);
+            self.reasons.extend(reason.map(|reason| (server, reason)));
+            return self.is_decided();
+        }
+        self.has_woken |= answer == Answer::Woke;
+        if self.is_decided() {
+            if let Count::Permits(permits) = &mut self.count {
+                permits::hear(permits, server, &answer, now);
+            }
+            self.note_late(server, &answer);
+            return true;
+        }
+        self.note_left(&answer, now);
+        let is_vote = self.is_vote(server);
+        let plain = match &answer {
+            Answer::Done | Answer::Woke | Answer::Slots(Slots { got: Some(_), .. }) => Vote::Yes,
+            &Answer::Granted { number } => {
+                self.draw.note(number);
+                Vote::Yes
+            }
+            Answer::Extended { .. } if is_vote => Vote::Yes,
+            Answer::Failed(_) => Vote::Unusable,
+            _ => Vote::No,
+        };
+        let (vote, is_decided) = match &mut self.count {
+            Count::Round(round) => (plain, round.handle_vote(server, plain, now)),
+            Count::Permits(permits) => (plain, permits::hear(permits, server, &answer, now)),
+            Count::Taken(taken) => permits::hear_of_taken(taken, server, &answer, now),
+            Count::Release(round, absence) => {
+                let vote = if absence.is_release(&answer) { Vote::Yes } else { plain };
+                (vote, round.handle_vote(server, vote, now))
+            }
+            Count::Confirm(round, confirm) => {
+                let vote = if is_vote { confirm.vote(&answer, plain, now) } else { plain };
+                (vote, round.handle_vote(server, vote, now))
+            }
+            Count::Holders(holders) => match &answer {
+                Answer::Failed(_) => (Vote::Unusable, holders.handle_silence(server)),
+                Answer::Found { value, left_ms } => {
+                    // Below 0 it has no end.
+                    let until = if *left_ms < 0 { Moment::NEVER } else { now.plus_ms(*left_ms) };
+                    (Vote::Yes, holders.handle_value(server, Some((value.clone(), until))))
+                }
+                _ => (Vote::Yes, holders.handle_value(server, None)),
+            },
+            Count::Readers(readers) => match &answer {
+                Answer::Failed(_) => (Vote::Unusable, readers.handle_silence(server)),
+                Answer::Shared { readers: count, .. } => {
+                    (Vote::Yes, readers.handle_count(server, *count))
+                }
+                _ => (Vote::Yes, readers.handle_count(server, 0)),
+            },
+            Count::AllServers(ballot) => {
+                ballot.cast(server, plain);
+                (plain, ballot.pending() == 0)
+            }
+            Count::Line(_) => return true,
+        };
+        if vote != Vote::Yes {
+            self.reasons.push((server, answer));
+        }
+        is_decided
+    }
+
+    /// Whether it is to be told how things stand with a server, now that it is closed.
+    pub(crate) fn wants_condition(&self, server: usize) -> bool {
+        let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
+        let is_heard = self.unheard.iter().any(|noted| noted.0 == server);
+        let ballot = self.ballot();
+        let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
+        has_failed
+            && !is_heard
+            && if self.is_about_connections() {
+                may_have_changed
+            } else {
+                ballot.is_pending(server)
+            }
+    }
+
+    /// How things stand with a server of which it wants to know.
+    pub(crate) fn note_condition(&mut self, server: usize, condition: Condition) {
+        self.unheard.push((server, condition));
+    }
+}

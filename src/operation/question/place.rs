@@ -1,0 +1,53 @@
+//! A question where we stand in line for a resource.
+
+use crate::command::Answer;
+use crate::moment::Moment;
+use crate::quorum::ballot::{Ballot, Vote};
+use crate::wait_queue::Place;
+
+/// What the servers say of their lines.
+pub(super) struct Places {
+    asked_at: Moment,
+    /// Yes: free. No: we stand in line.
+    ballot: Ballot,
+    heard: Vec<(usize, Place)>,
+}
+
+impl Places {
+    pub(super) fn new(asked_at: Moment, servers: usize) -> Self {
+        Self { asked_at, ballot: Ballot::new(servers), heard: Vec::new() }
+    }
+
+    pub(super) fn asked_at(&self) -> Moment {
+        self.asked_at
+    }
+
+    pub(super) fn ballot(&self) -> &Ballot {
+        &self.ballot
+    }
+
+    pub(super) fn heard(&self) -> &[(usize, Place)] {
+        &self.heard
+    }
+
+    /// A quorum of answers is enough: who is slow is not waited for.
+    pub(super) fn is_enough(&self) -> bool {
+        self.ballot.yes() + self.ballot.no() >= self.ballot.quorum() || self.ballot.pending() == 0
+    }
+
+    /// Returns what the answer is as one to an attempt: why there is no lock to be had.
+    pub(super) fn hear(&mut self, server: usize, answer: Answer) -> Option<Answer> {
+        let (vote, place, reason) = match answer {
+            Answer::Free => (Vote::Yes, Some(Place::Free), None),
+            Answer::Enrolled { left_ms, rank } => {
+                // PTTL says so of a key that has gone in this very moment.
+                let left_ms = (left_ms != -2).then_some(left_ms);
+                (Vote::No, Some(Place::Behind(rank)), Some(Answer::Foreign { left_ms }))
+            }
+            other => (Vote::Unusable, None, Some(other)),
+        };
+        self.ballot.cast(server, vote);
+        self.heard.extend(place.map(|place| (server, place)));
+        reason
+    }
+}

@@ -1,0 +1,250 @@
+//! Waiting to be woken, and waking others: what is asked, and when who was told tries again.
+
+use super::world::Act::Listen;
+use super::*;
+use crate::command::Verb::{Acquire, Enrol, Leave, Release, ReleaseAndWake};
+use crate::wait_queue::Heard;
+
+/// The pause of who is first in line, with the random number that is always drawn: 200 ms and half of a fourth of it.
+const LOOK_MS: i64 = 225;
+
+fn waking() -> Play {
+    let play = Play::of(3);
+    play.world.settings.set_waking(true);
+    play
+}
+
+fn behind(server: usize, rank: u32) -> Word {
+    (server, Answer::Enrolled { left_ms: 50_000, rank })
+}
+
+fn free(server: usize) -> Word {
+    (server, Answer::Free)
+}
+
+fn mute(server: usize) -> Word {
+    (server, Answer::Failed(Failure::Mute))
+}
+
+fn for_a_minute() -> Plan {
+    Plan::Until(at(60_000))
+}
+
+/// A server tells that the resource is free.
+fn push(play: &mut Play, call: usize, server: usize) -> Vec<Act> {
+    let now = play.world.now;
+    match play.world.queues.pushed(b"r", server, false, now) {
+        Heard::Tell(ticket) => {
+            assert_eq!(ticket.place(), call);
+            play.happen(call, Event::Pushed { server })
+        }
+        heard => panic!("{heard:?}"),
+    }
+}
+
+/// The call 0 was refused at the beginning, and stands in line since 1 ms later.
+fn in_line() -> Play {
+    let mut play = waking();
+    assert_eq!(play.acquire(for_a_minute()), [Ask(Acquire, 500)]);
+    let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    let acts = play.at(1).hear(0, &[behind(0, 0), behind(1, 0)]);
+    assert_eq!(acts, [Listen, WaitUntil(1 + LOOK_MS)]);
+    play
+}
+
+#[test]
+fn who_is_refused_stands_in_line_and_tries_when_a_quorum_is_free() {
+    let mut play = in_line();
+    // Two round trips in the mean after the first.
+    assert_eq!(push(play.at(90), 0, 0), [Listen, WaitUntil(92)]);
+    assert_eq!(push(play.at(91), 0, 1), [Listen, WaitUntil(90)]);
+    assert_eq!(play.at(91).time_out(0), [Ask(Acquire, 591)]);
+    // Where it may stand in line still, it leaves.
+    let acts = play.at(92).hear(0, &[yes(0), yes(1)]);
+    assert_eq!(acts, [Tell(Leave, vec![2]), ended("acquired")]);
+    let tokens: Vec<_> = play.world.requests.iter().filter(|it| it.0 == Acquire).collect();
+    assert!(tokens.len() == 2 && tokens[0].1 != tokens[1].1, "each try has a token of its own");
+}
+
+#[test]
+fn who_is_told_by_one_server_tries_a_little_later_and_after_that_stands_in_line_again() {
+    let mut play = in_line();
+    assert_eq!(push(play.at(90), 0, 1), [Listen, WaitUntil(92)]);
+    assert_eq!(play.at(92).time_out(0), [Ask(Acquire, 592)]);
+    let acts = play.at(93).hear(0, &[taken(0, 9_000), yes(1), taken(2, 9_000)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![1]), Ask(Enrol, 593)]);
+    // It has released that one itself: no news.
+    let acts = play.at(94).hear(0, &[behind(0, 3), free(1), behind(2, 3)]);
+    assert_eq!(acts, [Listen, WaitUntil(94 + 4 * LOOK_MS)]);
+    // With that one they are a quorum.
+    assert_eq!(push(play.at(99), 0, 0), [Listen, WaitUntil(99)]);
+}
+
+#[test]
+fn its_place_is_as_old_as_its_wait() {
+    let mut play = in_line();
+    for ms in [1 + LOOK_MS, 900] {
+        assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
+        play.hear(0, &[behind(0, 0), behind(1, 0)]);
+    }
+    let enrolled: Vec<_> = play.world.requests.iter().filter(|it| it.0 == Enrol).collect();
+    assert!(enrolled.len() == 3 && enrolled.iter().all(|it| it.1 == enrolled[0].1));
+}
+
+#[test]
+fn who_was_forgotten_looks_and_tries_if_a_quorum_is_free() {
+    let mut play = in_line();
+    let ms = 1 + LOOK_MS;
+    assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
+    assert_eq!(play.hear(0, &[free(0), free(1)]), [Ask(Acquire, ms + 500)]);
+}
+
+#[test]
+fn who_stands_far_behind_looks_seldom_but_when_the_keys_may_have_expired() {
+    for (rank, left_ms, until) in [(0, 50_000, LOOK_MS), (99, 50_000, 5_625), (99, 700, 701)] {
+        let mut play = waking();
+        play.acquire(for_a_minute());
+        play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+        let place = |server| (server, Answer::Enrolled { left_ms, rank });
+        let acts = play.hear(0, &[place(0), place(1)]);
+        let [Listen, WaitUntil(at)] = acts[..] else { panic!("{acts:?}") };
+        assert!((until - 8..=until).contains(&at), "{rank}, {left_ms}: {at}");
+    }
+}
+
+#[test]
+fn where_too_few_servers_tell_it_asks_as_if_there_were_no_lines() {
+    let mut plain = Play::of(3);
+    plain.acquire(for_a_minute());
+    let pause = plain.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let acts = play.hear(0, &[mute(0), mute(1), mute(2)]);
+    let [Listen, ref wait @ ..] = acts[..] else { panic!("{acts:?}") };
+    assert_eq!(wait, &pause[1..], "the same pause");
+    assert_eq!(play.at(1).time_out(0), [Ask(Acquire, 501)]);
+}
+
+#[test]
+fn one_server_of_three_that_tells_nothing_is_no_reason_to_ask_more_often() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let acts = play.hear(0, &[mute(2), behind(0, 0), behind(1, 0)]);
+    assert_eq!(acts, [Listen, WaitUntil(LOOK_MS)]);
+}
+
+#[test]
+fn who_gives_up_or_is_cancelled_leaves_the_line() {
+    let mut play = in_line();
+    let acts = play.happen(0, Event::Cancelled { sent: ServerSet::default() });
+    assert_eq!(acts, [Tell(Leave, vec![0, 1, 2]), ended("Cancelled: the call was cancelled")]);
+    let mut play = waking();
+    play.acquire(Plan::Until(at(100)));
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(play.hear(0, &[behind(0, 0), behind(1, 0)]), [Listen, WaitUntil(100)]);
+    // The last try is one, whatever it was told.
+    assert_eq!(play.at(100).time_out(0), [Ask(Acquire, 125)]);
+    let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(acts[..2], [Tell(ReleaseAndWake, vec![2]), Tell(Leave, vec![0, 1, 2])]);
+    assert!(matches!(&acts[2], Act::Ended(words) if words.starts_with("Taken: ")), "{acts:?}");
+}
+
+#[test]
+fn a_wait_in_slices_keeps_its_place_and_hears_what_was_told_in_between() {
+    let mut play = waking();
+    let slice = Wanted { slice_end: at(100), ..play.wanted(for_a_minute()) };
+    play.acquire_as(slice);
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(play.hear(0, &[behind(0, 0), behind(1, 0)]), [Listen, WaitUntil(100)]);
+    let acts = play.at(100).time_out(0);
+    assert!(matches!(acts[..], [Act::Ended(_)]), "{acts:?}");
+    let now = play.world.now;
+    for server in [0, 1] {
+        assert_eq!(play.world.queues.pushed(b"r", server, false, now), Heard::Nothing);
+    }
+    let resumed = play.world.broken_off.take();
+    let next = Wanted { resumed, slice_end: at(350), ..play.wanted(for_a_minute()) };
+    assert_eq!(play.at(110).acquire_as(next), [Listen, WaitUntil(100)]);
+    assert_eq!(play.time_out(1), [Ask(Acquire, 610)]);
+}
+
+#[test]
+fn who_has_tries_left_and_no_time_asks_as_ever() {
+    let mut play = waking();
+    play.acquire(Plan::Tries(3));
+    let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), WaitUntil(200)]);
+}
+
+#[test]
+fn without_randomness_nobody_stands_in_line() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.world.random = None;
+    let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(acts[1], ended("Internal: no randomness"));
+}
+
+/// A lock that the call 0 has taken.
+fn holding() -> (Play, View) {
+    let mut play = waking();
+    play.acquire(Plan::Tries(1));
+    assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [ended("acquired")]);
+    let view = play.view();
+    (play, view)
+}
+
+#[test]
+fn a_release_wakes_who_waits_elsewhere_unless_somebody_waits_here() {
+    let (mut play, view) = holding();
+    assert_eq!(play.submit(super::super::release::Release::new(view)), [Ask(ReleaseAndWake, 500)]);
+    let (mut play, view) = holding();
+    assert_eq!(play.acquire(for_a_minute()), [WaitUntil(100)]);
+    let acts = play.submit(super::super::release::Release::new(view));
+    assert_eq!(acts, [Ask(Release, 500), GiveTurn(1)]);
+}
+
+#[test]
+fn who_has_woken_somebody_looks_first_when_it_wants_the_lock_again() {
+    let (mut play, view) = holding();
+    play.submit(super::super::release::Release::new(view));
+    let woke = |server| (server, Answer::Woke);
+    assert_eq!(play.at(1).hear(1, &[woke(0), yes(1), yes(2)]), [ended("released")]);
+    // That one is given the time to take it: two round trips, and as much again at most.
+    assert_eq!(play.acquire(for_a_minute()), [WaitUntil(4)]);
+    assert_eq!(play.at(4).time_out(2), [Ask(Enrol, 504)]);
+    let acts = play.at(5).hear(2, &[behind(0, 1), behind(1, 1)]);
+    assert_eq!(acts, [Listen, WaitUntil(5 + 2 * LOOK_MS)]);
+    // Who does not wait asks at once.
+    assert_eq!(play.acquire(Plan::Until(at(5))), [Ask(Acquire, 505)]);
+}
+
+#[test]
+fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
+    let mut play = in_line();
+    push(play.at(90), 0, 0);
+    assert_eq!(play.at(92).time_out(0), [Ask(Acquire, 592)]);
+    let now = play.world.now;
+    // It has refused before, and tells now.
+    assert!(!play.say(0, &[taken(0, 9_000)]));
+    assert_eq!(play.world.queues.pushed(b"r", 0, false, now), Heard::Nothing);
+    let acts = play.hear(0, &[taken(1, 9_000)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 592)]);
+    // It stands in line there again.
+    let acts = play.hear(0, &[behind(0, 0), behind(1, 0)]);
+    assert_eq!(acts, [Listen, WaitUntil(92 + LOOK_MS)]);
+}
+
+/// Otherwise a server that refuses falsely, and first, would have it try again and again.
+#[test]
+fn a_server_that_was_not_heard_in_time_and_is_free_is_no_news() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    let acts = play.hear(0, &[mute(0), behind(1, 0), free(2)]);
+    assert_eq!(acts, [Listen, WaitUntil(LOOK_MS)]);
+}

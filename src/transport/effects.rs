@@ -1,0 +1,78 @@
+//! What servers have to tell others.
+
+use redis::Value;
+
+use super::health::Health;
+use super::ticket::Ticket;
+use crate::command::Answer;
+use crate::command::waking::resource_of;
+use crate::log::Line;
+use crate::token::Token;
+
+/// What a server has to tell others.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// Spoilt by every connection that is lost, or cannot be had.
+    pub(crate) health: Health,
+    /// Whether something happened that a thread that waits for the sockets does not know of.
+    pub(crate) changed: bool,
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) pushes: Vec<Pushed>,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// Something to tell the call that holds the ticket.
+pub(crate) struct Delivery {
+    pub(crate) ticket: Ticket,
+    pub(crate) server: usize,
+    pub(crate) answer: Answer,
+    /// Whether a byte of the request may have been sent.
+    pub(crate) sent: bool,
+}
+
+/// A server says by itself that a resource is free.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    pub(crate) server: usize,
+    pub(crate) resource: Vec<u8>,
+    /// How many of the deliveries came before it.
+    pub(crate) behind: usize,
+}
+
+impl Effects {
+    /// A server has said this by itself. What does not come over our channel is left out.
+    pub(super) fn note_pushes(
+        &mut self,
+        server: usize,
+        channel: Option<Token>,
+        pushes: impl Iterator<Item = Value>,
+    ) {
+        for push in pushes {
+            let resource = channel.and_then(|channel| resource_of(push, &channel));
+            let behind = self.deliveries.len();
+            self.pushes.extend(resource.map(|resource| Pushed { server, resource, behind }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_over_another_channel_is_left_out() {
+        let push = |channel: &str| {
+            let text =
+                format!(">3\r\n$7\r\nmessage\r\n${}\r\n{channel}\r\n$1\r\nr\r\n", channel.len());
+            redis::parse_redis_value(text.as_bytes()).unwrap()
+        };
+        let (ours, other) = (Token::from_random([0xAB; 20]), Token::from_random([1; 20]));
+        let name = format!("redlock:w:{}", &ours.as_str()[..32]);
+        for (channel, is_heard) in [(Some(ours), true), (Some(other), false), (None, false)] {
+            let mut effects = Effects::default();
+            effects.note_pushes(2, channel, [push(&name), Value::Okay, push("x")].into_iter());
+            let pushed = Pushed { server: 2, resource: b"r".to_vec(), behind: 0 };
+            assert_eq!(effects.pushes == [pushed], is_heard);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What goes along with the first request to stand in line: we subscribe to the channel over which we are told.
+
+use std::mem;
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::Queue;
+use crate::command::waking::{subscribe, subscribed};
+use crate::command::{Answer, Request};
+use crate::failure::Failure;
+use crate::token::Token;
+use crate::transport::entries::Entry;
+use crate::transport::reply::Nonsense;
+use crate::transport::subscription::Subscription;
+
+impl Queue {
+    /// Whether it is known that the server tells us nothing by itself, and why.
+    pub(in crate::transport) fn unheard(&self) -> Option<Failure> {
+        match &self.subscription {
+            Subscription::Refused(why) => Some(why.clone()),
+            Subscription::None | Subscription::To(_) => None,
+        }
+    }
+
+    /// The token of our channel, if we have subscribed to it.
+    pub(in crate::transport) fn channel(&self) -> Option<Token> {
+        match &self.subscription {
+            Subscription::To(token) => Some(*token),
+            Subscription::None | Subscription::Refused(_) => None,
+        }
+    }
+
+    /// Subscribes, if that is needed and was not done on this connection. Returns whether it does.
+    pub(super) fn subscribe(&mut self, request: &Request, outbox: &mut Vec<u8>) -> bool {
+        if !request.needs_pushes() || self.subscription != Subscription::None {
+            return false;
+        }
+        outbox.extend_from_slice(&subscribe(request.token()));
+        self.subscription = Subscription::To(*request.token());
+        true
+    }
+
+    /// This is what the server says to that.
+    pub(super) fn note_subscription(&mut self, reply: &Value) -> Result<(), Nonsense> {
+        if let Err(why) = subscribed(reply).ok_or(Nonsense::Unwanted)? {
+            self.subscription = Subscription::Refused(why);
+        }
+        Ok(())
+    }
+
+    /// A release was answered, and perhaps whether anybody waits. If so, and it was not woken in the same go, it is now.
+    pub(super) fn note_waiters(
+        &mut self,
+        entry: &Entry,
+        waiters: Option<&Value>,
+        answer: Answer,
+    ) -> Answer {
+        if !entry.request.wakes() {
+            return answer;
+        }
+        let is_waited_for = entry.looks && waiters == Some(&Value::Int(1));
+        self.expects_waiters = is_waited_for || answer == Answer::Woke;
+        if !is_waited_for || answer != Answer::Done {
+            return answer;
+        }
+        let late = Arc::new(entry.request.wake_late());
+        self.unsent.push_back(Entry::new(late, None, entry.since, None));
+        Answer::Woke
+    }
+
+    /// The connection is gone, and what it was subscribed to.
+    pub(super) fn forget_subscription(&mut self) {
+        drop(mem::take(&mut self.subscription));
+        self.expects_waiters = false;
+    }
+}

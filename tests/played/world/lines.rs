@@ -1,0 +1,188 @@
+//! What servers do about those who wait: lines, channels, and what is published. `differential` holds it against a real
+//! one.
+
+use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
+use crate::schedules::plants::Plant;
+use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
+use crate::world::store::{Deed, Refusal, Session, tag};
+
+/// Who waits for a resource: each by its channel, in the order of their scores.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    database: i64,
+    name: Box<[u8]>,
+    expires_ms: i64,
+    members: Vec<(i64, Box<[u8]>)>,
+}
+
+/// What is published to those who listen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Channels {
+    /// Each by the tag of its name, and who listens.
+    pub(crate) listeners: Vec<(u64, usize)>,
+    /// What was said to whom since somebody looked.
+    pub(crate) said: Vec<(usize, Vec<u8>)>,
+}
+
+/// How many of a line are told at most, until one is there.
+const TOLD_MAX: usize = 64;
+
+impl<'a> Command<'a, '_> {
+    /// The server speaks RESP3 from now on, if it knows that.
+    pub(super) fn hello(&mut self) -> Deed<'a> {
+        if !self.store.knows_resp3 {
+            return self.unknown();
+        }
+        if self.words.get(1) != Some(&&b"3"[..]) {
+            return self.error("NOPROTO unsupported protocol version");
+        }
+        self.session.is_resp3 = true;
+        self.say("%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n")
+    }
+
+    pub(super) fn subscribe(&mut self) -> Deed<'a> {
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.error("NOPERM No permissions to access a channel");
+        }
+        let name = self.words[1];
+        let Session { connection, .. } = *self.session;
+        self.store.channels.listeners.push((tag(name), connection));
+        let head = format!(">3\r\n$9\r\nsubscribe\r\n${}\r\n", name.len());
+        self.out.extend_from_slice(head.as_bytes());
+        self.out.extend_from_slice(name);
+        self.say("\r\n:1\r\n")
+    }
+
+    /// Whether anybody stands in the line.
+    pub(super) fn has_line(&mut self) -> Deed<'a> {
+        let is_there = self.line(self.words[1]).is_some_and(|line| !line.members.is_empty());
+        self.integer(is_there.into());
+        Deed::Nothing
+    }
+
+    /// A nil as this client reads it.
+    pub(super) fn nil(&self) -> &'static str {
+        if self.session.is_resp3 { "_\r\n" } else { "$-1\r\n" }
+    }
+
+    /// Scripts that name a resource and its line; none, if it is no such script.
+    pub(super) fn eval_line(&mut self) -> Option<Deed<'a>> {
+        let [_, script, b"2", key, name, value, rest @ ..] = self.words else { return None };
+        if *script == RELEASE_AND_WAKE.as_bytes() {
+            return Some(self.release_and_wake(name, value));
+        }
+        if *script == LEAVE.as_bytes() {
+            return Some(self.leave(key, name, value));
+        }
+        if *script == ENROL.as_bytes() {
+            let &[since_us, ttl_ms] = rest else { return None };
+            return Some(self.enrol((key, name), value, number(since_us)?, number(ttl_ms)?));
+        }
+        None
+    }
+
+    fn release_and_wake(&mut self, name: &[u8], value: &'a [u8]) -> Deed<'a> {
+        let deed = self.release(value);
+        if let Deed::Release { key, done: true, .. } = deed
+            && self.wake(key, name)
+        {
+            self.out.truncate(self.out.len() - b":1\r\n".len());
+            self.integer(2);
+        }
+        deed
+    }
+
+    fn leave(&mut self, key: &[u8], name: &[u8], channel: &[u8]) -> Deed<'a> {
+        if let Some(why) = self.write_refusal("zrem", false) {
+            return self.script_error(&why);
+        }
+        let was_there = self.line(name).is_some_and(|line| {
+            let before = line.members.len();
+            line.members.retain(|member| *member.1 != *channel);
+            line.members.len() < before
+        });
+        let is_taken = self.store.find(self.session.database, key).is_some();
+        let said = match was_there || is_taken {
+            true => 0,
+            false => 1 + i64::from(self.wake(key, name)),
+        };
+        self.integer(said);
+        Deed::Nothing
+    }
+
+    fn enrol(
+        &mut self,
+        (key, name): (&[u8], &[u8]),
+        channel: &[u8],
+        since_us: i64,
+        ttl_ms: i64,
+    ) -> Deed<'a> {
+        let found = self.store.find(self.session.database, key);
+        if found.is_none() && self.store.lies_ms.is_none() {
+            self.say("*3\r\n:1\r\n:0\r\n:0\r\n");
+            return Deed::Nothing;
+        }
+        if let Some(found) = found.filter(|found| self.store.keys[*found].is_reader) {
+            let left_ms = self.left_ms(found);
+            return self.say(&format!("*3\r\n:2\r\n:{left_ms}\r\n:0\r\n"));
+        }
+        if let Some(why) = self.write_refusal("zadd", true) {
+            return self.script_error(&why);
+        }
+        let (database, now_us) = (self.session.database, self.now_ms * 1_000);
+        let since_us = since_us.clamp(now_us - 600_000_000, now_us + 1_000_000);
+        let expires_ms = self.now_ms + ttl_ms;
+        if self.line(name).is_none() {
+            let members = Vec::new();
+            self.store.lines.push(Line { database, name: name.into(), expires_ms, members });
+        }
+        let mut rank = 0;
+        if let Some(line) = self.line(name) {
+            line.expires_ms = expires_ms;
+            line.members.retain(|member| *member.1 != *channel);
+            line.members.push((since_us, channel.into()));
+            line.members.sort();
+            rank = line.members.iter().position(|member| *member.1 == *channel).unwrap_or(0);
+        }
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.script_error(NOT_IN_SCRIPTS);
+        }
+        if self.has(Plant::SendsToTheEnd) {
+            rank = 1_000;
+        }
+        let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
+        let said = format!("*3\r\n:0\r\n:{}\r\n:{rank}\r\n", left_ms.unwrap_or(-2));
+        self.say(&said)
+    }
+
+    /// Tells the first of the line that is there. Returns whether one is.
+    fn wake(&mut self, key: &[u8], name: &[u8]) -> bool {
+        for _ in 0..TOLD_MAX {
+            let Some(line) = self.line(name).filter(|line| !line.members.is_empty()) else {
+                return false;
+            };
+            let (_, channel) = line.members.remove(0);
+            let listeners = self.store.channels.listeners.iter();
+            let heard: Vec<usize> =
+                listeners.filter(|it| it.0 == tag(&channel)).map(|it| it.1).collect();
+            let silent = self.has(Plant::TellsNobody);
+            for &connection in heard.iter().filter(|_| !silent) {
+                let lengths = (channel.len(), key.len());
+                let head = format!(">3\r\n$7\r\nmessage\r\n${}\r\n", lengths.0).into_bytes();
+                let middle = format!("\r\n${}\r\n", lengths.1).into_bytes();
+                let push = [&head, &*channel, &middle, key, b"\r\n"].concat();
+                self.store.channels.said.push((connection, push));
+            }
+            if !heard.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn line(&mut self, name: &[u8]) -> Option<&mut Line> {
+        let (database, now_ms) = (self.session.database, self.now_ms);
+        self.store.lines.retain(|line| now_ms < line.expires_ms);
+        self.store.lines.iter_mut().find(|it| it.database == database && *it.name == *name)
+    }
+}
