@@ -14,12 +14,13 @@ use std::sync::Arc;
 use self::moves::Moves;
 use self::patience::Patience;
 use self::raising::{Raising, release};
+use self::waiting::{held_here, others_first};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
-use super::{Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, cancelled, reply_ms};
+use super::{Actions, Ended, Event, Limits, Miss, Operation, Payload, cancelled, reply_ms};
 use crate::command::{Request, Verb, Witness};
-use crate::error::{Error, Status};
+use crate::error::Status;
 use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
@@ -312,22 +313,6 @@ impl Acquire {
         }
     }
 
-    fn fail(
-        &mut self,
-        error: Error,
-        broken_off: Option<Box<BrokenOff>>,
-        actions: &mut dyn Actions,
-    ) {
-        if broken_off.is_some() {
-            let now = actions.now();
-            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
-        } else {
-            self.leave_line(actions);
-        }
-        self.leave_queue(actions);
-        actions.end(Err(Failed { error, broken_off }));
-    }
-
     /// Ends at once. What there may be of a lock is released.
     fn cancel(&mut self, stage: &Stage, sent: ServerSet, actions: &mut dyn Actions) {
         match stage {
@@ -336,14 +321,6 @@ impl Acquire {
             _ => {}
         }
         self.fail(cancelled(), None, actions);
-    }
-
-    fn leave_queue(&mut self, actions: &mut dyn Actions) {
-        if let Some(number) = self.number.take() {
-            let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
-            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-        }
     }
 
     fn number(&self) -> u64 {
@@ -407,20 +384,6 @@ impl Operation for Acquire {
         self.leave_line(actions);
         self.leave_queue(actions);
     }
-}
-
-fn held_here(what: &str, left_ms: i64, readers: usize) -> Error {
-    let through = match readers {
-        0 => "held through another lease".to_owned(),
-        _ => format!("held shared through {readers} leases"),
-    };
-    let words = format!("{what}{through} of this manager ({left_ms} ms left)");
-    Error::new(Status::Taken, words)
-}
-
-fn others_first(what: &str) -> Error {
-    let words = format!("others of this process want {what}, too, and came first");
-    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

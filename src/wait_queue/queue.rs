@@ -2,6 +2,7 @@
 
 mod handing_on;
 mod readers;
+mod waking;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -286,33 +287,6 @@ impl WaitQueue {
             || self.hold.iter().chain(&self.readers).any(|hold| now < hold.valid_until())
             || self.has_rivals(now)
             || self.line.is_kept(now)
-    }
-
-    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
-    pub(super) fn woke(&mut self, until: Moment, now: Moment) {
-        (self.rival_at, self.woken_at) = (Some(now), Some(now));
-        if self.head.is_none() {
-            self.open_at = Some(until);
-        }
-    }
-
-    /// Whether somebody else was woken lately.
-    pub(super) fn was_woken(&self, now: Moment) -> bool {
-        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
-    }
-
-    /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
-    pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
-        self.is_head(number) && self.hold.is_none() && self.readers.is_empty()
-    }
-
-    /// Whether this is the only waiter.
-    pub(super) fn is_alone(&self, number: u64) -> bool {
-        self.is_head(number) && self.behind.is_empty()
-    }
-
-    pub(super) fn has_head(&self) -> bool {
-        self.head.is_some()
     }
 
     fn position(&self, number: u64) -> Position {

@@ -6,7 +6,7 @@ use super::{Acquire, Plan, Stage};
 use crate::error::{Error, Status};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
-use crate::operation::{Actions, Miss};
+use crate::operation::{Actions, Failed, Miss};
 use crate::quorum::backoff;
 use crate::wait_queue::Wait;
 
@@ -117,4 +117,42 @@ impl Acquire {
         let broken_off = BrokenOff { pause_until, backoff, has_asked, stretch: None, error: words };
         self.fail(error, Some(Box::new(broken_off)), actions);
     }
+
+    pub(super) fn fail(
+        &mut self,
+        error: Error,
+        broken_off: Option<Box<BrokenOff>>,
+        actions: &mut dyn Actions,
+    ) {
+        if broken_off.is_some() {
+            let now = actions.now();
+            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
+        } else {
+            self.leave_line(actions);
+        }
+        self.leave_queue(actions);
+        actions.end(Err(Failed { error, broken_off }));
+    }
+
+    pub(super) fn leave_queue(&mut self, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let now = actions.now();
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
+    }
+}
+
+pub(super) fn held_here(what: &str, left_ms: i64, readers: usize) -> Error {
+    let through = match readers {
+        0 => "held through another lease".to_owned(),
+        _ => format!("held shared through {readers} leases"),
+    };
+    let words = format!("{what}{through} of this manager ({left_ms} ms left)");
+    Error::new(Status::Taken, words)
+}
+
+pub(super) fn others_first(what: &str) -> Error {
+    let words = format!("others of this process want {what}, too, and came first");
+    Error::new(Status::Taken, words)
 }
