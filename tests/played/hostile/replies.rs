@@ -98,7 +98,9 @@ fn request(number: usize, Asking { verb, is_of_several, .. }: Asking) -> Request
     }
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
     match verb {
-        Verb::Release => Request::new(Verb::Release, target, token, TTL_MS).to(ServerSet::first(1)),
+        Verb::Release | Verb::ReleaseAndWake => {
+            Request::new(verb, target, token, TTL_MS).to(ServerSet::first(1))
+        }
         _ => Request::new(verb, target, token, TTL_MS),
     }
 }
@@ -196,6 +198,7 @@ impl Asking {
     fn new(byte: u8) -> Self {
         let verbs = [Verb::Acquire, Verb::Release, Verb::Extend, Verb::Inspect];
         let verb = match byte >> 5 {
+            3 => [Verb::Enrol, Verb::Leave, Verb::ReleaseAndWake][usize::from(byte & 3) % 3],
             6 => Verb::AcquireFenced,
             7 => Verb::RaiseFence,
             _ => verbs[usize::from(byte & 3)],
