@@ -57,12 +57,14 @@ pub(crate) struct Judge {
     pub(crate) end: Option<Lack>,
     /// The last question of the greeting was answered.
     pub(crate) is_up: bool,
+    /// Each request that was sent: its resource and its token.
+    asked: Vec<(Vec<u8>, Vec<u8>)>,
     /// The server was told to speak RESP3.
     pub(crate) is_resp3: bool,
     /// What comes next is behind a subscription.
     subscribes: bool,
     /// The server does not let us subscribe.
-    is_unheard: bool,
+    pub(crate) is_unheard: bool,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -95,6 +97,7 @@ impl Judge {
                     let mut command = command(&words);
                     if let Some(Command::Ask(asked)) = &mut command {
                         asked.subscribes = std::mem::take(&mut self.subscribes);
+                        self.asked.push((asked.resource.clone(), asked.token.clone()));
                     }
                     self.owed.extend(command);
                 }
@@ -110,6 +113,16 @@ impl Judge {
             _ => 1,
         };
         self.owed.iter().map(replies).sum::<usize>() - self.replies.len()
+    }
+
+    /// What the request about this resource was answered with. If it was sent again, in another form, that counts.
+    pub(crate) fn answer_about(&self, resource: &[u8]) -> Option<Answer> {
+        let (_, token) = self.asked.iter().find(|it| it.0 == resource)?;
+        let is_it = |it: &(&[u8], &[u8])| *it == (resource, token);
+        let asked = self.asked.iter().map(|it| (&*it.0, &*it.1)).filter(is_it).count();
+        let mut answers =
+            self.verdicts.iter().filter(|it| is_it(&(&it.asked.resource, &it.asked.token)));
+        answers.nth(asked - 1).map(|it| it.answer.clone())
     }
 
     /// Whether the client has asked for a lock with this token, and was not told that it has it not.
