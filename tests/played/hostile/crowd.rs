@@ -104,7 +104,7 @@ impl Crowd {
             (b"PING", _) => b"+PONG\r\n".to_vec(),
             (b"INFO", _) if server % 3 == 1 => bulk(b"role:master\r\nmaxmemory:0\r\n"),
             (b"INFO" | b"CONFIG" | b"TIME", _) => b"-NOPERM no\r\n".to_vec(),
-            (b"HELLO", _) if server % 3 == 0 => b"-ERR unknown command\r\n".to_vec(),
+            (b"HELLO", _) if server.is_multiple_of(3) => b"-ERR unknown command\r\n".to_vec(),
             (b"HELLO", _) => b"%1\r\n+proto\r\n:3\r\n".to_vec(),
             (b"SUBSCRIBE", _) if server % 3 == 2 => b"-NOPERM no\r\n".to_vec(),
             (b"SUBSCRIBE", _) => push(&[b"subscribe", &word(1), b"1"]),
