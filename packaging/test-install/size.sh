@@ -4,8 +4,8 @@ KIB_WITH_TLS=3072
 # Of which std's own parts, and the crates for RESP and URLs, are more than half. Submitted calls, events, locks
 # that are kept and the thread that may be asked for are 130; who the servers are, and what they remember, 40;
 # masters that Sentinels watch, 40; fencing tokens and clocks that are set, 30; who holds a lock, and locks that change
-# hands, 35.
-KIB_WITHOUT_TLS=1384
+# hands, 35. What wakes waiters, semaphores and several locks at once have not been measured apart: with them it is 1565.
+KIB_WITHOUT_TLS=1600
 
 check_size() {
     target=${CARGO_TARGET_DIR:-target}

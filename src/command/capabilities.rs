@@ -22,12 +22,17 @@ impl Capabilities {
         self.pushes
     }
 
-    /// The same, after the server has refused to release in the form that they lead to.
-    pub(crate) fn after_refusal(self, expects_waiters: bool) -> Self {
-        match self.expecting(expects_waiters).releases_by_script() {
-            true => Self { wakes: false, ..self },
-            false => Self { pushes: self.pushes, wakes: self.wakes, ..Self::default() },
-        }
+    /// The same, after the server has refused a request in the form that they lead to: without what has led to it, and with
+    /// all else.
+    pub(super) fn after_refusal(self, expects_waiters: bool, form: fn(Self) -> usize) -> Self {
+        let form = |capabilities: Self| form(capabilities.expecting(expects_waiters));
+        let without = [
+            Self { wakes: false, ..self },
+            Self { delete: Delete::Script, ..self },
+            Self { expiry_time: false, ..self },
+            Self { sets_several: false, ..self },
+        ];
+        without.into_iter().find(|&it| form(it) != form(self)).unwrap_or(self)
     }
 
     /// The same, where somebody may be waiting, or nobody seems to.

@@ -352,6 +352,15 @@ impl Request {
         (self.definition().decode)(&self.subject, &mut replies.drain(..))
     }
 
+    /// What a server is taken for that has refused this request in the form that its capabilities lead to.
+    pub(crate) fn after_refusal(
+        &self,
+        capabilities: Capabilities,
+        expects_waiters: bool,
+    ) -> Capabilities {
+        capabilities.after_refusal(expects_waiters, self.definition().form)
+    }
+
     fn form(&self, capabilities: Capabilities) -> usize {
         (self.definition().form)(capabilities)
     }

@@ -81,9 +81,10 @@ mod tests {
         assert_eq!(sent(expecting), ["EVAL", "2", "r", "r:w"]);
         assert!(!looks_for_waiters(expecting));
         // What is refused is given up, and no more.
-        assert_eq!(sent(native.after_refusal(true)), ["DELIFEQ", "r"]);
-        assert_eq!(sent(native.after_refusal(false)), ["EVAL", "2", "r", "r:w"]);
-        assert_eq!(sent(Capabilities::WAKING.after_refusal(false)), ["EVAL", "1", "r"]);
+        let after = |it: Capabilities, expects| it.after_refusal(expects, form);
+        assert_eq!(sent(after(native, true)), ["DELIFEQ", "r"]);
+        assert_eq!(sent(after(native, false)), ["EVAL", "2", "r", "r:w"]);
+        assert_eq!(sent(after(Capabilities::WAKING, false)), ["EVAL", "1", "r"]);
     }
 
     #[test]

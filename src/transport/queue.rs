@@ -213,7 +213,9 @@ impl Queue {
                 return Ok(Some(settled));
             }
             // The server knows a command of its own that this user may not use.
-            *capabilities = capabilities.after_refusal(self.expects_waiters);
+            if let Some(Entry { request, .. }) = self.unsent.iter().next_back() {
+                *capabilities = request.after_refusal(*capabilities, self.expects_waiters);
+            }
         }
     }
 

@@ -308,6 +308,7 @@ fn no_test_program_is_forgotten() {
         "no_copy.cpp",
         "no_exceptions.cpp",
         "no_memory.cpp",
+        "recursive.cpp",
         "semaphore.cpp",
         "tls.cpp",
         "two_units_a.cpp",

@@ -120,7 +120,7 @@ fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
     });
     println!("{counts:?}");
     let most = MOST * counts[0].1;
-    assert!(counts.iter().all(|(_, asked)| (3..=most).contains(asked)), "{counts:?}");
+    assert!(counts.iter().all(|(_, asked)| (2..=most).contains(asked)), "{counts:?}");
 }
 
 /// How often a waiter asks for a lock that somebody else holds.

@@ -148,18 +148,28 @@ fn a_loop_that_has_nothing_to_do_is_not_woken() {
     }
 }
 
-/// Nothing else happens for an hour then.
+/// Nothing else happens for an hour then. Who stands in line looks at the end of a pause, and who does not tries.
 #[test]
 fn what_is_asked_at_the_end_of_a_pause_is_sent_without_another_reason_to_look() {
     let cluster = Cluster::start(3);
-    let (manager, lease, other) = (connected(&cluster), Lease::new(), cluster.manager());
+    for (waking, command) in [(false, "set"), (true, "zrank")] {
+        goes_on_after_its_pauses(&cluster, waking, command);
+    }
+}
+
+/// The command is what it sends after each of them.
+#[track_caller]
+fn goes_on_after_its_pauses(cluster: &Cluster, waking: bool, command: &str) {
+    let (manager, lease, other) = (connected(cluster), Lease::new(), cluster.manager());
+    assert_eq!(manager.set_waking(waking), REDLOCK_OK);
     assert_eq!(manager.set_timeouts(AN_HOUR_MS, AN_HOUR_MS), REDLOCK_OK);
     for round in 0..5 {
         let held = other.take("r", TTL);
         let wanted = Wanted { wait_ms: AN_HOUR_MS, ..Wanted::new("r", 10 * AN_HOUR_MS) };
-        let before = cluster[0].calls("set");
+        let before = cluster[0].calls(command);
         assert_eq!(manager.submit_acquire(&wanted, &lease, round), REDLOCK_OK);
-        while cluster[0].calls("set") < before + 2 {
+        // The first is sent before there is a pause.
+        while cluster[0].calls(command) < before + 2 {
             assert!(is_readable(manager.descriptor(), Duration::from_secs(60)), "for a minute");
             assert_eq!(manager.next_event(0), None);
         }

@@ -23,6 +23,15 @@ fn wait_until_in_line(cluster: &Cluster) {
     wait_until("it stands in line", || cluster.iter().all(|server| in_line(server) == 1));
 }
 
+/// A line that ends by itself is empty as well: so it does not, from now on.
+fn wait_until_nobody_is_in_line(cluster: &Cluster) {
+    let is_empty = |server: &Server| {
+        server.must(&["PERSIST", LINE]);
+        in_line(server) == 0
+    };
+    wait_until("the line is empty", || cluster.iter().all(is_empty));
+}
+
 /// Waits on a thread of its own, and returns whether it has got the lock, with what it waited through.
 fn waiting(manager: Manager) -> thread::JoinHandle<(bool, Manager, Lease)> {
     thread::spawn(move || {
@@ -96,14 +105,14 @@ fn w02_who_gives_up_leaves_the_line() {
     let lease = Lease::new();
     let status = waiter.try_lock(RESOURCE, TTL, 300, &lease);
     assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
-    wait_until("the line is empty", || cluster.iter().all(|server| in_line(server) == 0));
+    wait_until_nobody_is_in_line(&cluster);
     thread::scope(|scope| {
         let calling = scope.spawn(|| waiter.try_lock(RESOURCE, TTL, WAIT_MS, &lease));
         wait_until_in_line(&cluster);
         assert_eq!(waiter.cancel(&lease), REDLOCK_OK);
         assert_eq!(calling.join().expect("it does not panic"), REDLOCK_CANCELLED);
     });
-    wait_until("the line is empty", || cluster.iter().all(|server| in_line(server) == 0));
+    wait_until_nobody_is_in_line(&cluster);
     for server in cluster.iter() {
         assert!(server.pttl(LINE) < 0, "a line ends by itself, or is none");
     }

@@ -6,10 +6,10 @@ use crate::lease::Lease;
 use crate::redlock::RedLock;
 use crate::world;
 
-/// Twelve replies to the greeting are right; then comes this, in place of the reply to an acquire.
+/// Thirteen replies to the greeting are right; then comes this, in place of the reply to an acquire.
 fn words_after(said: &[u8]) -> String {
     let length = u8::try_from(said.len()).expect("few bytes");
-    let script = [&[0; 13][..], &[7, length], said].concat();
+    let script = [&[0; 14][..], &[7, length], said].concat();
     world::begin(Crowd::new(&script));
     let manager = RedLock::new();
     manager.add_server_url(&format!("unix://{}", crowd::place(0)), 0).expect("a server");
@@ -32,7 +32,7 @@ fn a_reply_that_is_too_large_ends_the_connection_in_words_that_say_so() {
 
 #[test]
 fn a_reply_that_makes_no_sense_ends_it_in_other_words() {
-    for said in [&b"$-2\r\n"[..], b"%1\r\n", b"\0", b"*1\r\n+OK\r\n:1\r\n"] {
+    for said in [&b"$-2\r\n"[..], b"~1\r\n", b"\0", b"*1\r\n+OK\r\n:1\r\n"] {
         let words = words_after(said);
         assert!(words.contains("connection lost: it said what no server should"), "{words}");
     }

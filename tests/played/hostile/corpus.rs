@@ -13,7 +13,10 @@ const TIME: Duration = Duration::from_secs(2);
 #[test]
 fn replies_are_what_their_bytes_mean() {
     let seen = play("replies", replies::replies);
-    for kind in ["Absent", "Done", "Failed", "Foreign", "Found", "TooLarge", "Unwanted"] {
+    for kind in [
+        "Absent", "Done", "Enrolled", "Failed", "Foreign", "Found", "Free", "TooLarge", "Unwanted",
+        "Woke",
+    ] {
         assert!(seen.iter().any(|it| it == kind), "no reply is {kind}: {seen:?}");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::choices::Choices;
+use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
 use crate::peer::Peer;
 use crate::resp;
 use crate::world::Connection;
@@ -26,6 +27,10 @@ pub(crate) struct Crowd {
     script: Vec<u8>,
     at: usize,
     keys: HashMap<(usize, Vec<u8>), Key>,
+    /// Who waits, by the name of the line: one at most.
+    lines: HashMap<(usize, Vec<u8>), Vec<u8>>,
+    /// What each server has to say by itself.
+    news: HashMap<usize, Vec<u8>>,
 }
 
 struct Key {
@@ -35,7 +40,8 @@ struct Key {
 
 impl Crowd {
     pub(crate) fn new(script: &[u8]) -> Self {
-        Self { script: script.to_vec(), at: 0, keys: HashMap::new() }
+        let (keys, lines, news) = Default::default();
+        Self { script: script.to_vec(), at: 0, keys, lines, news }
     }
 
     /// Takes from the script.
@@ -47,16 +53,23 @@ impl Crowd {
     }
 
     fn answer(&mut self, connection: &mut Connection, words: &[Vec<u8>], now: i64) {
-        let right = self.carry_out(connection.server, words, now);
-        let (reply, delay_ms, ends) = self.choose(|it| Self::twist(right, it));
+        let right = match self.carry_out(connection.server, words, now) {
+            nil if nil == NIL && connection.judge.is_resp3 => b"_\r\n".to_vec(),
+            right => right,
+        };
+        let news = self.news.get(&connection.server).map_or(NEWS, |it| it).to_vec();
+        let (reply, delay_ms, ends) = self.choose(|it| Self::twist(right, &news, it));
         connection.to_come.push((now + i64::from(delay_ms) * 1_000_000, reply));
         connection.ends |= ends;
     }
 
     /// What is said instead of the right reply, after how many milliseconds, and whether it is the
     /// last of all.
-    fn twist(right: Vec<u8>, script: &mut Choices<'_>) -> (Vec<u8>, u8, bool) {
-        let said = match script.byte() % 18 {
+    fn twist(right: Vec<u8>, news: &[u8], script: &mut Choices<'_>) -> (Vec<u8>, u8, bool) {
+        let byte = script.byte();
+        let said = match byte % 18 {
+            _ if byte >= 254 => [news, &right].concat(),
+            _ if byte >= 252 => [&right, news].concat(),
             1 => b"$-1\r\n".to_vec(),
             2 => b"+OK\r\n".to_vec(),
             3 => b":1\r\n".to_vec(),
@@ -91,11 +104,27 @@ impl Crowd {
             (b"PING", _) => b"+PONG\r\n".to_vec(),
             (b"INFO", _) if server % 3 == 1 => bulk(b"role:master\r\nmaxmemory:0\r\n"),
             (b"INFO" | b"CONFIG" | b"TIME", _) => b"-NOPERM no\r\n".to_vec(),
+            (b"HELLO", _) if server.is_multiple_of(3) => b"-ERR unknown command\r\n".to_vec(),
+            (b"HELLO", _) => b"%1\r\n+proto\r\n:3\r\n".to_vec(),
+            (b"SUBSCRIBE", _) if server % 3 == 2 => b"-NOPERM no\r\n".to_vec(),
+            (b"SUBSCRIBE", _) => push(&[b"subscribe", &word(1), b"1"]),
+            (b"EXISTS", _) => integer(self.lines.contains_key(&(server, word(1))).into()),
             (b"SET", _) => self.set((server, word(1)), word(2), &word(4), now),
             (b"PTTL", _) => match self.keys.get(&(server, word(1))) {
                 Some(key) => integer((key.expires_at - now) / 1_000_000),
                 None => integer(-2),
             },
+            (b"EVAL", 8) if word(1) == ENROL.as_bytes() => self.enrol(server, words, now),
+            (b"EVAL", 6) if word(1) == LEAVE.as_bytes() => {
+                integer(self.lines.remove(&(server, word(4))).is_none().into())
+            }
+            (b"EVAL", 6) if word(1) == RELEASE_AND_WAKE.as_bytes() => {
+                let deleted = self.delete(&(server, word(3)), &word(5));
+                let is_waited_for = self.lines.contains_key(&(server, word(4)));
+                if is_waited_for && deleted == integer(1) { integer(2) } else { deleted }
+            }
+            (b"EVAL", 9) => self.take_permit(server, words, now),
+            (b"EVAL", 7) => self.release_permits(server, words),
             (b"EVAL", 5) => self.delete(&(server, word(3)), &word(4)),
             (b"EVAL", 8) => match self.keys.get(&(server, word(3))) {
                 Some(key) if key.value == word(5) => integer(1),
@@ -118,7 +147,7 @@ impl Crowd {
 
     fn set(&mut self, name: (usize, Vec<u8>), value: Vec<u8>, ttl: &[u8], now: i64) -> Vec<u8> {
         if self.keys.contains_key(&name) {
-            return b"$-1\r\n".to_vec();
+            return NIL.to_vec();
         }
         self.keys.insert(name, Key { value, expires_at: end(ttl, now) });
         b"+OK\r\n".to_vec()
@@ -134,6 +163,45 @@ impl Crowd {
             Some(key) => pair(2, (key.expires_at - now) / 1_000_000),
             None => pair(0, -2),
         }
+    }
+
+    /// Somebody waits, unless nobody has it.
+    fn enrol(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
+        let Some(key) = self.keys.get(&(server, words[3].clone())) else { return three(1, 0, 0) };
+        let left_ms = (key.expires_at - now) / 1_000_000;
+        self.lines.insert((server, words[4].clone()), words[5].clone());
+        self.news.insert(server, push(&[b"message", &words[5], &words[3]]));
+        three(0, left_ms, 0)
+    }
+
+    /// One of two slots.
+    fn take_permit(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
+        let slots = [3, 4].map(|it| (server, words[it].clone()));
+        let number = |it: usize| String::from_utf8_lossy(&words[it]).parse().expect("a number");
+        let (first, count): (usize, usize) = (number(7), number(8));
+        let is_ours = |it: &Key| it.value == words[5];
+        let own = slots.iter().position(|it| self.keys.get(it).is_some_and(is_ours));
+        let mut wanted = (first - 1..first - 1 + count).map(|it| it % 2);
+        let found = wanted.find(|&it| Some(it) == own || !self.keys.contains_key(&slots[it]));
+        if let Some(slot) = found.filter(|&it| Some(it) != own) {
+            own.map(|own| self.keys.remove(&slots[own]));
+            self.set(slots[slot].clone(), words[5].clone(), &words[6], now);
+        }
+        let is_taken = |it: &(usize, Vec<u8>)| if self.keys.contains_key(it) { b'1' } else { b'0' };
+        let map = bulk(&[is_taken(&slots[0]), is_taken(&slots[1])]);
+        let left = slots.iter().filter_map(|it| self.keys.get(it)).map(|it| it.expires_at - now);
+        let left_ms = left.min().map_or(-1, |it| it / 1_000_000);
+        let got = found.or(own).map_or(0, |it| it as i64 + 1);
+        let left_ms = if got > 0 { -1 } else { left_ms };
+        [b"*3\r\n".to_vec(), integer(got), map, integer(left_ms)].concat()
+    }
+
+    fn release_permits(&mut self, server: usize, words: &[Vec<u8>]) -> Vec<u8> {
+        let stays = format!("{}", String::from_utf8_lossy(&words[6]));
+        let others = [(3, "1"), (4, "2")].into_iter().filter(|it| it.1 != stays);
+        let others: Vec<_> = others.map(|it| (server, words[it.0].clone())).collect();
+        let deleted = others.iter().map(|it| self.delete(it, &words[5]));
+        integer(deleted.filter(|it| *it == integer(1)).count() as i64)
     }
 
     fn delete(&mut self, name: &(usize, Vec<u8>), value: &[u8]) -> Vec<u8> {
@@ -174,6 +242,11 @@ impl Peer for Crowd {
     }
 }
 
+const NIL: &[u8] = b"$-1\r\n";
+
+/// What a server says by itself to whoever waits for nothing.
+const NEWS: &[u8] = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nr\r\n";
+
 const ARGUMENTS: &[u8] = b"-ERR wrong number of arguments\r\n";
 
 const ERRORS: [&str; 8] = [
@@ -193,6 +266,15 @@ fn integer(number: i64) -> Vec<u8> {
 
 fn pair(first: i64, second: i64) -> Vec<u8> {
     [b"*2\r\n".to_vec(), integer(first), integer(second)].concat()
+}
+
+fn three(first: i64, second: i64, third: i64) -> Vec<u8> {
+    [b"*3\r\n".to_vec(), integer(first), integer(second), integer(third)].concat()
+}
+
+fn push(parts: &[&[u8]]) -> Vec<u8> {
+    let head = format!(">{}\r\n", parts.len()).into_bytes();
+    [head, parts.iter().flat_map(|it| bulk(it)).collect()].concat()
 }
 
 fn bulk(value: &[u8]) -> Vec<u8> {

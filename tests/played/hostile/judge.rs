@@ -1,6 +1,7 @@
 //! What a client has to make of one connection: which reply belongs to which request, what the request
 //! is answered with, and whether the connection is of any use after that.
 
+use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
 use crate::command::{Answer, Place, Slots, Verb};
 use crate::failure::Failure;
 use crate::resp::{self, Lack, Reply};
@@ -11,6 +12,9 @@ use crate::seen;
 pub(crate) struct Asked {
     /// Whether it is about two resources at once.
     pub(crate) is_of_several: bool,
+    /// Whether the client subscribes to its channel before it, or asks behind it who waits.
+    pub(crate) subscribes: bool,
+    pub(crate) looks: bool,
     pub(crate) verb: Verb,
     pub(crate) resource: Vec<u8>,
     pub(crate) token: Vec<u8>,
@@ -53,6 +57,14 @@ pub(crate) struct Judge {
     pub(crate) end: Option<Lack>,
     /// The last question of the greeting was answered.
     pub(crate) is_up: bool,
+    /// Each request that was sent: its resource and its token.
+    asked: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The server was told to speak RESP3.
+    pub(crate) is_resp3: bool,
+    /// What comes next is behind a subscription.
+    subscribes: bool,
+    /// The server does not let us subscribe.
+    pub(crate) is_unheard: bool,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -66,6 +78,8 @@ enum Command {
     },
     /// Of which the last one ends the greeting.
     Question(Question),
+    /// Whether it speaks RESP3. Ends the greeting, too.
+    Hello,
     Ask(Asked),
 }
 
@@ -76,12 +90,21 @@ impl Judge {
         let mut at = 0;
         while let Some((words, length)) = resp::command(&self.heard[at..]) {
             at += length;
-            if let (b"ZCARD", Some(Command::Ask(asked))) = (&*words[0], self.owed.last_mut()) {
-                // It belongs to the acquire before it.
-                asked.verb = Verb::AcquireAgain;
-                continue;
+            match (&*words[0], self.owed.last_mut()) {
+                // They belong to what comes next, and what came before.
+                (b"SUBSCRIBE", _) => self.subscribes = true,
+                (b"EXISTS", Some(Command::Ask(asked))) => asked.looks = true,
+                (b"ZCARD", Some(Command::Ask(asked))) => asked.verb = Verb::AcquireAgain,
+                _ => {
+                    self.is_resp3 |= words[0] == b"HELLO";
+                    let mut command = command(&words);
+                    if let Some(Command::Ask(asked)) = &mut command {
+                        asked.subscribes = std::mem::take(&mut self.subscribes);
+                        self.asked.push((asked.resource.clone(), asked.token.clone()));
+                    }
+                    self.owed.extend(command);
+                }
             }
-            self.owed.extend(command(&words));
         }
         self.heard.drain(..at);
     }
@@ -93,6 +116,16 @@ impl Judge {
             _ => 1,
         };
         self.owed.iter().map(replies).sum::<usize>() - self.replies.len()
+    }
+
+    /// What the request about this resource was answered with. If it was sent again, in another form, that counts.
+    pub(crate) fn answer_about(&self, resource: &[u8]) -> Option<Answer> {
+        let (_, token) = self.asked.iter().find(|it| it.0 == resource)?;
+        let is_it = |it: &(&[u8], &[u8])| *it == (resource, token);
+        let asked = self.asked.iter().map(|it| (&*it.0, &*it.1)).filter(is_it).count();
+        let mut answers =
+            self.verdicts.iter().filter(|it| is_it(&(&it.asked.resource, &it.asked.token)));
+        answers.nth(asked - 1).map(|it| it.answer.clone())
     }
 
     /// Whether the client has asked for a lock with this token, and was not told that it has it not.
@@ -116,15 +149,15 @@ impl Judge {
         let mut at = 0;
         while self.end.is_none() {
             if self.owed.is_empty() {
-                if at < self.said.len() {
+                if self.has_surplus(at) {
                     self.end = Some(Lack::Unwanted);
                 }
                 break;
             }
-            match resp::reply(&self.said[at..]) {
+            match resp::reply(&self.said[at..], self.is_resp3) {
                 Ok((reply, length)) => {
                     at += length;
-                    self.settle(reply, at < self.said.len());
+                    self.settle(reply, self.has_surplus(at));
                 }
                 Err(Lack::More) => break,
                 Err(lack) => {
@@ -136,6 +169,18 @@ impl Judge {
         self.said.drain(..at);
     }
 
+    /// Whether there is something from here on that is no push, nor the beginning of one.
+    fn has_surplus(&self, at: usize) -> bool {
+        let mut rest = &self.said[at..];
+        while rest.first() == Some(&b'>') {
+            match resp::reply(rest, self.is_resp3) {
+                Ok((_, length)) => rest = &rest[length..],
+                Err(lack) => return lack != Lack::More,
+            }
+        }
+        !rest.is_empty()
+    }
+
     /// Takes a reply for what is owed first, and tells whether there is more behind it: where that is one
     /// reply too many, none of them is believed.
     fn settle(&mut self, reply: Reply, has_more: bool) {
@@ -143,16 +188,24 @@ impl Judge {
             Command::Oath => is_ok(&reply),
             Command::Aside => matches!(reply, Reply::Int(0 | 1) | Reply::Error(..)),
             Command::Probe { is_ping } => settle_probe(is_ping, &reply),
-            Command::Question(question) => {
-                self.is_up |= question == Question::Note;
-                settle_question(question, &reply)
-            }
+            Command::Question(question) => settle_question(question, &reply),
+            Command::Hello => match &reply {
+                Reply::Error(code, words) => !turns_away(code, words),
+                reply => *reply == Reply::Map,
+            },
             Command::Ask(asked) => {
+                if let Reply::Push(kind) = &reply {
+                    let is_first = asked.subscribes && self.replies.is_empty();
+                    if !is_first || kind != b"subscribe" {
+                        return;
+                    }
+                }
                 self.replies.push(reply);
                 if self.replies.len() < replies_of(&asked) {
                     return;
                 }
-                let answer = answer(&asked, &std::mem::take(&mut self.replies));
+                let replies = std::mem::take(&mut self.replies);
+                let answer = self.answer(&asked, replies);
                 let answer = answer.filter(|_| !has_more || self.owed.len() > 1);
                 answer.map(|answer| self.verdicts.push(Verdict { asked, answer })).is_some()
             }
@@ -163,7 +216,26 @@ impl Judge {
         if let (true, Some(verdict)) = (is_right, self.verdicts.last()) {
             seen::note(&verdict.answer);
         }
-        self.owed.remove(0);
+        let settled = self.owed.remove(0);
+        self.is_up |= self.owed.is_empty() && !matches!(settled, Command::Ask(_));
+    }
+
+    /// What a request is answered with, by what was asked along with it, too.
+    fn answer(&mut self, asked: &Asked, mut replies: Vec<Reply>) -> Option<Answer> {
+        if asked.subscribes {
+            match replies.remove(0) {
+                Reply::Push(_) => {}
+                Reply::Error(..) => self.is_unheard = true,
+                _ => return None,
+            }
+        }
+        let waiters = if asked.looks { replies.pop() } else { None };
+        let answer = answer(asked, &replies)?;
+        Some(match answer {
+            Answer::Done if waiters == Some(Reply::Int(1)) => Answer::Woke,
+            _ if asked.verb == Verb::Enrol && self.is_unheard => Answer::Failed(Failure::Nonsense),
+            answer => answer,
+        })
     }
 }
 
@@ -220,8 +292,10 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     let asked = |verb, resource: usize, token: usize| {
         let word = |it: usize| words.get(it).map_or(&[][..], |it| &it[..it.len().min(KEPT_MAX)]);
         let (resource, token) = (word(resource).to_vec(), word(token).to_vec());
-        Some(Command::Ask(Asked { verb, is_of_several: false, resource, token }))
+        let (subscribes, looks) = (false, false);
+        Some(Command::Ask(Asked { is_of_several: false, subscribes, looks, verb, resource, token }))
     };
+    let is = |script: &str| words.len() > 3 && words[1] == script.as_bytes();
     match (&*words[0], words.len()) {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
         (b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"PEXPIRETIME", 1) => {
@@ -234,9 +308,13 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"CONFIG", 3) => Some(Command::Question(Question::Setting)),
         (b"TIME", 1) => Some(Command::Question(Question::Clock)),
         (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
+        (b"HELLO", 2) => Some(Command::Hello),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
         (b"EVAL", 6) if words[4].ends_with(b":i") => Some(Command::Aside),
+        (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
+        (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
+        (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
         (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
         (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
         (b"EVAL", 6..) if words[2] == b"2" => several(words),
@@ -249,15 +327,6 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         // It belongs to what was asked before it.
         (b"PTTL", 2) => None,
         _ => panic!("we sent an unknown command: {words:?}"),
-    }
-}
-
-fn replies_of(asked: &Asked) -> usize {
-    match asked.verb {
-        _ if asked.is_of_several => 1,
-        Verb::AcquireAgain => 3,
-        Verb::Acquire | Verb::Inspect => 2,
-        _ => 1,
     }
 }
 
@@ -279,7 +348,8 @@ fn several(words: &[Vec<u8>]) -> Option<Command> {
     };
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
     let (resource, token) = (word(3), word(token));
-    Some(Command::Ask(Asked { verb, is_of_several, resource, token }))
+    let (subscribes, looks) = (false, false);
+    Some(Command::Ask(Asked { is_of_several, subscribes, looks, verb, resource, token }))
 }
 
 /// What a request about a semaphore of two permits is answered with; nothing if this is no reply to it.
@@ -345,6 +415,32 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
     }
 }
 
+fn replies_of(asked: &Asked) -> usize {
+    let more = match asked.verb {
+        _ if asked.is_of_several => 0,
+        Verb::AcquireAgain => 2,
+        Verb::Acquire | Verb::Inspect => 1,
+        _ => 0,
+    };
+    1 + more + usize::from(asked.subscribes) + usize::from(asked.looks)
+}
+
+/// What a request to stand in line, or not any more, is answered with.
+fn answer_of_waiting(verb: Verb, reply: &Reply) -> Option<Answer> {
+    match (verb, reply) {
+        (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
+        (Verb::Leave, Reply::Int(0..=2)) => Some(Answer::Done),
+        (Verb::Enrol, Reply::Array(said)) => match said[..] {
+            [Reply::Int(0), Reply::Int(left_ms), Reply::Int(rank)] => {
+                Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? })
+            }
+            [Reply::Int(1), Reply::Int(_), Reply::Int(_)] => Some(Answer::Free),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 fn is_ok(reply: &Reply) -> bool {
     matches!(reply, Reply::Status(word) if word == b"OK")
 }
@@ -358,6 +454,13 @@ fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     if asked.is_of_several {
         return answer_of_several(asked, &replies[0]);
     }
+    if matches!(verb, Verb::Enrol | Verb::Leave) {
+        return answer_of_waiting(verb, &replies[0]);
+    }
+    let (verb, wakes) = match verb {
+        Verb::ReleaseAndWake => (Verb::Release, true),
+        verb => (verb, false),
+    };
     let refused = Some(Answer::Failed(Failure::Nonsense));
     if verb == Verb::AcquireAgain {
         let [set, readers, left] = replies else { return None };
@@ -380,6 +483,7 @@ fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         (_, Reply::Error(..)) => return refused,
         (Verb::Release, Reply::Int(1)) => return Some(Answer::Done),
         (Verb::Release, Reply::Int(0)) => return Some(Answer::Absent),
+        (Verb::Release, Reply::Int(2)) if wakes => return Some(Answer::Woke),
         (Verb::Release, _) => return None,
         (Verb::Extend, Reply::Array(said)) => {
             return match said[..] {

@@ -28,12 +28,12 @@ impl Peer for Silent {
     fn serve(&mut self, _connection: &mut Connection, _now: i64) {}
 }
 
-/// What a well-behaved server says to the greeting, to so many commands of which the last twelve are
+/// What a well-behaved server says to the greeting, to so many commands of which the last thirteen are
 /// probes and questions.
 pub(crate) fn greeting(commands: usize) -> Vec<u8> {
-    let mut said = b"+OK\r\n".repeat(commands.saturating_sub(12));
+    let mut said = b"+OK\r\n".repeat(commands.saturating_sub(13));
     said.extend(b"-ERR unknown command 'DELEX'\r\n".repeat(3));
     said.extend(b"+PONG\r\n");
-    said.extend(b"-NOPERM no\r\n".repeat(8));
+    said.extend(b"-NOPERM no\r\n".repeat(9));
     said
 }

@@ -79,7 +79,7 @@ fn play(plan: Plan) {
     for (number, asking) in requests.iter().enumerate() {
         let wait_ms = if asking.is_brief { 0 } else { REPLY_MS };
         let request = request(number, *asking);
-        judge(number, Ear::hear_from(state, Some(request), wait_ms));
+        judge(number, request.needs_pushes(), Ear::hear_from(state, Some(request), wait_ms));
         judge_connections();
     }
 }
@@ -98,7 +98,9 @@ fn request(number: usize, Asking { verb, is_of_several, .. }: Asking) -> Request
     }
     let token = Token::from_random([u8::try_from(number).expect("few"); 20]);
     match verb {
-        Verb::Release => Request::new(Verb::Release, target, token, TTL_MS).to(ServerSet::first(1)),
+        Verb::Release | Verb::ReleaseAndWake => {
+            Request::new(verb, target, token, TTL_MS).to(ServerSet::first(1))
+        }
         _ => Request::new(verb, target, token, TTL_MS),
     }
 }
@@ -108,13 +110,17 @@ fn name(number: usize) -> String {
 }
 
 /// Whether the answer is what the bytes that were received mean.
-fn judge(number: usize, heard: Option<Answer>) {
+fn judge(number: usize, waits: bool, heard: Option<Answer>) {
     let name = name(number);
     let right = world::with(|world| {
-        let mut verdicts = world.connections.iter().flat_map(|it| &it.judge.verdicts);
-        verdicts.find(|it| it.asked.resource == name.as_bytes()).map(|it| it.answer.clone())
+        world.connections.iter().find_map(|it| it.judge.answer_about(name.as_bytes()))
     });
     match heard.expect("every call is told of every server") {
+        // It is not asked again what it has refused.
+        Answer::Failed(Failure::Refused(_)) if right.is_none() && waits => {
+            let is_unheard = |it: &Connection| it.judge.is_unheard;
+            assert!(world::with(|world| world.connections.iter().any(is_unheard)), "{name}");
+        }
         Answer::Failed(Failure::Refused(_) | Failure::NoCounter) => {
             assert_eq!(right, Some(Answer::Failed(Failure::Nonsense)), "{name} was refused");
         }
@@ -200,6 +206,7 @@ impl Asking {
     fn new(byte: u8) -> Self {
         let verbs = [Verb::Acquire, Verb::Release, Verb::Extend, Verb::Inspect];
         let verb = match byte >> 5 {
+            3 => [Verb::Enrol, Verb::Leave, Verb::ReleaseAndWake][usize::from(byte & 3) % 3],
             6 => Verb::AcquireFenced,
             7 => Verb::RaiseFence,
             _ => verbs[usize::from(byte & 3)],

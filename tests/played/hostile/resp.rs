@@ -13,6 +13,9 @@ pub(crate) enum Reply {
     Bulk(Vec<u8>),
     Nil,
     Array(Vec<Self>),
+    Map,
+    /// What a server says by itself: of which kind.
+    Push(Vec<u8>),
 }
 
 /// Why there is none.
@@ -31,12 +34,14 @@ const ELEMENTS_MAX: usize = 1024;
 const LEVELS_MAX: usize = 4;
 const NUMBER_MAX: usize = 32;
 
-/// The first reply, and its length.
-pub(crate) fn reply(bytes: &[u8]) -> Result<(Reply, usize), Lack> {
-    let mut reader = Reader { bytes, at: 0, elements: 0 };
+/// The first reply, or push, and its length.
+pub(crate) fn reply(bytes: &[u8], is_resp3: bool) -> Result<(Reply, usize), Lack> {
+    let mut reader = Reader { bytes, at: 0, elements: 0, is_resp3 };
     let reply = reader.element(0)?;
     match reply {
-        Reply::Array(_) if !reader.is_readable() => Err(Lack::Unwanted),
+        Reply::Array(_) | Reply::Map | Reply::Push(_) if !reader.is_readable() => {
+            Err(Lack::Unwanted)
+        }
         Reply::Status(ref text) if std::str::from_utf8(text).is_err() => Err(Lack::Unwanted),
         _ => Ok((reply, reader.at)),
     }
@@ -46,6 +51,8 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     elements: usize,
+    /// Whether the server was told to speak RESP3.
+    is_resp3: bool,
 }
 
 impl Reader<'_> {
@@ -68,6 +75,34 @@ impl Reader<'_> {
                 -1 => Ok(Reply::Nil),
                 count => self.array(usize::try_from(count).map_err(|_| Lack::Unwanted)?, level),
             },
+            b'_' if self.is_resp3 => {
+                let otherwise = if room > NUMBER_MAX { Lack::Unwanted } else { Lack::TooLarge };
+                match self.line(room.min(NUMBER_MAX), otherwise)? {
+                    b"" => Ok(Reply::Nil),
+                    _ => Err(Lack::Unwanted),
+                }
+            }
+            b'%' if self.is_resp3 => {
+                let pairs = usize::try_from(self.number(room)?).map_err(|_| Lack::Unwanted)?;
+                self.array(pairs.saturating_mul(2), level).map(|_| Reply::Map)
+            }
+            b'>' if self.is_resp3 && self.at == 0 => self.push(room),
+            _ => Err(Lack::Unwanted),
+        }
+    }
+
+    fn push(&mut self, room: usize) -> Result<Reply, Lack> {
+        let count = usize::try_from(self.number(room)?).map_err(|_| Lack::Unwanted)?;
+        if count == 0 {
+            return Err(Lack::Unwanted);
+        }
+        let Reply::Array(parts) = self.array(count, 0)? else { return Err(Lack::Unwanted) };
+        match &parts[0] {
+            // The crate has another name for this word.
+            Reply::Status(word) if word == b"OK" => Err(Lack::Unwanted),
+            Reply::Status(kind) | Reply::Bulk(kind) if std::str::from_utf8(kind).is_ok() => {
+                Ok(Reply::Push(kind.clone()))
+            }
             _ => Err(Lack::Unwanted),
         }
     }
@@ -117,15 +152,16 @@ impl Reader<'_> {
 
     /// Whether what an array holds is text where it has to be.
     fn is_readable(&self) -> bool {
-        let mut whole = Self { bytes: self.bytes, at: 0, elements: 0 };
+        let mut whole = Self { at: 0, elements: 0, ..*self };
         whole.all_text(0)
     }
 
     fn all_text(&mut self, level: usize) -> bool {
         let (start, kind) = (self.at, self.bytes[self.at]);
         match kind {
-            b'*' => {
-                let count = self.number(LENGTH_MAX - start).unwrap_or(0);
+            b'*' | b'>' | b'%' => {
+                let each = if kind == b'%' { 2 } else { 1 };
+                let count = self.number(LENGTH_MAX - start).unwrap_or(0) * each;
                 (0..count).all(|_| self.all_text(level + 1))
             }
             b'+' | b'-' => {
@@ -158,7 +194,7 @@ fn text(line: &[u8]) -> String {
 
 /// The first command that a client sent, in words, and its length. What we send is well-formed.
 pub(crate) fn command(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
-    let mut reader = Reader { bytes, at: 0, elements: 0 };
+    let mut reader = Reader { bytes, at: 0, elements: 0, is_resp3: false };
     if reader.bytes.first()? != &b'*' {
         panic!("we sent what is no command: {:?}", text(&bytes[..bytes.len().min(50)]));
     }
@@ -166,7 +202,7 @@ pub(crate) fn command(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let mut words = Vec::new();
     for _ in 0..count {
         // Each word has the whole of the room: a command is not bound as replies are.
-        let mut word = Reader { bytes: bytes.get(reader.at..)?, at: 0, elements: 0 };
+        let mut word = Reader { bytes: bytes.get(reader.at..)?, at: 0, ..reader };
         let Reply::Bulk(value) = word.element(0).ok()? else { panic!("a word is no string") };
         reader.at += word.at;
         words.push(value);

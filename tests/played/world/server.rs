@@ -214,8 +214,11 @@ impl World {
             let is_right = match (after, deed) {
                 (Some(after), _) if after == expires_ms => true,
                 (None, Deed::Release { .. } | Deed::GiveUp { .. }) if tag == own => true,
-                // It stands under another name then.
-                (_, Deed::Move { .. }) if tag == own => true,
+                // Who moves gives up the old slot for the new one, and nothing else.
+                (None, Deed::Move { key, done: true, .. }) if tag == own => {
+                    let mut slots = keys.iter().filter(|it| it.tag == own).map(|it| &*it.name);
+                    slots.next() == Some(key) && slots.next().is_none()
+                }
                 // A repair of several keys prolongs those that are there.
                 (Some(after), Deed::Extend { .. } | Deed::Acquire { key: ALL, .. })
                     if tag == own =>
