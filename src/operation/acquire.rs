@@ -7,6 +7,7 @@ mod permits;
 mod raising;
 mod waiting;
 mod waking;
+mod words;
 
 use std::mem;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use self::moves::Moves;
 use self::patience::Patience;
 use self::raising::{Raising, release};
-use self::waiting::{held_here, others_first};
+use self::words::{held_here, others_first};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
