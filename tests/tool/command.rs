@@ -1,6 +1,7 @@
 //! The command as a test runs it.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
@@ -29,6 +30,16 @@ pub(crate) fn bare(arguments: &[&str]) -> Command {
         command.env_remove(format!("REDLOCK_{name}"));
     }
     command.args(arguments).stdin(Stdio::null());
+    // Whoever runs the tests may have some ignored, as nohup and background jobs have it; the command leaves these so.
+    let heed = || {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            // SAFETY: no handler is set.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls and allocates nothing.
+    unsafe { command.pre_exec(heed) };
     command
 }
 
