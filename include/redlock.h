@@ -88,7 +88,15 @@
 #define REDLOCK_EXCLUSIVE 0
 
 /**
- * For `mode`: others may have it at the same time that want it so, too. Not yet.
+ * For `mode`: others may have it at the same time that want it so, too. Those are readers, and who has it alone is a
+ * writer; RedLock_Lock and every other Redlock client are writers. Each has it on a quorum.
+ *
+ * Readers stand in a key that is named as the resource with :r behind it, and a writer that waits says so in one with
+ * :i. So do not lock a resource of such a name, beside one that is locked shared. While a writer waits, no reader is let
+ * in that comes later, in this process or another; one that is there may be extended. A shared lock has no
+ * fencing token, and is never made an exclusive one; the other way it goes, by RedLock_Downgrade. The user needs the
+ * right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE, ZSCORE, ZCARD, ZCOUNT and
+ * ZREMRANGEBYSCORE.
  */
 #define REDLOCK_SHARED 1
 
@@ -262,7 +270,7 @@ typedef struct {
    */
   int32_t locked;
   /**
-   * How it is held: REDLOCK_EXCLUSIVE. Other values may follow.
+   * How it is held: REDLOCK_EXCLUSIVE, as well if nobody holds it, or REDLOCK_SHARED. Other values may follow.
    */
   int32_t mode;
   /**
@@ -271,7 +279,8 @@ typedef struct {
    */
   int64_t remaining_ms;
   /**
-   * How many hold it at the same time in a mode in which several may; else 0.
+   * How many hold it at the same time in a mode in which several may: so many as a quorum of servers has at
+   * the least; else 0.
    */
   int64_t readers;
   /**
@@ -333,7 +342,7 @@ typedef struct {
    */
   int32_t tries;
   /**
-   * REDLOCK_EXCLUSIVE. Not yet: REDLOCK_SHARED.
+   * REDLOCK_EXCLUSIVE or REDLOCK_SHARED.
    */
   int32_t mode;
   /**
@@ -997,8 +1006,9 @@ RedLockStatus RedLock_IsLocked(RedLock *rl,
 
 /**
  * Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
- * found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
- * take a lock, take it. Of a semaphore, `info->permits` says how many permits it has: it tells how many are taken.
+ * found. All servers are asked at once, and once more if readers have it, for their number; nothing is changed. The
+ * answer may be out of date when it arrives: to take a lock, take it. Of a semaphore, `info->permits` says how many
+ * permits it has: it tells how many are taken.
  *
  * @param rl            the manager.
  * @param resource      as for RedLock_Lock.
@@ -1140,6 +1150,46 @@ RedLockStatus RedLock_Retain(RedLockLease *lease);
  *         child process for a lock of its parent.
  */
 int32_t RedLockLease_Levels(const RedLockLease *lease);
+
+/**
+ * Makes a shared lock of an exclusive one: its holder goes on as a reader, and others that want it shared are let
+ * in. Nobody can have it alone in between. The lock keeps its token, its fencing token and its end. Of a lock that is shared
+ * already nothing is changed.
+ *
+ * There is no way back: two readers that wait for each other to leave would wait for ever. To have it alone again,
+ * unlock it and take it anew.
+ *
+ * @param rl    a manager with the servers that the lock was taken on.
+ * @param lease the lock.
+ * @return REDLOCK_OK: a quorum has it as a shared one. REDLOCK_LOST: as for RedLock_Extend; the lease is empty now.
+ *         REDLOCK_UNREACHABLE: too few servers answered; it is held still, until its old end. If any server was asked, it
+ *         counts as shared from then on, and RedLockLease_Mode says so: others may be let in at any time. Calling again is
+ *         allowed, and an extension does it, too. REDLOCK_CANCELLED: the same.
+ *         REDLOCK_INVALID_ARGUMENT, REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
+ */
+RedLockStatus RedLock_Downgrade(RedLock *rl,
+                                RedLockLease *lease);
+
+/**
+ * Begins to make a shared lock of an exclusive one, as RedLock_Downgrade does. See RedLock_SubmitAcquire.
+ *
+ * @param rl        as for RedLock_Downgrade.
+ * @param lease     the lock.
+ * @param user_data comes with the event.
+ * @return as for RedLock_SubmitExtend. The status of the event is one of RedLock_Downgrade.
+ */
+RedLockStatus RedLock_SubmitDowngrade(RedLock *rl,
+                                      RedLockLease *lease,
+                                      void *user_data);
+
+/**
+ * How a lease holds its lock, or held it if it has ended. No I/O.
+ *
+ * @param lease a lease, or NULL.
+ * @return REDLOCK_SHARED: others may have it at the same time. REDLOCK_EXCLUSIVE: nobody else; or the lease is empty, or
+ *         NULL. Other values may follow.
+ */
+int32_t RedLockLease_Mode(const RedLockLease *lease);
 
 /**
  * Begins to take a lock as the options say. Waits for nothing: it is sent, and goes on, whenever a thread

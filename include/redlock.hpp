@@ -12,6 +12,8 @@
  * Two ways to hold a lock:
  *  - redlock::Mutex is for std::lock_guard, std::unique_lock and std::scoped_lock.
  *  - redlock::Lease, which Manager::lock and Manager::try_lock return, is its own guard.
+ * A lock that several may have at the same time is redlock::SharedMutex, for std::shared_lock as well, or a Lease
+ * of Manager::lock_shared and Manager::try_lock_shared.
  *
  * Conventions:
  *  - A lock in Redis is a lease: it ends by itself when its TTL is over, also while a guard is
@@ -513,6 +515,19 @@ public:
      * thread, and never unset before the next keep_alive(). No I/O. */
     bool lost() const noexcept { return lost_ && lost_->load(std::memory_order_acquire); }
 
+    /** Whether others may have the lock at the same time. No I/O. */
+    bool shared() const noexcept { return RedLockLease_Mode(handle_.get()) == REDLOCK_SHARED; }
+
+    /** Makes a shared lock of an exclusive one: this goes on as a reader, and nobody can have had it alone in between. There
+     * is no way back.
+     *
+     * Returns false if that failed: status() is Status::Lost when the lock is gone, or Status::Unreachable when
+     * too few servers answered; then it is held still, and if shared() says so, as a shared lock: calling again is allowed.
+     * Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool downgrade() {
+        return settle(handle_ ? RedLock_Downgrade(native(), handle_.get()) : REDLOCK_LOST);
+    }
+
     /** Asks the servers whether the lock is still this one's on a quorum, for at least that long.
      * For the moment before a step that cannot be undone. Changes nothing.
      *
@@ -578,6 +593,7 @@ private:
     friend class Manager;
     friend class Mutex;
     friend class RecursiveMutex;
+    friend class SharedMutex;
     friend class Semaphore;
 
     struct Free {
@@ -597,6 +613,20 @@ private:
         status_ = detail::status_of(call(native(), handle_.get()));
         armed_ = status_ == Status::Ok;
         return status_;
+    }
+
+    // Shared; `tries` counts if it is more than 0, else `wait`.
+    Status take_shared(const std::string &resource, std::chrono::milliseconds ttl, int tries,
+                       std::chrono::milliseconds wait) {
+        RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+        options.resource = resource.c_str();
+        options.ttl_ms = ttl.count();
+        options.tries = tries;
+        options.wait_ms = wait.count();
+        options.mode = REDLOCK_SHARED;
+        return take([&](RedLock *rl, RedLockLease *handle) {
+            return RedLock_Acquire(rl, &options, handle);
+        });
     }
 
     bool settle(RedLockStatus status) {
@@ -871,6 +901,20 @@ public:
     }
 #endif
 
+    /** As lock, but shared: others may have it at the same time that want it so, too, and nobody can have it alone. See
+     * REDLOCK_SHARED. */
+    REDLOCK_HPP_NODISCARD Lease lock_shared(const std::string &resource,
+                                            std::chrono::milliseconds ttl) {
+        detail::without_nul(resource, "the resource");
+        Lease lease(engine_);
+        const Status status =
+            lease.take_shared(resource, ttl, engine_->tries(), std::chrono::milliseconds::zero());
+        if (status != Status::Ok) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
     /** Takes several resources at once, all of them or none, as one lock: servers.lock_all({"a", "b"}, ttl). It has one
      * token, is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128 names in any order, each different,
      * 65536 bytes in all. Returns and throws like lock. */
@@ -884,6 +928,19 @@ public:
             return RedLock_Acquire(rl, &options, handle);
         });
         if (status != Status::Ok) {
+            throw Error(status, lease.message());
+        }
+        return lease;
+    }
+
+    /** As try_lock, but shared. */
+    REDLOCK_HPP_NODISCARD Lease
+    try_lock_shared(const std::string &resource, std::chrono::milliseconds ttl,
+                    std::chrono::milliseconds wait = std::chrono::milliseconds::zero()) {
+        detail::without_nul(resource, "the resource");
+        Lease lease(engine_);
+        const Status status = lease.take_shared(resource, ttl, 0, wait);
+        if (detail::is_fault(status)) {
             throw Error(status, lease.message());
         }
         return lease;
@@ -991,6 +1048,7 @@ public:
 
 private:
     friend class Mutex;
+    friend class SharedMutex;
     friend class Semaphore;
 
     Manager &settle(Status status) {
@@ -1150,6 +1208,7 @@ public:
 
 private:
     friend class RecursiveMutex;
+    friend class SharedMutex;
 
     bool try_lock_within(std::chrono::milliseconds wait) {
         const auto start = std::chrono::steady_clock::now();
@@ -1367,6 +1426,146 @@ private:
     Mutex mutex_;
     std::atomic<std::thread::id> owner_{std::thread::id()};
     std::size_t depth_ = 0; // the owner's
+};
+
+/** One resource as a mutex that several may have at the same time if they want it shared: it fits std::shared_lock, and, as a
+ * Mutex, std::unique_lock and the other guards. All programs with the same servers share it. Not recursive:
+ * a thread that holds it shared must not lock it.
+ *
+ * While somebody waits to have it alone, nobody is let in that comes later to have it shared, in this program or another.
+ * Each lock_shared() lasts for the TTL given, like a lock(). */
+class SharedMutex : public Mutex {
+public:
+    /** As for Mutex. */
+    SharedMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl)
+        : Mutex(manager, std::move(resource), ttl) {}
+    SharedMutex(Manager &manager, std::string resource, std::chrono::milliseconds ttl, KeepAlive)
+        : Mutex(manager, std::move(resource), ttl, KeepAlive{}) {}
+
+    /** Waits until it is had shared, also while too few servers answer. Throws Error for a fault of the call
+     * only. */
+    void lock_shared() {
+        if (!take_shared(std::chrono::milliseconds(-1))) {
+            throw Error(status(), message());
+        }
+    }
+
+    /** Makes one attempt. Returns false if it was not had: status() and message() tell why. Throws
+     * Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool try_lock_shared() {
+        return take_shared(std::chrono::milliseconds::zero());
+    }
+
+    /** Tries until so long has passed, or until that time; as try_lock_for and try_lock_until. */
+    template <class Rep, class Period>
+    REDLOCK_HPP_NODISCARD bool
+    try_lock_shared_for(const std::chrono::duration<Rep, Period> &wait) {
+        return take_shared(detail::to_wait(wait));
+    }
+    template <class Clock, class Duration>
+    REDLOCK_HPP_NODISCARD bool
+    try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time) {
+        using Precise = std::chrono::duration<double, std::milli>;
+        const Precise now(Clock::now().time_since_epoch());
+        return try_lock_shared_for(Precise(time.time_since_epoch()) - now);
+    }
+
+    /** Releases what this thread has had shared for the shortest time, or, if it has nothing, what another
+     * has. Never throws; how it went is in last_unlock_status(). */
+    void unlock_shared() noexcept {
+        Reader reader;
+        {
+            std::lock_guard<std::mutex> here(state_);
+            const auto place = own_reader();
+            if (place == readers_.rend()) {
+                last_unlock_status_ = Status::Lost;
+                return;
+            }
+            reader = std::move(*place);
+            readers_.erase(std::next(place).base());
+        }
+        last_unlock_status_ = reader.lease.release();
+    }
+
+    /** For who has locked it: from now on it is had shared, and unlock_shared() releases it. Nobody can have had it
+     * alone in between. Returns false if that failed, as Lease::downgrade: then it is held as before, unless status() is
+     * Status::Lost. Throws Error for a fault of the call. */
+    REDLOCK_HPP_NODISCARD bool downgrade() {
+        Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));
+        std::unique_lock<std::mutex> here(state_);
+        readers_.reserve(readers_.size() + 1);
+        here.unlock();
+        const bool done = lease_.downgrade();
+        std::string words = lease_.message();
+        here.lock();
+        status_ = lease_.status();
+        message_.swap(words);
+        if (done && owned_) {
+            std::swap(reader.lease, lease_);
+            readers_.push_back(std::move(reader));
+            owned_ = false;
+            vacated_.notify_one();
+        }
+        return done;
+    }
+
+    /** How many have it shared through this object. */
+    std::size_t readers() const {
+        std::lock_guard<std::mutex> here(state_);
+        return readers_.size();
+    }
+
+    /** For who has it shared: the members of Lease with these names, of what unlock_shared() would release. */
+    bool held_shared() const noexcept {
+        std::lock_guard<std::mutex> here(state_);
+        const auto place = own_reader();
+        return place != readers_.rend() && place->lease.held();
+    }
+    std::chrono::milliseconds remaining_shared() const noexcept {
+        std::lock_guard<std::mutex> here(state_);
+        const auto place = own_reader();
+        return place == readers_.rend() ? std::chrono::milliseconds::zero()
+                                        : place->lease.remaining();
+    }
+
+private:
+    struct Reader {
+        Reader() noexcept {}
+        Reader(std::thread::id who, Lease what) noexcept : thread(who), lease(std::move(what)) {}
+        std::thread::id thread;
+        Lease lease;
+    };
+
+    template <class Readers> static auto own_of(Readers &readers) -> decltype(readers.rbegin()) {
+        const std::thread::id self = std::this_thread::get_id();
+        auto place = readers.rbegin();
+        while (place != readers.rend() && place->thread != self) {
+            ++place;
+        }
+        return place == readers.rend() ? readers.rbegin() : place;
+    }
+    std::vector<Reader>::reverse_iterator own_reader() { return own_of(readers_); }
+    std::vector<Reader>::const_reverse_iterator own_reader() const { return own_of(readers_); }
+
+    bool take_shared(std::chrono::milliseconds wait) {
+        Reader reader(std::this_thread::get_id(), Lease(lease_.engine_));
+        const Status status = reader.lease.take_shared(resource(), ttl_, 0, wait);
+        std::string words = reader.lease.message();
+        const bool kept = status == Status::Ok && keeps_ ? reader.lease.keep_alive() : true;
+        std::lock_guard<std::mutex> here(state_);
+        status_ = status;
+        message_.swap(words);
+        if (detail::is_fault(status)) {
+            throw Error(status, message_);
+        }
+        if (status != Status::Ok || !kept) {
+            return false;
+        }
+        readers_.push_back(std::move(reader));
+        return true;
+    }
+
+    std::vector<Reader> readers_; // guarded by state_
 };
 
 /** A resource that so many may have at the same time, in all programs with the same servers: acquire and release as of

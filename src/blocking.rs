@@ -7,7 +7,7 @@ use crate::check;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::lease::Lease;
-use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, words};
+use crate::lease_call::{Begun, Demand, hold_of, required_hold_of, upgrade, words};
 use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
 use crate::moment::Moment;
@@ -27,6 +27,8 @@ use crate::transport::server::portrait::Portrait;
 pub struct Inspection {
     /// For how long somebody has it still, in milliseconds; below 0: for ever. None: nobody has it.
     pub left_ms: Option<i64>,
+    /// How many have it, if they have it shared.
+    pub readers: Option<i64>,
     /// Words about servers that could not say anything.
     pub absent: String,
 }
@@ -111,6 +113,9 @@ impl Runtime {
             Some(hold) if hold.is_held(now) => Some(Arc::clone(hold)),
             _ => self.continued().find(resource, now),
         };
+        if hold.as_ref().is_some_and(|hold| hold.is_shared()) {
+            return Err(upgrade());
+        }
         match hold {
             Some(hold) => {
                 let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
@@ -199,15 +204,19 @@ impl Runtime {
         if until == Moment::NEVER { -1 } else { until.ms_since(self.now()) }
     }
 
-    pub(crate) fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
+    /// With the number of readers, if it has any, or without.
+    pub(crate) fn inspect(&self, resource: &[u8], counts: bool) -> Result<Inspection, Error> {
         check::resource(resource)?;
         // Of a server as well that the quorum does without: it may owe somebody a release.
         self.ask_for_passwords();
         self.check_process()?;
-        match self.run(Box::new(Inspect::new(resource)), None) {
-            Ok(Ended::Inspected { locked_until, absent }) => {
+        let inspect = Inspect::new(resource);
+        let inspect = if counts { inspect.with_count() } else { inspect };
+        match self.run(Box::new(inspect), None) {
+            Ok(Ended::Inspected { locked_until, readers, absent }) => {
                 let left_ms = locked_until.map(|until| self.left_ms(until));
-                Ok(Inspection { left_ms, absent })
+                let readers = readers.filter(|_| locked_until.is_some());
+                Ok(Inspection { left_ms, readers, absent })
             }
             Ok(_) => Ok(Inspection::default()),
             Err(failed) => Err(failed.error),
@@ -230,7 +239,7 @@ impl Runtime {
         self.run_to_end(begun, underway, lease)
     }
 
-    fn call(&self, begun: Begun, lease: &mut Lease) -> Result<(), Error> {
+    pub(crate) fn call(&self, begun: Begun, lease: &mut Lease) -> Result<(), Error> {
         let underway = Underway::begin(self, lease);
         self.run_to_end(begun, underway, lease)
     }

@@ -32,10 +32,8 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
 
 /// What this version can take.
 pub(crate) fn kind(kind: &LockKind, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
-    let not_yet = |what: &str| Err(Error::invalid(format!("{what} is not known to this version")));
     match kind {
-        LockKind::Exclusive => Ok(()),
-        LockKind::Shared => not_yet("REDLOCK_SHARED"),
+        LockKind::Exclusive | LockKind::Shared => Ok(()),
         LockKind::Permit { of } => permits(*of, resource, has_fencing),
         LockKind::Several(names) => several(names),
     }

@@ -31,6 +31,8 @@ pub enum Failure {
     Stepped { by_ms: i64, ago_s: i64, left_s: i64 },
     /// Something else stands under the name of the counter for fencing tokens.
     NoCounter,
+    /// Something else stands under the name of the set of readers.
+    NoReaders,
     /// It did not note that locks have so long a TTL.
     Unnoted,
 }
@@ -121,6 +123,9 @@ impl fmt::Display for Failure {
             ),
             Self::NoCounter => {
                 write!(f, "has something else than a counter in the resource's key :f")
+            }
+            Self::NoReaders => {
+                write!(f, "has something else than readers in the resource's key :r")
             }
             Self::Unnoted => {
                 write!(f, "has not noted in redlock:guard that locks have so long a TTL")

@@ -92,6 +92,11 @@ impl Lease {
         self.hold.as_ref().map_or(0, |hold| hold.fencing_token())
     }
 
+    /// Whether others may have the lock at the same time.
+    pub fn is_shared(&self) -> bool {
+        self.hold.as_ref().is_some_and(|hold| hold.is_shared())
+    }
+
     /// Words about servers that could not take part in the last call, if it succeeded all the same;
     /// empty if all could.
     pub fn absent(&self) -> &str {

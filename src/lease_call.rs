@@ -87,7 +87,7 @@ impl Runtime {
         keeping: Option<Keeping>,
         lease: &mut Lease,
     ) -> Result<Begun, Error> {
-        self.check_free(lease)?;
+        self.check_free(lease, Some(demand))?;
         let &Demand { resource, ref kind, ttl_ms, plan, slice_end, thread } = demand;
         self.warn_of(ttl_ms);
         let goes_on = slice_end.is_some() && matches!(plan, Plan::Until(_));
@@ -133,17 +133,23 @@ impl Runtime {
     /// The lease is made empty for the lock of a ticket that can be read.
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;
-        self.check_free(lease)?;
+        self.check_free(lease, None)?;
         lease.begin_for(&ticket.target);
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
     }
 
     /// Whether the lease may be used for another lock.
-    fn check_free(&self, lease: &Lease) -> Result<(), Error> {
-        if hold_of(lease)?.is_some_and(|hold| hold.is_held(self.now())) {
-            return Err(Error::invalid("the lease still holds a lock: unlock it first"));
+    fn check_free(&self, lease: &Lease, wanted: Option<&Demand<'_>>) -> Result<(), Error> {
+        let Some(hold) = hold_of(lease)?.filter(|hold| hold.is_held(self.now())) else {
+            return Ok(());
+        };
+        let is_same = |demand: &&Demand<'_>| {
+            demand.kind == LockKind::Exclusive && *demand.resource == **hold.resource()
+        };
+        match wanted.filter(is_same) {
+            Some(_) if hold.is_shared() => Err(upgrade()),
+            _ => Err(Error::invalid("the lease still holds a lock: unlock it first")),
         }
-        Ok(())
     }
 
     pub(crate) fn begin_confirm(&self, lease: &Lease, least_ms: i64) -> Result<Begun, Error> {
@@ -221,6 +227,14 @@ impl Runtime {
         };
         View::new(hold, self.roster()).ok_or_else(other)
     }
+}
+
+/// Why a shared lock does not become an exclusive one.
+pub(crate) fn upgrade() -> Error {
+    Error::invalid(
+        "the lease holds the resource shared, and a shared lock is never made an exclusive one: two that wait for each \
+         other to leave would wait for ever. Unlock it first",
+    )
 }
 
 /// What an operation says that comes to no more than words about servers that could not take part.

@@ -59,6 +59,7 @@ mod server_list;
 pub mod server_set;
 #[doc(hidden)]
 pub mod settings;
+mod shared_lock;
 #[doc(hidden)]
 pub mod slot_set;
 pub mod stats;

@@ -1,8 +1,9 @@
 //! What is handed from one process to another so that a lock changes hands: printable text.
 //!
 //! `redlock1.` and four parts with dots between them: the resource, in base64 as URLs have it; the TTL that the lock
-//! was last given; its fencing token, 0 for none; its token. A lock of several resources has `redlock2.several.`, which older
-//! versions say not to know, and all names in the place of the one, with tildes between them. The token comes last and has a length of its own, so
+//! was last given; its fencing token, 0 for none; its token. That of a lock that is no exclusive one begins with `redlock2.` and its kind, which
+//! versions that know no other kinds say not to know: `redlock2.shared.`, or `redlock2.several.` with all names in the place of the one,
+//! and tildes between them. The token comes last and has a length of its own, so
 //! a ticket that was cut off is none. Nothing that is said of a bad one quotes it: its token is a secret.
 
 use std::str;
@@ -18,6 +19,7 @@ use crate::token::Token;
 /// How all begin, and those of this version.
 const FAMILY: &[u8] = b"redlock";
 const BEGIN: &str = "redlock1.";
+const BEGIN_SHARED: &str = "redlock2.shared.";
 const BEGIN_SEVERAL: &str = "redlock2.several.";
 
 /// As long as one can be: with a resource of 64 KiB.
@@ -41,7 +43,7 @@ pub(crate) struct LockTicket {
 impl LockTicket {
     pub(crate) fn of(hold: &HeldLock) -> Self {
         Self {
-            target: hold.key().clone(),
+            target: hold.key(),
             ttl_ms: hold.ttl_ms(),
             fencing_token: hold.fencing_token(),
             token: *hold.token(),
@@ -51,13 +53,18 @@ impl LockTicket {
     pub(crate) fn to_text(&self) -> String {
         let Self { ttl_ms, fencing_token, token, .. } = self;
         let names: Vec<String> = self.target.names().iter().map(|name| encode(name)).collect();
-        let begin = if let LockKind::Several(_) = self.target.kind { BEGIN_SEVERAL } else { BEGIN };
+        let begin = match self.target.kind {
+            LockKind::Several(_) => BEGIN_SEVERAL,
+            LockKind::Shared => BEGIN_SHARED,
+            _ => BEGIN,
+        };
         format!("{begin}{}.{ttl_ms}.{fencing_token}.{}", names.join("~"), token.as_str())
     }
 
     pub(crate) fn read(text: &[u8]) -> Result<Self, Error> {
         let several = text.strip_prefix(BEGIN_SEVERAL.as_bytes());
-        let Some(parts) = several.or_else(|| text.strip_prefix(BEGIN.as_bytes())) else {
+        let shared = text.strip_prefix(BEGIN_SHARED.as_bytes());
+        let Some(parts) = several.or(shared).or_else(|| text.strip_prefix(BEGIN.as_bytes())) else {
             let is_other = text.starts_with(FAMILY)
                 && text[FAMILY.len()..].first().is_some_and(u8::is_ascii_digit);
             return Err(Error::invalid(match (text.is_empty(), is_other) {
@@ -78,6 +85,8 @@ impl LockTicket {
             Some(_) => target_of_several(names),
             None => decode(names).map(|name| Target::from(Arc::from(name))),
         };
+        let as_shared = |target| Target { kind: LockKind::Shared, ..target };
+        let target = if shared.is_some() { target.map(as_shared) } else { target };
         let target = target.ok_or_else(damaged)?;
         let ttl_ms = number(part()?, 1..=TTL_MAX_MS).ok_or_else(damaged)?;
         let fencing_token = number(part()?, 0..=FENCE_END - 1).ok_or_else(damaged)?;
@@ -175,6 +184,23 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_tells_that_a_lock_is_shared() {
+        let mut shared = ticket(b"invoice:42", 0);
+        shared.target.kind = LockKind::Shared;
+        let text = shared.to_text();
+        assert!(text.starts_with("redlock2.shared.aW52b2ljZTo0Mg.30000.0."), "{text}");
+        let read = LockTicket::read(text.as_bytes()).expect("it is one");
+        assert_eq!(read.target, shared.target);
+        for other in ["redlock2.", "redlock2.shared", "redlock2.permit.", "redlock2.sharedx."] {
+            let text = text.replacen("redlock2.shared.", other, 1);
+            assert!(refusal(&text).contains("another version"), "{text}");
+        }
+        for end in 0..text.len() {
+            assert!(!refusal(&text[..end]).contains("AB"));
+        }
+    }
+
+    #[test]
     fn a_ticket_of_several_resources_has_all_names_in_their_order() {
         let names: [&[u8]; 3] = [b"b", b"invoice:42", b"a"];
         let names: Vec<Arc<[u8]>> = names.iter().map(|&name| Arc::from(name)).collect();
@@ -218,7 +244,7 @@ mod tests {
             }
         }
         let another = |from: &str, to: &str| refusal(text.replacen(from, to, 1));
-        assert!(another("redlock1.", "redlock2.").contains("another version"));
+        assert!(another("redlock1.", "redlock3.").contains("another version"));
         assert!(another("redlock1.", "ticket1.").contains("does not begin"));
         assert!(another("30000", "0").contains("damaged"));
         assert!(another("30000", "+30000").contains("damaged"));

@@ -225,12 +225,12 @@ impl RedLock {
 
     /// Asks the servers whether anybody holds a resource.
     pub fn is_locked(&self, resource: &[u8]) -> Result<bool, Error> {
-        self.inspect(resource).map(|it| it.left_ms.is_some())
+        self.ask(|own| own.inspect(resource, false)).map(|it| it.left_ms.is_some())
     }
 
     /// Asks the servers whether anybody holds a resource, and for how long still.
     pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
-        self.ask(|own| own.inspect(resource))
+        self.ask(|own| own.inspect(resource, true))
     }
 
     /// How many permits of a semaphore are taken, of so many.
@@ -350,7 +350,10 @@ impl RedLock {
 
     /// Makes a call that asks servers. Who is asked for a password, or told a line, may fork: then what
     /// the call has done it has done for the parent, and the child does not take it for its own.
-    fn ask<T>(&self, call: impl FnOnce(&Runtime) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn ask<T>(
+        &self,
+        call: impl FnOnce(&Runtime) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let process = this_process();
         let outcome = self.own().and_then(|own| call(own));
         if !self.is_told_by_caller {
@@ -360,7 +363,7 @@ impl RedLock {
     }
 
     /// What belongs to this process.
-    fn own(&self) -> Result<&Arc<Runtime>, Error> {
+    pub(crate) fn own(&self) -> Result<&Arc<Runtime>, Error> {
         let own = self.states.own(|| self.server_list(), &self.settings, &self.log)?;
         self.background.start_if_lacking(own)?;
         Ok(own)

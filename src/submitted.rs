@@ -161,7 +161,7 @@ impl Runtime {
         self.stand_by_for_notice(listens).and_then(|notice| self.event_of(notice))
     }
 
-    fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
+    pub(crate) fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
         let call: Arc<Call> = Arc::clone(&lease.call);
         call.begin(self.number());
         let companion = Companion::Call { lease: Box::new(lease), then, tag };

@@ -12,6 +12,10 @@ static RedLockStatus redlock_go_confirm(RedLock *rl, RedLockLease *lease, int64_
 	return RedLock_SubmitConfirm(rl, lease, least_ms, (void *)id);
 }
 
+static RedLockStatus redlock_go_downgrade(RedLock *rl, RedLockLease *lease, uintptr_t id) {
+	return RedLock_SubmitDowngrade(rl, lease, (void *)id);
+}
+
 static RedLockStatus redlock_go_keep_alive(RedLock *rl, RedLockLease *lease, uintptr_t id) {
 	return RedLock_KeepAlive(rl, lease, (void *)id);
 }
@@ -86,6 +90,29 @@ func (l *Lease) ConfirmContext(ctx context.Context, least time.Duration) error {
 	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
 		return C.redlock_go_confirm(rl, h.handle, ms(least), C.uintptr_t(h.id))
 	})
+}
+
+// Downgrade makes a shared lock of one that was had with Lock: its holder goes on as a reader, others are let in with RLock,
+// and nobody can have had it alone in between. There is no way back. ErrLost: it had ended. ErrUnreachable: too few servers
+// answered; it is held until its old end, as a shared lock if Shared says so, and calling again is allowed.
+func (l *Lease) Downgrade() error {
+	return l.DowngradeContext(context.Background())
+}
+
+// DowngradeContext is Downgrade that ends with ctx, at the latest.
+func (l *Lease) DowngradeContext(ctx context.Context) error {
+	return l.call(ctx, func(h *hold, rl *C.RedLock) C.RedLockStatus {
+		return C.redlock_go_downgrade(rl, h.handle, C.uintptr_t(h.id))
+	})
+}
+
+// Shared tells whether others may have the lock at the same time. No I/O.
+func (l *Lease) Shared() bool {
+	defer runtime.KeepAlive(l)
+	h := l.inner()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return C.RedLockLease_Mode(h.handle) == C.REDLOCK_SHARED
 }
 
 // KeepAlive has the lock extended in the background until it is unlocked, with the TTL that it was given

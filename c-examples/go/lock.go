@@ -6,7 +6,7 @@ package redlock
 #include <redlock.h>
 
 static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_t ttl_ms, int64_t wait_ms,
-                                        int32_t tries, int32_t permits, RedLockLease *lease, uintptr_t id) {
+                                        int32_t tries, int32_t permits, int32_t mode, RedLockLease *lease, uintptr_t id) {
 	RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
 	options.resource = _GoStringPtr(resource);
 	options.resource_size = _GoStringLen(resource);
@@ -14,6 +14,7 @@ static RedLockStatus redlock_go_acquire(RedLock *rl, _GoString_ resource, int64_
 	options.wait_ms = wait_ms;
 	options.tries = tries;
 	options.permits = permits;
+	options.mode = mode;
 	return RedLock_SubmitAcquire(rl, &options, lease, (void *)id);
 }
 
@@ -66,34 +67,61 @@ const forever = time.Duration(-1)
 // it is also why the lock could not be had, unless the servers are silent: ErrTaken, ErrUnreachable or
 // ErrTooSlow. After an error nothing stays locked.
 func (m *Manager) Lock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, []string{resource}, ttl, 0, true)
+	return m.acquire(ctx, []string{resource}, ttl, how{waits: true})
 }
 
 // TryLock makes one attempt, out of turn. It returns promptly when ctx ends, and leaves nothing
 // locked then.
 func (m *Manager) TryLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, []string{resource}, ttl, 0, false)
+	return m.acquire(ctx, []string{resource}, ttl, how{})
+}
+
+// RLock is Lock for a shared lock: others may have it at the same time that want it shared, too, and nobody can have it
+// with Lock, nor any other Redlock client. While somebody waits for that, nobody is let in that comes later with
+// RLock. It has no fencing token. Besides the resource, the servers use the keys with :r and :i behind its name, so lock
+// none of such names.
+func (m *Manager) RLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
+	return m.acquire(ctx, []string{resource}, ttl, how{shared: true, waits: true})
+}
+
+// TryRLock is TryLock for a shared lock.
+func (m *Manager) TryRLock(ctx context.Context, resource string, ttl time.Duration) (*Lease, error) {
+	return m.acquire(ctx, []string{resource}, ttl, how{shared: true})
 }
 
 // LockAll locks several resources at once, all of them or none, by one Lease: it has one Token, is extended and lost
 // as a whole, and keeps out whoever wants one of them. They are 1 to 128, in any order, each different, and 65,536
 // bytes in all. Which one was in the way is told by its number. In everything else it is as Lock.
 func (m *Manager) LockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resources, ttl, 0, true)
+	return m.acquire(ctx, resources, ttl, how{waits: true})
 }
 
 // TryLockAll is LockAll with one attempt, out of turn, as TryLock makes it.
 func (m *Manager) TryLockAll(ctx context.Context, resources []string, ttl time.Duration) (*Lease, error) {
-	return m.acquire(ctx, resources, ttl, 0, false)
+	return m.acquire(ctx, resources, ttl, how{})
 }
 
-// acquire takes a lock of these resources, or one of so many permits of the only one if that is not 0.
-func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Duration, permits int32, waits bool) (*Lease, error) {
+// how is how a lock is wanted.
+type how struct {
+	permits int32 // of a semaphore, if it is not 0
+	shared  bool
+	waits   bool
+}
+
+func (h how) mode() C.int32_t {
+	if h.shared {
+		return C.REDLOCK_SHARED
+	}
+	return C.REDLOCK_EXCLUSIVE
+}
+
+// acquire takes a lock of these resources, or one of so many permits of the only one.
+func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Duration, how how) (*Lease, error) {
 	if err := check(ctx, resources, ttl); err != nil {
 		return nil, err
 	}
 	wait, tries, deadline := time.Duration(0), 0, false
-	if s := m.shared; waits && s != nil {
+	if s := m.shared; how.waits && s != nil {
 		wait, tries = forever, s.tries
 		if end, ok := ctx.Deadline(); ok && tries == 0 {
 			wait, deadline = notNegative(time.Until(end)), true
@@ -102,7 +130,7 @@ func (m *Manager) acquire(ctx context.Context, resources []string, ttl time.Dura
 	return m.take(ctx, deadline, func(s *shared, h *hold) C.RedLockStatus {
 		handle, id := h.handle, C.uintptr_t(h.id)
 		if len(resources) == 1 {
-			return C.redlock_go_acquire(s.handle, resources[0], ms(ttl), ms(wait), C.int32_t(tries), C.int32_t(permits), handle, id)
+			return C.redlock_go_acquire(s.handle, resources[0], ms(ttl), ms(wait), C.int32_t(tries), C.int32_t(how.permits), how.mode(), handle, id)
 		}
 		names := strings.Join(resources, "\x00") + "\x00"
 		count := C.size_t(len(resources))

@@ -30,12 +30,12 @@ func (m *Manager) Semaphore(resource string, permits int) *Semaphore {
 // Acquire takes a permit, or waits for one, as Manager.Lock does for a lock. The Lease is that of the permit: Unlock
 // gives it back.
 func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration) (*Lease, error) {
-	return s.manager.acquire(ctx, []string{s.resource}, ttl, s.permits, true)
+	return s.manager.acquire(ctx, []string{s.resource}, ttl, how{permits: s.permits, waits: true})
 }
 
 // TryAcquire makes one attempt, out of turn. ErrTaken: all permits are taken.
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration) (*Lease, error) {
-	return s.manager.acquire(ctx, []string{s.resource}, ttl, s.permits, false)
+	return s.manager.acquire(ctx, []string{s.resource}, ttl, how{permits: s.permits})
 }
 
 // Taken asks the servers how many permits somebody has. The answer may be out of date when it arrives.

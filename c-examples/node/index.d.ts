@@ -180,6 +180,12 @@ export interface LockOptions {
   /** The lock is kept: extended, again and again, until it is unlocked. See Lease. */
   keepAlive?: boolean;
   /**
+   * Others may have the lock at the same time that want it shared, too, and nobody can have it alone. While somebody waits
+   * for that, nobody is let in that comes later to have it shared. Such a lock has no fencing token. Besides the resource,
+   * the servers use the keys with :r and :i behind its name, so lock none of such names.
+   */
+  shared?: boolean;
+  /**
    * Ends the waiting: the promise is rejected with its reason, when nothing is left of the call: a lock that was had
    * in that moment is unlocked. Of no effect once the promise is settled.
    */
@@ -345,6 +351,8 @@ export class Lease extends EventEmitter {
   readonly isHeld: boolean;
   /** How long the lock is valid from now on; 0 when it is not. */
   readonly remaining: number;
+  /** Whether others may have the lock at the same time. */
+  readonly isShared: boolean;
   /** Whether the lock is kept. */
   readonly isKept: boolean;
   /**
@@ -373,6 +381,13 @@ export class Lease extends EventEmitter {
    * ended; with UnreachableError: too few servers answered, and what was valid stays valid until its old end.
    */
   extend(ttl?: number, options?: CallOptions): Promise<void>;
+
+  /**
+   * Makes a shared lock of one that was had alone, which nobody can have had alone in between. There is no way back. It
+   * rejects with LostError: it had ended; with UnreachableError: too few servers answered, and it is held until its old end,
+   * as a shared lock if isShared says so; then calling again is allowed.
+   */
+  downgrade(options?: CallOptions): Promise<void>;
 
   /** As extend(), for so many milliseconds longer than the lock is valid now. */
   extendBy(additional: number, options?: CallOptions): Promise<void>;

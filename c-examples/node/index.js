@@ -199,8 +199,8 @@ function signalOf(given) {
 
 function demandOf(resource, given) {
   const { name, count } = namesOf(resource);
-  const { ttl, wait, tries, permits, keepAlive, signal } =
-    options('options', given, ['ttl', 'wait', 'tries', 'permits', 'keepAlive', 'signal']);
+  const { ttl, wait, tries, permits, keepAlive, shared, signal } =
+    options('options', given, ['ttl', 'wait', 'tries', 'permits', 'keepAlive', 'shared', 'signal']);
   if (tries !== undefined && wait !== undefined) {
     throw Object.assign(new TypeError('wait and tries exclude each other'), { code: 'ERR_INVALID_ARG_VALUE' });
   }
@@ -218,6 +218,7 @@ function demandOf(resource, given) {
     tries: tries ?? 0,
     permits: permitsOf(permits),
     keepAlive: truth('keepAlive', keepAlive),
+    shared: truth('shared', shared),
     signal: abortSignal('signal', signal),
   };
 }
@@ -783,6 +784,10 @@ class Hold {
     return addon.isHeld(this.#handle);
   }
 
+  get isShared() {
+    return addon.isShared(this.#handle);
+  }
+
   get remaining() {
     return addon.remaining(this.#handle);
   }
@@ -805,7 +810,7 @@ class Hold {
   }
 
   async take(demand) {
-    const { name, count, ttl, wait, tries, permits, keepAlive, signal, ticket } = demand;
+    const { name, count, ttl, wait, tries, permits, keepAlive, shared, signal, ticket } = demand;
     const core = this.#core;
     const cancel = () => addon.cancel(this.#handle);
     const undo = onAbort(signal, cancel);
@@ -813,7 +818,7 @@ class Hold {
     try {
       await core.operate(async () => {
         const begin = (handle, number) => (ticket === undefined
-          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, permits, count)
+          ? addon.acquire(handle, id = number, name, ttl, wait, tries, keepAlive, permits, count, shared)
           : addon.adopt(handle, number, ticket));
         let status = await submit(this.#handle, begin);
         let words = this.message;
@@ -866,6 +871,10 @@ class Hold {
     // With what is allowed for drift, 2 ms for the precision of expiry, and a rounding.
     const ttl = () => Math.min(Math.ceil((this.remaining + more + 3) / (1 - this.#core.drift)), 1e15);
     return this.#call((handle, id) => addon.extend(handle, id, ttl()), signalOf(given));
+  }
+
+  downgrade(given = {}) {
+    return this.#call((handle, id) => addon.downgrade(handle, id), signalOf(given));
   }
 
   confirm(least = 0, given = {}) {
@@ -1026,6 +1035,10 @@ class Lease extends EventEmitter {
     return this.#hold.isHeld;
   }
 
+  get isShared() {
+    return this.#hold.isShared;
+  }
+
   get remaining() {
     return this.#hold.remaining;
   }
@@ -1056,6 +1069,10 @@ class Lease extends EventEmitter {
 
   async extendBy(additional, given) {
     return this.#hold.extendBy(additional, given);
+  }
+
+  async downgrade(given) {
+    return this.#hold.downgrade(given);
   }
 
   async confirm(least, given) {

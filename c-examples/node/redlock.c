@@ -34,7 +34,7 @@
 #define INTERFACE "0.2."
 
 enum {
-    ARGUMENTS_MAX = 9,
+    ARGUMENTS_MAX = 10,
     /* Enough for all words of a manager. */
     MESSAGE_SIZE = 4096,
     /* Beside REDLOCK_EVENT_DONE and REDLOCK_EVENT_LOST. */
@@ -947,7 +947,7 @@ static void read_names(const char *name, size_t count, RedLockAcquireOptions *op
     options->resource_count = count;
 }
 
-/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count): of several resources, all names, each with a
+/* acquire(lease, id, resource, ttl, wait, tries, keepAlive, permits, count, shared): of several resources, all names, each with a
  * NUL, and how many they are; else 0 */
 static napi_value Acquire(napi_env env, napi_callback_info info) {
     struct call call;
@@ -957,15 +957,17 @@ static napi_value Acquire(napi_env env, napi_callback_info info) {
     const char *names[128];
     int32_t count = 0;
     void *id = NULL;
-    bool keep_alive = false;
+    bool keep_alive = false, shared = false;
     napi_value status = NULL;
-    if (read_lease(env, info, 9, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &options.permits) &&
+    if (read_lease(env, info, 10, &call, &lease) && read_id(&call, 1, &id) && read_int32(&call, 7, &options.permits) &&
         read_int32(&call, 8, &count) &&
         read_int64(&call, 3, &options.ttl_ms) && read_int64(&call, 4, &options.wait_ms) &&
         read_int32(&call, 5, &options.tries) && read_bool(&call, 6, &keep_alive) &&
+        read_bool(&call, 9, &shared) &&
         read_bytes(&call, 2, &resource, &options.resource_size)) {
         options.resource = resource;
         options.keep_alive = keep_alive;
+        options.mode = shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
         if (count > 0) {
             read_names(resource, (size_t)count, &options, names, sizeof names / sizeof *names);
         }
@@ -1055,7 +1057,7 @@ static napi_value Confirm(napi_env env, napi_callback_info info) {
     return submit_timed(env, info, RedLock_SubmitConfirm);
 }
 
-/* unlock(lease, id) and keepAlive(lease, id). */
+/* unlock(lease, id), downgrade(lease, id) and keepAlive(lease, id). */
 static napi_value submit_plain(napi_env env, napi_callback_info info,
                                RedLockStatus (*submit)(RedLock *rl, RedLockLease *lease, void *id)) {
     struct call call;
@@ -1067,6 +1069,10 @@ static napi_value submit_plain(napi_env env, napi_callback_info info,
 
 static napi_value Unlock(napi_env env, napi_callback_info info) {
     return submit_plain(env, info, RedLock_SubmitUnlock);
+}
+
+static napi_value Downgrade(napi_env env, napi_callback_info info) {
+    return submit_plain(env, info, RedLock_SubmitDowngrade);
 }
 
 static napi_value KeepAlive(napi_env env, napi_callback_info info) {
@@ -1085,6 +1091,13 @@ static napi_value IsHeld(napi_env env, napi_callback_info info) {
     struct call call;
     struct lease *lease;
     return read_lease(env, info, 1, &call, &lease) ? truth(env, RedLockLease_IsHeld(lease->lease)) : NULL;
+}
+
+static napi_value IsShared(napi_env env, napi_callback_info info) {
+    struct call call;
+    struct lease *lease;
+    bool is_read = read_lease(env, info, 1, &call, &lease);
+    return is_read ? truth(env, RedLockLease_Mode(lease->lease) == REDLOCK_SHARED) : NULL;
 }
 
 static napi_value Remaining(napi_env env, napi_callback_info info) {
@@ -1180,9 +1193,11 @@ static const struct {
     {"extend", Extend},
     {"confirm", Confirm},
     {"unlock", Unlock},
+    {"downgrade", Downgrade},
     {"keepAlive", KeepAlive},
     {"cancel", Cancel},
     {"isHeld", IsHeld},
+    {"isShared", IsShared},
     {"remaining", Remaining},
     {"token", Token},
     {"fencingToken", FencingToken},

@@ -435,6 +435,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "RedLock_Acquire": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE),
     "RedLock_TryLockSlice": (_HANDLE, _STRING, _MS, _MS, _MS, _HANDLE),
     "RedLock_AcquireSlice": (_HANDLE, ctypes.POINTER(_CAcquireOptions), _MS, _HANDLE),
+    "RedLock_Downgrade": (_HANDLE, _HANDLE),
     "RedLock_Extend": (_HANDLE, _HANDLE, _MS),
     "RedLock_Confirm": (_HANDLE, _HANDLE, _MS),
     "RedLock_Unlock": (_HANDLE, _HANDLE),
@@ -455,6 +456,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLock_TakeLogLine": (_INT, _HANDLE, _STRING, ctypes.c_size_t),
     "RedLock_SubmitAcquire": (_INT, _HANDLE, ctypes.POINTER(_CAcquireOptions), _HANDLE, _NUMBER),
     "RedLock_SubmitAdopt": (_INT, _HANDLE, _STRING, _HANDLE, _NUMBER),
+    "RedLock_SubmitDowngrade": (_INT, _HANDLE, _HANDLE, _NUMBER),
     "RedLock_SubmitExtend": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitConfirm": (_INT, _HANDLE, _HANDLE, _MS, _NUMBER),
     "RedLock_SubmitUnlock": (_INT, _HANDLE, _HANDLE, _NUMBER),
@@ -475,6 +477,7 @@ _LOOKS: dict[str, tuple[Any, ...]] = {
     "RedLockLease_ResourceCount": (ctypes.c_size_t, _HANDLE),
     "RedLockLease_ResourceAt": (_STRING, _HANDLE, ctypes.c_size_t),
     "RedLockLease_Token": (_STRING, _HANDLE),
+    "RedLockLease_Mode": (_INT, _HANDLE),
     "RedLockLease_FencingToken": (ctypes.c_int64, _HANDLE),
     "RedLockLease_ErrorMessage": (_STRING, _HANDLE),
 }
@@ -726,6 +729,11 @@ class _Here(threading.local):
         self.event = _CEvent(size=ctypes.sizeof(_CEvent), kind=_NONE)
 
 
+def _refuse_both(reentrant: bool, shared: bool) -> None:
+    if reentrant and shared:
+        raise InvalidArgument("who shares a lock may take it again: it is not reentrant", -1)
+
+
 class Manager:
     """Takes locks on one set of servers.
 
@@ -830,6 +838,7 @@ class Manager:
         wait: Seconds | None = 5,
         keep_alive: bool = False,
         reentrant: bool = False,
+        shared: bool = False,
     ) -> Lease:
         """Takes the lock for ttl seconds, and returns it.
 
@@ -841,6 +850,10 @@ class Manager:
 
         keep_alive: whether the lock is kept until it is unlocked; see Lease.keep_alive.
 
+        shared: others may have the lock at the same time that want it shared, too, and nobody can have
+        it alone. While somebody waits for that, nobody is let in that comes later to have it shared. Such a
+        lock has no fencing token. Besides the resource, the servers use the keys with :r and :i behind
+        its name, so lock none of such names.
         resource may be several, as in lock(["a", "b"], ttl=10): they are locked at once, all or none, by
         one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
         names in any order, each different. Who was in the way is told by its number, not by its name.
@@ -849,9 +862,10 @@ class Manager:
         call returns a lease of its own; only the last of them that is unlocked asks servers. An inner
         lock that needs more time than is left extends it, with one attempt; one that is kept needs no
         more than that. A lock that is lost is told at every level: Lost. Without this, who asks in a
-        with block for the lock of that block gets Nested at once.
+        with block for the lock of that block gets Nested at once, unless both are shared.
         """
-        lease = Level(self, resource, ttl) if reentrant else Lease(self, resource, ttl)
+        _refuse_both(reentrant, shared)
+        lease = (Level if reentrant else Lease)(self, resource, ttl, shared)
         try:
             lease._acquire(wait)
             if keep_alive:
@@ -868,10 +882,11 @@ class Manager:
         ttl: Seconds,
         keep_alive: bool = False,
         reentrant: bool = False,
+        shared: bool = False,
     ) -> Lease | None:
         """As lock with one attempt, but returns None where the lock is held."""
         try:
-            return self.lock(resource, ttl, 0, keep_alive, reentrant)
+            return self.lock(resource, ttl, 0, keep_alive, reentrant, shared)
         except Taken:
             return None
 
@@ -883,6 +898,7 @@ class Manager:
         keep_alive: bool = False,
         cancel_when_lost: bool = False,
         reentrant: bool = False,
+        shared: bool = False,
     ) -> _Locking:
         """As lock, for a task of asyncio. It is to be awaited, or entered with async with:
 
@@ -904,8 +920,9 @@ class Manager:
         Nested is raised where this very task is in a block that holds the lock. With reentrant the task,
         and no other, may take it again while it has it.
         """
+        _refuse_both(reentrant, shared)
         kind = AsyncLevel if reentrant else AsyncLease
-        return _Locking(kind, self, resource, ttl, wait, keep_alive, cancel_when_lost)
+        return _Locking(kind, self, resource, ttl, wait, keep_alive, cancel_when_lost, shared)
 
     async def atry_lock(
         self,
@@ -913,10 +930,11 @@ class Manager:
         ttl: Seconds,
         keep_alive: bool = False,
         reentrant: bool = False,
+        shared: bool = False,
     ) -> AsyncLease | None:
         """As alock with one attempt, but returns None where the lock is held."""
         try:
-            return await self.alock(resource, ttl, 0, keep_alive, reentrant=reentrant)
+            return await self.alock(resource, ttl, 0, keep_alive, reentrant=reentrant, shared=shared)
         except Taken:
             return None
 
@@ -1452,7 +1470,10 @@ class _Held:
 
     _permits = 0  # of the semaphore, if it is one
 
-    def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
+    def __init__(
+        self, manager: Manager, resource: Names, ttl: Seconds, shared: bool = False
+    ) -> None:
+        self._wants_shared = bool(shared)
         self.resources: tuple[Name, ...] = _given(resource)
         """All names that are locked, as they were given: one, or several."""
         self.resource: Name = self.resources[0]
@@ -1474,6 +1495,11 @@ class _Held:
         self._callers: list[Any] = []
         self._entry = self._callers
         self._leave = self._release_in_c(self._owner, self._handle, self._callers)
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may have the lock at the same time."""
+        return int(_c.RedLockLease_Mode(self._handle)) == _SHARED
 
     @property
     def remaining(self) -> float:
@@ -1616,6 +1642,7 @@ class _Held:
             size=ctypes.sizeof(_CAcquireOptions),
             ttl_ms=self._ttl_ms,
             wait_ms=wait_ms,
+            mode=_SHARED if self._wants_shared else 0,
             permits=self._permits,
             keep_alive=keep_alive,
         )
@@ -1680,8 +1707,10 @@ class Lease(_Held):
     # How long C waits in one go: the exceptions of signal handlers have to wait for its end.
     _SLICE = 0.25
 
-    def __init__(self, manager: Manager, resource: Names, ttl: Seconds) -> None:
-        super().__init__(manager, resource, ttl)
+    def __init__(
+        self, manager: Manager, resource: Names, ttl: Seconds, shared: bool = False
+    ) -> None:
+        super().__init__(manager, resource, ttl, shared)
         self.lost = LostEvent(self)
         """Set when a lock that is kept cannot be kept."""
 
@@ -1699,6 +1728,14 @@ class Lease(_Held):
         In redis-py this is extend without replace_ttl.
         """
         self._call(_c.RedLock_Extend, self._handle, self._ttl_for_more(additional))
+
+    def downgrade(self) -> None:
+        """Makes a shared lock of one that was had alone, which nobody can have had alone in between.
+
+        There is no way back. Lost: it had ended. Unreachable: too few servers answered; it is held until
+        its old end, as a shared lock if shared says so, and calling again is allowed.
+        """
+        self._call(_c.RedLock_Downgrade, self._handle)
 
     def confirm(self, least: Seconds = 0) -> None:
         """Asks the servers whether the lock is still ours, for at least so many seconds.
@@ -1802,7 +1839,7 @@ class Lease(_Held):
         left_ms = -1 if left == math.inf else _ms(left, "wait")
         slice_ms = _ms(self._SLICE, "a slice")
         try:
-            if len(self._names) == 1 and self._permits == 0:
+            if len(self._names) == 1 and self._permits == 0 and not self._wants_shared:
                 times = self._ttl_ms, left_ms, slice_ms
                 self._call(_c.RedLock_TryLockSlice, self._names[0], *times, self._handle)
             else:
@@ -1821,6 +1858,8 @@ class Lease(_Held):
         for name in self._names:
             outer = leases.find(name)
             if outer is not None and outer._is_ours and outer.held:
+                if self._wants_shared and outer.shared:
+                    return  # the outer one stays the one that is found
                 raise self._nested(name)
         for name in self._names:
             leases.put(name, self)
@@ -1900,6 +1939,10 @@ class Level(_Levels, Lease):
 
     As a Lease otherwise. extend, confirm and keep_alive are about the lock, and so for all levels.
     """
+
+    def downgrade(self) -> None:
+        """Is refused: a lock that its thread may take again cannot be shared."""
+        _refuse_both(reentrant=True, shared=True)
 
     def keep_alive(self) -> None:
         """As Lease.keep_alive, until the last level is unlocked."""
@@ -2123,11 +2166,16 @@ class AsyncLease(_Held):
     _block: _Block | None = None
 
     def __init__(
-        self, manager: Manager, resource: Names, ttl: Seconds, cancels: bool = False
+        self,
+        manager: Manager,
+        resource: Names,
+        ttl: Seconds,
+        cancels: bool = False,
+        shared: bool = False,
     ) -> None:
         import asyncio
 
-        super().__init__(manager, resource, ttl)
+        super().__init__(manager, resource, ttl, shared)
         self._cancels = cancels
         self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._task: Callable[[], object] = lambda: None
@@ -2145,6 +2193,10 @@ class AsyncLease(_Held):
         """As Lease.extend_by."""
         await self._turn()
         await self._ask(_c.RedLock_SubmitExtend, self._handle, self._ttl_for_more(additional))
+
+    async def downgrade(self) -> None:
+        """As Lease.downgrade."""
+        await self._ask(_c.RedLock_SubmitDowngrade, self._handle)
 
     async def confirm(self, least: Seconds = 0) -> None:
         """As Lease.confirm."""
@@ -2207,7 +2259,8 @@ class AsyncLease(_Held):
         for name in self._names if self._permits == 0 else ():
             outer = leases.find(name)
             if outer is not None and outer._is_ours and outer.held and outer._task() is task:
-                raise self._nested(name)
+                if not (self._wants_shared and outer.shared):
+                    raise self._nested(name)
         manager._renew_log_in()
         if keep_alive:
             manager._start_background_thread()
@@ -2334,6 +2387,10 @@ class AsyncLevel(_Levels, AsyncLease):
         if self._core is not None:
             self._core._underway = call
 
+    async def downgrade(self) -> None:
+        """As Level.downgrade."""
+        _refuse_both(reentrant=True, shared=True)
+
     async def keep_alive(self) -> None:
         """As Level.keep_alive."""
         await self._core.keep_alive()
@@ -2444,10 +2501,11 @@ class _Locking:
         wait: Seconds | None,
         keep_alive: bool,
         cancel_when_lost: bool,
+        shared: bool = False,
     ) -> None:
         self._kind = kind
         self._manager = manager
-        self._arguments = resource, ttl, bool(cancel_when_lost)
+        self._arguments = resource, ttl, bool(cancel_when_lost), bool(shared)
         self._options = wait, bool(keep_alive or cancel_when_lost)
         self._permits = 0
         self._is_used = False

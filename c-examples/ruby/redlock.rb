@@ -204,6 +204,7 @@ module Redlock
       "RedLock_SubmitAcquire" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitAdopt" => [INT, ADDRESS, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_Detach" => [INT, ADDRESS, ADDRESS, ADDRESS, Fiddle::TYPE_SIZE_T],
+      "RedLock_SubmitDowngrade" => [INT, ADDRESS, ADDRESS, ADDRESS],
       "RedLock_SubmitExtend" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitConfirm" => [INT, ADDRESS, ADDRESS, MS, ADDRESS],
       "RedLock_SubmitUnlock" => [INT, ADDRESS, ADDRESS, ADDRESS],
@@ -223,6 +224,7 @@ module Redlock
       "RedLockLease_ResourceCount" => [Fiddle::TYPE_SIZE_T, ADDRESS],
       "RedLockLease_ResourceAt" => [POINTER, ADDRESS, Fiddle::TYPE_SIZE_T],
       "RedLockLease_Token" => [POINTER, ADDRESS],
+      "RedLockLease_Mode" => [INT, ADDRESS],
       "RedLockLease_FencingToken" => [MS, ADDRESS],
       "RedLockLease_ErrorMessage" => [POINTER, ADDRESS]
     }.freeze
@@ -1027,6 +1029,11 @@ module Redlock
     #
     # +keep_alive+ has the lock kept, as by Lease#keep_alive.
     #
+    # +shared+: others may have the lock at the same time that want it shared, too, and nobody can have it
+    # alone. While somebody waits for that, nobody is let in that comes later to have it shared. Such a lock has no
+    # fencing token. Besides the resource, the servers use the keys with :r and :i behind its name, so lock none
+    # of such names.
+    #
     # +resource+ may be an array, as in <tt>lock(%w[a b], ttl: 10)</tt>: its names are locked at once, all or none,
     # by one lock, which is extended and lost as a whole, and keeps out whoever wants one of them. 1 to 128
     # names in any order, each different. Which one was in the way is told by its number.
@@ -1035,14 +1042,14 @@ module Redlock
     # has a Lease of its own, and only the last of them that is unlocked asks servers. An inner lock that needs
     # more time than is left extends it, with one attempt; one that is kept needs no more than that. A lock that
     # is lost is told at every level: Lost. Without +reentrant+, who asks in a block for the lock of that block gets
-    # Nested at once.
-    def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, &block)
-      (reentrant ? Level : Lease).new(@servers, resource, ttl).take(wait, keep_alive, &block)
+    # Nested at once, unless both are shared.
+    def lock(resource, ttl:, wait: 5, keep_alive: false, reentrant: false, shared: false, &block)
+      kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared).take(wait, keep_alive, &block)
     end
 
     # As #lock with one attempt, but where the lock is held it returns nil, and runs no block.
-    def try_lock(resource, ttl:, keep_alive: false, reentrant: false, &block)
-      lease = (reentrant ? Level : Lease).new(@servers, resource, ttl)
+    def try_lock(resource, ttl:, keep_alive: false, reentrant: false, shared: false, &block)
+      lease = kind_of(reentrant, shared).new(@servers, resource, ttl, shared: shared)
       lease.take(0, keep_alive, &block)
     rescue Taken => e
       raise unless lease.refused_by?(e) # then it comes out of the block
@@ -1142,6 +1149,13 @@ module Redlock
     end
 
     private
+
+    def kind_of(reentrant, shared)
+      both = "who shares a lock may take it again: it is not reentrant"
+      raise InvalidArgument.new(both, -1) if reentrant && shared
+
+      reentrant ? Level : Lease
+    end
 
     # Fiddle, and the words of errors, are no use there: better to say so at once.
     def refuse_ractors
@@ -1258,8 +1272,9 @@ module Redlock
     # empty if all could. After a failure: the message of the exception.
     attr_reader :message
 
-    def initialize(servers, resource, ttl, permits: 0) # :nodoc:
+    def initialize(servers, resource, ttl, permits: 0, shared: false) # :nodoc:
       @servers = servers
+      @wants_shared = shared ? true : false
       @permits = permits # of the semaphore, if it is one
       names = resource.is_a?(Array) ? resource : [resource]
       raise InvalidArgument.new("there is no resource to be locked", -1) if names.empty?
@@ -1331,6 +1346,18 @@ module Redlock
       validity_ms = C.call("RedLockLease_RemainingMs", @handle.to_i) + more_ms
       ttl_ms = ((validity_ms + 3) / (1 - @servers.drift)).ceil
       call("RedLock_SubmitExtend", @handle.to_i, [ttl_ms, 10**15].min)
+    end
+
+    # Whether others may have the lock at the same time.
+    def shared?
+      C.call("RedLockLease_Mode", @handle.to_i) == C::SHARED
+    end
+
+    # Makes a shared lock of one that was had alone, which nobody can have had alone in between. There is no way
+    # back. Lost: it had ended. Unreachable: too few servers answered; it is held until its old end, as a shared lock
+    # if #shared? says so, and calling again is allowed.
+    def downgrade
+      call("RedLock_SubmitDowngrade", @handle.to_i)
     end
 
     # Asks the servers whether the lock is still ours, for at least so many seconds. Lost: it is not. TooShort:
@@ -1500,6 +1527,7 @@ module Redlock
       end
       options.ttl_ms = @ttl_ms
       options.wait_ms = wait_ms
+      options.mode = C::SHARED if @wants_shared
       options.permits = @permits
       options
     end
@@ -1531,7 +1559,8 @@ module Redlock
     def refuse_nested
       return if @permits.positive?
 
-      held = innermost.filter_map { |lease| lease.held_of(@servers, @resources) }.first
+      outer = innermost.reject { |lease| @wants_shared && lease.shared? }
+      held = outer.filter_map { |lease| lease.held_of(@servers, @resources) }.first
       return unless held
 
       words = "the block around this call holds #{held.inspect}: locks are not reentrant unless both ask for that"
@@ -1700,6 +1729,10 @@ module Redlock
 
     def confirm(least: 0)
       through_core { |core| core.confirm(least: least) }
+    end
+
+    def downgrade
+      raise InvalidArgument.new("a lock that its owner may take again cannot be shared", -1)
     end
 
     def keep_alive

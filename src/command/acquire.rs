@@ -25,10 +25,20 @@ pub(super) static DEFINITION: Definition = Definition {
 };
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
+    set(subject, encoder);
+    ask_end(subject, capabilities, encoder);
+}
+
+pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put(|command| {
         command.arg("SET").arg(key).arg(token).arg("PX").arg(subject.ttl_ms).arg("NX")
     });
+}
+
+/// Asks when the key ends, or how long it lives.
+pub(super) fn ask_end(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
+    let key = &*subject.resource;
     match capabilities.expiry_time {
         true => encoder.put(|command| command.arg("PEXPIRETIME").arg(key)),
         false => pttl::encode(key, encoder),

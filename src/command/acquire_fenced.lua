@@ -1,6 +1,7 @@
 -- Sets the key to our token for the TTL, unless it is there, and draws a fencing token. Returns
 --   {1, number}  it is set, and this is what was drawn
 --   {0, ms}      it has a value, and so long to live, in milliseconds as PTTL tells it
+--   {3, ms}      readers have it, and so long to live
 --   {2, 0}       the counter is none, and nothing was done
 --
 -- KEYS[1]: the resource. KEYS[2]: its counter. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
@@ -13,7 +14,11 @@ if not last or last>=9007199254740991 then
     return {2,0}
 end
 if not redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2],'NX') then
-    return {0,redis.call('PTTL',KEYS[1])}
+    local by=0
+    if redis.pcall('GET',KEYS[1])=='redlock:shared' then
+        by=3
+    end
+    return {by,redis.call('PTTL',KEYS[1])}
 end
 local t=redis.call('TIME')
 local now=t[1]*1000000+t[2]

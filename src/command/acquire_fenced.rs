@@ -45,6 +45,7 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
         0 => Some(Answer::Foreign { left_ms: (number != NO_SUCH_KEY).then_some(number) }),
         1 if number > 0 => Some(Answer::Granted { number }),
         2 => Some(Answer::Failed(Failure::NoCounter)),
+        3 => Some(Answer::Shared { readers: 0, left_ms: Some(number) }),
         _ => None,
     }
 }
@@ -73,6 +74,7 @@ mod tests {
         assert_eq!(pair(0, -1), Some(Answer::Foreign { left_ms: Some(-1) }));
         assert_eq!(pair(0, -2), Some(Answer::Foreign { left_ms: None }));
         assert_eq!(pair(2, 0), Some(Answer::Failed(Failure::NoCounter)));
+        assert_eq!(pair(3, 7), Some(Answer::Shared { readers: 0, left_ms: Some(7) }));
         let refused = redis::parse_redis_value(b"-OOM no\r\n").expect("a reply");
         assert!(matches!(answer(refused), Some(Answer::Failed(_))));
     }
@@ -81,7 +83,7 @@ mod tests {
     fn what_no_server_owes_is_no_answer() {
         assert_eq!(answer(Okay), None);
         assert_eq!(answer(Array(vec![Int(1)])), None);
-        assert_eq!(pair(3, 1), None);
+        assert_eq!(pair(4, 1), None);
         assert_eq!(pair(1, 0), None);
     }
 }

@@ -25,6 +25,10 @@ pub enum Answer {
     AbsentOrReleased,
     /// The key has another value, and so long to live if that is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
+    /// So many readers have it, not we; and how long the key has to live, if that is known. 0: nobody knows how many.
+    Shared { readers: i64, left_ms: Option<i64> },
+    /// A writer waits, and readers are to wait for it: so long, unless it says so again.
+    WriterWaits { left_ms: i64 },
     /// Of several keys, this one has another value, and so long to live if that is known. Below 0: for ever.
     Blocked { place: Place, left_ms: Option<i64> },
     /// Of several keys, this one was not there, and none had another value.
@@ -86,10 +90,28 @@ impl Answer {
         matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
     }
 
-    /// Whether somebody else has the key, or one of several; or we have no slot of a semaphore.
+    /// Whether somebody else's lock is in the way, or that of one of several resources, so that nothing was done; or we have
+    /// no slot of a semaphore.
     pub fn is_foreign(&self) -> bool {
-        let has_no_slot = matches!(self, Self::Slots(Slots { got: None, .. }));
-        has_no_slot || matches!(self, Self::Foreign { .. } | Self::Blocked { .. })
+        matches!(
+            self,
+            Self::Foreign { .. }
+                | Self::Blocked { .. }
+                | Self::Shared { .. }
+                | Self::WriterWaits { .. }
+                | Self::Slots(Slots { got: None, .. })
+        )
+    }
+
+    /// How long what is in the way has to live, if that is known. Below 0: for ever.
+    pub(crate) fn in_the_way_ms(&self) -> Option<i64> {
+        match *self {
+            Self::Foreign { left_ms }
+            | Self::Blocked { left_ms, .. }
+            | Self::Shared { left_ms, .. } => left_ms,
+            Self::WriterWaits { left_ms } | Self::Slots(Slots { left_ms, .. }) => Some(left_ms),
+            _ => None,
+        }
     }
 
     /// What an error reply means.

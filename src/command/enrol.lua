@@ -1,12 +1,16 @@
 -- Has a waiter stand in the line of a resource, unless nobody has that. Returns
 --   {1, 0, 0}      nobody has it: the waiter was not put in the line
 --   {0, ms, rank}  somebody has it, for so long still, as PTTL tells it; so many stand before the waiter
+--   {2, ms, 0}     readers have it, for so long still: the last of them wakes nobody, and the waiter was not put in the line
 --
 -- KEYS[1]: the resource. KEYS[2]: its line. ARGV[1]: the waiter's channel. ARGV[2]: since when it waits, by its
 -- clock, in microseconds: as far as that agrees with this server's. ARGV[3]: how long the line lives from now on, in ms.
 
 if redis.call('EXISTS',KEYS[1])==0 then
     return {1,0,0}
+end
+if redis.pcall('GET',KEYS[1])=='redlock:shared' then
+    return {2,redis.call('PTTL',KEYS[1]),0}
 end
 local t=redis.call('TIME')
 local now=t[1]*1000000+t[2]

@@ -39,6 +39,7 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match what {
         0 => Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? }),
         1 => Some(Answer::Free),
+        2 => Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) }),
         _ => None,
     }
 }
@@ -59,11 +60,12 @@ mod tests {
         assert_eq!(answer(&[0, 7, 3]), Some(Answer::Enrolled { left_ms: 7, rank: 3 }));
         assert_eq!(answer(&[0, -1, 0]), Some(Answer::Enrolled { left_ms: -1, rank: 0 }));
         assert_eq!(answer(&[1, 0, 0]), Some(Answer::Free));
+        assert_eq!(answer(&[2, 7, 0]), Some(Answer::Shared { readers: 0, left_ms: Some(7) }));
     }
 
     #[test]
     fn what_no_server_owes_is_no_answer() {
-        for numbers in [&[2, 0, 0][..], &[0, 7], &[0, 7, -1], &[]] {
+        for numbers in [&[3, 0, 0][..], &[0, 7], &[0, 7, -1], &[]] {
             assert_eq!(answer(numbers), None, "{numbers:?}");
         }
         assert_eq!(decode(&Subject::sample(), &mut vec![Okay].drain(..)), None);

@@ -6,6 +6,7 @@
 //! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
 
 mod acquire;
+mod acquire_again;
 pub(crate) mod acquire_fenced;
 mod answer;
 mod capabilities;
@@ -29,6 +30,7 @@ pub(crate) mod release_permits;
 mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
+pub(crate) mod shared;
 pub(crate) mod take_permit;
 pub(crate) mod waking;
 
@@ -52,6 +54,8 @@ use crate::token::Token;
 pub enum Verb {
     /// Set the key to the token for the TTL, unless it is there. Of a semaphore: any slot that is free.
     Acquire,
+    /// The same, by one that waits: it asks as well for readers that are in the way.
+    AcquireAgain,
     /// Move the token to this slot of a semaphore, if it is free.
     Move,
     /// The same as to acquire, and draw a fencing token.
@@ -60,6 +64,12 @@ pub enum Verb {
     RaiseFence,
     /// Give the key, if it has the token, at least the TTL. Never sets it.
     Extend,
+    /// Make a shared lock of an exclusive one, which keeps its end.
+    Downgrade,
+    /// Say that a writer waits, where readers have the resource.
+    Intend,
+    /// Take that back.
+    Recant,
     /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
     Repair,
     /// Delete the key if it has the token. Of a semaphore: every slot that has it.
@@ -77,15 +87,32 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it asks for a lock that is not had yet.
+    pub(crate) fn acquires(self) -> bool {
+        matches!(self, Self::Acquire | Self::AcquireAgain | Self::AcquireFenced)
+    }
+
     /// By which command it is done for a lock of this kind.
     fn definition(self, kind: &LockKind) -> &'static Definition {
-        match kind {
-            LockKind::Several(_) => return several::definition(self),
-            LockKind::Permit { .. } => return self.permit_definition(),
-            LockKind::Exclusive | LockKind::Shared => {}
+        match (self, kind) {
+            (verb, LockKind::Several(_)) => several::definition(verb),
+            (verb, LockKind::Permit { .. }) => verb.permit_definition(),
+            (Self::Acquire | Self::Repair, LockKind::Shared) => &shared::acquire::DEFINITION,
+            (Self::Extend, LockKind::Shared) => &shared::extend::DEFINITION,
+            (Self::Release, LockKind::Shared) => &shared::release::DEFINITION,
+            (Self::Inspect, LockKind::Shared) => &shared::inspect::DEFINITION,
+            (verb, _) => verb.exclusive(),
         }
+    }
+
+    /// By which command it is done for a lock that one has alone.
+    fn exclusive(self) -> &'static Definition {
         match self {
             Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
+            Self::AcquireAgain => &acquire_again::DEFINITION,
+            Self::Downgrade => &shared::extend::DOWNGRADE,
+            Self::Intend => &shared::intend::DEFINITION,
+            Self::Recant => &shared::intend::RECANT,
             Self::AcquireFenced => &acquire_fenced::DEFINITION,
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
@@ -100,11 +127,16 @@ impl Verb {
     /// The same for a permit, before it has a slot: a slot is an ordinary lock.
     fn permit_definition(self) -> &'static Definition {
         match self {
-            Self::Acquire | Self::AcquireFenced | Self::Repair => &take_permit::ANY,
+            Self::Acquire | Self::AcquireAgain | Self::AcquireFenced | Self::Repair => {
+                &take_permit::ANY
+            }
             Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
             Self::Release | Self::ReleaseAndWake => &release_permits::ALL,
             Self::ReleaseRest => &release_permits::REST,
-            Self::Inspect => &inspect_permits::DEFINITION,
+            // What is asked about readers is asked about one resource.
+            Self::Inspect | Self::Downgrade | Self::Intend | Self::Recant => {
+                &inspect_permits::DEFINITION
+            }
             Self::Enrol => &enrol::DEFINITION,
             Self::Leave => &leave::DEFINITION,
         }
@@ -136,6 +168,9 @@ pub struct Request {
 
 /// What the bytes to send take beside the names of the key: scripts, tokens, numbers.
 const BESIDE_KEYS_MAX: usize = 1024;
+
+/// The same of a shared lock, whose scripts are longer.
+const BESIDE_KEYS_OF_READERS_MAX: usize = 1536;
 
 impl Request {
     /// A request about a lock, an exclusive one if no more is told than its name. [`Verb::Inspect`] needs no token.
@@ -203,7 +238,7 @@ impl Request {
 
     /// Whether what it is granted is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::RaiseFence)
+        self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::RaiseFence)
     }
 
     /// Whether it is of use only where the server tells us things by itself.
@@ -232,19 +267,18 @@ impl Request {
 
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Repair)
-            && self.subject.kind == LockKind::Exclusive
-            && capabilities.expiry_time
+        let is_plain = matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::Repair);
+        is_plain && self.subject.kind == LockKind::Exclusive && capabilities.expiry_time
     }
 
     /// Whether it is an attempt to take a lock.
     pub(crate) fn is_attempt(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::AcquireFenced)
+        matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced)
     }
 
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
-        matches!(self.verb, Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Extend)
+        self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Extend)
     }
 
     /// Whether it undoes something that an earlier request with its token may have left.
@@ -287,7 +321,9 @@ impl Request {
         let names = self.subject.names();
         let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
         let names = self.definition().names * (once + count * several::BESIDE_KEY_MAX);
-        names + permits::size(&self.subject) + BESIDE_KEYS_MAX
+        let is_shared = self.subject.kind == LockKind::Shared || self.verb == Verb::Downgrade;
+        let beside = if is_shared { BESIDE_KEYS_OF_READERS_MAX } else { BESIDE_KEYS_MAX };
+        names + permits::size(&self.subject) + beside
     }
 
     /// The bytes to send.

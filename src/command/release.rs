@@ -20,7 +20,7 @@ pub(super) static DEFINITION: Definition = Definition {
 
 const FILE: &str = include_str!("release.lua");
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+pub(super) static SCRIPT: &str = LINE.text();
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());

@@ -1,13 +1,23 @@
+//! What is sent for each request, and what who delivers it is told.
+
 use super::*;
 
 const PLAIN: Capabilities = Capabilities::PLAIN;
 
 fn request(verb: Verb) -> Request {
-    Request::new(verb, Arc::<[u8]>::from(&b"r"[..]), Token::from_random([0xAB; 20]), 30_000)
+    request_of(verb, LockKind::Exclusive)
+}
+
+fn request_of(verb: Verb, kind: LockKind) -> Request {
+    let target = Target { resource: Arc::from(&b"r"[..]), kind };
+    Request::new(verb, target, Token::from_random([0xAB; 20]), 30_000)
 }
 
 fn commands(verb: Verb, capabilities: Capabilities) -> String {
-    let request = request(verb);
+    commands_of(&request(verb), capabilities)
+}
+
+fn commands_of(request: &Request, capabilities: Capabilities) -> String {
     let mut encoder = Encoder::default();
     let bytes = request.bytes(capabilities, &mut encoder);
     let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
@@ -39,25 +49,70 @@ fn the_wire_form_is_that_of_every_redlock_client() {
 }
 
 #[test]
+fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_client_knows() {
+    let again = commands(Verb::AcquireAgain, PLAIN);
+    assert_eq!(again, "SET r T PX 30000 NX ZCARD r:r PTTL r");
+    let timed = commands(Verb::AcquireAgain, Capabilities::EXPIRY_TIME);
+    assert_eq!(timed, "SET r T PX 30000 NX ZCARD r:r PEXPIRETIME r");
+    let ends = [
+        (Verb::Acquire, " 3 r r:r r:i T 30000 500 315360000000"),
+        (Verb::Repair, " 3 r r:r r:i T 30000 500 315360000000"),
+        (Verb::Extend, " 2 r r:r T 30000 315360000000"),
+        (Verb::Downgrade, " 2 r r:r T 0 315360000000"),
+        (Verb::Release, " 2 r r:r T 315360000000"),
+        (Verb::Inspect, " 2 r r:r T 128 315360000000"),
+        (Verb::Intend, " 2 r r:i 500"),
+        (Verb::Recant, " 1 r:i redlock:writer"),
+    ];
+    for (verb, end) in ends {
+        for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::EXPIRY_TIME] {
+            let script = commands_of(&request_of(verb, LockKind::Shared), capabilities);
+            assert!(script.starts_with("EVAL ") && script.ends_with(end), "{script}");
+        }
+    }
+    // What it does to a server is the same whether the lock is shared or not.
+    for verb in [Verb::Acquire, Verb::Extend, Verb::Repair, Verb::Release, Verb::Inspect] {
+        let (shared, own) = (request_of(verb, LockKind::Shared), request(verb));
+        assert_eq!((shared.effect(), shared.kind()), (own.effect(), own.kind()));
+        assert!(!shared.tells_end(Capabilities::EXPIRY_TIME));
+        assert!(!shared.relies_on(Capabilities::DELEX));
+    }
+}
+
+#[test]
 fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
     let others = [Verb::Extend, Verb::Release, Verb::Inspect];
     for verb in [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence].into_iter().chain(others) {
         for capabilities in [PLAIN, Capabilities::DELIFEQ, Capabilities::DELEX] {
-            let resource: Arc<[u8]> = Arc::from(&[b'r'; 65_536][..]);
-            let token = Token::from_random([0; 20]);
-            let request = Request::new(verb, resource, token, i64::MAX).with_fence(i64::MAX);
-            let mut encoder = Encoder::default();
-            let length = request.bytes(capabilities, &mut encoder).len();
-            let counted = request.size();
-            assert!((length..length + BESIDE_KEYS_MAX).contains(&counted), "{verb:?} {length}");
+            is_as_long_as_counted(verb, LockKind::Exclusive, capabilities);
         }
     }
+    let shared = [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Inspect, Verb::Downgrade];
+    for verb in shared {
+        is_as_long_as_counted(verb, LockKind::Shared, PLAIN);
+    }
+    for verb in [Verb::AcquireAgain, Verb::Intend, Verb::Recant] {
+        is_as_long_as_counted(verb, LockKind::Exclusive, PLAIN);
+    }
+}
+
+fn is_as_long_as_counted(verb: Verb, kind: LockKind, capabilities: Capabilities) {
+    let resource: Arc<[u8]> = Arc::from(&[b'r'; 65_536][..]);
+    let (target, token) = (Target { resource, kind }, Token::from_random([0; 20]));
+    let request = Request::new(verb, target, token, i64::MAX).with_fence(i64::MAX);
+    let mut encoder = Encoder::default();
+    let (length, counted) = (request.bytes(capabilities, &mut encoder).len(), request.size());
+    let most = length + BESIDE_KEYS_OF_READERS_MAX;
+    assert!((length..most).contains(&counted), "{verb:?} {length} {counted}");
 }
 
 #[test]
 fn whoever_delivers_a_request_is_told_what_matters_for_that() {
     let effects = [
         (Verb::Acquire, KeyEffect::Leaves),
+        (Verb::AcquireAgain, KeyEffect::Leaves),
+        (Verb::Downgrade, KeyEffect::Passes),
+        (Verb::Intend, KeyEffect::Passes),
         (Verb::AcquireFenced, KeyEffect::Leaves),
         (Verb::RaiseFence, KeyEffect::Passes),
         (Verb::Repair, KeyEffect::Leaves),
@@ -71,14 +126,15 @@ fn whoever_delivers_a_request_is_told_what_matters_for_that() {
         assert!(request.is_for(1) && !request.is_for(0));
         assert_eq!(request.must_reach(1), verb == Verb::Release);
         assert!(!request.must_reach(0));
-        let votes = [Verb::Acquire, Verb::AcquireFenced, Verb::RaiseFence];
+        let asks = [Verb::Acquire, Verb::AcquireAgain, Verb::AcquireFenced];
+        let votes = [&asks[..], &[Verb::RaiseFence]].concat();
         assert_eq!(request.asks_for_vote(), votes.contains(&verb));
-        let prolongs = [Verb::Acquire, Verb::AcquireFenced, Verb::Extend];
+        let prolongs = [&asks[..], &[Verb::Extend]].concat();
         assert_eq!(request.may_prolong(), prolongs.contains(&verb));
         assert!(!request.relies_on(PLAIN));
         assert_eq!(request.relies_on(Capabilities::DELEX), verb == Verb::Release);
         assert!(!request.relies_on(Capabilities::EXPIRY_TIME));
-        let tells_end = [Verb::Acquire, Verb::Repair].contains(&verb);
+        let tells_end = [Verb::Acquire, Verb::AcquireAgain, Verb::Repair].contains(&verb);
         assert_eq!(request.tells_end(Capabilities::EXPIRY_TIME), tells_end);
         assert!(!request.tells_end(PLAIN));
     }

@@ -41,7 +41,7 @@ pub struct RedLockAcquireOptions {
     /// More than 0: so many tries, with the pauses of RedLock_Lock; wait_ms is not looked at. 0: as wait_ms
     /// says.
     pub tries: i32,
-    /// REDLOCK_EXCLUSIVE. Not yet: REDLOCK_SHARED.
+    /// REDLOCK_EXCLUSIVE or REDLOCK_SHARED.
     pub mode: i32,
     /// 0: a lock. More than 0: one permit of a semaphore that has so many, at most 256. Then so many may have the
     /// resource at the same time, if all say the same number; if not, as many as the greatest of these. 1 is the
@@ -60,7 +60,15 @@ unsafe impl Versioned for RedLockAcquireOptions {
 /// For `mode`: nobody else has the lock at the same time.
 pub const REDLOCK_EXCLUSIVE: i32 = 0;
 
-/// For `mode`: others may have it at the same time that want it so, too. Not yet.
+/// For `mode`: others may have it at the same time that want it so, too. Those are readers, and who has it alone is a
+/// writer; RedLock_Lock and every other Redlock client are writers. Each has it on a quorum.
+///
+/// Readers stand in a key that is named as the resource with :r behind it, and a writer that waits says so in one with
+/// :i. So do not lock a resource of such a name, beside one that is locked shared. While a writer waits, no reader is let
+/// in that comes later, in this process or another; one that is there may be extended. A shared lock has no
+/// fencing token, and is never made an exclusive one; the other way it goes, by RedLock_Downgrade. The user needs the
+/// right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE, ZSCORE, ZCARD, ZCOUNT and
+/// ZREMRANGEBYSCORE.
 pub const REDLOCK_SHARED: i32 = 1;
 
 /// Takes a lock as the options say, and waits for that: RedLock_Lock and RedLock_TryLock are short forms of

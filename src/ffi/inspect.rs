@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::mem::offset_of;
 
-use super::acquire::{REDLOCK_EXCLUSIVE, permits_of};
+use super::acquire::{REDLOCK_EXCLUSIVE, REDLOCK_SHARED, permits_of};
 use super::arguments::{Versioned, bytes, text, versioned, words, write_versioned};
 use super::call::{manager_call, told};
 use super::handle::RedLock;
@@ -20,12 +20,13 @@ pub struct RedLockInfo {
     pub size: usize,
     /// 1 if somebody holds it on a quorum, else 0.
     pub locked: i32,
-    /// How it is held: REDLOCK_EXCLUSIVE. Other values may follow.
+    /// How it is held: REDLOCK_EXCLUSIVE, as well if nobody holds it, or REDLOCK_SHARED. Other values may follow.
     pub mode: i32,
     /// For how long it is held still, in milliseconds, if it is neither extended nor released. -1: for ever, as by
     /// a program that has set no TTL. 0: it ends just now, or the user may not ask (PTTL), or nobody holds it.
     pub remaining_ms: i64,
-    /// How many hold it at the same time in a mode in which several may; else 0.
+    /// How many hold it at the same time in a mode in which several may: so many as a quorum of servers has at
+    /// the least; else 0.
     pub readers: i64,
     /// After REDLOCK_OK: which servers could not answer, and why; empty if all that were needed could. After a
     /// failure: what was wrong. It ends with a NUL; longer words are cut.
@@ -58,8 +59,9 @@ const NONE: RedLockInfo = RedLockInfo {
 };
 
 /// Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
-/// found. All servers are asked at once, and nothing is changed. The answer may be out of date when it arrives: to
-/// take a lock, take it. Of a semaphore, `info->permits` says how many permits it has: it tells how many are taken.
+/// found. All servers are asked at once, and once more if readers have it, for their number; nothing is changed. The
+/// answer may be out of date when it arrives: to take a lock, take it. Of a semaphore, `info->permits` says how many
+/// permits it has: it tells how many are taken.
 ///
 /// @param rl            the manager.
 /// @param resource      as for RedLock_Lock.
@@ -106,9 +108,11 @@ pub unsafe extern "C" fn RedLock_Inspect(
 /// Asks about a lock, or about a semaphore of so many permits. Returns words about servers that could not answer, too.
 fn look(manager: &Manager, resource: &[u8], permits: i32) -> Result<(RedLockInfo, String), Error> {
     if permits == 0 {
-        let Inspection { left_ms, absent } = manager.inspect(resource)?;
+        let Inspection { left_ms, readers, absent } = manager.inspect(resource)?;
         let (locked, remaining_ms) = (i32::from(left_ms.is_some()), left_ms.unwrap_or(0));
-        return Ok((RedLockInfo { locked, remaining_ms, ..NONE }, absent));
+        let mode = readers.map_or(REDLOCK_EXCLUSIVE, |_| REDLOCK_SHARED);
+        let readers = readers.unwrap_or(0);
+        return Ok((RedLockInfo { locked, mode, remaining_ms, readers, ..NONE }, absent));
     }
     let of = permits_of(permits)?;
     let Permits { taken, left_ms, absent } = manager.inspect_permits(resource, of)?;

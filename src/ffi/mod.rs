@@ -25,6 +25,7 @@ mod redlock;
 pub mod reentrant;
 pub mod resources;
 pub mod servers;
+pub mod shared_lock;
 pub mod stats;
 pub mod status;
 pub mod submit;

@@ -151,7 +151,7 @@ pub unsafe extern "C" fn RedLock_KeepAlive(
 }
 
 /// Submits a call on a lease.
-fn submit(
+pub(super) fn submit(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
     user_data: *mut c_void,

@@ -2,10 +2,11 @@
 
 mod handover;
 mod permit;
+mod sharing;
 mod slot;
 mod window;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub(crate) use self::slot::Granted;
@@ -46,6 +47,8 @@ pub(crate) struct HeldLock {
     longest_ttl_ms: AtomicI64,
     /// 0: none.
     fencing_token: AtomicI64,
+    /// The round in which it became a shared lock; 0: in none.
+    downgraded_in: AtomicU32,
     phase: AtomicU8,
     /// Whether its holder has released it, before it was found out to be lost.
     was_released: AtomicBool,
@@ -95,6 +98,7 @@ impl HeldLock {
             ttl_ms: AtomicI64::new(asked.ttl_ms),
             longest_ttl_ms: AtomicI64::new(asked.ttl_ms),
             fencing_token: AtomicI64::new(0),
+            downgraded_in: AtomicU32::new(0),
             phase: AtomicU8::new(Phase::Taken as u8),
             was_released: AtomicBool::new(false),
             release_sent: AtomicBool::new(false),
@@ -108,15 +112,7 @@ impl HeldLock {
         token: Token,
         (at, ttl_ms): (Moment, i64),
     ) -> Self {
-        use crate::transport::endpoint::Endpoint;
-
-        let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-        let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
-        let roster = Roster::new(vec![endpoint]);
-        let target = Target::from(Arc::<[u8]>::from(resource));
-        let hold = Self::new(target, token, asked, roster);
-        hold.take(ServerSet::first(1), ServerSet::first(1));
-        hold
+        Self::of_one_server_as(resource, false, token, (at, ttl_ms))
     }
 
     /// It is taken: these servers had granted it when that was decided, and to these it was sent.
@@ -139,11 +135,6 @@ impl HeldLock {
     /// What was asked for.
     pub(crate) fn target(&self) -> &Target {
         &self.target
-    }
-
-    /// What it has on the servers: of a semaphore a slot, which is an ordinary lock.
-    pub(crate) fn key(&self) -> &Target {
-        self.permit.get().map_or(&self.target, |permit| &permit.key)
     }
 
     /// What was asked for, by its name.
@@ -274,26 +265,37 @@ impl HeldLock {
             (_, Answer::Slots(Slots { got, .. })) => {
                 return self.hear_slot(server, verb, *got, now);
             }
-            (Verb::Acquire | Verb::AcquireFenced, Answer::Done | Answer::Granted { .. }) => {
+            (verb, answer) if verb.acquires() && answer.is_grant() => {
                 Word::Granted { in_time: now <= self.window_end() }
             }
             (Verb::Repair, Answer::Done) => Word::Repaired,
             // A reply that is an error is a reply: the server does not come back to the request.
-            (Verb::Acquire | Verb::Move | Verb::AcquireFenced | Verb::Repair, _) => Word::NotSet,
-            (Verb::Extend, &Answer::Extended { left_ms }) => {
+            (verb, _) if verb.acquires() || matches!(verb, Verb::Move | Verb::Repair) => {
+                Word::NotSet
+            }
+            (Verb::Extend | Verb::Downgrade, &Answer::Extended { left_ms }) => {
                 Word::Has { in_time: self.was_set_in_time(left_ms, now) }
             }
             (Verb::Inspect, Answer::Found { value, left_ms }) => {
                 if value == self.token.as_bytes() {
                     Word::Has { in_time: self.was_set_in_time(*left_ms, now) }
+                } else if self.was_exclusive_in(number) {
+                    return;
                 } else {
                     Word::Foreign
                 }
             }
-            (Verb::Extend | Verb::Inspect, Answer::Absent | Answer::Lacking { .. }) => Word::Absent,
-            (Verb::Extend | Verb::Inspect, Answer::Foreign { .. } | Answer::Blocked { .. }) => {
-                Word::Foreign
-            }
+            (Verb::Extend, Answer::Foreign { .. }) if self.was_exclusive_in(number) => return,
+            // Of one that shares it: other readers have it, and it can be joined once more.
+            (Verb::Inspect, Answer::Shared { .. }) => Word::Absent,
+            (
+                Verb::Extend | Verb::Downgrade | Verb::Inspect,
+                Answer::Absent | Answer::Lacking { .. },
+            ) => Word::Absent,
+            (
+                Verb::Extend | Verb::Downgrade | Verb::Inspect,
+                Answer::Foreign { .. } | Answer::Blocked { .. },
+            ) => Word::Foreign,
             _ => return,
         };
         self.standings().hear(server, number, word);

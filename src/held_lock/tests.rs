@@ -1,6 +1,8 @@
 //! What a server's word makes of it, and when.
 
 use super::*;
+use crate::lock_kind::LockKind;
+use crate::transport::endpoint::Endpoint;
 
 const TTL: i64 = 10_000;
 
@@ -68,4 +70,24 @@ fn an_answer_that_is_none_changes_nothing() {
     assert!(hold.standings().is_sound(0));
     hold.hear(0, (Verb::Inspect, 0), &Answer::Absent, at_ms(1));
     assert!(!hold.standings().is_sound(0));
+}
+
+impl HeldLock {
+    /// One that was taken on one server.
+    pub(crate) fn of_one_server_as(
+        resource: &[u8],
+        is_shared: bool,
+        token: Token,
+        (at, ttl_ms): (Moment, i64),
+    ) -> Self {
+        let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
+        let asked = Asked { at, ttl_ms, window_ms: 25, drift: Drift::DEFAULT };
+        let mut target = Target::from(Arc::<[u8]>::from(resource));
+        if is_shared {
+            target.kind = LockKind::Shared;
+        }
+        let hold = Self::new(target, token, asked, Roster::new(vec![endpoint]));
+        hold.take(ServerSet::first(1), ServerSet::first(1));
+        hold
+    }
 }

@@ -2,22 +2,26 @@
 
 mod fencing;
 mod moves;
+mod patience;
 mod permits;
 mod raising;
 mod waiting;
 mod waking;
+mod words;
 
 use std::mem;
 use std::sync::Arc;
 
 use self::moves::Moves;
+use self::patience::Patience;
 use self::raising::{Raising, release};
+use self::words::{held_here, others_first};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
-use super::{Actions, Ended, Event, Failed, Limits, Miss, Operation, Payload, cancelled, reply_ms};
+use super::{Actions, Ended, Event, Limits, Miss, Operation, Payload, cancelled, reply_ms};
 use crate::command::{Request, Verb, Witness};
-use crate::error::{Error, Status};
+use crate::error::Status;
 use crate::held_lock::{Asked, HeldLock, View};
 use crate::keeper::{Keeper, Kept};
 use crate::lease::BrokenOff;
@@ -82,6 +86,9 @@ pub(crate) struct Acquire {
     moves: Moves,
     /// Its number in the wait queue; none once it has left it.
     number: Option<u64>,
+    /// Whether the servers have refused it because of somebody else.
+    was_refused: bool,
+    patience: Patience,
     stage: Stage,
 }
 
@@ -106,8 +113,21 @@ impl Acquire {
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
         let (token, stage) = (Some(token), Stage::Submitted);
         let cut = Moment::NEVER;
-        let (tries, looks, number, moves) = (0, false, None, Moves::default());
-        Self { wanted, tries, has_asked, backoff, token, cut, looks, moves, number, stage }
+        let (number, was_refused, patience, moves) = Default::default();
+        Self {
+            wanted,
+            tries: 0,
+            has_asked,
+            backoff,
+            token,
+            cut,
+            looks: false,
+            moves,
+            number,
+            was_refused,
+            patience,
+            stage,
+        }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -137,15 +157,16 @@ impl Acquire {
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
-            Permission::Held { left_ms } => {
-                return self.miss(Miss::Queued(held_here("", left_ms)), actions);
+            Permission::Held { left_ms, readers } => {
+                self.patience.note_here(&self.wanted.target, readers > 0);
+                return self.miss(Miss::Queued(held_here("", left_ms, readers)), actions);
             }
             Permission::NotYet => {
                 return self.miss(Miss::Queued(others_first("the resource")), actions);
             }
             Permission::Blocked { place, left_ms } => {
                 let error = match left_ms {
-                    Some(left_ms) => held_here(&format!("{place} "), left_ms),
+                    Some(left_ms) => held_here(&format!("{place} "), left_ms, 0),
                     None => others_first(&place.to_string()),
                 };
                 return self.miss(Miss::Queued(error), actions);
@@ -201,10 +222,12 @@ impl Acquire {
         let servers = roster.len();
         let hold = Arc::new(HeldLock::new(target.clone(), token, asked, roster));
         let permits = target.kind.permits();
-        let request = match actions.settings().has_fencing() && permits.is_none() {
-            true => Request::new(Verb::AcquireFenced, target, token, ttl_ms)
-                .with_fence(actions.wall_us()),
-            false => Request::new(Verb::Acquire, target, token, ttl_ms),
+        let verb = self.verb(actions.settings().has_fencing());
+        let request = match verb {
+            Verb::AcquireFenced => {
+                Request::new(verb, target, token, ttl_ms).with_fence(actions.wall_us())
+            }
+            _ => Request::new(verb, target, token, ttl_ms),
         };
         let request = request.before(Arc::clone(&hold) as Arc<dyn Witness>);
         self.note_attempt(actions);
@@ -236,11 +259,14 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
+        self.patience.note(&self.wanted.target, &question);
+        let has_readers = question.has_readers();
         // Also of those that are late: what they may have granted is released, and so no news.
         let returned = question.may_have_it(sent);
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
-        match status == Status::Taken && self.may_stand_in_line(actions) {
+        // Who waits for readers says so again and again, and is told nothing: the last reader wakes nobody.
+        match status == Status::Taken && !has_readers && self.may_stand_in_line(actions) {
             true => self.look_after(miss, returned, actions),
             false => self.miss(miss, actions),
         }
@@ -260,6 +286,7 @@ impl Acquire {
 
     /// The lock is had.
     fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
+        self.patience.end(actions);
         let absent = question.absent(actions.roster());
         self.end_waiting(actions);
         if let Some(number) = self.number.take() {
@@ -277,29 +304,14 @@ impl Acquire {
     }
 
     /// Tells the queue what the servers said.
-    fn note(&self, miss: &Miss, actions: &mut dyn Actions) {
+    fn note(&mut self, miss: &Miss, actions: &mut dyn Actions) {
         if let Miss::Votes(status, question) = miss {
             let (is_taken, now) = (*status == Status::Taken, actions.now());
+            self.was_refused |= is_taken;
             let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
             let next = actions.wait_queues().refused(target, waiter, is_taken, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
-    }
-
-    fn fail(
-        &mut self,
-        error: Error,
-        broken_off: Option<Box<BrokenOff>>,
-        actions: &mut dyn Actions,
-    ) {
-        if broken_off.is_some() {
-            let now = actions.now();
-            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
-        } else {
-            self.leave_line(actions);
-        }
-        self.leave_queue(actions);
-        actions.end(Err(Failed { error, broken_off }));
     }
 
     /// Ends at once. What there may be of a lock is released.
@@ -310,14 +322,6 @@ impl Acquire {
             _ => {}
         }
         self.fail(cancelled(), None, actions);
-    }
-
-    fn leave_queue(&mut self, actions: &mut dyn Actions) {
-        if let Some(number) = self.number.take() {
-            let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
-            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
-        }
     }
 
     fn number(&self) -> u64 {
@@ -381,16 +385,6 @@ impl Operation for Acquire {
         self.leave_line(actions);
         self.leave_queue(actions);
     }
-}
-
-fn held_here(what: &str, left_ms: i64) -> Error {
-    let words = format!("{what}held through another lease of this manager ({left_ms} ms left)");
-    Error::new(Status::Taken, words)
-}
-
-fn others_first(what: &str) -> Error {
-    let words = format!("others of this process want {what}, too, and came first");
-    Error::new(Status::Taken, words)
 }
 
 fn last_try_end(end: Moment, now: Moment) -> Moment {

@@ -39,6 +39,7 @@ enum Stage {
 struct Asking {
     question: Question,
     number: u32,
+    is_shared: bool,
 }
 
 impl Confirm {
@@ -67,7 +68,8 @@ impl Confirm {
         self.asked_at = since;
         let number = view.begin_round();
         let question = Question::confirm(confirmation, view.clone(), actions.roster().len());
-        self.stage = Stage::Asking(Box::new(Asking { question, number }));
+        self.stage =
+            Stage::Asking(Box::new(Asking { question, number, is_shared: hold.is_shared() }));
         let ttl_ms = hold.longest_ttl_ms();
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: Moment::NEVER, reply_ms };
@@ -75,8 +77,13 @@ impl Confirm {
     }
 
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) {
-        let Asking { question, number } = asking;
+        let Asking { question, number, is_shared } = asking;
         let (view, hold, now) = (&self.view, self.view.hold(), actions.now());
+        if is_shared != hold.is_shared() && !mem::replace(&mut self.is_again, true) {
+            // Asked was for the exclusive lock that it was before.
+            view.fail_round(number);
+            return self.begin(actions);
+        }
         let is_valid = now < hold.valid_until() && !hold.has_ended();
         let is_reached = question.outcome() == Outcome::Reached && is_valid;
         let is_ours = end_round(view, number, is_reached, &question);

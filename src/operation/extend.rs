@@ -39,8 +39,9 @@ struct Asking {
     number: u32,
     extended_until: Moment,
     asked_at: Moment,
-    /// Until when it was valid then.
+    /// Until when it was valid then, and whether it was shared.
     valid_until: Moment,
+    is_shared: bool,
 }
 
 /// How far an attempt is.
@@ -120,6 +121,7 @@ impl Extension {
             extended_until: actions.settings().drift().deadline(since, ttl_ms),
             asked_at: since,
             valid_until,
+            is_shared: hold.is_shared(),
         }));
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since, until: valid_until.min(self.limit), reply_ms };
@@ -127,7 +129,7 @@ impl Extension {
     }
 
     fn conclude(&mut self, asking: Asking, actions: &mut dyn Actions) -> Attempt {
-        let Asking { question, number, extended_until, asked_at, valid_until } = asking;
+        let Asking { question, number, extended_until, asked_at, valid_until, is_shared } = asking;
         let (view, hold) = (&self.view, self.view.hold());
         let is_reached = question.outcome() == Outcome::Reached
             && actions.now() < extended_until.max(hold.valid_until());
@@ -150,7 +152,8 @@ impl Extension {
             return Attempt::Extended { absent: question.absent(actions.roster()) };
         }
         // Another handle may have extended it meanwhile.
-        let is_valid = question.outcome() != Outcome::Refused
+        // What refuses an exclusive lock may be what it has become meanwhile.
+        let is_valid = (question.outcome() != Outcome::Refused || is_shared != hold.is_shared())
             && actions.now() < hold.valid_until()
             && !view.is_lost();
         let status = if is_valid { Status::Unreachable } else { Status::Lost };

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, reply_ms};
-use crate::command::{Request, Verb};
+use crate::command::{Request, Verb, shared};
 use crate::error::Status;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
 use crate::stats::{Account, Kind};
@@ -16,6 +17,7 @@ use crate::token::Token;
 /// Asks the servers whether anybody holds a resource.
 pub(crate) struct Inspect {
     resource: Arc<[u8]>,
+    counts: bool,
     stage: Stage,
 }
 
@@ -23,11 +25,18 @@ enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
     Asking(Box<Question>),
+    /// Readers have it: how many? With what was found before.
+    Counting(Box<Question>, Box<Question>),
 }
 
 impl Inspect {
     pub(crate) fn new(resource: &[u8]) -> Self {
-        Self { resource: Arc::from(resource), stage: Stage::Submitted }
+        Self { resource: Arc::from(resource), counts: false, stage: Stage::Submitted }
+    }
+
+    /// The same, which asks as well how many readers have it.
+    pub(crate) fn with_count(self) -> Self {
+        Self { counts: true, ..self }
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
@@ -38,12 +47,47 @@ impl Inspect {
     }
 
     fn ask(&mut self, actions: &mut dyn Actions) {
-        let nobody = Token::from_random([0; 20]);
-        let resource = Arc::clone(&self.resource);
-        let request = Request::new(Verb::Inspect, resource, nobody, QUESTION_TTL_MS);
         self.stage = Stage::Asking(Box::new(Question::holders(actions.roster().len())));
+        self.put(LockKind::Exclusive, actions);
+    }
+
+    /// As the holder of an exclusive lock asks, and every server knows how to answer; or as a reader.
+    fn put(&self, kind: LockKind, actions: &mut dyn Actions) {
+        let nobody = Token::from_random([0; 20]);
+        let target = Target { resource: Arc::clone(&self.resource), kind };
+        let request = Request::new(Verb::Inspect, target, nobody, QUESTION_TTL_MS);
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+    }
+
+    fn conclude(&mut self, holders: Box<Question>, actions: &mut dyn Actions) {
+        if holders.outcome() != Outcome::Reached {
+            let error = holders.error(Status::Unreachable, actions.roster());
+            return actions.end(Err(error.into()));
+        }
+        if self.counts && holders.is_locked_by(shared::VALUE) {
+            let counting = Question::readers_of(actions.roster().len());
+            self.stage = Stage::Counting(Box::new(counting), holders);
+            return self.put(LockKind::Shared, actions);
+        }
+        let is_shared = holders.is_locked_by(shared::VALUE);
+        actions.end(Ok(Ended::Inspected {
+            locked_until: holders.locked_until(),
+            readers: is_shared.then_some(0),
+            absent: holders.absent(actions.roster()),
+        }));
+    }
+
+    fn conclude_count(counted: &Question, holders: &Question, actions: &mut dyn Actions) {
+        if counted.outcome() != Outcome::Reached {
+            let error = counted.error(Status::Unreachable, actions.roster());
+            return actions.end(Err(error.into()));
+        }
+        // They may all have left in between.
+        let readers = counted.readers();
+        let locked_until = holders.locked_until().filter(|_| readers > 0);
+        let absent = counted.absent(actions.roster());
+        actions.end(Ok(Ended::Inspected { locked_until, readers: Some(readers), absent }));
     }
 }
 
@@ -59,13 +103,8 @@ impl Operation for Inspect {
                     actions.end(Err(error.into()));
                 }
             },
-            Stage::Asking(holders) => actions.end(match holders.outcome() {
-                Outcome::Reached => Ok(Ended::Inspected {
-                    locked_until: holders.locked_until(),
-                    absent: holders.absent(actions.roster()),
-                }),
-                _ => Err(holders.error(Status::Unreachable, actions.roster()).into()),
-            }),
+            Stage::Asking(holders) => self.conclude(holders, actions),
+            Stage::Counting(counted, holders) => Self::conclude_count(&counted, &holders, actions),
         }
     }
 
@@ -81,7 +120,7 @@ impl Operation for Inspect {
         match &mut self.stage {
             Stage::Submitted => None,
             Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(holders) => Some(holders),
+            Stage::Asking(question) | Stage::Counting(question, _) => Some(question),
         }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod adopt;
 pub(crate) mod confirm;
 pub(crate) mod connect;
 pub(crate) mod detach;
+pub(crate) mod downgrade;
 pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod inspect_permits;
@@ -234,6 +235,8 @@ pub(crate) enum Ended {
     /// Until when anybody has the lock, if anybody has it.
     Inspected {
         locked_until: Option<Moment>,
+        /// How many have it, if they have it shared; 0 if that was not asked.
+        readers: Option<i64>,
         absent: String,
     },
     /// So many permits of a semaphore are taken, and when the first of them ends.
@@ -297,13 +300,13 @@ fn reply_ms(actions: &dyn Actions, ttl_ms: i64) -> i64 {
 /// A request about a lock, whose answers it hears.
 fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
     let hold = view.hold();
-    let request = Request::new(verb, hold.key().clone(), *hold.token(), ttl_ms);
+    let request = Request::new(verb, hold.key(), *hold.token(), ttl_ms);
     request.before(view.witness())
 }
 
 /// The release of a lock from all servers that may have it. Who waits for it elsewhere is woken, if that is wished.
 fn release_of(view: &View, actions: &dyn Actions) -> Request {
-    release_as(waking_release(view.hold().key(), actions), view)
+    release_as(waking_release(&view.hold().key(), actions), view)
 }
 
 /// What releases a lock openly. Waiters are woken that wait for an ordinary lock, and by the release of one.
@@ -316,7 +319,7 @@ fn waking_release(target: &Target, actions: &dyn Actions) -> Verb {
 
 fn release_as(verb: Verb, view: &View) -> Request {
     let hold = view.hold();
-    let (key, ttl_ms) = (hold.key().clone(), hold.longest_ttl_ms());
+    let (key, ttl_ms) = (hold.key(), hold.longest_ttl_ms());
     let request = Request::new(verb, key, *hold.token(), ttl_ms);
     request.to(view.servers())
 }

@@ -6,23 +6,23 @@ mod hearing;
 mod in_the_way;
 mod permits;
 mod place;
+mod refusals;
 mod slots;
 mod words;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::permits::Found;
 use self::place::Places;
-use crate::command::{Answer, Slots};
+use crate::command::Answer;
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
-use crate::quorum::backoff::{Claim, Refusal};
 use crate::quorum::ballot::Ballot;
 use crate::quorum::draw::Draw;
 use crate::quorum::holders::{Finding, Holders};
 use crate::quorum::permits::Permits;
+use crate::quorum::readers::Readers;
 use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::taken::Taken;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
@@ -63,6 +63,8 @@ enum Count {
     Confirm(Round, Confirmation),
     /// To find out whether there is a lock.
     Holders(Holders),
+    /// To find out how many readers there are.
+    Readers(Readers),
     /// To hear of every server once.
     AllServers(Ballot),
     /// To stand in line for a resource.
@@ -128,6 +130,11 @@ impl Question {
         Self::new(Count::Holders(Holders::new(servers)))
     }
 
+    /// How many readers have a resource.
+    pub(crate) fn readers_of(servers: usize) -> Self {
+        Self::new(Count::Readers(Readers::new(servers)))
+    }
+
     pub(crate) fn all_servers(servers: usize) -> Self {
         Self::new(Count::AllServers(Ballot::new(servers)))
     }
@@ -150,6 +157,7 @@ impl Question {
             Count::Permits(permits) => permits.outcome().is_some(),
             Count::Taken(taken) => taken.is_decided(),
             Count::Holders(holders) => holders.finding().is_some(),
+            Count::Readers(readers) => readers.outcome().is_some(),
             Count::AllServers(ballot) => ballot.pending() == 0,
             Count::Line(places) => places.is_enough(),
         }
@@ -167,6 +175,7 @@ impl Question {
                 Finding::Locked | Finding::Free => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
             }),
+            Count::Readers(readers) => readers.outcome(),
             Count::AllServers(_) | Count::Line(_) => Some(Outcome::Reached),
         };
         outcome.unwrap_or(Outcome::Unreachable)
@@ -177,46 +186,20 @@ impl Question {
         self.attempt.as_ref()
     }
 
-    /// The servers, of these, that may have the key of a lock that this was to take. One that says
-    /// that the key is another's has set nothing; of every other answer that is not certain.
-    pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
-        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
-        let foreign = self.reasons.iter().filter(is_foreign);
-        sent.minus(foreign.map(|&(server, _)| server).collect())
-    }
-
-    /// What is known after the servers refused.
-    pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
-        let asked_at = match &self.count {
-            Count::Line(places) => places.asked_at(),
-            _ => self.attempt.as_ref().map_or(now, |hold| hold.asked_at()),
-        };
-        let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
-        let claim = |&(server, ref answer): &(usize, Answer)| {
-            let (Answer::Foreign { left_ms: Some(left_ms) }
-            | Answer::Blocked { left_ms: Some(left_ms), .. }
-            | Answer::Slots(Slots { left_ms, .. })) = *answer
-            else {
-                return None;
-            };
-            if left_ms < 0 {
-                return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
-            }
-            let earliest = asked_at.plus_ms(left_ms - drift.share_ms(left_ms));
-            Some(Claim { server, expiry: asked_at.plus_ms(left_ms), earliest })
-        };
-        let claims: Vec<Claim> = self.reasons.iter().filter_map(claim).collect();
-        // So many more refuse than may. Who has not answered may be free; who cannot be used is not.
-        let (ballot, refusing) = (self.ballot(), self.reasons.len());
-        let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
-        let is_complete = claims.len() == refusing;
-        Refusal { round_trip, claims, to_expire, is_complete }
-    }
-
     /// Until when there is a lock, if it has found one.
     pub(crate) fn locked_until(&self) -> Option<Moment> {
         let Count::Holders(holders) = &self.count else { return None };
         holders.locked_until()
+    }
+
+    /// Whether a quorum has this value.
+    pub(crate) fn is_locked_by(&self, value: &[u8]) -> bool {
+        matches!(&self.count, Count::Holders(holders) if holders.has(value))
+    }
+
+    /// How many readers a quorum has.
+    pub(crate) fn readers(&self) -> i64 {
+        if let Count::Readers(readers) = &self.count { readers.count() } else { 0 }
     }
 
     /// For how long a quorum confirmed the lock, to be sure of at `now`.
@@ -251,8 +234,7 @@ impl Question {
             Answer::Extended { left_ms } => Some(left_ms),
             Answer::Found { left_ms, .. } if self.is_ours(answer) => Some(left_ms),
             Answer::Found { .. } | Answer::Absent | Answer::Lacking { .. } => Some(0),
-            Answer::Foreign { .. } | Answer::Blocked { .. } => Some(0),
-            _ => None,
+            ref other => other.is_foreign().then_some(0),
         };
         // Below 0 it has no end.
         let left_ms = left_ms.map(|ms| if ms < 0 { TTL_MAX_MS } else { ms });
@@ -317,6 +299,7 @@ impl Question {
             Count::Permits(permits) => permits.ballot(),
             Count::Taken(taken) => taken.ballot(),
             Count::Holders(holders) => holders.ballot(),
+            Count::Readers(readers) => readers.ballot(),
             Count::AllServers(ballot) => ballot,
             Count::Line(places) => places.ballot(),
         }

@@ -97,7 +97,8 @@ impl Release {
     fn let_go(&self, actions: &mut dyn Actions) -> Vec<Next> {
         let (hold, since) = (self.view.hold(), actions.now());
         let mut all = Vec::new();
-        for resource in hold.target().names() {
+        let target = hold.target();
+        for resource in target.names() {
             let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
             if stands_back {
                 // Without randomness for as long as anybody ever does.
@@ -157,7 +158,7 @@ impl Release {
 fn tell_next(next: Next, actions: &mut dyn Actions) {
     match next {
         Next::Ask(waiter) => actions.give_turn(waiter),
-        Next::Tell(waiter) => actions.end_wait(waiter),
+        Next::Tell(waiters) => waiters.into_iter().for_each(|it| actions.end_wait(it)),
         Next::Nobody => {}
     }
 }

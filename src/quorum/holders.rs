@@ -61,6 +61,12 @@ impl Holders {
         ends.get(quorum - 1).copied()
     }
 
+    /// Whether a quorum has this value.
+    pub fn has(&self, value: &[u8]) -> bool {
+        let quorum = self.ballot.quorum() as usize;
+        self.values.iter().any(|(known, ends)| known == value && ends.len() >= quorum)
+    }
+
     /// Who has answered: yes, a value; no, none.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot

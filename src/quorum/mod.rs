@@ -7,6 +7,7 @@ pub mod draw;
 pub mod holders;
 pub mod offset;
 pub mod permits;
+pub mod readers;
 pub mod round;
 pub mod standing;
 pub mod taken;

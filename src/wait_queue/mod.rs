@@ -21,6 +21,7 @@ use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
+use self::turn::Wants;
 pub(crate) use self::turn::{Heard, Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
@@ -67,7 +68,10 @@ impl WaitQueues {
         }
         match &target.kind {
             LockKind::Several(names) => self.join_all(names, number, thread, now),
-            _ => self.queue_of(&target.resource, now).join(number, thread, false),
+            LockKind::Shared => {
+                self.queue_of(&target.resource, now).join(number, thread, Wants::Shared);
+            }
+            _ => self.queue_of(&target.resource, now).join(number, thread, Wants::Alone),
         }
         number
     }
@@ -166,11 +170,11 @@ impl WaitQueues {
             return next.into_iter().collect();
         }
         self.several.remove(&number);
-        target.names().iter().filter_map(|name| self.leave_one(name, number, now)).collect()
+        target.names().iter().flat_map(|name| self.leave_one(name, number, now)).collect()
     }
 
-    fn leave_one(&mut self, resource: &[u8], number: u64, now: Moment) -> Option<Ticket> {
-        let queue = self.queues.get_mut(resource)?;
+    fn leave_one(&mut self, resource: &[u8], number: u64, now: Moment) -> Vec<Ticket> {
+        let Some(queue) = self.queues.get_mut(resource) else { return Vec::new() };
         let next = queue.leave(number, now);
         if !queue.is_needed(now) {
             self.queues.remove(resource);
@@ -232,7 +236,7 @@ impl WaitQueues {
         }
         let queue = self.queues.get_mut(resource).filter(|queue| queue.has(hold));
         let Some(queue) = queue else { return (Next::Nobody, false) };
-        let released = queue.release(now);
+        let released = queue.release(hold, now);
         if !queue.is_needed(now) {
             self.queues.remove(resource);
         }
@@ -253,8 +257,17 @@ impl WaitQueues {
         if let Some(queue) = self.permits(hold.target()).filter(|queue| queue.has(hold)) {
             return queue.lost(hold, now).into_iter().collect();
         }
-        let lose = |name| self.queues.get_mut(name).filter(|queue| queue.has(hold))?.lost(now);
-        hold.target().names().iter().filter_map(lose).collect()
+        let lose = |name: &Arc<[u8]>| {
+            let queue = self.queues.get_mut(name).filter(|queue| queue.has(hold));
+            queue.map_or_else(Vec::new, |queue| queue.lost(hold, now))
+        };
+        hold.target().names().iter().flat_map(lose).collect()
+    }
+
+    /// The lock has become a shared one. Returns whose waits are to be ended.
+    pub(crate) fn downgraded(&mut self, hold: &HeldLock) -> Vec<Ticket> {
+        let queue = self.queues.get_mut(hold.resource());
+        queue.map_or_else(Vec::new, |queue| queue.downgraded(hold))
     }
 
     /// Forgets locks that ended without a release, before there are too many.

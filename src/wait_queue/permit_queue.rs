@@ -81,7 +81,7 @@ impl PermitQueue {
         if let Some(left_ms) = self.all_held_ms(now) {
             let is_urgent = is_first && manners.is_urgent;
             if !is_urgent && now < self.ask_held_at {
-                return Permission::Held { left_ms };
+                return Permission::Held { left_ms, readers: 0 };
             }
             self.ask_held_at = now.plus_ms(ASK_HELD_MS);
         } else if !manners.is_last {
@@ -182,7 +182,7 @@ impl PermitQueue {
         };
         if is_run_over {
             self.run_since = now;
-            return (first.ticket.map_or(Next::Nobody, Next::Tell), true);
+            return (first.ticket.map_or(Next::Nobody, |ticket| Next::Tell(vec![ticket])), true);
         }
         first.asks = true;
         (first.ticket.take().map_or(Next::Nobody, Next::Ask), false)

@@ -1,12 +1,16 @@
 //! The queue of those that want one resource.
 
+mod handing_on;
+mod readers;
+mod waking;
+
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::line::Line;
-use super::turn::{Manners, Next, Permission, Wait};
+use super::turn::{Manners, Permission, Wait, Wants};
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::backoff::Backoff;
@@ -41,8 +45,12 @@ pub(super) const LOOK_FROM_BEHIND_MS: i64 = 1000;
 pub(super) struct WaitQueue {
     head: Option<Waiter>,
     behind: VecDeque<Waiter>,
-    /// The lock, while this manager has it.
+    /// The first of them that wants the lock alone. Readers before it may ask together.
+    first_writer: Option<u64>,
+    /// The lock, while this manager has it alone.
     hold: Option<Arc<HeldLock>>,
+    /// Those by which it has the lock shared.
+    readers: Vec<Arc<HeldLock>>,
     /// When the servers may be asked for it all the same.
     ask_held_at: Moment,
     /// Whether they are asked by the head, although this manager has the lock.
@@ -73,13 +81,16 @@ struct Waiter {
     ticket: Option<Ticket>,
     /// When it would wait no longer.
     until: Moment,
-    /// Whether it wants other resources, too, and has to look whether these are free.
-    wants_several: bool,
+    wants: Wants,
+    /// Whether it is a reader that may ask without a pause.
+    is_called: bool,
 }
 
 /// Where a waiter stands.
 enum Position {
     Head,
+    /// A reader behind other readers, with which it may ask.
+    Beside,
     Behind,
     /// It was left out of the queue.
     Apart,
@@ -90,7 +101,9 @@ impl WaitQueue {
         Self {
             head: None,
             behind: VecDeque::new(),
+            first_writer: None,
             hold: None,
+            readers: Vec::new(),
             ask_held_at: now,
             asks_in_vain: false,
             open_at: None,
@@ -105,12 +118,16 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, wants_several: bool) {
+    pub(super) fn join(&mut self, number: u64, thread: Option<usize>, wants: Wants) {
         let mut waiters = self.head.iter().chain(&self.behind);
         if thread.is_some() && waiters.any(|waiter| waiter.thread == thread) {
             return;
         }
-        let waiter = Waiter { number, thread, ticket: None, until: Moment::NEVER, wants_several };
+        if wants != Wants::Shared && self.first_writer.is_none_or(|first| number < first) {
+            self.first_writer = Some(number);
+        }
+        let (ticket, until) = (None, Moment::NEVER);
+        let waiter = Waiter { number, thread, ticket, until, wants, is_called: false };
         match self.head {
             None => self.head = Some(waiter),
             // One that had left comes before those that came later.
@@ -134,17 +151,20 @@ impl WaitQueue {
     /// Whether the waiter may ask.
     pub(super) fn permission(&mut self, number: u64, manners: Manners, now: Moment) -> Permission {
         self.forget_ended(now);
-        let left_ms = self.hold.as_ref().map(|hold| hold.remaining_ms(now));
+        let held = self.held_from(number, now);
         match self.position(number) {
             Position::Head => {}
+            Position::Beside if held.is_none() => {}
             Position::Apart => return Permission::MayAsk,
-            Position::Behind => return self.begin_from_behind(left_ms, manners.is_last, now),
+            Position::Beside | Position::Behind => {
+                return self.begin_from_behind(number, held, manners.is_last, now);
+            }
         }
-        if let Some(left_ms) = left_ms
+        if let Some(held) = held
             && !manners.is_urgent
             && now < self.ask_held_at
         {
-            return Permission::Held { left_ms };
+            return held;
         }
         if self.open_at.is_some_and(|open_at| open_at > now) && !manners.is_urgent {
             return Permission::NotYet;
@@ -152,10 +172,18 @@ impl WaitQueue {
         Permission::MayAsk
     }
 
-    fn begin_from_behind(&self, left_ms: Option<i64>, is_last: bool, now: Moment) -> Permission {
-        match left_ms {
+    fn begin_from_behind(
+        &self,
+        number: u64,
+        held: Option<Permission>,
+        is_last: bool,
+        now: Moment,
+    ) -> Permission {
+        match held {
             Some(_) if is_last && now >= self.ask_held_at => Permission::MayAsk,
-            Some(left_ms) => Permission::Held { left_ms },
+            Some(held) => held,
+            // It would overtake a writer that waits for readers of this manager.
+            None if !self.readers.is_empty() && self.is_reader(number) => Permission::NotYet,
             None if is_last => Permission::MayAsk,
             None => Permission::NotYet,
         }
@@ -170,11 +198,13 @@ impl WaitQueue {
                 if !mem::take(&mut self.is_handed_on) {
                     self.run_since = now;
                 }
-                self.asks_in_vain = self.hold.is_some();
+                self.asks_in_vain = self.held_from(number, now).is_some();
+                self.note_called(number, false);
             }
-            Position::Behind if self.hold.is_some() => {
+            Position::Beside | Position::Behind if self.held_from(number, now).is_some() => {
                 self.ask_held_at = now.plus_ms(ASK_HELD_MS);
             }
+            Position::Beside => self.note_called(number, false),
             Position::Behind | Position::Apart => {}
         }
     }
@@ -186,7 +216,10 @@ impl WaitQueue {
     }
 
     pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
-        self.hold = Some(Arc::clone(hold));
+        match hold.is_shared() {
+            true => self.readers.push(Arc::clone(hold)),
+            false => self.hold = Some(Arc::clone(hold)),
+        }
         self.ask_held_at = hold.asked_at().plus_ms(ASK_HELD_MS);
         (self.open_at, self.backoff) = (None, None);
         self.remove(number);
@@ -209,14 +242,15 @@ impl WaitQueue {
         if self.is_head(number) { self.backoff.take() } else { None }
     }
 
-    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Option<Ticket> {
-        if !self.remove(number) {
-            return None;
-        }
-        if self.head.is_some() && self.hold.is_none() {
+    pub(super) fn leave(&mut self, number: u64, now: Moment) -> Vec<Ticket> {
+        let was_first_writer = self.first_writer == Some(number);
+        let was_head = self.remove(number);
+        if was_head && self.head.is_some() && self.hold.is_none() {
             self.open_at.get_or_insert(now);
         }
-        self.waiting_head()
+        let head = if was_head { self.waiting_head() } else { None };
+        let readers = if was_first_writer { self.call_readers(number) } else { Vec::new() };
+        handing_on::merge(head, readers)
     }
 
     pub(super) fn wait(&mut self, number: u64, ticket: Ticket, wait: Wait, now: Moment) -> Moment {
@@ -239,43 +273,9 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn release(&mut self, now: Moment) -> (Next, bool) {
-        self.hold = None;
-        let has_rivals = self.has_rivals(now);
-        let Some(head) = &mut self.head else { return (Next::Nobody, has_rivals) };
-        let run_ms = if has_rivals { RUN_WITH_RIVALS_MS } else { RUN_MS };
-        if now.ms_since(self.run_since) >= run_ms {
-            self.run_since = now;
-            return (self.waiting_head().map_or(Next::Nobody, Next::Tell), true);
-        }
-        match head.ticket {
-            Some(ticket) if head.wants_several => {
-                (self.open_at, self.is_handed_on) = (Some(now), true);
-                (Next::Tell(ticket), false)
-            }
-            Some(ticket) => {
-                (head.ticket, self.asks_in_vain) = (None, false);
-                (Next::Ask(ticket), false)
-            }
-            None => {
-                self.open_at = Some(now);
-                (Next::Nobody, false)
-            }
-        }
-    }
-
-    pub(super) fn stand_back(&mut self, until: Moment) {
-        self.open_at = Some(until);
-    }
-
-    pub(super) fn lost(&mut self, now: Moment) -> Option<Ticket> {
-        (self.hold, self.open_at) = (None, Some(now));
-        self.waiting_head()
-    }
-
     /// Whether this manager has the lock by this.
     pub(super) fn has(&self, hold: &HeldLock) -> bool {
-        self.hold.as_ref().is_some_and(|ours| ours.token() == hold.token())
+        self.hold.iter().chain(&self.readers).any(|ours| ours.token() == hold.token())
     }
 
     pub(super) fn has_rivals(&self, now: Moment) -> bool {
@@ -284,43 +284,16 @@ impl WaitQueue {
 
     pub(super) fn is_needed(&self, now: Moment) -> bool {
         self.head.is_some()
-            || self.hold.as_ref().is_some_and(|hold| now < hold.valid_until())
+            || self.hold.iter().chain(&self.readers).any(|hold| now < hold.valid_until())
             || self.has_rivals(now)
             || self.line.is_kept(now)
-    }
-
-    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
-    pub(super) fn woke(&mut self, until: Moment, now: Moment) {
-        (self.rival_at, self.woken_at) = (Some(now), Some(now));
-        if self.head.is_none() {
-            self.open_at = Some(until);
-        }
-    }
-
-    /// Whether somebody else was woken lately.
-    pub(super) fn was_woken(&self, now: Moment) -> bool {
-        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
-    }
-
-    /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
-    pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
-        self.is_head(number) && self.hold.is_none()
-    }
-
-    /// Whether this is the only waiter.
-    pub(super) fn is_alone(&self, number: u64) -> bool {
-        self.is_head(number) && self.behind.is_empty()
-    }
-
-    pub(super) fn has_head(&self) -> bool {
-        self.head.is_some()
     }
 
     fn position(&self, number: u64) -> Position {
         if self.is_head(number) {
             Position::Head
-        } else if self.place_behind(number).is_some() {
-            Position::Behind
+        } else if let Some(place) = self.place_behind(number) {
+            if self.leads(&self.behind[place]) { Position::Beside } else { Position::Behind }
         } else {
             Position::Apart
         }
@@ -328,15 +301,17 @@ impl WaitQueue {
 
     /// Returns whether the waiter was the head. Then the one behind it is, now.
     fn remove(&mut self, number: u64) -> bool {
-        if !self.is_head(number) {
-            if let Some(place) = self.place_behind(number) {
-                self.behind.remove(place);
-            }
-            return false;
+        let is_head = self.is_head(number);
+        if is_head {
+            (self.asks_in_vain, self.is_handed_on) = (false, false);
+            self.head = self.behind.pop_front();
+        } else if let Some(place) = self.place_behind(number) {
+            self.behind.remove(place);
         }
-        (self.asks_in_vain, self.is_handed_on) = (false, false);
-        self.head = self.behind.pop_front();
-        true
+        if self.first_writer == Some(number) {
+            self.find_first_writer();
+        }
+        is_head
     }
 
     fn is_head(&self, number: u64) -> bool {
@@ -374,19 +349,33 @@ impl WaitQueue {
         if self.hold.as_ref().is_some_and(has_ended) {
             self.hold = None;
             self.open_at.get_or_insert(now);
+            self.call_readers(0);
+        }
+        if !self.readers.is_empty() {
+            self.readers.retain(|hold| !has_ended(hold));
+            if self.readers.is_empty() {
+                self.open_at.get_or_insert(now);
+            }
         }
     }
 
     /// When a waiter has to do something.
     pub(super) fn due(&mut self, number: u64, wait: Wait, now: Moment) -> Moment {
         self.forget_ended(now);
-        let due = match (self.position(number), &self.hold, self.open_at) {
+        let held_until = self.held_until(number);
+        let due = match (self.position(number), held_until, self.open_at) {
             (Position::Behind, ..) => now.plus_ms(LOOK_FROM_BEHIND_MS),
-            (Position::Head, Some(hold), _) => {
-                hold.valid_until().min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+            (Position::Beside, Some(until), _) => until.min(now.plus_ms(LOOK_FROM_BEHIND_MS)),
+            (Position::Head, Some(until), _) => {
+                until.min(now.plus_ms(LOOK_MS)).min(self.ask_held_at)
+            }
+            (Position::Head | Position::Beside, None, open_at) if self.is_called(number) => {
+                open_at.unwrap_or(now)
             }
             (Position::Head, None, Some(open_at)) => open_at,
-            (Position::Head, None, None) | (Position::Apart, ..) => wait.pause_until,
+            (Position::Head | Position::Beside, None, _) | (Position::Apart, ..) => {
+                wait.pause_until
+            }
         };
         due.min(wait.until)
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::WaitQueues;
 use super::queue::WaitQueue;
 use super::standing::Standing;
-use super::turn::{Manners, Permission, Wait};
+use super::turn::{Manners, Permission, Wait, Wants};
 use crate::command::Place;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -42,7 +42,7 @@ impl WaitQueues {
         let (thread, before) = (standing.thread, standing.queues);
         standing.queues = u128::MAX;
         for name in without(names, before) {
-            self.queue_of(name, now).join(number, thread, true);
+            self.queue_of(name, now).join(number, thread, Wants::Several);
         }
     }
 
@@ -88,7 +88,7 @@ impl WaitQueues {
             let Some(queue) = self.queues.get_mut(name) else { continue };
             let left_ms = match queue.permission(number, manners, now) {
                 Permission::MayAsk => continue,
-                Permission::Held { left_ms } => Some(left_ms),
+                Permission::Held { left_ms, .. } => Some(left_ms),
                 Permission::NotYet | Permission::Blocked { .. } => None,
             };
             let place = Place { nth: u16::try_from(nth).unwrap_or(of), of };
@@ -120,7 +120,7 @@ impl WaitQueues {
         let Some(standing) = self.several.get_mut(&number) else { return Vec::new() };
         let left = standing.queues & !stay;
         (standing.queues, standing.holds_up_since) = (standing.queues & stay, None);
-        those_of(names, left).filter_map(|name| self.leave_one(name, number, now)).collect()
+        those_of(names, left).flat_map(|name| self.leave_one(name, number, now)).collect()
     }
 
     /// About to wait: of several resources it keeps none from others for longer than it may. Returns whose waits are to be

@@ -4,6 +4,17 @@ use crate::command::Place;
 use crate::moment::Moment;
 use crate::transport::ticket::Ticket;
 
+/// How a waiter wants the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// To have it alone.
+    Alone,
+    /// The same, and others with it: it has to look whether these are free.
+    Several,
+    /// With all others that want it so.
+    Shared,
+}
+
 /// How a waiter asks to be let ask the servers.
 #[derive(Clone, Copy)]
 pub(crate) struct Manners {
@@ -18,8 +29,8 @@ pub(crate) struct Manners {
 pub(crate) enum Permission {
     /// It may, and is taken to do it.
     MayAsk,
-    /// This manager has the lock, for so long.
-    Held { left_ms: i64 },
+    /// This manager has the lock, for so long; if it has it shared, by so many.
+    Held { left_ms: i64, readers: usize },
     /// It is not its turn.
     NotYet,
     /// One of several resources is in the way: this manager has its lock, for so long; or it is not its turn there.
@@ -36,12 +47,12 @@ pub(crate) struct Wait {
 }
 
 /// What becomes of the queue when a lock is let go of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The head is to be given the turn: it asks at once.
     Ask(Ticket),
-    /// The wait of the head is to be ended, for it to look.
-    Tell(Ticket),
+    /// The waits of these are to be ended, for them to look: of the head, or of readers, which come together.
+    Tell(Vec<Ticket>),
     Nobody,
 }
 

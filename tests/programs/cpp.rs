@@ -68,6 +68,11 @@ fn the_mutex_does_what_it_promises() {
 }
 
 #[test]
+fn the_shared_mutex_does_what_it_promises() {
+    passes("tests/programs/cpp/shared_mutex.cpp", compilers::cxx_apart());
+}
+
+#[test]
 fn a_lock_is_kept_and_a_stop_ends_a_wait() {
     passes("tests/programs/cpp/keep_alive.cpp", compilers::cxx_apart());
 }

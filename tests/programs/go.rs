@@ -10,7 +10,7 @@ use crate::workshop::{Run, Workshop};
 use crate::{Secure, address_list, addresses, library};
 
 /// What has to go as well while one of the servers is silent or gone.
-const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows|Kept";
+const WITH_TWO_OF_THREE: &str = "Thousands|AtRandom|CutOff|Crowd|UnlockTwice|Panic|Close|OneLease|Credentials|Waiter|Cancel|Connect|Shows|Kept|Reader";
 
 #[test]
 fn the_tests_pass_under_the_race_detector() {

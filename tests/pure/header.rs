@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PARTS: [&str; 20] = [
+const PARTS: [&str; 21] = [
     "version.rs",
     "status.rs",
     "callback.rs",
@@ -15,6 +15,7 @@ const PARTS: [&str; 20] = [
     "acquire.rs",
     "handover.rs",
     "reentrant.rs",
+    "shared_lock.rs",
     "submit.rs",
     "event.rs",
     "kept_log.rs",

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::Mutex;
 use std::{mem, ptr};
 
+use redlock::ffi::acquire::REDLOCK_SHARED;
 use redlock::ffi::fencing::{RedLock_SetFencing, RedLockLease_FencingToken};
 use redlock::ffi::handover::{RedLock_Adopt, RedLock_Detach};
 use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
@@ -15,6 +16,7 @@ use redlock::ffi::lease::{
 use redlock::ffi::reentrant::{RedLock_Retain, RedLockLease_Levels};
 use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
 use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
+use redlock::ffi::shared_lock::{RedLock_Downgrade, RedLockLease_Mode};
 use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::waking::RedLock_SetWaking;
@@ -189,6 +191,11 @@ impl Manager {
     pub(crate) fn unlock(&self, lease: &Lease) -> RedLockStatus {
         // SAFETY: manager and lease live.
         unsafe { RedLock_Unlock(self.raw, lease.raw) }
+    }
+
+    pub(crate) fn downgrade(&self, lease: &Lease) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_Downgrade(self.raw, lease.raw) }
     }
 
     pub(crate) fn confirm(&self, lease: &Lease, least_ms: i64) -> RedLockStatus {
@@ -450,6 +457,11 @@ impl Lease {
     pub(crate) fn fencing_token(&self) -> i64 {
         // SAFETY: the lease lives.
         unsafe { RedLockLease_FencingToken(self.raw) }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        // SAFETY: the lease lives.
+        unsafe { RedLockLease_Mode(self.raw) == REDLOCK_SHARED }
     }
 
     pub(crate) fn resource(&self) -> String {

@@ -6,11 +6,12 @@ use std::ptr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use redlock::ffi::acquire::{REDLOCK_SHARED, RedLock_Acquire, RedLockAcquireOptions};
 use redlock::ffi::event::{
     REDLOCK_EVENT_DONE, RedLock_Cancel, RedLock_Descriptor, RedLock_NextEvent,
     RedLock_SetBackgroundThread, RedLock_SetEventCallback, RedLockEvent,
 };
+use redlock::ffi::shared_lock::RedLock_SubmitDowngrade;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_NO_EVENT, REDLOCK_OK};
 use redlock::ffi::submit::{
     RedLock_KeepAlive, RedLock_SubmitAcquire, RedLock_SubmitConfirm, RedLock_SubmitExtend,
@@ -28,6 +29,7 @@ pub(crate) struct Wanted {
     pub(crate) tries: i32,
     pub(crate) permits: i32,
     pub(crate) keep_alive: bool,
+    pub(crate) mode: i32,
     pub(crate) several: Option<Names>,
 }
 
@@ -60,15 +62,13 @@ impl Wanted {
     /// With one attempt.
     pub(crate) fn new(resource: impl Into<Vec<u8>>, ttl_ms: i64) -> Self {
         let resource = resource.into();
-        Self {
-            resource,
-            ttl_ms,
-            wait_ms: 0,
-            tries: 0,
-            permits: 0,
-            keep_alive: false,
-            several: None,
-        }
+        let (wait_ms, tries, permits, keep_alive, mode, several) = Default::default();
+        Self { resource, ttl_ms, wait_ms, tries, permits, keep_alive, mode, several }
+    }
+
+    /// The same, shared.
+    pub(crate) fn shared(resource: impl Into<Vec<u8>>, ttl_ms: i64) -> Self {
+        Self { mode: REDLOCK_SHARED, ..Self::new(resource, ttl_ms) }
     }
 
     /// Several at once.
@@ -95,7 +95,7 @@ impl Wanted {
             ttl_ms: self.ttl_ms,
             wait_ms: self.wait_ms,
             tries: self.tries,
-            mode: 0,
+            mode: self.mode,
             permits: self.permits,
             keep_alive: self.keep_alive.into(),
         }
@@ -185,6 +185,11 @@ impl Manager {
     pub(crate) fn submit_unlock(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
         // SAFETY: manager and lease live.
         unsafe { RedLock_SubmitUnlock(self.raw(), lease.raw(), pointer(user_data)) }
+    }
+
+    pub(crate) fn submit_downgrade(&self, lease: &Lease, user_data: usize) -> RedLockStatus {
+        // SAFETY: manager and lease live.
+        unsafe { RedLock_SubmitDowngrade(self.raw(), lease.raw(), pointer(user_data)) }
     }
 
     pub(crate) fn submit_confirm(

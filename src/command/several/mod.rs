@@ -26,13 +26,14 @@ pub(super) const BESIDE_KEY_MAX: usize = 16;
 
 pub(super) fn definition(verb: Verb) -> &'static Definition {
     match verb {
-        Verb::Acquire | Verb::Move => &acquire::DEFINITION,
+        Verb::Acquire | Verb::AcquireAgain | Verb::Move => &acquire::DEFINITION,
         Verb::Repair => &repair::DEFINITION,
         Verb::AcquireFenced => &fenced::DEFINITION,
         Verb::RaiseFence => &raise::DEFINITION,
         Verb::Extend => &extend::DEFINITION,
         Verb::Release | Verb::ReleaseRest | Verb::ReleaseAndWake => &release::DEFINITION,
-        Verb::Inspect => &inspect::DEFINITION,
+        // What is asked about readers is asked about one resource.
+        Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
         Verb::Enrol => &enrol::DEFINITION,
         Verb::Leave => &leave::DEFINITION,
     }

@@ -7,15 +7,27 @@ use super::raising::Raising;
 use super::{Acquire, Stage};
 use crate::command::{Request, Verb};
 use crate::error::Status;
+use crate::lock_kind::LockKind;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Limits, Miss, reply_ms};
 use crate::quorum::round::Outcome;
 
 impl Acquire {
+    /// With what to ask the servers. The first time it is what every Redlock client asks.
+    pub(super) fn verb(&self, has_fencing: bool) -> Verb {
+        match &self.wanted.target.kind {
+            // A fencing token orders those that change something, one after the other.
+            LockKind::Shared | LockKind::Permit { .. } => Verb::Acquire,
+            _ if has_fencing => Verb::AcquireFenced,
+            LockKind::Exclusive if self.was_refused => Verb::AcquireAgain,
+            _ => Verb::Acquire,
+        }
+    }
+
     /// Has the token raised. The servers that drew it are asked as well: each says whether it has the lock still.
     pub(super) fn raise(&mut self, mut raising: Raising, actions: &mut dyn Actions) {
         let Some(hold) = raising.hold().map(Arc::clone) else { return };
-        let (target, ttl_ms) = (hold.target().clone(), self.wanted.ttl_ms);
+        let (target, ttl_ms) = (hold.key(), self.wanted.ttl_ms);
         let request = Request::new(Verb::RaiseFence, target, *hold.token(), ttl_ms)
             .with_fence(hold.fencing_token());
         let (since, until) = (actions.now(), hold.deadline().min(self.cut));

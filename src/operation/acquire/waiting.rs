@@ -6,7 +6,7 @@ use super::{Acquire, Plan, Stage};
 use crate::error::{Error, Status};
 use crate::lease::BrokenOff;
 use crate::moment::Moment;
-use crate::operation::{Actions, Miss};
+use crate::operation::{Actions, Failed, Miss};
 use crate::quorum::backoff;
 use crate::wait_queue::Wait;
 
@@ -78,8 +78,9 @@ impl Acquire {
         let next = queues.step_aside(target, number, in_slice, now);
         let until = queues.wait(target, number, ticket, in_slice, now);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        let again_at = self.patience.tell(target, actions);
         self.stage = Stage::Waiting(wait, miss);
-        actions.wait_until(until);
+        actions.wait_until(until.min(again_at));
     }
 
     pub(super) fn handle_time_out(
@@ -115,5 +116,29 @@ impl Acquire {
         let (has_asked, words) = (self.has_asked, error.clone());
         let broken_off = BrokenOff { pause_until, backoff, has_asked, stretch: None, error: words };
         self.fail(error, Some(Box::new(broken_off)), actions);
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        error: Error,
+        broken_off: Option<Box<BrokenOff>>,
+        actions: &mut dyn Actions,
+    ) {
+        if broken_off.is_some() {
+            let now = actions.now();
+            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
+        } else {
+            self.leave_line(actions);
+        }
+        self.leave_queue(actions);
+        actions.end(Err(Failed { error, broken_off }));
+    }
+
+    pub(super) fn leave_queue(&mut self, actions: &mut dyn Actions) {
+        if let Some(number) = self.number.take() {
+            let now = actions.now();
+            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
+            next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        }
     }
 }

@@ -105,6 +105,15 @@ impl Acquire {
             Ok(random) => random,
             Err(error) => return self.fail(error, None, actions),
         };
+        if question.has_readers() {
+            // They wake nobody: who waits for them asks again and again, and says that it waits.
+            self.patience.note(&self.wanted.target, &question);
+            self.end_waiting(actions);
+            return match miss {
+                Some(miss) => self.miss(*miss, actions),
+                None => self.try_once(actions),
+            };
+        }
         let queues = actions.wait_queues();
         queues.refused(&self.wanted.target, (number, 0), is_taken, now);
         let line = queues.line(&self.wanted.target.resource);

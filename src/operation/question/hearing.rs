@@ -56,6 +56,13 @@ impl Question {
                 }
                 _ => (Vote::Yes, holders.handle_value(server, None)),
             },
+            Count::Readers(readers) => match &answer {
+                Answer::Failed(_) => (Vote::Unusable, readers.handle_silence(server)),
+                Answer::Shared { readers: count, .. } => {
+                    (Vote::Yes, readers.handle_count(server, *count))
+                }
+                _ => (Vote::Yes, readers.handle_count(server, 0)),
+            },
             Count::AllServers(ballot) => {
                 ballot.cast(server, plain);
                 (plain, ballot.pending() == 0)

@@ -44,6 +44,8 @@ impl Places {
                 let left_ms = (left_ms != -2).then_some(left_ms);
                 (Vote::No, Some(Place::Behind(rank)), Some(Answer::Foreign { left_ms }))
             }
+            // Readers have it: we do not stand in line.
+            Answer::Shared { .. } => (Vote::No, None, Some(answer)),
             other => (Vote::Unusable, None, Some(other)),
         };
         self.ballot.cast(server, vote);

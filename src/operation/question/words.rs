@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Condition, Count, Question, permits};
-use crate::command::Answer;
+use crate::command::{Answer, shared};
 use crate::error::{Error, Status};
 use crate::quorum::round::{Goal, Outcome};
 use crate::transport::endpoint::Endpoint;
@@ -89,7 +89,7 @@ impl Question {
             Count::Taken(_) => "answered".to_owned(),
             Count::Confirm(..) if self.view.is_none() => "have the lock of the ticket".to_owned(),
             Count::Confirm(_, confirm) => format!("confirmed for {} ms", confirm.least_ms),
-            Count::Holders(_) => "answered".to_owned(),
+            Count::Holders(_) | Count::Readers(_) => "answered".to_owned(),
             Count::AllServers(_) => "are connected".to_owned(),
             Count::Line(_) => "have it free".to_owned(),
         }
@@ -110,20 +110,23 @@ impl Question {
             }
             (Answer::Failed(failure), _) => failure.to_string(),
             (Answer::Absent | Answer::AbsentOrReleased, _) => "has it no more".to_owned(),
-            (&Answer::Found { left_ms, .. } | &Answer::Foreign { left_ms: Some(left_ms) }, _) => {
-                match left_ms {
-                    0.. => format!("held by another ({left_ms} ms left)"),
-                    _ => "held by another (for ever)".to_owned(),
-                }
+            (Answer::Found { value, left_ms }, _) if value == shared::VALUE => {
+                held_by("readers", Some(*left_ms))
             }
-            (Answer::Foreign { left_ms: None }, _) => "held by another".to_owned(),
-            (&Answer::Enrolled { left_ms, .. }, _) => match left_ms {
-                0.. => format!("held by another ({left_ms} ms left)"),
-                _ => "held by another (for ever)".to_owned(),
+            (Answer::Found { left_ms, .. }, _) => held_by("another", Some(*left_ms)),
+            (Answer::Foreign { left_ms }, _) => held_by("another", *left_ms),
+            (&Answer::Shared { readers, left_ms }, _) => match readers {
+                0 => held_by("readers", left_ms),
+                1 => held_by("1 reader", left_ms),
+                _ => held_by(&format!("{readers} readers"), left_ms),
             },
+            (Answer::WriterWaits { left_ms }, _) => {
+                format!("keeps it for a writer that waits ({left_ms} ms left)")
+            }
+            (&Answer::Enrolled { left_ms, .. }, _) => held_by("another", Some(left_ms)),
             (Answer::Free, _) => "held by nobody".to_owned(),
             (&Answer::Blocked { place, left_ms }, _) => {
-                format!("{place} {}", self.describe(server, &Answer::Foreign { left_ms }))
+                format!("{place} {}", held_by("another", left_ms))
             }
             (Answer::Lacking { place }, _) => format!("has {place} no more"),
             (Answer::Done | Answer::Woke | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
@@ -154,6 +157,14 @@ impl Question {
         };
         let is_connected = !matches!(answer, Answer::Failed(_));
         self.unheard.push((server, Condition { is_connected, words }));
+    }
+}
+
+fn held_by(whom: &str, left_ms: Option<i64>) -> String {
+    match left_ms {
+        Some(left_ms @ 0..) => format!("held by {whom} ({left_ms} ms left)"),
+        Some(_) => format!("held by {whom} (for ever)"),
+        None => format!("held by {whom}"),
     }
 }
 

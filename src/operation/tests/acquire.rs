@@ -1,7 +1,7 @@
 //! One attempt, several with pauses, and how they end.
 
 use super::*;
-use crate::command::Verb::{Acquire, Release};
+use crate::command::Verb::{Acquire, AcquireAgain, Release};
 
 /// Somebody else has the lock for so long, on the first two of three servers.
 fn by_another(left_ms: i64) -> [Word; 2] {
@@ -42,7 +42,7 @@ fn what_others_have_is_tried_again_after_a_pause_with_a_new_token() {
     let acts = play.at(4).hear(0, &by_another(5_000));
     // Only the third may have set it.
     assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(204)]);
-    assert_eq!(play.at(204).time_out(0), [Ask(Acquire, 704)]);
+    assert_eq!(play.at(204).time_out(0), [Ask(AcquireAgain, 704)]);
     let tokens: Vec<_> = play.world.requests.iter().map(|it| it.1).collect();
     assert!(tokens[0] == tokens[1] && tokens[1] != tokens[2]);
     let words = format!("Taken: 0 of 3 servers granted, 2 needed: {}", tells_of_another(4_800));
@@ -82,7 +82,7 @@ fn the_pauses_of_who_has_time_grow() {
     for (asked, end) in [(0, 3), (3, 8), (8, 17), (17, 34)] {
         let acts = play.at(asked + 1).hear(0, &by_another(50_000 - asked));
         assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(end)]);
-        assert_eq!(play.at(end).time_out(0), [Ask(Acquire, end + 500)]);
+        assert_eq!(play.at(end).time_out(0), [Ask(AcquireAgain, end + 500)]);
     }
 }
 
@@ -93,7 +93,7 @@ fn who_may_pause_for_nothing_does_not_but_where_servers_cannot_be_reached() {
     play.acquire(Plan::Until(at(60_000)));
     let acts = play.at(10).hear(0, &by_another(5_000));
     assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(10)]);
-    assert_eq!(play.time_out(0), [Ask(Acquire, 510)]);
+    assert_eq!(play.time_out(0), [Ask(AcquireAgain, 510)]);
     // A pause of 20 ms at most.
     let acts = play.at(510).time_is_up(0);
     assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), WaitUntil(520)]);
@@ -105,7 +105,7 @@ fn the_first_try_is_never_cut_short_and_the_last_is() {
     assert_eq!(play.acquire(Plan::Until(at(100))), [Ask(Acquire, 500)]);
     assert_eq!(play.at(30).hear(0, &by_another(5_000))[1..], [WaitUntil(90)]);
     // It is late.
-    assert_eq!(play.at(95).time_out(0), [Ask(Acquire, 125)]);
+    assert_eq!(play.at(95).time_out(0), [Ask(AcquireAgain, 125)]);
     let words = "Unreachable: 0 of 3 servers granted, 2 needed: a:1 no answer in 30 ms, b:1 no \
                  answer in 30 ms, c:1 no answer in 30 ms";
     let acts = play.at(125).time_is_up(0);
@@ -118,7 +118,7 @@ fn a_pause_that_would_last_longer_than_the_plan_ends_with_it() {
     play.acquire(Plan::Until(at(100)));
     let acts = play.at(60).hear(0, &by_another(5_000));
     assert_eq!(acts, [Tell(Release, vec![2]), WaitUntil(100)]);
-    assert_eq!(play.at(100).time_out(0), [Ask(Acquire, 125)]);
+    assert_eq!(play.at(100).time_out(0), [Ask(AcquireAgain, 125)]);
     let acts = play.at(101).hear(0, &by_another(4_900));
     let words = format!("Taken: 0 of 3 servers granted, 2 needed: {}", tells_of_another(4_900));
     assert_eq!(acts, [Tell(Release, vec![2]), ended(&format!("{words}, c:1 was not heard"))]);
@@ -220,7 +220,7 @@ fn connecting_before_the_last_try_is_cut_short_with_it() {
     assert_eq!(play.prepared(0), [Connect(125)]);
     assert_eq!(play.at(124).hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
     assert_eq!(play.prepared(0), [Connect(125)]);
-    assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [Ask(Acquire, 125)]);
+    assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [Ask(AcquireAgain, 125)]);
 }
 
 #[test]
@@ -232,6 +232,6 @@ fn what_it_does_not_wait_for_changes_nothing() {
     }
     play.hear(0, &by_another(5_000));
     assert_eq!(play.happen(0, Event::Closed { sent: ServerSet::first(3) }), []);
-    assert_eq!(play.at(200).time_out(0), [Ask(Acquire, 700)]);
+    assert_eq!(play.at(200).time_out(0), [Ask(AcquireAgain, 700)]);
     assert_eq!(play.hear(0, &[yes(0), yes(1)]), [ended("acquired")]);
 }

@@ -15,6 +15,7 @@ mod leave;
 mod permits;
 mod release;
 mod renew;
+mod shared;
 mod waiting;
 mod waking;
 mod world;
@@ -154,6 +155,13 @@ impl Play {
             thread: Some(self.calls.len() + 1),
             keeping: None,
         }
+    }
+
+    /// Shared.
+    fn read(&mut self, plan: Plan) -> Vec<Act> {
+        let mut wanted = self.wanted(plan);
+        wanted.target.kind = LockKind::Shared;
+        self.acquire_as(wanted)
     }
 
     fn acquire(&mut self, plan: Plan) -> Vec<Act> {

@@ -1,7 +1,7 @@
 //! Acquires that wait for each other, for a lock of their own manager, and in slices.
 
 use super::*;
-use crate::command::Verb::{Acquire, Release};
+use crate::command::Verb::{Acquire, AcquireAgain, Release};
 
 const OTHERS: &str = "others of this process want the resource, too, and came first";
 
@@ -93,7 +93,7 @@ fn a_turn_is_a_first_try_or_is_cut_short_like_any_other() {
     assert_eq!(play.acquire(Plan::Until(at(300))), [WaitUntil(100)]);
     assert_eq!(play.at(50).happen(1, Event::YourTurn), [Ask(Acquire, 550)]);
     refuse(&mut play, 1);
-    assert_eq!(play.at(290).happen(1, Event::YourTurn), [Ask(Acquire, 325)]);
+    assert_eq!(play.at(290).happen(1, Event::YourTurn), [Ask(AcquireAgain, 325)]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_end_of_a_wait_is_no_turn_while_there_is_a_pause() {
     assert_eq!(refuse(play.at(20), 0), [WaitUntil(60)]);
     // Somebody else has ended it.
     assert_eq!(play.at(30).time_out(0), [WaitUntil(60)]);
-    assert_eq!(play.at(60).time_out(0), [Ask(Acquire, 560)]);
+    assert_eq!(play.at(60).time_out(0), [Ask(AcquireAgain, 560)]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_turn_that_comes_early_is_no_try_of_so_many() {
         }
         // The pause is over at 200 ms.
         play.at(if is_early { 100 } else { 200 });
-        assert!(matches!(play.time_out(1)[..], [Ask(Acquire, _)]));
+        assert!(matches!(play.time_out(1)[..], [Ask(AcquireAgain, _)]));
         let acts = refuse(&mut play, 1);
         assert_eq!(usize::from(matches!(acts[..], [WaitUntil(_)])), tries_left, "{acts:?}");
     }

@@ -2,7 +2,7 @@
 
 use super::world::Act::Listen;
 use super::*;
-use crate::command::Verb::{Acquire, Enrol, Leave, Release, ReleaseAndWake};
+use crate::command::Verb::{Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake};
 use crate::wait_queue::Heard;
 
 /// The pause of who is first in line, with the random number that is always drawn: 200 ms and half of a fourth of it.
@@ -59,11 +59,11 @@ fn who_is_refused_stands_in_line_and_tries_when_a_quorum_is_free() {
     // Two round trips in the mean after the first.
     assert_eq!(push(play.at(90), 0, 0), [Listen, WaitUntil(92)]);
     assert_eq!(push(play.at(91), 0, 1), [Listen, WaitUntil(90)]);
-    assert_eq!(play.at(91).time_out(0), [Ask(Acquire, 591)]);
+    assert_eq!(play.at(91).time_out(0), [Ask(AcquireAgain, 591)]);
     // Where it may stand in line still, it leaves.
     let acts = play.at(92).hear(0, &[yes(0), yes(1)]);
     assert_eq!(acts, [Tell(Leave, vec![2]), ended("acquired")]);
-    let tokens: Vec<_> = play.world.requests.iter().filter(|it| it.0 == Acquire).collect();
+    let tokens: Vec<_> = play.world.requests.iter().filter(|it| it.0.acquires()).collect();
     assert!(tokens.len() == 2 && tokens[0].1 != tokens[1].1, "each try has a token of its own");
 }
 
@@ -71,7 +71,7 @@ fn who_is_refused_stands_in_line_and_tries_when_a_quorum_is_free() {
 fn who_is_told_by_one_server_tries_a_little_later_and_after_that_stands_in_line_again() {
     let mut play = in_line();
     assert_eq!(push(play.at(90), 0, 1), [Listen, WaitUntil(92)]);
-    assert_eq!(play.at(92).time_out(0), [Ask(Acquire, 592)]);
+    assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
     let acts = play.at(93).hear(0, &[taken(0, 9_000), yes(1), taken(2, 9_000)]);
     assert_eq!(acts, [Tell(ReleaseAndWake, vec![1]), Ask(Enrol, 593)]);
     // It has released that one itself: no news.
@@ -79,6 +79,37 @@ fn who_is_told_by_one_server_tries_a_little_later_and_after_that_stands_in_line_
     assert_eq!(acts, [Listen, WaitUntil(94 + 4 * LOOK_MS)]);
     // With that one they are a quorum.
     assert_eq!(push(play.at(99), 0, 0), [Listen, WaitUntil(99)]);
+}
+
+/// Readers have it, and its line is left alone.
+fn readers(server: usize) -> Word {
+    (server, Answer::Shared { readers: 0, left_ms: Some(50_000) })
+}
+
+#[test]
+fn who_waits_for_readers_stands_in_no_line_and_says_so_again_and_again() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let acts = play.at(1).hear(0, &[readers(0), readers(1)]);
+    // The third may have put it in its line before it was heard.
+    let [Tell(Leave, _), Tell(Intend, ref all), WaitUntil(again)] = acts[..] else {
+        panic!("{acts:?}")
+    };
+    assert_eq!((&all[..], again <= 251), (&[0, 1, 2][..], true));
+    // Nor does it stand in one once a try has found them.
+    assert_eq!(play.at(again).time_out(0), [Ask(AcquireAgain, again + 500)]);
+    let acts = play.hear(0, &[readers(0), readers(1)]);
+    assert!(matches!(acts[..], [.., Tell(Intend, _), WaitUntil(_)]), "{acts:?}");
+}
+
+#[test]
+fn who_stands_in_line_when_its_holder_becomes_a_reader_leaves_the_line() {
+    let mut play = in_line();
+    let ms = 1 + LOOK_MS;
+    assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
+    let acts = play.hear(0, &[readers(0), readers(1)]);
+    assert_eq!(acts, [Tell(Leave, vec![0, 1, 2]), Ask(AcquireAgain, ms + 500)]);
 }
 
 #[test]
@@ -97,7 +128,7 @@ fn who_was_forgotten_looks_and_tries_if_a_quorum_is_free() {
     let mut play = in_line();
     let ms = 1 + LOOK_MS;
     assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
-    assert_eq!(play.hear(0, &[free(0), free(1)]), [Ask(Acquire, ms + 500)]);
+    assert_eq!(play.hear(0, &[free(0), free(1)]), [Ask(AcquireAgain, ms + 500)]);
 }
 
 #[test]
@@ -124,7 +155,7 @@ fn where_too_few_servers_tell_it_asks_as_if_there_were_no_lines() {
     let acts = play.hear(0, &[mute(0), mute(1), mute(2)]);
     let [Listen, ref wait @ ..] = acts[..] else { panic!("{acts:?}") };
     assert_eq!(wait, &pause[1..], "the same pause");
-    assert_eq!(play.at(1).time_out(0), [Ask(Acquire, 501)]);
+    assert_eq!(play.at(1).time_out(0), [Ask(AcquireAgain, 501)]);
 }
 
 #[test]
@@ -146,7 +177,7 @@ fn who_gives_up_or_is_cancelled_leaves_the_line() {
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
     assert_eq!(play.hear(0, &[behind(0, 0), behind(1, 0)]), [Listen, WaitUntil(100)]);
     // The last try is one, whatever it was told.
-    assert_eq!(play.at(100).time_out(0), [Ask(Acquire, 125)]);
+    assert_eq!(play.at(100).time_out(0), [Ask(AcquireAgain, 125)]);
     let acts = play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
     assert_eq!(acts[..2], [Tell(ReleaseAndWake, vec![2]), Tell(Leave, vec![0, 1, 2])]);
     assert!(matches!(&acts[2], Act::Ended(words) if words.starts_with("Taken: ")), "{acts:?}");
@@ -226,7 +257,7 @@ fn who_has_woken_somebody_looks_first_when_it_wants_the_lock_again() {
 fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
     let mut play = in_line();
     push(play.at(90), 0, 0);
-    assert_eq!(play.at(92).time_out(0), [Ask(Acquire, 592)]);
+    assert_eq!(play.at(92).time_out(0), [Ask(AcquireAgain, 592)]);
     let now = play.world.now;
     // It has refused before, and tells now.
     assert!(!play.say(0, &[taken(0, 9_000)]));

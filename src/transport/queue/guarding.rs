@@ -116,10 +116,13 @@ impl Queue {
             }
             // It has ended in the very moment: what that says of the clock is not known, and nobody has the lock there.
             (Some(_), Answer::Done, _) => return Ok(Answer::Absent),
-            (Some(end_ms @ 0..), Answer::Foreign { .. }, _) => {
+            (Some(end_ms @ 0..), &Answer::Foreign { .. } | &Answer::Shared { .. }, _) => {
                 let shown_ms = self.clock.shown_ms(now);
                 let left_ms = shown_ms.map(|it| end_ms.saturating_sub(it).max(0));
-                return Ok(Answer::Foreign { left_ms });
+                return Ok(match answer {
+                    Answer::Shared { readers, .. } => Answer::Shared { readers, left_ms },
+                    _ => Answer::Foreign { left_ms },
+                });
             }
             (_, _, Some(time)) => {
                 if let Ok(Some(us)) = time_us(&time) {

@@ -40,7 +40,8 @@ fn all_held() -> (PermitQueue, [Arc<HeldLock>; 2]) {
     }
     for number in 3..=5 {
         let left_ms = holds[0].remaining_ms(at_ms(0));
-        let expected = if number == 3 { Permission::Held { left_ms } } else { Permission::NotYet };
+        let expected =
+            if number == 3 { Permission::Held { left_ms, readers: 0 } } else { Permission::NotYet };
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), expected);
         let due = if number == 3 { 100 } else { 1_000 };
         assert_eq!(waits(&mut queue, number, NEVER, 0), at_ms(due));
@@ -106,7 +107,7 @@ fn a_release_gives_the_turn_to_who_came_first_and_to_nobody_else() {
 #[test]
 fn others_get_their_chance_after_a_while() {
     let (mut queue, holds) = all_held();
-    assert_eq!(queue.release(&holds[0], at_ms(200)), (Next::Tell(ticket(3)), true));
+    assert_eq!(queue.release(&holds[0], at_ms(200)), (Next::Tell(vec![ticket(3)]), true));
     queue.stand_back(at_ms(205));
     assert_eq!(waits(&mut queue, 3, NEVER, 200), at_ms(205));
     assert_eq!(queue.begin(3, PATIENT, at_ms(204)), Permission::NotYet);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::held_lock::Phase;
 use crate::token::Token;
+use crate::wait_queue::Next;
 
 const PATIENT: Manners = Manners { is_urgent: false, is_last: false };
 
@@ -12,11 +13,11 @@ fn at_ms(ms: i64) -> Moment {
 fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
     let mut queue = WaitQueue::new(at_ms(0));
     // One waiter of each thread.
-    queue.join(1, Some(1), false);
-    queue.join(2, Some(2), false);
+    queue.join(1, Some(1), Wants::Alone);
+    queue.join(2, Some(2), Wants::Alone);
     assert_eq!(queue.begin(1, PATIENT, at_ms(0)), Permission::MayAsk);
     queue.refused(1, true, at_ms(1));
-    assert_eq!(queue.leave(2, at_ms(2)), None);
+    assert_eq!(queue.leave(2, at_ms(2)), []);
     let wait = Wait { pause_until: at_ms(9), until: at_ms(1_000) };
     assert!(!queue.end_wait(1, wait, at_ms(8)));
     assert!(queue.end_wait(1, wait, at_ms(9)));
@@ -26,7 +27,7 @@ fn the_pause_of_the_head_is_not_cut_short_by_one_behind_that_gives_up() {
 fn held() -> (WaitQueue, Arc<HeldLock>) {
     let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
-    (1..=3).for_each(|number| queue.join(number, None, false));
+    (1..=3).for_each(|number| queue.join(number, None, Wants::Alone));
     assert_eq!(queue.acquired(1, &hold), None);
     (queue, hold)
 }
@@ -35,13 +36,13 @@ fn held() -> (WaitQueue, Arc<HeldLock>) {
 fn to_look_from_behind_costs_no_more_where_thousands_wait() {
     const WAITERS: u64 = 4_096;
     let mut queue = WaitQueue::new(at_ms(0));
-    (1..=WAITERS).for_each(|number| queue.join(number, None, false));
+    (1..=WAITERS).for_each(|number| queue.join(number, None, Wants::Alone));
     let wait = Wait { pause_until: at_ms(9), until: at_ms(9_000) };
     for number in 2..=WAITERS {
         assert_eq!(queue.begin(number, PATIENT, at_ms(1)), Permission::NotYet);
         assert!(!queue.end_wait(number, wait, at_ms(2)));
     }
-    (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), None));
+    (2..=WAITERS).for_each(|number| assert_eq!(queue.leave(number, at_ms(3)), []));
     assert!(queue.behind.is_empty());
     // Each is found four times, and its place is one of 4,096.
     let looked_at = queue.looked_at.get() as u64;
@@ -71,4 +72,121 @@ fn a_lock_that_another_manager_found_out_to_be_lost_or_released_may_be_asked_for
         let permission = queue.begin(2, PATIENT, at_ms(5));
         assert_eq!(permission == Permission::MayAsk, has_ended, "{phase:?}: {permission:?}");
     }
+}
+
+/// Waiters with these numbers; readers are those below 0.
+fn queue_of(numbers: &[i64]) -> WaitQueue {
+    let mut queue = WaitQueue::new(at_ms(0));
+    for number in numbers {
+        queue.join(
+            number.unsigned_abs(),
+            None,
+            if *number < 0 { Wants::Shared } else { Wants::Alone },
+        );
+    }
+    queue
+}
+
+fn hold_of(byte: u8, is_shared: bool) -> Arc<HeldLock> {
+    let token = Token::from_random([byte; 20]);
+    Arc::new(HeldLock::of_one_server_as(b"r", is_shared, token, (at_ms(0), 10_000)))
+}
+
+const LAST: Manners = Manners { is_urgent: true, is_last: true };
+const WAIT: Wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
+
+fn ticket(number: usize) -> Ticket {
+    Ticket::new(number, 0)
+}
+
+/// All of these wait for their turn.
+fn wait(queue: &mut WaitQueue, numbers: &[u64], now: Moment) {
+    for &number in numbers {
+        assert!(queue.wait(number, ticket(number as usize), WAIT, now) > now);
+    }
+}
+
+#[test]
+fn readers_ask_together_unless_a_writer_came_before_them() {
+    let mut queue = queue_of(&[-1, -2, 3, -4]);
+    for (number, permission) in [
+        (1, Permission::MayAsk),
+        (2, Permission::MayAsk),
+        (3, Permission::NotYet),
+        (4, Permission::NotYet),
+    ] {
+        assert_eq!(queue.begin(number, PATIENT, at_ms(0)), permission, "{number}");
+    }
+    let (one, two) = (hold_of(1, true), hold_of(2, true));
+    assert_eq!(queue.acquired(1, &one), None);
+    assert_eq!(queue.acquired(2, &two), None);
+    // The writer waits for both, and who came after it waits for it.
+    let held = Permission::Held { left_ms: one.remaining_ms(at_ms(1)), readers: 2 };
+    assert_eq!(queue.begin(3, PATIENT, at_ms(1)), held);
+    assert_eq!(queue.begin(4, PATIENT, at_ms(1)), Permission::NotYet);
+    assert_eq!(queue.begin(4, LAST, at_ms(1)), Permission::NotYet);
+    wait(&mut queue, &[3, 4], at_ms(1));
+    assert_eq!(queue.release(&one, at_ms(2)), (Next::Nobody, false));
+    assert_eq!(queue.release(&two, at_ms(3)), (Next::Ask(ticket(3)), false));
+}
+
+#[test]
+fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
+    for is_lost in [false, true] {
+        let mut queue = queue_of(&[1, -2, -3, 4, -5]);
+        let own = hold_of(1, false);
+        assert_eq!(queue.acquired(1, &own), None);
+        wait(&mut queue, &[2, 3, 4, 5], at_ms(1));
+        let called = vec![ticket(2), ticket(3)];
+        match is_lost {
+            true => assert_eq!(queue.lost(&own, at_ms(2)), called),
+            false => assert_eq!(queue.release(&own, at_ms(2)), (Next::Tell(called), false)),
+        }
+        for number in [2, 3] {
+            assert!(queue.end_wait(number, WAIT, at_ms(2)));
+            assert_eq!(queue.begin(number, PATIENT, at_ms(2)), Permission::MayAsk);
+            // Once it has asked it has a pause of its own.
+            let pause = Wait { pause_until: at_ms(9), until: Moment::NEVER };
+            assert!(!queue.end_wait(number, pause, at_ms(3)));
+        }
+        for number in [4, 5] {
+            assert!(!queue.end_wait(number, WAIT, at_ms(2)));
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_readers_pass() {
+    let mut queue = queue_of(&[-1, 2, -3, -4]);
+    let one = hold_of(1, true);
+    assert_eq!(queue.acquired(1, &one), None);
+    wait(&mut queue, &[2, 3, 4], at_ms(1));
+    assert_eq!(queue.leave(2, at_ms(2)), [ticket(3), ticket(4)]);
+    assert!(queue.end_wait(4, WAIT, at_ms(2)));
+    assert_eq!(queue.begin(4, PATIENT, at_ms(2)), Permission::MayAsk);
+    assert_eq!(queue.leave(3, at_ms(3)), []);
+}
+
+#[test]
+fn who_becomes_a_reader_lets_other_readers_in_and_no_writer() {
+    let mut queue = queue_of(&[1, -2, 3]);
+    let own = hold_of(1, false);
+    assert_eq!(queue.acquired(1, &own), None);
+    wait(&mut queue, &[2, 3], at_ms(1));
+    assert_eq!(queue.downgraded(&own), [ticket(2)]);
+    assert!(queue.has(&own));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
+    assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 1, .. }));
+    assert_eq!(queue.acquired(2, &hold_of(2, true)), None);
+    assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 2, .. }));
+}
+
+#[test]
+fn a_reader_whose_time_is_over_keeps_no_writer_waiting() {
+    let mut queue = queue_of(&[-1, 2]);
+    assert_eq!(queue.acquired(1, &hold_of(1, true)), None);
+    assert!(queue.is_needed(at_ms(1)));
+    assert!(!queue.end_wait(2, WAIT, at_ms(50)));
+    assert!(queue.end_wait(2, WAIT, at_ms(10_000)));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(10_000)), Permission::MayAsk);
 }

@@ -64,7 +64,7 @@ fn it_asks_when_it_may_in_all_lines_and_is_told_what_is_in_the_way() {
     assert_eq!(found, place(2));
     assert!((9_000..10_000).contains(&left_ms));
     wait(&mut queues, &both, number, 1);
-    assert_eq!(queues.release(&hold, b"b", at_ms(2)), (Next::Tell(ticket(number)), false));
+    assert_eq!(queues.release(&hold, b"b", at_ms(2)), (Next::Tell(vec![ticket(number)]), false));
     assert!(queues.end_wait(&both, number, WAIT, at_ms(2)));
     assert_eq!(queues.begin(&both, number, PATIENT, at_ms(2)), Permission::MayAsk);
 }
@@ -108,7 +108,7 @@ fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
     let other = taken(&mut queues, &one("a"), alone, 102);
     // It is back in that line when it may have the other one, and before those that came later.
     let later = waiting(&mut queues, &one("a"), 103);
-    assert_eq!(queues.release(&hold, b"b", at_ms(104)), (Next::Tell(ticket(both)), false));
+    assert_eq!(queues.release(&hold, b"b", at_ms(104)), (Next::Tell(vec![ticket(both)]), false));
     assert!(queues.end_wait(&target, both, WAIT, at_ms(104)));
     let blocked = queues.begin(&target, both, PATIENT, at_ms(104));
     assert!(matches!(blocked, Permission::Blocked { place: Place { nth: 1, .. }, .. }));
@@ -148,14 +148,14 @@ fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while
     for ms in 1..200 {
         number = waiting(&mut queues, &target, ms);
         for name in [&b"a"[..], b"b"] {
-            let next = Next::Tell(ticket(number));
+            let next = Next::Tell(vec![ticket(number)]);
             assert_eq!(queues.release(&hold, name, at_ms(ms)), (next, false));
         }
         assert!(queues.end_wait(&target, number, WAIT, at_ms(ms)));
         hold = taken(&mut queues, &target, number, ms);
     }
     number = waiting(&mut queues, &target, 200);
-    assert_eq!(queues.release(&hold, b"a", at_ms(200)), (Next::Tell(ticket(number)), true));
+    assert_eq!(queues.release(&hold, b"a", at_ms(200)), (Next::Tell(vec![ticket(number)]), true));
 }
 
 #[test]

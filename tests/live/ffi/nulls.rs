@@ -17,6 +17,7 @@ use redlock::ffi::lease::*;
 use redlock::ffi::reentrant::*;
 use redlock::ffi::resources::*;
 use redlock::ffi::servers::*;
+use redlock::ffi::shared_lock::*;
 use redlock::ffi::stats::*;
 use redlock::ffi::status::RedLockStatus::{self, REDLOCK_INVALID_ARGUMENT, REDLOCK_OK};
 use redlock::ffi::submit::*;
@@ -177,7 +178,7 @@ macro_rules! calls {
 
 /// All functions that take a pointer, each with other arguments that are good.
 fn calls() -> BTreeMap<&'static str, Call> {
-    let calls: [(&str, Call); 65] = calls! {
+    let calls: [(&str, Call); 68] = calls! {
         Nothing RedLock_Free(it.rl()) of it;
         Status RedLock_AddServerUrl(it.rl(), it.host_or_url(), 1) of it;
         Status RedLock_Connect(it.rl(), 0) of it;
@@ -219,6 +220,8 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Status RedLock_ContinueLock(it.rl(), it.resource(), TTL, it.lease()) of it;
         Status RedLock_Extend(it.rl(), it.lease(), TTL) of it;
         Status RedLock_Unlock(it.rl(), it.lease()) of it;
+        Status RedLock_Downgrade(it.rl(), it.lease()) of it;
+        Status RedLock_SubmitDowngrade(it.rl(), it.lease(), it.user_data()) of it;
         Status RedLock_Retain(it.lease()) of it;
         Level RedLockLease_Levels(it.lease()) of it;
         Status RedLock_Confirm(it.rl(), it.lease(), 0) of it;
@@ -250,6 +253,7 @@ fn calls() -> BTreeMap<&'static str, Call> {
         Milliseconds RedLockLease_RemainingMs(it.lease()) of it;
         Milliseconds RedLockLease_ValidityMs(it.lease()) of it;
         Number RedLockLease_FencingToken(it.lease()) of it;
+        Level RedLockLease_Mode(it.lease()) of it;
         Words RedLockLease_Resource(it.lease()) of it;
         Words RedLockLease_Token(it.lease()) of it;
         Bytes RedLockLease_ResourceSize(it.lease()) of it;

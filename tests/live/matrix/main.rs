@@ -49,6 +49,7 @@ mod servers_forgetting;
 mod servers_refusing;
 mod servers_remembering;
 mod several;
+mod shared;
 mod signals;
 mod strangers;
 mod succession;

@@ -420,7 +420,7 @@ impl Run<'_> {
                         _ => continue,
                     };
                     let verb = match it.asked.verb {
-                        Verb::AcquireFenced | Verb::Move => Verb::Acquire,
+                        Verb::AcquireFenced | Verb::AcquireAgain | Verb::Move => Verb::Acquire,
                         verb => verb,
                     };
                     if verbs.contains(&verb) {

@@ -71,6 +71,8 @@ pub(crate) struct Judge {
 #[derive(Clone, Debug)]
 enum Command {
     Oath,
+    /// What a writer says of itself while it waits.
+    Aside,
     Probe {
         is_ping: bool,
     },
@@ -92,6 +94,7 @@ impl Judge {
                 // They belong to what comes next, and what came before.
                 (b"SUBSCRIBE", _) => self.subscribes = true,
                 (b"EXISTS", Some(Command::Ask(asked))) => asked.looks = true,
+                (b"ZCARD", Some(Command::Ask(asked))) => asked.verb = Verb::AcquireAgain,
                 _ => {
                     self.is_resp3 |= words[0] == b"HELLO";
                     let mut command = command(&words);
@@ -133,7 +136,10 @@ impl Judge {
         });
         let granted = self.verdicts.iter().filter(|it| it.answer.is_grant());
         let mut asked = owed.chain(granted.map(|it| &it.asked));
-        let is_acquire = |it: Verb| matches!(it, Verb::Acquire | Verb::AcquireFenced | Verb::Move);
+        let is_acquire = |it: Verb| {
+            use Verb::{Acquire, AcquireAgain, AcquireFenced, Move};
+            matches!(it, Acquire | AcquireAgain | AcquireFenced | Move)
+        };
         asked.any(|it| is_acquire(it.verb) && it.token == token)
     }
 
@@ -180,6 +186,7 @@ impl Judge {
     fn settle(&mut self, reply: Reply, has_more: bool) {
         let is_right = match self.owed[0].clone() {
             Command::Oath => is_ok(&reply),
+            Command::Aside => matches!(reply, Reply::Int(0 | 1) | Reply::Error(..)),
             Command::Probe { is_ping } => settle_probe(is_ping, &reply),
             Command::Question(question) => settle_question(question, &reply),
             Command::Hello => match &reply {
@@ -303,6 +310,8 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
         (b"HELLO", 2) => Some(Command::Hello),
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
+        (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
+        (b"EVAL", 6) if words[4].ends_with(b":i") => Some(Command::Aside),
         (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
         (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
         (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
@@ -407,8 +416,13 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
 }
 
 fn replies_of(asked: &Asked) -> usize {
-    let is_pair = matches!(asked.verb, Verb::Acquire | Verb::Inspect) && !asked.is_of_several;
-    1 + usize::from(is_pair) + usize::from(asked.subscribes) + usize::from(asked.looks)
+    let more = match asked.verb {
+        _ if asked.is_of_several => 0,
+        Verb::AcquireAgain => 2,
+        Verb::Acquire | Verb::Inspect => 1,
+        _ => 0,
+    };
+    1 + more + usize::from(asked.subscribes) + usize::from(asked.looks)
 }
 
 /// What a request to stand in line, or not any more, is answered with.
@@ -448,6 +462,20 @@ fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         verb => (verb, false),
     };
     let refused = Some(Answer::Failed(Failure::Nonsense));
+    if verb == Verb::AcquireAgain {
+        let [set, readers, left] = replies else { return None };
+        let readers = match readers {
+            Reply::Int(readers) => *readers,
+            Reply::Error(..) => 0,
+            _ => return None,
+        };
+        let first = Asked { verb: Verb::Acquire, ..asked.clone() };
+        let plain = answer(&first, &[set.clone(), left.clone()])?;
+        return Some(match plain {
+            Answer::Foreign { left_ms } if readers > 0 => Answer::Shared { readers, left_ms },
+            plain => plain,
+        });
+    }
     match (verb, &replies[0]) {
         (Verb::Release, Reply::Error(code, _)) if code == "WRONGTYPE" => {
             return Some(Answer::Absent);
@@ -475,6 +503,9 @@ fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
                     Some(Answer::Foreign { left_ms: Some(left_ms) })
                 }
                 [Reply::Int(2), Reply::Int(_)] => refused,
+                [Reply::Int(3), Reply::Int(left_ms)] => {
+                    Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) })
+                }
                 _ => None,
             };
         }

@@ -73,6 +73,8 @@ mod server_list;
 mod server_set;
 #[path = "../../../src/settings.rs"]
 mod settings;
+#[path = "../../../src/shared_lock.rs"]
+mod shared_lock;
 #[path = "../../../src/slot_set.rs"]
 mod slot_set;
 #[path = "../../../src/stats/mod.rs"]

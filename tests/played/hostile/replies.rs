@@ -162,7 +162,11 @@ impl Operation for Ear {
             (Event::Started, Some(request)) => actions.ask(request, limits(self.wait_ms)),
             (Event::Started, None) => actions.prepare(1),
             (Event::Prepared(_), _) => actions.connect(limits(self.wait_ms)),
-            _ => actions.end(Ok(Ended::Inspected { locked_until: None, absent: String::new() })),
+            _ => actions.end(Ok(Ended::Inspected {
+                locked_until: None,
+                readers: None,
+                absent: String::new(),
+            })),
         }
     }
 

@@ -144,10 +144,10 @@ impl Actor {
         let takes_options = is_semaphore || step.resource == ALL;
         let said = match step.call {
             _ if is_submitted => self.submit(&step, keep(), lease, &mut told_at),
-            Call::Lock { ttl_ms } if step.keeps || takes_options => {
+            Call::Lock { ttl_ms } if step.keeps || step.shares || takes_options => {
                 manager.acquire(options(&step, (ttl_ms, 0, self.tries), keep()), lease)
             }
-            Call::TryLock { ttl_ms, wait_ms } if step.keeps || takes_options => {
+            Call::TryLock { ttl_ms, wait_ms } if step.keeps || step.shares || takes_options => {
                 manager.acquire(options(&step, (ttl_ms, wait_ms, 0), keep()), lease)
             }
             Call::KeepAlive => manager.keep_alive(lease, keep().expect("it is to be kept")),
@@ -157,6 +157,7 @@ impl Actor {
             Call::Extend { ttl_ms } => manager.extend(lease, ttl_ms),
             Call::Confirm { least_ms } => manager.confirm(lease, least_ms),
             Call::Unlock => manager.unlock(lease),
+            Call::Downgrade => manager.downgrade(lease),
             Call::IsLocked => manager.is_locked(resource).map(|it| found = Some(it)),
             Call::Detach => manager.detach(lease, 100_000).map(|ticket| {
                 let resource = resource_of(lease.resource());
@@ -196,6 +197,7 @@ impl Actor {
             fence: lease.fencing_token(),
             granted_until: lease.hold.as_ref().map_or(0, |it| it.deadline().as_nanos()),
             has_ended: lease.hold.as_ref().is_some_and(|it| it.has_ended()),
+            is_shared: lease.is_shared(),
         };
         let hold = lease.hold.as_ref().filter(|_| told.said.is_ok());
         world::with(|world| {
@@ -246,6 +248,7 @@ impl Actor {
             }
             Call::Extend { ttl_ms } => manager.submit_extend(own, ttl_ms, tag)?,
             Call::Confirm { least_ms } => manager.submit_confirm(own, least_ms, tag)?,
+            Call::Downgrade => manager.submit_downgrade(own, tag)?,
             _ => manager.submit_unlock(own, tag)?,
         }
         let How::Submits { cancelled_after } = step.how else { unreachable!("it is submitted") };
@@ -413,6 +416,7 @@ fn options<'a>(
         // In either order.
         ALL if step.slot == 0 => (RESOURCES[0], several(RESOURCES)),
         ALL => (RESOURCES[1], several([RESOURCES[1], RESOURCES[0]])),
+        resource if step.shares => (RESOURCES[resource], LockKind::Shared),
         resource => (RESOURCES[resource], kind_of_one()),
     };
     let resource = resource.as_bytes();
@@ -492,6 +496,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
             how: How::Blocks,
             keeps: false,
             drives: false,
+            shares: false,
         };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);

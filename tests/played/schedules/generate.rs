@@ -9,6 +9,7 @@ use crate::schedules::schedule::{
     ServerPlan, Sin, Step, Weather, What,
 };
 use crate::schedules::several::take_some_together;
+use crate::schedules::shared::share_some;
 use crate::world::START;
 use crate::world::clocks::{Clock, MS};
 use crate::world::dice::Dice;
@@ -132,6 +133,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     schedule.permits = permits(&schedule);
     hand_some_over(&mut schedule);
     take_some_together(&mut schedule);
+    share_some(&mut schedule);
     if is_guarded {
         have_usual_clocks(&mut schedule);
     }
@@ -391,6 +393,7 @@ impl Maker {
                     how,
                     keeps,
                     drives,
+                    shares: false,
                 };
                 steps.push(step);
             };

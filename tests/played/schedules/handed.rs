@@ -79,6 +79,7 @@ impl World {
                 | Call::Confirm { .. }
                 | Call::Unlock
                 | Call::KeepAlive
+                | Call::Downgrade
                 | Call::Detach
         );
         if asked.is_detached && is_about_lease {
@@ -148,6 +149,7 @@ impl World {
             was_cancelled: false,
             releases: 0,
             extensions: 0,
+            shared_from: if told.is_shared { i64::MIN } else { i64::MAX },
         });
         self.judge_kept_until(asked.client, tag, told.valid_until);
     }

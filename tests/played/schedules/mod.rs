@@ -17,6 +17,7 @@ pub(crate) mod promises;
 pub(crate) mod records;
 pub(crate) mod schedule;
 pub(crate) mod several;
+pub(crate) mod shared;
 mod shrink;
 mod simulate;
 mod statuses;

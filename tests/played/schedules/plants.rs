@@ -34,6 +34,8 @@ pub(crate) enum Plant {
     HalvesTtls,
     Shortens,
     KeepsForEver,
+    /// A reader is let in beside a writer.
+    LetsReadersIn,
     /// An extension sets a key that is not there.
     SetsAgain,
     /// Keys that were lost are there again.
@@ -103,9 +105,10 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 58] = [
+pub(crate) const PLANTS: [(Plant, Promise); 59] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
+    (Plant::LetsReadersIn, Promise::WriterAlone),
     (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),

@@ -106,15 +106,20 @@ fn find_crowd(world: &mut World) {
 
 fn find_overlap(world: &mut World) -> bool {
     let words = world.overlap().map(|(one, two, at)| {
+        let promise = match one.shared_from.min(two.shared_from) <= at {
+            true => Promise::WriterAlone,
+            false => Promise::OneHolder,
+        };
         let who = |it: &crate::schedules::records::HeldLock| {
             format!("client {} (<{:04x}>)", it.client, it.tag & 0xFFFF)
         };
-        format!("{} and {} both hold a lock at {}", who(one), who(two), At(at - START))
+        let at = At(at - START);
+        (promise, format!("{} and {} both hold a lock at {at}", who(one), who(two)))
     });
-    let Some(words) = words else { return false };
+    let Some((promise, words)) = words else { return false };
     world.say(|_| format!("== {words}"));
     if world.schedule.sins.is_empty() {
-        world.records.violate(Promise::OneHolder, words);
+        world.records.violate(promise, words);
     }
     true
 }

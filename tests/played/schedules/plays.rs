@@ -109,7 +109,7 @@ fn one_server_that_forgets_lets_nobody_in_where_that_is_guarded() {
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
     assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
     assert!(figures.fenced > GUARDED_SEEDS / 10, "tokens must be drawn");
-    assert!(figures.overlapped_unguarded > 3, "nothing was broken, so this shows nothing");
+    assert!(figures.overlapped_unguarded > 2, "nothing was broken, so this shows nothing");
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
 

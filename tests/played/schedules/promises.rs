@@ -7,6 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Promise {
     OneHolder,
+    WriterAlone,
     AllOrNothing,
     AtMostPermits,
     GrantInTime,
@@ -50,8 +51,9 @@ pub(crate) enum Promise {
 }
 
 /// All of them, with their names and what is promised.
-pub(crate) const PROMISES: [(Promise, &str, &str); 41] = [
+pub(crate) const PROMISES: [(Promise, &str, &str); 42] = [
     (Promise::OneHolder, "one-holder", "no two hold one resource at one time"),
+    (Promise::WriterAlone, "writer-alone", "nobody shares a resource while somebody has it alone"),
     (
         Promise::AllOrNothing,
         "all-or-nothing",

@@ -7,6 +7,7 @@ use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{ALL, RESOURCES, share};
 use crate::world::World;
 use crate::world::clocks::{Clock, MS};
+use crate::world::readers::shared_tag;
 use crate::world::several;
 use crate::world::store::{Deed, tag};
 
@@ -103,6 +104,8 @@ pub(crate) struct HeldLock {
     pub(crate) told_lost: Option<i64>,
     /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
     pub(crate) is_forgotten: bool,
+    /// From when on others may have it at the same time; never: the end of time.
+    pub(crate) shared_from: i64,
     /// How often somebody has begun to release it, and to extend it.
     pub(crate) releases: usize,
     pub(crate) extensions: usize,
@@ -250,7 +253,10 @@ impl Records {
                 token.released |= 1 << server;
                 token.overtaken.take_if(|it| *it == sender.connection);
             }
-            Deed::Inspect { tag: Some(tag), .. } => {
+            Deed::Inspect { key, tag: Some(tag) } => {
+                if tag == shared_tag() {
+                    self.note_readers(key);
+                }
                 if let Some(token) = self.find(tag) {
                     (token.seen_at[server], token.noticed_at[server]) = (now, now);
                 }
@@ -343,6 +349,16 @@ impl Records {
         }
         self.tokens[place].note_use(sender.manager);
         &mut self.tokens[place]
+    }
+
+    /// All readers have one value, which is nobody's.
+    fn note_readers(&mut self, key: &[u8]) {
+        let tag = shared_tag();
+        if self.find(tag).is_none() {
+            let nobody = usize::MAX;
+            let sender = Sender { client: nobody, manager: 0, connection: nobody };
+            self.tokens.push(Token::new(tag, sender, key));
+        }
     }
 
     pub(crate) fn find(&mut self, tag: u64) -> Option<&mut Token> {
@@ -463,6 +479,8 @@ impl World {
         let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
         pairs.find_map(|((one, end), (two, other_end))| {
             let (from, until) = (one.from.max(two.from), *end.min(other_end));
+            // Both share it from then on.
+            let until = until.min(one.shared_from.max(two.shared_from));
             let is_same = share(one.resource, two.resource) && one.slot == two.slot;
             (is_same && from < until).then_some((*one, *two, from))
         })

@@ -113,6 +113,8 @@ pub(crate) struct Step {
     pub(crate) keeps: bool,
     /// Whether the caller asks for events during the pause before it, and so drives.
     pub(crate) drives: bool,
+    /// Whether the lock that it takes is shared.
+    pub(crate) shares: bool,
 }
 
 /// Who waits for the end of a call.
@@ -172,6 +174,8 @@ pub(crate) enum Call {
     },
     Unlock,
     IsLocked,
+    /// The lock is shared from now on.
+    Downgrade,
     /// The lock is kept from now on.
     KeepAlive,
     /// The lock is given away: its ticket is for whoever comes first.

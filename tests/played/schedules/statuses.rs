@@ -38,6 +38,7 @@ impl World {
                 | Call::Continue { .. }
                 | Call::Confirm { .. }
                 | Call::Unlock
+                | Call::Downgrade
                 | Call::KeepAlive
         );
         let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);

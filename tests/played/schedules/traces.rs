@@ -61,6 +61,7 @@ fn step(pause_ms: i64, call: Call) -> Step {
         how: How::Blocks,
         keeps: false,
         drives: false,
+        shares: false,
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) struct Told {
     /// Its fencing token; 0: none.
     pub(crate) fence: i64,
     pub(crate) has_ended: bool,
+    pub(crate) is_shared: bool,
     /// Words about servers that could not take part.
     pub(crate) absent: String,
 }
@@ -91,6 +92,10 @@ impl World {
                 hold.extensions += 1;
                 hold.was_cancelled |= asked.may_be_cancelled;
             }
+            Call::Downgrade => {
+                hold.was_cancelled |= asked.may_be_cancelled;
+                hold.begin_to_share(now);
+            }
             _ => {}
         }
         if !matches!(asked.call, Call::IsLocked | Call::Adopt | Call::Forget)
@@ -111,6 +116,7 @@ impl World {
         if self.judge_handover(asked, told) {
             return;
         }
+        self.note_shared(asked, told);
         let status = told.said.as_ref().err().map(Error::status);
         if let Some(status) = status {
             self.judge_failure(asked, told, status);
@@ -145,6 +151,7 @@ impl World {
             },
             Call::Extend { .. } => self.judge_extended(asked, told, true),
             Call::Confirm { least_ms } => self.judge_confirmed(asked, told, least_ms),
+            Call::Downgrade => self.judge_downgraded(asked, told),
             Call::Unlock => self.judge_released(asked),
             Call::IsLocked => self.judge_found(asked, told.found),
             Call::KeepAlive if !asked.is_held => {
@@ -230,7 +237,7 @@ impl World {
         let ttl_ms = asked.call.ttl_ms().unwrap_or(0);
         let window_end = self.window_end(asked, ttl_ms, told.granted_until);
         self.records.note_had(tag, self.now, window_end);
-        self.judge_fence(asked, told.fence);
+        self.judge_fence(asked, told);
         self.records.holds.push(HeldLock {
             tag,
             client: asked.client,
@@ -246,14 +253,16 @@ impl World {
             was_cancelled: false,
             releases: 0,
             extensions: 0,
+            shared_from: if told.is_shared { i64::MIN } else { i64::MAX },
         });
         self.judge_deadline(asked, told);
     }
 
     /// A fencing token is greater than that of any lock of which somebody was told before this one was asked for, and
     /// the same as none, whatever became of those locks.
-    fn judge_fence(&mut self, asked: &Asked, fence: i64) {
-        let is_due = self.schedule.is_fenced;
+    fn judge_fence(&mut self, asked: &Asked, told: &Told) {
+        // Who shares a lock draws none.
+        let (fence, is_due) = (told.fence, self.schedule.is_fenced && !told.is_shared);
         let sins = &self.schedule.sins;
         // One that is kept down until all locks have ended loses its counters all the same.
         let loses = |it: &Fault| matches!(it.what, What::Kill { keeps, .. } if keeps != Keeps::All);
@@ -479,7 +488,7 @@ fn longest_ms(plan: &ClientPlan, asked: &Asked, more: i64) -> i64 {
         Call::TryLock { ttl_ms, wait_ms } => wait_ms + attempt(ttl_ms) + LAST_TRY_MS,
         Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
         Call::Extend { ttl_ms } => once(ttl_ms),
-        Call::Confirm { .. } | Call::Unlock => once(asked.longest_ttl_ms),
+        Call::Confirm { .. } | Call::Downgrade | Call::Unlock => once(asked.longest_ttl_ms),
         Call::IsLocked | Call::Adopt => once(10_000),
         Call::KeepAlive | Call::Detach | Call::Forget => 0,
     }

@@ -36,6 +36,7 @@ const CALL: Step = Step {
     how: How::Blocks,
     keeps: false,
     drives: false,
+    shares: false,
 };
 
 const TAKE: Step = Step { call: Call::TryLock { ttl_ms: 30_000, wait_ms: 20_000 }, ..CALL };

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::io;
 
 use crate::command::guard::{MARK, RAISE};
+use crate::command::shared;
 use crate::schedules::plants::Plant;
+use crate::world::readers::shared_tag;
 use crate::world::store::{Deed, Dialect, Key, Refusal, Session, Store, tag};
 
 /// The library's scripts, by their text: a server does what it is sent. Whoever changes one teaches
@@ -80,6 +82,7 @@ impl<'a> Command<'a, '_> {
             b"GET" if words == 2 => self.get(0, i64::MAX),
             b"GETRANGE" if words == 4 => self.get_range(),
             b"PTTL" if words == 2 => self.pttl(),
+            b"ZCARD" if words == 2 => self.zcard(),
             b"PEXPIRETIME" if !self.tells_ends() => self.unknown(),
             b"PEXPIRETIME" if words == 2 => self.pexpiretime(),
             b"PEXPIRETIME" => self.wrong_number(name),
@@ -222,7 +225,8 @@ impl<'a> Command<'a, '_> {
         let expires_ms = ttl_ms.map(|it| self.expires_ms(it));
         let database = self.session.database;
         let (tag, name, value) = (tag(value), Box::from(name), Box::from(value));
-        self.store.keys.push(Key { database, name, value, tag, expires_ms });
+        let is_reader = false;
+        self.store.keys.push(Key { database, name, value, tag, expires_ms, is_reader });
     }
 
     pub(super) fn expires_ms(&self, ttl_ms: i64) -> i64 {
@@ -244,8 +248,9 @@ impl<'a> Command<'a, '_> {
             self.say(if is_range { "$0\r\n\r\n" } else { self.nil() });
             return Deed::Inspect { key, tag: None };
         };
-        let value = &self.store.keys[found].value;
-        let tag = Some(self.store.keys[found].tag);
+        let it = &self.store.keys[found];
+        let value = if it.is_reader { shared::VALUE } else { &it.value };
+        let tag = Some(if it.is_reader { shared_tag() } else { it.tag });
         let end = value.len().min(usize::try_from(last).unwrap_or(usize::MAX).saturating_add(1));
         let part = &value[usize::try_from(first).unwrap_or(0).min(end)..end];
         self.out.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
@@ -265,7 +270,7 @@ impl<'a> Command<'a, '_> {
         }
         let found = self.store.find(self.session.database, key);
         self.integer(found.map_or(-2, |it| self.left_ms(it)));
-        Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
+        Deed::Notice { key, tag: found.map(|it| self.tag_of(it)) }
     }
 
     /// Whether it is a Redis 7.0 or later.
@@ -285,16 +290,33 @@ impl<'a> Command<'a, '_> {
         }
         let found = self.store.find(self.session.database, key);
         let end_ms = |it: usize| {
-            let expires_ms = self.store.keys[it].expires_ms;
+            let expires_ms = self.store.keys[self.last_of(it)].expires_ms;
             expires_ms.map_or(-1, |it| it + self.store.early_ms)
         };
         self.integer(found.map_or(-2, end_ms));
-        Deed::Notice { key, tag: found.map(|it| self.store.keys[it].tag) }
+        Deed::Notice { key, tag: found.map(|it| self.tag_of(it)) }
+    }
+
+    /// Of what stands under a name.
+    fn tag_of(&self, found: usize) -> u64 {
+        let it = &self.store.keys[found];
+        if it.is_reader { shared_tag() } else { it.tag }
+    }
+
+    /// Readers last as long as the last of them.
+    fn last_of(&self, found: usize) -> usize {
+        let one = &self.store.keys[found];
+        let is_beside = |it: &Key| {
+            it.is_reader && one.is_reader && it.database == one.database && it.name == one.name
+        };
+        let beside = (0..self.store.keys.len()).filter(|at| is_beside(&self.store.keys[*at]));
+        let end = |at: &usize| self.store.keys[*at].expires_ms.unwrap_or(i64::MAX);
+        beside.max_by_key(end).unwrap_or(found)
     }
 
     /// A server that lets its keys go a moment later than their time says 0 in that moment.
     pub(super) fn left_ms(&self, found: usize) -> i64 {
-        let expires_ms = self.store.keys[found].expires_ms;
+        let expires_ms = self.store.keys[self.last_of(found)].expires_ms;
         let late_ms = (-self.store.early_ms).max(0);
         expires_ms.map_or(-1, |it| (it - late_ms - self.now_ms).max(0))
     }
@@ -344,7 +366,7 @@ impl<'a> Command<'a, '_> {
 
     fn eval(&mut self) -> Deed<'a> {
         let special = self.eval_fenced().or_else(|| self.eval_line());
-        let special = special.or_else(|| self.eval_several());
+        let special = special.or_else(|| self.eval_several()).or_else(|| self.eval_shared());
         if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;
         }
@@ -367,8 +389,10 @@ impl<'a> Command<'a, '_> {
     pub(super) fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
         let key = self.words[1 + 2 * usize::from(self.words[0].eq_ignore_ascii_case(b"EVAL"))];
         let found = self.store.find(self.session.database, key);
-        let is_deleted =
-            |it: &usize| *self.store.keys[*it].value == *value || self.has(Plant::DeletesAll);
+        let is_deleted = |it: &usize| {
+            let key = &self.store.keys[*it];
+            !key.is_reader && *key.value == *value || self.has(Plant::DeletesAll)
+        };
         let found = found.filter(|it| is_deleted(it) && !self.has(Plant::DeletesNothing));
         if found.is_some()
             && let Some(why) = self.write_refusal("del", false)
@@ -400,7 +424,7 @@ impl<'a> Command<'a, '_> {
             return self.script_error(NOT_IN_SCRIPTS);
         }
         let left_ms = self.left_ms(found);
-        if *self.store.keys[found].value != *value {
+        if self.store.keys[found].is_reader || *self.store.keys[found].value != *value {
             self.pair(if self.has(Plant::ExtendsAll) { 1 } else { 2 }, left_ms);
             return Deed::Extend { key, value, done: false, absent: false, repaired: false };
         }

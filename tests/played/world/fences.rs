@@ -48,7 +48,8 @@ impl<'a> Command<'a, '_> {
                 return self.script_error(NOT_IN_SCRIPTS);
             }
             let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
-            self.pair(0, left_ms.unwrap_or(-2));
+            let is_shared = found.is_some_and(|it| self.store.keys[it].is_reader);
+            self.pair(if is_shared { 3 } else { 0 }, left_ms.unwrap_or(-2));
             return Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: false };
         }
         if is_free {

@@ -122,6 +122,10 @@ impl<'a> Command<'a, '_> {
             self.say("*3\r\n:1\r\n:0\r\n:0\r\n");
             return Deed::Nothing;
         }
+        if let Some(found) = found.filter(|found| self.store.keys[*found].is_reader) {
+            let left_ms = self.left_ms(found);
+            return self.say(&format!("*3\r\n:2\r\n:{left_ms}\r\n:0\r\n"));
+        }
         if let Some(why) = self.write_refusal("zadd", true) {
             return self.script_error(&why);
         }

@@ -11,6 +11,7 @@ pub(crate) mod fences;
 pub(crate) mod lines;
 pub(crate) mod network;
 pub(crate) mod permits;
+pub(crate) mod readers;
 pub(crate) mod resp;
 pub(crate) mod script;
 pub(crate) mod server;

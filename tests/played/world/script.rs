@@ -86,7 +86,7 @@ fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
         let (name, is_note) = (word(0).unwrap_or_default(), word(1) == Some(NOTE));
         at += length;
         match (name, ends.last_mut()) {
-            (b"PTTL", Some(last)) => last.0 = at,
+            (b"PTTL" | b"ZCARD", Some(last)) => last.0 = at,
             _ => ends.push((at, !is_note && is_request(name, words.len()))),
         }
     }
@@ -98,7 +98,7 @@ fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
 
 /// Whether it is the beginning of one, and not a part of the greeting.
 fn is_request(name: &[u8], words: usize) -> bool {
-    words > 1 && ![&b"PTTL"[..], b"AUTH", b"SELECT", b"INFO", b"CONFIG"].contains(&name)
+    words > 1 && ![&b"PTTL"[..], b"ZCARD", b"AUTH", b"SELECT", b"INFO", b"CONFIG"].contains(&name)
 }
 
 impl World {
@@ -216,6 +216,7 @@ impl World {
             value: value.as_bytes().into(),
             tag: tag(value.as_bytes()),
             expires_ms: Some(expires_ms),
+            is_reader: false,
         });
     }
 

@@ -120,6 +120,8 @@ pub(crate) struct Store {
     pub(crate) several: Vec<u64>,
     /// Of fencing tokens: they outlive all locks, so they are no keys of a schedule.
     pub(crate) counters: Vec<Counter>,
+    /// That writers wait: it is no lock, and ends soon.
+    pub(crate) intents: Vec<Intent>,
     /// Who waits, which are no keys of a schedule either, and who listens.
     pub(crate) lines: Vec<Line>,
     pub(crate) channels: Channels,
@@ -161,6 +163,16 @@ pub(crate) struct Key {
     pub(crate) tag: u64,
     /// None: it stays for ever.
     pub(crate) expires_ms: Option<i64>,
+    /// It is one of the readers of a resource of this name.
+    pub(crate) is_reader: bool,
+}
+
+/// That a writer waits, in the key of this name.
+#[derive(Clone, Debug)]
+pub(crate) struct Intent {
+    pub(crate) database: i64,
+    pub(crate) name: Box<[u8]>,
+    pub(crate) until_ms: i64,
 }
 
 /// The counter of a resource for fencing tokens.
@@ -193,6 +205,7 @@ impl Store {
             memory: None,
             several: Vec::new(),
             counters: Vec::new(),
+            intents: Vec::new(),
             lines: Vec::new(),
             channels: Channels::default(),
             knows_resp3: true,
@@ -260,6 +273,7 @@ impl Store {
         let (lost, kept) = mem::take(&mut self.keys).into_iter().partition(|_| is_lost());
         self.keys = kept;
         self.counters.retain(|_| !is_lost());
+        self.intents.retain(|_| !is_lost());
         self.lines.retain(|_| !is_lost());
         lost
     }

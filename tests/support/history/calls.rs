@@ -45,7 +45,7 @@ fn check_status(history: &History<'_>, at: usize, it: Return<'_>, found: &mut Ve
     let is_wrong = match it.status {
         "INVALID_ARGUMENT" | "NO_SERVERS" | "INTERNAL" => true,
         "TAKEN" | "TOO_SLOW" => !it.op.acquires(),
-        "LOST" => matches!(it.op, Op::Lock | Op::TryLock),
+        "LOST" => matches!(it.op, Op::Lock | Op::TryLock | Op::Share),
         _ => false,
     };
     if is_wrong {

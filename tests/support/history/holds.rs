@@ -15,6 +15,8 @@ struct HeldLock<'a> {
     until: (i64, i64),
     /// The line that says so.
     set_by: usize,
+    /// From when on others may have it as well: from the start, from a call on, or never.
+    shared_from: i64,
     /// The call that released it, or in which it turned out to be lost.
     end: Option<usize>,
 }
@@ -39,6 +41,9 @@ impl<'a, 'h> Checker<'a, 'h> {
     fn follow(&mut self, at: usize) {
         match self.line(at).event {
             Event::Call(Call { op: Op::Unlock, token: Some(token), .. }) => self.end(at, token),
+            Event::Call(Call { op: Op::Downgrade, token: Some(token), .. }) => {
+                self.share(at, token);
+            }
             Event::Return(it) => self.follow_return(at, it),
             Event::Look { token, held: true, .. } => self.claim(at, token, "is said to be held"),
             Event::Wrote(write) => self.claim(at, write.token, "was written under"),
@@ -51,12 +56,12 @@ impl<'a, 'h> Checker<'a, 'h> {
         let Event::Call(asked) = self.line(call).event else { return };
         let is_ok = it.status == "OK";
         match (it.op, it.token) {
-            (Op::Lock | Op::TryLock | Op::Continue, Some(token))
+            (Op::Lock | Op::TryLock | Op::Share | Op::Continue, Some(token))
                 if is_ok && !self.holds.contains_key(token) =>
             {
                 self.take(at, token, asked.ttl_ms, it);
             }
-            (Op::Lock | Op::TryLock, Some(token)) if is_ok => {
+            (Op::Lock | Op::TryLock | Op::Share, Some(token)) if is_ok => {
                 let words = format!("{token} is the token of two locks");
                 self.report(Rule::TokenReused, words, &[self.holds[token].taken, at]);
             }
@@ -92,7 +97,9 @@ impl<'a, 'h> Checker<'a, 'h> {
             let words = format!("{} too long for a TTL of {ttl_ms} ms", ms(until.0 - most));
             self.report(Rule::Validity, words, &[at]);
         }
-        let hold = HeldLock { resource: it.resource, taken: at, until, set_by: at, end: None };
+        let shared_from = if it.op == Op::Share { i64::MIN } else { i64::MAX };
+        let (resource, taken, set_by) = (it.resource, at, at);
+        let hold = HeldLock { resource, taken, until, set_by, shared_from, end: None };
         self.holds.insert(token, hold);
     }
 
@@ -167,7 +174,15 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    /// Whether two holds of one resource have a moment in common.
+    /// The lock may be shared from this call on.
+    fn share(&mut self, call: usize, token: &str) {
+        let time = self.line(call).time;
+        if let Some(hold) = self.holds.get_mut(token) {
+            hold.shared_from = hold.shared_from.min(time);
+        }
+    }
+
+    /// Whether two holds of one resource have a moment in common in which one is to be alone.
     fn sweep(&mut self) {
         // A lock of several resources is one of each.
         let of_each = |hold: &'_ HeldLock<'a>| hold.resource.split('+');
@@ -175,20 +190,18 @@ impl<'a, 'h> Checker<'a, 'h> {
         let mut all: Vec<_> =
             spans.flat_map(|(hold, span)| of_each(hold).map(move |it| (it, hold, span))).collect();
         all.sort_by_key(|(resource, hold, (from, _))| (*resource, *from, hold.taken));
-        let mut latest: Option<(&str, &HeldLock<'_>, i64)> = None;
+        let mut open: Vec<(&str, &HeldLock<'_>, i64)> = Vec::new();
         let mut overlaps = Vec::new();
         for (resource, hold, (from, to)) in all {
-            match latest.filter(|it| it.0 == resource) {
-                Some((_, other, end)) => {
-                    if from < end && from < to {
-                        overlaps.push((other.taken, other.set_by, hold.taken, end.min(to) - from));
-                    }
-                    if to > end {
-                        latest = Some((resource, hold, to));
-                    }
+            open.retain(|(of, _, end)| *of == resource && *end > from);
+            for &(_, other, end) in &open {
+                // From then on both share it.
+                let until = end.min(to).min(other.shared_from.max(hold.shared_from));
+                if from < until {
+                    overlaps.push((other.taken, other.set_by, hold.taken, until - from));
                 }
-                None => latest = Some((resource, hold, to)),
             }
+            open.push((resource, hold, to));
         }
         // Of two locks of the same resources one overlap is enough.
         overlaps.sort_unstable();

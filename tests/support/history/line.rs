@@ -20,6 +20,10 @@ pub(crate) struct Line<'a> {
 pub(crate) enum Op {
     Lock,
     TryLock,
+    /// To share the resource.
+    Share,
+    /// To share what one has alone.
+    Downgrade,
     Continue,
     Extend,
     Confirm,
@@ -128,6 +132,8 @@ impl Op {
         Ok(match text {
             "lock" => Self::Lock,
             "try_lock" => Self::TryLock,
+            "share" => Self::Share,
+            "downgrade" => Self::Downgrade,
             "continue_lock" => Self::Continue,
             "extend" => Self::Extend,
             "confirm" => Self::Confirm,
@@ -138,7 +144,7 @@ impl Op {
 
     /// Whether it may set a key anywhere.
     pub(crate) fn sets_keys(self) -> bool {
-        !matches!(self, Self::Confirm | Self::Unlock)
+        !matches!(self, Self::Confirm | Self::Downgrade | Self::Unlock)
     }
 
     /// Whether it may come back with a lock that was not there before.

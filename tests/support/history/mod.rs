@@ -39,7 +39,8 @@
 //! A lock of several resources at once has all their names as its resource, with `+` between them.
 //!
 //! A lock counts as held from the return of the call that took it to the call of its release, its
-//! deadline, or the death of the process.
+//! deadline, or the death of the process; as shared, if the call was a `share`, and from the call of a
+//! `downgrade` on that did not leave it as it was (`UNREACHABLE`, too, may have shared it).
 
 mod calls;
 mod counters;

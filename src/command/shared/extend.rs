@@ -1,0 +1,80 @@
+//! Gives a reader at least the TTL if it is one still; and makes a reader of a writer, which then keeps its end. Both are
+//! one script: a server that was not reached when a writer became a reader does it with the next extension.
+
+use redis::Value;
+
+use super::{LONGEST_MS, readers};
+use crate::command::answer::Answer;
+use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::encoder::Encoder;
+use crate::command::script::Script;
+use crate::failure::Failure;
+
+pub(in crate::command) static DEFINITION: Definition = Definition {
+    kind: Kind::Extending,
+    effect: KeyEffect::Passes,
+    replies: 1,
+    names: 2,
+    form: only_form,
+    encode: |subject, _, encoder| encode(subject, subject.ttl_ms, encoder),
+    decode,
+};
+
+/// The same, without more time.
+pub(in crate::command) static DOWNGRADE: Definition =
+    Definition { encode: |subject, _, encoder| encode(subject, 0, encoder), ..DEFINITION };
+
+const FILE: &str = include_str!("extend.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+pub(crate) static SCRIPT: &str = LINE.text();
+
+fn encode(subject: &Subject, ttl_ms: i64, encoder: &mut Encoder) {
+    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    encoder.put(|command| {
+        command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(readers(key)).arg(token);
+        command.arg(ttl_ms).arg(LONGEST_MS)
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    let said = match replies.next()? {
+        Value::ServerError(error) => return Some(Answer::refused(&error)),
+        Value::Array(said) => said,
+        _ => return None,
+    };
+    let &[Value::Int(what), Value::Int(left_ms)] = &said[..] else { return None };
+    match what {
+        0 => Some(Answer::Absent),
+        1 => Some(Answer::Extended { left_ms }),
+        2 => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        3 => Some(Answer::Failed(Failure::NoReaders)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Array, Int, Okay};
+
+    use super::*;
+
+    fn answer(reply: Value) -> Option<Answer> {
+        decode(&Subject::sample(), &mut vec![reply].drain(..))
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        let pair = |what, left_ms| answer(Array(vec![Int(what), Int(left_ms)]));
+        assert_eq!(pair(1, 7), Some(Answer::Extended { left_ms: 7 }));
+        assert_eq!(pair(2, 7), Some(Answer::Foreign { left_ms: Some(7) }));
+        assert_eq!(pair(0, -2), Some(Answer::Absent));
+        assert_eq!(pair(3, 0), Some(Answer::Failed(Failure::NoReaders)));
+        assert_eq!(pair(4, 0), None);
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        assert_eq!(answer(Okay), None);
+        assert_eq!(answer(Array(vec![Int(1)])), None);
+    }
+}

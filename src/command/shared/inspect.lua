@@ -1,0 +1,20 @@
+-- Tells who has a resource. Returns
+--   {value, ms}  it has this value, or its beginning, and so long to live; an empty one and -2: there is none
+--   {1, ms}      we are one of its readers, for so long still
+--   {0, ms, n}   so many readers have it, and we are none of them
+--
+-- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: how much of a value is read.
+-- ARGV[3]: the longest TTL that there is.
+
+local v=redis.call('GETRANGE',KEYS[1],0,ARGV[2]-1)
+local left=redis.call('PTTL',KEYS[1])
+if v~='redlock:shared' then
+    return {v,left}
+end
+local t=redis.call('TIME')
+local now=string.format('%.0f',t[1]*1000+math.floor(t[2]/1000))
+local s=tonumber(redis.call('ZSCORE',KEYS[2],ARGV[1]) or 0)
+if s>=tonumber(now) then
+    return {1,math.min(s-now,tonumber(ARGV[3]))}
+end
+return {0,left,redis.call('ZCOUNT',KEYS[2],now,'+inf')}

@@ -1,0 +1,52 @@
+//! Says that a writer waits, where readers have the resource.
+
+use redis::Value;
+
+use super::{INTENT_MS, intent};
+use crate::command::answer::Answer;
+use crate::command::capabilities::Capabilities;
+use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::encoder::Encoder;
+use crate::command::release;
+use crate::command::script::Script;
+
+pub(in crate::command) static DEFINITION: Definition = Definition {
+    kind: Kind::Acquiring,
+    effect: KeyEffect::Passes,
+    replies: 1,
+    names: 2,
+    form: only_form,
+    encode,
+    decode,
+};
+
+/// Takes it back.
+pub(in crate::command) static RECANT: Definition =
+    Definition { names: 1, encode: encode_recant, ..DEFINITION };
+
+const FILE: &str = include_str!("intend.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+pub(crate) static SCRIPT: &str = LINE.text();
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let key = &*subject.resource;
+    encoder.put(|command| {
+        command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(intent(key)).arg(INTENT_MS)
+    });
+}
+
+fn encode_recant(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let key = intent(&subject.resource);
+    encoder.put(|command| {
+        command.arg("EVAL").arg(release::SCRIPT).arg(1).arg(key).arg("redlock:writer")
+    });
+}
+
+fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.next()? {
+        Value::Int(1) => Some(Answer::Done),
+        Value::Int(0) => Some(Answer::Absent),
+        Value::ServerError(error) => Some(Answer::refused(&error)),
+        _ => None,
+    }
+}

@@ -1,0 +1,73 @@
+//! A writer that waits for readers: it says so on the servers, again and again, and readers that come later wait for it.
+
+use std::sync::Arc;
+
+use crate::command::{Request, Verb, shared};
+use crate::lock_kind::{LockKind, Target};
+use crate::moment::Moment;
+use crate::operation::question::Question;
+use crate::operation::{Actions, QUESTION_TTL_MS};
+use crate::server_set::ServerSet;
+use crate::token::Token;
+
+/// How often it says so: readers forget it after twice as long.
+const AGAIN_MS: i64 = shared::INTENT_MS / 2;
+
+/// What it takes to wait for readers.
+#[derive(Default)]
+pub(super) struct Patience {
+    /// Where readers are in the way, or may be, when that was last seen.
+    waits_for: Vec<Arc<[u8]>>,
+    /// Where it was said on the servers.
+    told: Vec<Arc<[u8]>>,
+}
+
+impl Patience {
+    /// Readers of this manager have it, or nobody.
+    pub(super) fn note_here(&mut self, target: &Target, has_readers: bool) {
+        self.waits_for.clear();
+        if has_readers {
+            self.waits_for.push(Arc::clone(&target.resource));
+        }
+    }
+
+    /// What the servers have said. Of several resources it is told which are in the way, and not whether it is readers that
+    /// have them.
+    pub(super) fn note(&mut self, target: &Target, question: &Question) {
+        match &target.kind {
+            LockKind::Shared => {}
+            LockKind::Several(names) => {
+                let which = question.in_the_way();
+                let is_one = |place: usize| which.checked_shr(place as u32).unwrap_or(0) & 1 != 0;
+                let blocked = names.iter().enumerate().filter(|it| is_one(it.0));
+                self.waits_for = blocked.map(|it| Arc::clone(it.1)).collect();
+            }
+            _ => self.note_here(target, question.has_readers()),
+        }
+    }
+
+    /// It waits. Returns when it has to say so again.
+    pub(super) fn tell(&mut self, target: &Target, actions: &mut dyn Actions) -> Moment {
+        if self.waits_for.is_empty() || target.kind == LockKind::Shared {
+            return Moment::NEVER;
+        }
+        for resource in &self.waits_for {
+            tell(Verb::Intend, resource, actions);
+            if !self.told.contains(resource) {
+                self.told.push(Arc::clone(resource));
+            }
+        }
+        actions.now().plus_ms(AGAIN_MS)
+    }
+
+    /// It has the lock: what it said is taken back. Others that wait say so again, if there are readers then.
+    pub(super) fn end(&mut self, actions: &mut dyn Actions) {
+        self.told.drain(..).for_each(|resource| tell(Verb::Recant, &resource, actions));
+    }
+}
+
+fn tell(verb: Verb, resource: &Arc<[u8]>, actions: &mut dyn Actions) {
+    let all = ServerSet::first(actions.roster().len());
+    let (target, nobody) = (Target::from(Arc::clone(resource)), Token::from_random([0; 20]));
+    actions.tell(Request::new(verb, target, nobody, QUESTION_TTL_MS).to(all));
+}

@@ -1,0 +1,144 @@
+//! Making a shared lock of an exclusive one: its holder goes on reading, and others may, too.
+//!
+//! Each server does it in one step, and the lock keeps its end there. From the moment when the servers are asked the lock
+//! counts as a shared one, whatever they say: a server may do it at any time. A server that was not
+//! reached does it with the next extension.
+
+use std::mem;
+
+use super::connect::{ConnectQuorum, Progress};
+use super::question::Question;
+use super::{
+    Actions, Ended, Event, Limits, Miss, Operation, cancelled, check_valid, end_round, give_up,
+    reply_ms, request,
+};
+use crate::command::Verb;
+use crate::error::{Error, Status};
+use crate::held_lock::View;
+use crate::moment::Moment;
+use crate::quorum::round::Outcome;
+
+/// Makes a shared lock of an exclusive one.
+pub(crate) struct Downgrade {
+    view: View,
+    stage: Stage,
+}
+
+enum Stage {
+    Submitted,
+    Connecting(Box<ConnectQuorum>),
+    Asking(Box<Asking>),
+}
+
+/// The servers are asked, in the round of this number.
+struct Asking {
+    question: Question,
+    number: u32,
+    asked_at: Moment,
+    /// Until when it was valid then.
+    valid_until: Moment,
+}
+
+impl Downgrade {
+    pub(crate) fn new(view: View) -> Self {
+        Self { view, stage: Stage::Submitted }
+    }
+
+    fn begin(&mut self, actions: &mut dyn Actions) {
+        let hold = self.view.hold();
+        if let Err(error) = check_valid(hold, actions.now()) {
+            give_up(&self.view, actions);
+            return actions.end(Err(error.into()));
+        }
+        match ConnectQuorum::if_needed(hold.valid_until(), hold.ttl_ms(), actions) {
+            Some(quorum) => self.stage = Stage::Connecting(quorum),
+            None => self.ask(actions),
+        }
+    }
+
+    fn ask(&mut self, actions: &mut dyn Actions) {
+        let (view, hold, asked_at) = (&self.view, self.view.hold(), actions.now());
+        let (valid_until, ttl_ms) = (hold.valid_until(), hold.ttl_ms());
+        let number = view.begin_downgrade();
+        let question = Question::extend(valid_until, view.clone(), actions.roster().len());
+        self.stage = Stage::Asking(Box::new(Asking { question, number, asked_at, valid_until }));
+        let reply_ms = reply_ms(actions, ttl_ms);
+        let limits = Limits { since: asked_at, until: valid_until, reply_ms };
+        actions.ask(request(Verb::Downgrade, view, ttl_ms).numbered(number), limits);
+        // Readers of this manager that wait ask behind that.
+        let next = actions.wait_queues().downgraded(hold);
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+    }
+
+    fn conclude(&self, asking: Asking, actions: &mut dyn Actions) {
+        let Asking { question, number, asked_at, valid_until } = asking;
+        let (view, hold) = (&self.view, self.view.hold());
+        let is_reached =
+            question.outcome() == Outcome::Reached && actions.now() < hold.valid_until();
+        let is_ours = end_round(view, number, is_reached, &question);
+        if hold.has_ended() {
+            // Another handle released it meanwhile.
+            let error = question.error(Status::Lost, actions.roster());
+            return actions.end(Err(error.into()));
+        }
+        if is_ours {
+            if hold.shorten(valid_until, question.end(actions.settings().drift(), 0, asked_at)) {
+                // It has to be renewed earlier than its keepers wait for.
+                actions.wake_keepers(*hold.token());
+            }
+            return actions.end(Ok(Ended::Extended { absent: question.absent(actions.roster()) }));
+        }
+        let is_valid = question.outcome() != Outcome::Refused
+            && actions.now() < hold.valid_until()
+            && !view.is_lost();
+        if !is_valid {
+            give_up(view, actions);
+            let error = question.error(Status::Lost, actions.roster());
+            return actions.end(Err(error.into()));
+        }
+        let error = question.error(Status::Unreachable, actions.roster());
+        actions.end(Err(shared_all_the_same(&error).into()));
+    }
+}
+
+/// What is left of a lock that may be shared on some servers.
+fn shared_all_the_same(error: &Error) -> Error {
+    let words = format!("{error}; the lock is held still, but from now on it counts as shared");
+    Error::new(error.status(), words)
+}
+
+impl Operation for Downgrade {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        let stage = mem::replace(&mut self.stage, Stage::Submitted);
+        if let Event::Cancelled { .. } = event {
+            if let Stage::Asking(asking) = stage {
+                self.view.fail_round(asking.number);
+                return actions.end(Err(shared_all_the_same(&cancelled()).into()));
+            }
+            return actions.end(Err(cancelled().into()));
+        }
+        match stage {
+            Stage::Submitted => self.begin(actions),
+            Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
+                Progress::Pending => self.stage = Stage::Connecting(quorum),
+                Progress::Connected => self.ask(actions),
+                Progress::Failed(miss) => fail(&miss, actions),
+            },
+            Stage::Asking(asking) => self.conclude(*asking, actions),
+        }
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        match &mut self.stage {
+            Stage::Submitted => None,
+            Stage::Connecting(quorum) => quorum.question(),
+            Stage::Asking(asking) => Some(&mut asking.question),
+        }
+    }
+}
+
+/// Nobody was asked: the lock is what it was.
+fn fail(miss: &Miss, actions: &mut dyn Actions) {
+    let error = miss.error(actions.roster());
+    actions.end(Err(error.into()));
+}

@@ -1,0 +1,48 @@
+//! What is known after the servers refused a lock.
+
+use std::time::Duration;
+
+use super::{Count, Question};
+use crate::command::Answer;
+use crate::moment::Moment;
+use crate::quorum::backoff::{Claim, Refusal};
+use crate::quorum::validity::Drift;
+use crate::server_set::ServerSet;
+
+impl Question {
+    /// The servers, of these, that may have the key of a lock that this was to take. One that says
+    /// that the key is another's has set nothing; of every other answer that is not certain.
+    pub(crate) fn may_have_it(&self, sent: ServerSet) -> ServerSet {
+        let is_foreign = |reason: &&(usize, Answer)| reason.1.is_foreign();
+        let foreign = self.reasons.iter().filter(is_foreign);
+        sent.minus(foreign.map(|&(server, _)| server).collect())
+    }
+
+    /// Whether readers are in the way.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.reasons.iter().any(|reason| matches!(reason.1, Answer::Shared { .. }))
+    }
+
+    /// What is known after the servers refused.
+    pub(crate) fn refusal(&self, drift: Drift, now: Moment) -> Refusal {
+        let asked_at = match &self.count {
+            Count::Line(places) => places.asked_at(),
+            _ => self.attempt.as_ref().map_or(now, |hold| hold.asked_at()),
+        };
+        let round_trip = Duration::from_nanos((now - asked_at).max(0).unsigned_abs());
+        let claim = |&(server, ref answer): &(usize, Answer)| {
+            let left_ms = answer.in_the_way_ms()?;
+            if left_ms < 0 {
+                return Some(Claim { server, expiry: Moment::NEVER, earliest: Moment::NEVER });
+            }
+            let earliest = asked_at.plus_ms(left_ms - drift.share_ms(left_ms));
+            Some(Claim { server, expiry: asked_at.plus_ms(left_ms), earliest })
+        };
+        let claims: Vec<Claim> = self.reasons.iter().filter_map(claim).collect();
+        // So many more refuse than may. Who has not answered may be free; who cannot be used is not.
+        let (ballot, refusing) = (self.ballot(), self.reasons.len());
+        let to_expire = refusing.saturating_sub(ballot.tolerance() as usize);
+        let is_complete = claims.len() == refusing;
+        Refusal { round_trip, claims, to_expire, is_complete }
+    }
+}

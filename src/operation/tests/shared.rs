@@ -1,0 +1,188 @@
+//! Locks that several have: readers, a writer that waits for them, and one that becomes a reader.
+
+use super::super::inspect::Inspect;
+use super::*;
+use crate::command::Verb::{
+    Acquire as Acquiring, AcquireAgain, Downgrade as Downgrading, Extend as Extending, Intend,
+    Recant, Release as Releasing, Repair,
+};
+use crate::command::shared;
+use crate::operation::downgrade::Downgrade;
+
+/// So many readers have it, for a second.
+fn read_by(server: usize, readers: i64) -> Word {
+    (server, Answer::Shared { readers, left_ms: Some(1_000) })
+}
+
+/// With a lock that the call 0 has taken shared.
+fn reading() -> (Play, View) {
+    let mut play = Play::of(3);
+    assert_eq!(play.read(Plan::Tries(1)), [Ask(Acquiring, 500)]);
+    assert_eq!(play.hear(0, &[yes(0), yes(1), yes(2)]), [ended("acquired")]);
+    let view = play.view();
+    assert!(view.hold().is_shared());
+    (play, view)
+}
+
+#[test]
+fn a_second_reader_of_this_manager_asks_at_once() {
+    let (mut play, first) = reading();
+    assert_eq!(play.at(1).read(Plan::Tries(1)), [Ask(Acquiring, 501)]);
+    assert_eq!(play.hear(1, &[yes(0), yes(1)]), [ended("acquired")]);
+    assert_ne!(play.view().hold().token(), first.hold().token());
+}
+
+#[test]
+fn a_writer_waits_for_the_readers_of_its_manager_and_is_handed_it_by_the_last() {
+    let (mut play, first) = reading();
+    play.read(Plan::Tries(1));
+    play.hear(1, &[yes(0), yes(1), yes(2)]);
+    let second = play.view();
+    // It says that it waits, so that no reader of another process comes in.
+    let acts = play.acquire(Plan::Until(at(60_000)));
+    assert_eq!(acts, [Tell(Intend, vec![0, 1, 2]), WaitUntil(100)]);
+    let words = "Taken: others of this process want the resource, too, and came first";
+    assert_eq!(play.read(Plan::Tries(1)), [ended(words)]);
+    assert_eq!(play.submit(Release::new(first)), [Ask(Releasing, 500)]);
+    let acts = play.submit(Release::new(second));
+    assert_eq!(acts, [Ask(Releasing, 500), GiveTurn(2)]);
+    assert_eq!(play.happen(2, Event::YourTurn), [Ask(Acquiring, 500)]);
+    let acts = play.hear(2, &[yes(0), yes(1)]);
+    assert_eq!(acts, [Tell(Recant, vec![0, 1, 2]), ended("acquired")]);
+}
+
+#[test]
+fn a_writer_that_finds_readers_of_others_says_again_and_again_that_it_waits() {
+    let mut play = Play::of(3);
+    assert_eq!(play.acquire(Plan::Tries(3)), [Ask(Acquiring, 500)]);
+    play.world.settings.set_retry(3, 2_000).unwrap();
+    // The first time it asks as every client does, and does not know who has it.
+    let acts = play.hear(0, &[taken(0, 9_000), taken(1, 9_000)]);
+    assert_eq!(acts, [Tell(Releasing, vec![2]), WaitUntil(2_000)]);
+    assert_eq!(play.at(2_000).time_out(0), [Ask(AcquireAgain, 2_500)]);
+    let acts = play.hear(0, &[read_by(0, 2), read_by(1, 2)]);
+    let told = Tell(Intend, vec![0, 1, 2]);
+    assert_eq!(acts, [Tell(Releasing, vec![2]), Tell(Intend, vec![0, 1, 2]), WaitUntil(2_250)]);
+    // That is no try of its plan.
+    assert_eq!(play.at(2_250).time_out(0), [told, WaitUntil(2_500)]);
+    assert_eq!(play.at(4_000).time_out(0), [Ask(AcquireAgain, 4_500)]);
+    let words = "Taken: 0 of 3 servers granted, 2 needed: a:1 held by 2 readers (1000 ms left), \
+                 b:1 held by 1 reader (1000 ms left), c:1 was not heard";
+    let acts = play.hear(0, &[read_by(0, 2), read_by(1, 1)]);
+    assert_eq!(acts, [Tell(Releasing, vec![2]), ended(words)]);
+}
+
+#[test]
+fn a_reader_that_is_kept_out_for_a_writer_is_told_so() {
+    let mut play = Play::of(3);
+    play.read(Plan::Tries(1));
+    let waits = |server| (server, Answer::WriterWaits { left_ms: 400 });
+    let words = "Taken: 0 of 3 servers granted, 2 needed: a:1 keeps it for a writer that waits (400 ms \
+                 left), b:1 keeps it for a writer that waits (400 ms left), c:1 was not heard";
+    // Nothing was set there.
+    assert_eq!(play.hear(0, &[waits(0), waits(1)]), [Tell(Releasing, vec![2]), ended(words)]);
+}
+
+#[test]
+fn a_writer_becomes_a_reader_and_keeps_its_end() {
+    let (mut play, view) = Play::holding();
+    let until = view.hold().valid_until();
+    assert_eq!(play.at(5).submit(Downgrade::new(view.clone())), [Ask(Downgrading, 505)]);
+    assert!(view.hold().is_shared());
+    let left = |server| (server, Answer::Extended { left_ms: TTL - 5 });
+    assert_eq!(play.hear(1, &[left(0), left(1)]), [ended("extended")]);
+    assert!(view.hold().is_held(at(5)) && view.hold().valid_until() == until);
+    assert_eq!(play.submit(Extend::new(view, TTL)), [Ask(Extending, 505)]);
+}
+
+#[test]
+fn readers_that_wait_are_let_in_behind_a_downgrade() {
+    let (mut play, view) = Play::holding();
+    assert!(matches!(play.read(Plan::Until(at(60_000)))[..], [WaitUntil(_)]));
+    let acts = play.at(1).submit(Downgrade::new(view));
+    assert_eq!(acts, [Ask(Downgrading, 501), EndWait(1)]);
+    assert_eq!(play.time_out(1), [Ask(Acquiring, 501)]);
+}
+
+#[test]
+fn a_downgrade_without_a_quorum_leaves_a_lock_that_counts_as_shared() {
+    let (mut play, view) = Play::holding();
+    play.submit(Downgrade::new(view.clone()));
+    play.say(1, &[extended(0)]);
+    let acts = play.at(500).time_is_up(1);
+    assert!(
+        matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Unreachable: 1 of 3")
+            && words.ends_with("the lock is held still, but from now on it counts as shared")),
+        "{acts:?}"
+    );
+    assert!(view.hold().is_held(at(500)) && view.hold().is_shared());
+    // It was asked of nobody: it is what it was.
+    let (mut play, view) = Play::holding();
+    play.world.connected = 0;
+    assert_eq!(play.submit(Downgrade::new(view.clone())), [Prepare(2)]);
+    play.happen(1, Event::Cancelled { sent: ServerSet::default() });
+    assert!(!view.hold().is_shared());
+}
+
+#[test]
+fn a_downgrade_finds_out_that_the_lock_is_lost() {
+    let (mut play, view) = Play::holding();
+    play.submit(Downgrade::new(view.clone()));
+    let acts = play.hear(1, &[gone(0), taken(1, 7)]);
+    assert!(
+        matches!(&acts[..], [Tell(Releasing, _), Act::Ended(words)] if words.starts_with("Lost:")),
+        "{acts:?}"
+    );
+    assert!(!view.hold().is_held(at(0)));
+    let acts = play.submit(Downgrade::new(view));
+    assert_eq!(acts, [ended("Lost: the lock was released or lost before")]);
+}
+
+/// Through another manager an extension may come behind the downgrade.
+#[test]
+fn an_extension_of_the_exclusive_lock_that_meets_readers_loses_nothing() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(play.submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 500)]);
+    assert_eq!(play.submit(Downgrade::new(view.clone())), [Ask(Downgrading, 500)]);
+    assert_eq!(play.hear(2, &[extended(0), extended(1), extended(2)]), [ended("extended")]);
+    let acts = play.hear(1, &[taken(0, 7), taken(1, 7)]);
+    assert!(
+        matches!(&acts[..], [Act::Ended(words)] if words.starts_with("Unreachable")),
+        "{acts:?}"
+    );
+    assert!(view.hold().is_held(at(0)) && (0..3).all(|server| view.is_sound(server)));
+}
+
+#[test]
+fn a_reader_that_a_server_has_lost_joins_once_more_and_vouches_later() {
+    let (mut play, view) = reading();
+    assert_eq!(play.at(10).submit(Extend::new(view.clone(), TTL)), [Ask(Extending, 510)]);
+    let acts = play.hear(1, &[gone(2), extended(0), extended(1)]);
+    assert_eq!(acts, [Tell(Repair, vec![2]), ended("extended")]);
+    assert!(!view.is_sound(2));
+    let repair = play.world.told.take().expect("it was told");
+    repair.note(2, &Answer::Done, at(11));
+    assert!(!view.is_sound(2));
+    play.at(12).submit(Extend::new(view.clone(), TTL));
+    assert_eq!(play.hear(2, &[extended(0), extended(1)]), [ended("extended")]);
+    assert!(view.is_sound(2));
+}
+
+#[test]
+fn readers_are_counted_where_they_have_it() {
+    let value = shared::VALUE.to_vec();
+    let found = |server| (server, Answer::Found { value: value.clone(), left_ms: 1_000 });
+    let mut play = Play::of(3);
+    play.submit(Inspect::new(b"r").with_count());
+    let acts = play.hear(0, &[found(0), found(1)]);
+    assert_eq!(acts, [Ask(Verb::Inspect, 500)]);
+    assert_eq!(play.hear(0, &[read_by(0, 3), gone(1)]), []);
+    assert_eq!(play.hear(0, &[read_by(2, 3)]), [ended("locked")]);
+    // They have left meanwhile.
+    play.submit(Inspect::new(b"r").with_count());
+    play.hear(1, &[found(0), found(1)]);
+    assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("free")]);
+    // Who does not want to know how many there are asks once.
+    play.submit(Inspect::new(b"r"));
+    assert_eq!(play.hear(2, &[found(0), found(1)]), [ended("locked")]);
+}

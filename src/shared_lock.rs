@@ -1,0 +1,42 @@
+//! What can be asked of a lock that several may have at the same time, beside what can be asked of all.
+
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::lease_call::{Begun, Then, required_hold_of};
+use crate::lock_kind::LockKind;
+use crate::operation::downgrade::Downgrade;
+use crate::redlock::RedLock;
+use crate::runtime::Runtime;
+use crate::submitted::Tag;
+
+impl RedLock {
+    /// Makes a shared lock of an exclusive one.
+    pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
+        self.ask(|own| own.call(own.begin_downgrade(lease)?, lease))
+    }
+
+    /// Begins to make a shared lock of an exclusive one.
+    pub fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
+        let own = self.own()?;
+        let begun = own.begin_downgrade(&lease)?;
+        own.submit_call(begun, lease, tag);
+        Ok(())
+    }
+}
+
+impl Runtime {
+    fn begin_downgrade(&self, lease: &Lease) -> Result<Begun, Error> {
+        let hold = required_hold_of(lease)?;
+        let words = match hold.target().kind {
+            LockKind::Exclusive | LockKind::Shared => None,
+            LockKind::Several(_) => Some("a lock of several resources is never shared"),
+            LockKind::Permit { .. } => Some("a permit is never shared"),
+        };
+        if let Some(words) = words {
+            return Err(Error::invalid(words));
+        }
+        let view = self.view(hold)?;
+        let operation = Box::new(Downgrade::new(view.clone()));
+        Ok(Begun { operation, then: Then::Extend(view) })
+    }
+}

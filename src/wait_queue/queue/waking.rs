@@ -1,0 +1,33 @@
+//! What a queue has to do with the lines on the servers.
+
+use super::{RIVAL_MS, WaitQueue};
+use crate::moment::Moment;
+
+impl WaitQueue {
+    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
+    pub(in crate::wait_queue) fn woke(&mut self, until: Moment, now: Moment) {
+        (self.rival_at, self.woken_at) = (Some(now), Some(now));
+        if self.head.is_none() {
+            self.open_at = Some(until);
+        }
+    }
+
+    /// Whether somebody else was woken lately.
+    pub(in crate::wait_queue) fn was_woken(&self, now: Moment) -> bool {
+        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
+    }
+
+    /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
+    pub(in crate::wait_queue) fn may_stand_in_line(&self, number: u64) -> bool {
+        self.is_head(number) && self.hold.is_none() && self.readers.is_empty()
+    }
+
+    /// Whether this is the only waiter.
+    pub(in crate::wait_queue) fn is_alone(&self, number: u64) -> bool {
+        self.is_head(number) && self.behind.is_empty()
+    }
+
+    pub(in crate::wait_queue) fn has_head(&self) -> bool {
+        self.head.is_some()
+    }
+}

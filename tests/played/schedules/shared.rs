@@ -1,0 +1,80 @@
+//! Locks that several clients have at the same time: nobody has such a lock alone meanwhile, and a writer that becomes a
+//! reader keeps its lock.
+
+use std::mem;
+
+use crate::schedules::promises::Promise;
+use crate::schedules::records::HeldLock;
+use crate::schedules::schedule::{Call, RESOURCES, Schedule, Step};
+use crate::schedules::verdicts::{Asked, Told};
+use crate::world::World;
+use crate::world::clocks::MS;
+use crate::world::dice::Dice;
+
+/// In some schedules some of the locks are shared, and some become so. All else is as it would be.
+pub(crate) fn share_some(schedule: &mut Schedule) {
+    let mut dice = Dice::of(schedule.seed, 12, 0);
+    // Permits are shared in a way of their own.
+    if !dice.once_in(2) || schedule.permits > 0 {
+        return;
+    }
+    let steps = || schedule.clients.iter().flat_map(|it| &it.callers).flatten();
+    // What was continued is continued by other leases, too, of which nobody knows here that it is shared.
+    // Nor does a lock of several resources become a shared one.
+    let may_become = !steps()
+        .any(|it| matches!(it.call, Call::Continue { .. }) || it.resource >= RESOURCES.len());
+    let shared_in = dice.pick(&[1, 2, 2, 3]);
+    for steps in schedule.clients.iter_mut().flat_map(|it| &mut it.callers) {
+        for mut step in mem::take(steps) {
+            match step.call {
+                Call::Lock { .. } | Call::TryLock { .. } => step.shares = dice.once_in(shared_in),
+                Call::Unlock if may_become && dice.once_in(3) => {
+                    steps.push(Step { call: Call::Downgrade, ..step });
+                    step.pause = dice.between(0, 20 * MS);
+                    (step.mishap, step.before_end) = (None, None);
+                }
+                _ => {}
+            }
+            steps.push(step);
+        }
+    }
+}
+
+impl HeldLock {
+    /// A server may let others in from now on.
+    pub(crate) fn begin_to_share(&mut self, now: i64) {
+        self.shared_from = self.shared_from.min(now);
+    }
+}
+
+impl World {
+    /// A call that was to make it a shared lock has ended: if nobody was asked, it is none.
+    pub(crate) fn note_shared(&mut self, asked: &Asked, told: &Told) {
+        let is_same = asked.tag.is_some() && asked.tag == told.tag;
+        if matches!(asked.call, Call::Downgrade)
+            && is_same
+            && !told.is_shared
+            && let Some(hold) = asked.tag.and_then(|it| self.records.hold(it))
+        {
+            hold.shared_from = i64::MAX;
+        }
+    }
+
+    /// A quorum has it, and it has the end that it had.
+    pub(crate) fn judge_downgraded(&mut self, asked: &Asked, told: &Told) {
+        let Some(tag) = told.tag.filter(|tag| asked.tag == Some(*tag)) else {
+            return self.records.violate(Promise::TrueExtend, "a lock without a token");
+        };
+        let (now, quorum) = (self.now, self.clients[asked.client].quorum());
+        if !told.is_shared {
+            let words = "a lock is not shared that was told to be";
+            return self.records.violate(Promise::WriterAlone, words);
+        }
+        if self.records.extended(tag, asked.at, now + 1) < quorum {
+            let words = "a lock is shared that no quorum has";
+            return self.records.violate(Promise::TrueExtend, words);
+        }
+        self.judge_vouched(asked.client, asked.at, tag);
+        self.judge_kept_until(asked.client, tag, told.valid_until);
+    }
+}

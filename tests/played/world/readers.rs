@@ -1,0 +1,212 @@
+//! What servers do with the scripts about readers. `differential` holds it against a real one.
+//!
+//! Each reader is a key of its own here, with the resource's name: it ends when its time is over, and the resource
+//! with the last of them. What a server says of them is what it says that has a set of them.
+
+use crate::command::shared::{self, acquire, extend, inspect, intend, release};
+use crate::schedules::plants::Plant;
+use crate::world::commands::{Command, NOT_IN_SCRIPTS, RELEASE, number};
+use crate::world::store::{Deed, Intent, Refusal, tag};
+
+/// What a writer leaves where it says that it waits.
+const WRITER: &[u8] = b"redlock:writer";
+
+impl<'a> Command<'a, '_> {
+    /// Scripts about readers; none, if it is no such script.
+    pub(crate) fn eval_shared(&mut self) -> Option<Deed<'a>> {
+        let [_, script, _, rest @ ..] = self.words else { return None };
+        let is = |text: &str| **script == *text.as_bytes();
+        match *rest {
+            [key, _, intent, value, ttl_ms, _, _] if is(acquire::SCRIPT) => {
+                Some(self.join_readers((key, intent), (value, number(ttl_ms)?)))
+            }
+            [key, _, value, ttl_ms, _] if is(extend::SCRIPT) => {
+                Some(self.extend_reader(key, value, number(ttl_ms)?))
+            }
+            [key, _, value, _] if is(release::SCRIPT) => Some(self.release_reader(key, value)),
+            [key, _, value, _, _] if is(inspect::SCRIPT) => Some(self.inspect_reader(key, value)),
+            [key, intent, ms] if is(intend::SCRIPT) => Some(self.intend(key, intent, number(ms)?)),
+            [intent, WRITER] if is(RELEASE) => {
+                let before = self.store.intents.len();
+                let database = self.session.database;
+                self.store.intents.retain(|it| it.database != database || *it.name != *intent);
+                self.integer(i64::from(self.store.intents.len() < before));
+                Some(Deed::Nothing)
+            }
+            _ => None,
+        }
+    }
+
+    /// `ZCARD`.
+    pub(super) fn zcard(&mut self) -> Deed<'a> {
+        let key = self.words[1].strip_suffix(b":r").unwrap_or_default();
+        let count = self.readers_of(key).count();
+        self.integer(i64::try_from(count).unwrap_or(i64::MAX));
+        Deed::Nothing
+    }
+
+    /// The places of the readers of a resource.
+    fn readers_of(&self, key: &[u8]) -> impl Iterator<Item = usize> {
+        let database = self.session.database;
+        let is_it = move |place: &usize| {
+            let it = &self.store.keys[*place];
+            it.is_reader && it.database == database && *it.name == *key
+        };
+        (0..self.store.keys.len()).filter(is_it)
+    }
+
+    /// The place of the key that has this value, be it a reader's or not.
+    fn own(&self, key: &[u8], value: &[u8]) -> Option<usize> {
+        let database = self.session.database;
+        let keys = &self.store.keys;
+        keys.iter()
+            .position(|it| it.database == database && *it.name == *key && *it.value == *value)
+    }
+
+    fn own_left_ms(&self, place: usize) -> i64 {
+        let late_ms = (-self.store.early_ms).max(0);
+        let expires_ms = self.store.keys[place].expires_ms;
+        expires_ms.map_or(-1, |it| (it - late_ms - self.now_ms).max(0))
+    }
+
+    fn join_readers(
+        &mut self,
+        (key, intent): (&'a [u8], &[u8]),
+        (value, ttl_ms): (&'a [u8], i64),
+    ) -> Deed<'a> {
+        let refused = Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: false };
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            self.script_error(NOT_IN_SCRIPTS);
+            return refused;
+        }
+        let found = self.store.find(self.session.database, key);
+        let writer = found.filter(|it| !self.store.keys[*it].is_reader);
+        let writer = writer.filter(|_| !self.has(Plant::LetsReadersIn));
+        if writer.is_some() || self.store.lies_ms.is_some() {
+            let left_ms = self.store.lies_ms.or_else(|| writer.map(|it| self.left_ms(it)));
+            self.pair(0, left_ms.unwrap_or(-2));
+            return refused;
+        }
+        let database = self.session.database;
+        let is_it = |it: &&Intent| it.database == database && *it.name == *intent;
+        let waits = self.store.intents.iter().find(is_it).map(|it| it.until_ms - self.now_ms);
+        if let Some(left_ms) = waits.filter(|it| *it > 0) {
+            self.pair(2, left_ms);
+            return refused;
+        }
+        // The first reader sets the resource.
+        let refusal = match self.store.refusal {
+            Some(Refusal::NoPerm) if found.is_none() => Some(NOT_IN_SCRIPTS.to_owned()),
+            _ => self.write_refusal("zadd", true),
+        };
+        if let Some(why) = refusal {
+            self.script_error(&why);
+            return refused;
+        }
+        self.put(key, value, Some(ttl_ms));
+        self.store.keys.last_mut().expect("it was put").is_reader = true;
+        self.pair(1, 0);
+        Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: true }
+    }
+
+    fn extend_reader(&mut self, key: &'a [u8], value: &'a [u8], ttl_ms: i64) -> Deed<'a> {
+        let extended = |done, absent| Deed::Extend { key, value, done, absent, repaired: false };
+        let Some(found) = self.store.find(self.session.database, key) else {
+            self.pair(0, -2);
+            return extended(false, true);
+        };
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.script_error(NOT_IN_SCRIPTS);
+        }
+        let Some(own) = self.own(key, value) else {
+            if self.store.keys[found].is_reader {
+                self.pair(0, -2);
+                return extended(false, true);
+            }
+            let left_ms = self.left_ms(found);
+            self.pair(2, left_ms);
+            return extended(false, false);
+        };
+        let refusal = match self.store.refusal {
+            Some(Refusal::NoPerm) if !self.store.keys[own].is_reader => {
+                Some(NOT_IN_SCRIPTS.to_owned())
+            }
+            _ => self.write_refusal("zadd", true),
+        };
+        if let Some(why) = refusal {
+            return self.script_error(&why);
+        }
+        let left_ms = self.own_left_ms(own);
+        self.store.keys[own].is_reader = true;
+        if left_ms < ttl_ms {
+            self.store.keys[own].expires_ms = Some(self.expires_ms(ttl_ms));
+        }
+        self.pair(1, left_ms);
+        extended(true, false)
+    }
+
+    fn release_reader(&mut self, key: &'a [u8], value: &'a [u8]) -> Deed<'a> {
+        let own = self.own(key, value).filter(|_| !self.has(Plant::DeletesNothing));
+        if own.is_some()
+            && let Some(why) = self.write_refusal("zrem", false)
+        {
+            return self.script_error(&why);
+        }
+        own.map(|it| self.store.keys.remove(it));
+        self.integer(own.is_some().into());
+        Deed::Release { key, value, done: own.is_some() }
+    }
+
+    fn inspect_reader(&mut self, key: &'a [u8], value: &'a [u8]) -> Deed<'a> {
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.script_error(NOT_IN_SCRIPTS);
+        }
+        let Some(found) = self.store.find(self.session.database, key) else {
+            self.out.extend_from_slice(b"*2\r\n$0\r\n\r\n:-2\r\n");
+            return Deed::Inspect { key, tag: None };
+        };
+        let left_ms = self.left_ms(found);
+        if !self.store.keys[found].is_reader {
+            let it = &self.store.keys[found];
+            let (value, tag) = (it.value.clone(), it.tag);
+            self.out.extend_from_slice(format!("*2\r\n${}\r\n", value.len()).as_bytes());
+            self.out.extend_from_slice(&value);
+            self.out.extend_from_slice(format!("\r\n:{left_ms}\r\n").as_bytes());
+            return Deed::Inspect { key, tag: Some(tag) };
+        }
+        if let Some(own) = self.own(key, value) {
+            let left_ms = self.own_left_ms(own);
+            self.pair(1, left_ms);
+            return Deed::Inspect { key, tag: Some(tag(value)) };
+        }
+        let count = self.readers_of(key).count();
+        self.out.extend_from_slice(format!("*3\r\n:0\r\n:{left_ms}\r\n:{count}\r\n").as_bytes());
+        match value == [b'0'; 40] {
+            // Nobody asks for a lock of his own.
+            true => Deed::Inspect { key, tag: Some(shared_tag()) },
+            false => Deed::Extend { key, value, done: false, absent: true, repaired: false },
+        }
+    }
+
+    fn intend(&mut self, key: &[u8], name: &[u8], ms: i64) -> Deed<'a> {
+        let has_readers = self.readers_of(key).next().is_some();
+        if has_readers {
+            if let Some(why) = self.write_refusal("set", true) {
+                return self.script_error(&why);
+            }
+            if self.store.refusal == Some(Refusal::NoPerm) {
+                return self.script_error(NOT_IN_SCRIPTS);
+            }
+            let (database, until_ms) = (self.session.database, self.now_ms + ms);
+            self.store.intents.retain(|it| it.database != database || *it.name != *name);
+            self.store.intents.push(Intent { database, name: Box::from(name), until_ms });
+        }
+        self.integer(has_readers.into());
+        Deed::Nothing
+    }
+}
+
+/// What stands under the name of a resource that readers have.
+pub(crate) fn shared_tag() -> u64 {
+    tag(shared::VALUE)
+}
