@@ -20,7 +20,7 @@ type Strike = fn(&Proxy, Way, u64);
 
 #[test]
 fn a_reset_at_any_byte_of_the_only_server_leaves_nothing_behind() {
-    BOTH.into_iter().for_each(|way| at_every_byte(1, way, 1, Proxy::reset_after));
+    BOTH.into_iter().for_each(|way| at_every_byte(1, way, way.step(), Proxy::reset_after));
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn a_reset_at_any_byte_of_one_server_of_three_does_not_show() {
 /// with which TLS ends: what was cut off must not have been said.
 #[test]
 fn a_stream_cut_short_at_any_byte_of_the_only_server_leaves_nothing_behind() {
-    BOTH.into_iter().for_each(|way| at_every_byte(1, way, 1, Proxy::end_after));
+    BOTH.into_iter().for_each(|way| at_every_byte(1, way, way.step(), Proxy::end_after));
 }
 
 #[test]
 fn a_byte_changed_at_any_place_of_the_only_server_leaves_nothing_behind() {
-    BOTH.into_iter().for_each(|way| at_every_byte(1, way, 1, change_a_byte));
+    BOTH.into_iter().for_each(|way| at_every_byte(1, way, way.step(), change_a_byte));
 }
 
 #[test]
