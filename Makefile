@@ -211,7 +211,7 @@ LOOPS = 4
 TESTS =
 .PHONY: test-under-load
 test-under-load: test-tools
-	@sh packaging/test-under-load.sh $(TIMES) $(LOOPS) $(if $(TESTS),$(CARGO) test $(TESTS),$(MAKE_COMMAND) test)
+	@REDLOCK_EVERY_BYTE=1 sh packaging/test-under-load.sh $(TIMES) $(LOOPS) $(if $(TESTS),$(CARGO) test $(TESTS),$(MAKE_COMMAND) test)
 
 # Not a part of the tests: they take long, and not every Rust toolchain has what it takes. They say what
 # is missing.
