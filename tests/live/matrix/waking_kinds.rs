@@ -300,8 +300,8 @@ fn w10_waiters_of_one_manager_that_share_a_line_do_not_take_each_others_place() 
     let (lock, first) =
         (take(&holder, &one("a")), take(&holder, &Wanted { permits: 2, ..one("a") }));
     let waiter = connected(&cluster);
+    let all = [one("a"), Wanted { permits: 2, ..one("a") }, both()];
     thread::scope(|scope| {
-        let all = [one("a"), Wanted { permits: 2, ..one("a") }, both()];
         let calls = all.each_ref().map(|wanted| {
             let (waiter, count) = (&waiter, &cluster);
             let call = scope.spawn(move || {
