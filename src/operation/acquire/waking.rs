@@ -138,7 +138,7 @@ impl Acquire {
     /// A look is cut short. Servers to which a byte of it was sent may have put the waiter in line, whether or not their
     /// answers were heard.
     pub(super) fn note_cut_look(&self, sent: ServerSet, actions: &mut dyn Actions) {
-        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
             line.note_asked(sent);
         }
     }
