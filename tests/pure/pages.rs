@@ -225,7 +225,9 @@ fn sentences(code: &str) -> Vec<String> {
                 .iter()
                 .any(|it| before.ends_with(it));
             let words = one_line(&string[..end]);
-            if is_told && !is_raw && words.trim().contains(' ') && !IS_READ.contains(&&*words) {
+            // No message ends its line: those are lines of scripts.
+            let is_told = is_told && !is_raw && !words.ends_with("\\n");
+            if is_told && words.trim().contains(' ') && !IS_READ.contains(&&*words) {
                 found.push(words);
             }
             &string[(end + 1).min(string.len())..]
