@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 mod histogram;
 mod inspect;
+mod keys;
 mod list;
 mod output;
 mod report;
