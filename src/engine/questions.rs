@@ -2,6 +2,7 @@
 
 use std::iter;
 use std::mem;
+use std::time::Duration;
 
 use super::Engine;
 use crate::command::Answer;
@@ -9,6 +10,11 @@ use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::operation::Event;
 use crate::transport::ticket::Ticket;
+
+/// How long a question that makes haste waits for a server: so many times what it took for its last answer, and as long as
+/// a busy machine may keep a server from running.
+const USUAL_TIMES: u32 = 8;
+const HASTE_MIN: Duration = Duration::from_millis(20);
 
 impl Engine {
     /// Brings what the servers said to the operations. Questions that have heard enough are closed when all
@@ -29,15 +35,31 @@ impl Engine {
             if it.sent {
                 open.sent = open.sent.with(it.server);
             }
-            let operation = slot.operation.as_mut();
-            if operation.is_some_and(|operation| operation.hear(it.server, it.answer, now)) {
+            let Some(operation) = slot.operation.as_mut() else { continue };
+            if operation.hear(it.server, it.answer, now) {
                 self.decided.push(it.ticket);
+            } else if let Some(doublings) = operation.haste(now) {
+                self.hasten(it.ticket, doublings, now);
             }
         }
         pushes.for_each(|pushed| self.hear_push(pushed, now));
         // Kept for its memory. What a server was told meanwhile may have ended its connection.
         deliveries.append(&mut self.state.effects.deliveries);
         self.state.effects.deliveries = deliveries;
+    }
+
+    /// A question makes haste: see [`crate::operation::Operation::haste`].
+    fn hasten(&mut self, ticket: Ticket, doublings: u32, now: Moment) {
+        let servers = &self.state.servers;
+        let slot = self.state.slots[ticket.place()].as_mut();
+        let Some(open) = slot.and_then(|slot| slot.question.as_mut()) else { return };
+        let pending = servers.iter().enumerate().filter(|(index, _)| open.pending.contains(*index));
+        let usual_us = pending.filter_map(|(_, server)| server.round_trip_us()).max();
+        let usual = Duration::from_micros(usual_us.unwrap_or_default().max(0).unsigned_abs());
+        let wait = (USUAL_TIMES * usual).max(HASTE_MIN).saturating_mul(1 << doublings);
+        open.limit = open.limit.min(now.plus(wait));
+        let (limit, until) = (open.limit, self.state.due_at(ticket.place()));
+        self.state.set_until(ticket.place(), until.min(limit));
     }
 
     /// What was ready is known from before the clock was read, and this thread may have been kept from

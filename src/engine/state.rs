@@ -181,7 +181,12 @@ impl State {
         self.open > 0 || self.slots.len() - self.free.len() > self.keepers.len()
     }
 
-    /// Sets when something is due for the operation at this place.
+    /// When something is due for the operation at this place.
+    pub(super) fn due_at(&self, place: usize) -> Moment {
+        due_at(&self.slots, place)
+    }
+
+    /// Sets when that is.
     pub(super) fn set_until(&mut self, place: usize, until: Moment) {
         if let Some(slot) = &mut self.slots[place] {
             slot.until = until;

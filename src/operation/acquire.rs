@@ -1,6 +1,7 @@
 //! Taking a lock: tries, pauses, and waiting for a turn.
 
 mod fencing;
+mod haste;
 mod moves;
 mod patience;
 mod permits;
@@ -89,6 +90,8 @@ pub(crate) struct Acquire {
     /// Whether the servers have refused it because of somebody else.
     was_refused: bool,
     patience: Patience,
+    /// How many of its attempts were divided.
+    divided: u32,
     stage: Stage,
 }
 
@@ -126,6 +129,7 @@ impl Acquire {
             number,
             was_refused,
             patience,
+            divided: 0,
             stage,
         }
     }
@@ -259,6 +263,8 @@ impl Acquire {
             Outcome::Unreachable => Status::Unreachable,
         };
         release(&question, sent, actions);
+        // Then it is somebody else's, also if too few servers say so.
+        let is_taken = self.note_divided(&question) || status == Status::Taken;
         self.patience.note(&self.wanted.target, &question);
         let has_readers = question.has_readers();
         // Also of those that are late: what they may have granted is released, and so no news.
@@ -266,7 +272,7 @@ impl Acquire {
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
         // Who waits for readers says so again and again, and is told nothing: the last reader wakes nobody.
-        match status == Status::Taken && !has_readers && self.may_stand_in_line(actions) {
+        match is_taken && !has_readers && self.may_stand_in_line(actions) {
             true => self.look_after(miss, returned, actions),
             false => self.miss(miss, actions),
         }
@@ -360,6 +366,10 @@ impl Operation for Acquire {
             }
             (stage, _) => self.stage = stage,
         }
+    }
+
+    fn haste(&mut self, now: Moment) -> Option<u32> {
+        self.hastes(now)
     }
 
     fn account(&self) -> Account {

@@ -102,6 +102,12 @@ pub(crate) trait Operation: Send {
         self.question().is_some_and(|question| question.hear(server, answer, now))
     }
 
+    /// Whether it makes haste: the servers that have not answered are not given the whole of their time, but little more
+    /// than they usually take, so many times doubled.
+    fn haste(&mut self, _now: Moment) -> Option<u32> {
+        None
+    }
+
     /// Whether it is to be told how things stand with a server, now that the question is closed.
     fn wants_condition(&mut self, server: usize) -> bool {
         self.question().is_some_and(|question| question.wants_condition(server))

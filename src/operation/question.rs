@@ -291,6 +291,12 @@ impl Question {
         matches!(&self.count, Count::Confirm(_, confirm) if confirm.left_ms(answer).is_some())
     }
 
+    /// Whether some servers have granted an attempt, and others have not because somebody else has it.
+    pub(crate) fn is_divided(&self) -> bool {
+        let ballot = self.ballot();
+        self.attempt.is_some() && ballot.yes() > 0 && ballot.no() > 0
+    }
+
     fn ballot(&self) -> &Ballot {
         match &self.count {
             Count::Round(round) | Count::Release(round, _) | Count::Confirm(round, _) => {

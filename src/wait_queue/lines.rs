@@ -38,7 +38,7 @@ impl WaitQueues {
                 let may = |name| {
                     self.queues.get(name).is_some_and(|queue| queue.may_stand_in_line(number))
                 };
-                standing != 0 && those_of(names, standing).all(|name| may(name))
+                standing != 0 && those_of(names, standing).all(may)
             }
             LockKind::Permit { .. } => {
                 self.permits(target).is_some_and(|queue| queue.may_stand_in_line(number))

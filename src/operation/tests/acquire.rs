@@ -235,3 +235,33 @@ fn what_it_does_not_wait_for_changes_nothing() {
     assert_eq!(play.at(200).time_out(0), [Ask(AcquireAgain, 700)]);
     assert_eq!(play.hear(0, &[yes(0), yes(1)]), [ended("acquired")]);
 }
+
+#[test]
+fn a_divided_attempt_makes_haste_if_it_is_followed_by_another() {
+    for (plan, haste) in
+        [(Plan::Until(at(9_000)), Some(0)), (Plan::Tries(3), None), (Plan::Until(at(0)), None)]
+    {
+        let mut play = Play::of(5);
+        play.acquire(plan);
+        assert_eq!(play.haste(0), None);
+        play.hear(0, &[yes(0), yes(1), down(4)]);
+        assert_eq!(play.haste(0), None, "nobody else has it, as far as is known");
+        play.hear(0, &[taken(2, 9_000)]);
+        assert_eq!(play.haste(0), haste, "{plan:?}");
+        let acts = play.time_is_up(0);
+        assert!(acts.len() > 1, "{acts:?}");
+    }
+}
+
+#[test]
+fn each_divided_attempt_has_twice_as_long_for_a_few_times() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Until(at(1_000_000)));
+    for nth in 0..8 {
+        play.hear(0, &[yes(0), taken(1, 900_000)]);
+        assert_eq!(play.haste(0), Some(nth.min(5)));
+        play.time_is_up(0);
+        let acts = play.at(300 * (1 + i64::from(nth))).time_out(0);
+        assert!(matches!(acts[..], [Ask(AcquireAgain, _)]), "{acts:?}");
+    }
+}

@@ -243,6 +243,11 @@ impl Play {
         is_over
     }
 
+    fn haste(&mut self, call: usize) -> Option<u32> {
+        let now = self.world.now;
+        self.calls[call].as_mut().expect("a call").operation.haste(now)
+    }
+
     /// Those who have not answered yet are heard as having failed.
     fn time_is_up(&mut self, number: usize) -> Vec<Act> {
         let call = self.calls[number].as_ref().expect("a call");

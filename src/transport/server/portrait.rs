@@ -57,6 +57,11 @@ impl Portrait {
 }
 
 impl Server {
+    /// How long it took for its last answer.
+    pub(crate) fn round_trip_us(&self) -> Option<i64> {
+        self.queue.round_trip_us()
+    }
+
     pub(crate) fn portrait(&self, now: Moment, wall_us: i64) -> Portrait {
         let is_connected = self.link.is_up() || self.is_stuck();
         let queue = match &self.predecessor {

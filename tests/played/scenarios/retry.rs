@@ -428,3 +428,33 @@ fn who_allows_no_pause_has_one_all_the_same_while_servers_are_down() {
     // It waits a few times in each pause, for connections, too.
     assert!((50..1_500).contains(&client.polls()), "{}", client.polls());
 }
+
+/// Two of five have granted it, two have it for somebody else, and one is frozen: what was granted keeps others out.
+#[test]
+fn a_divided_attempt_of_a_caller_that_waits_does_not_wait_for_a_frozen_server() {
+    const FROZEN: usize = 4;
+    for (wait_ms, released_ms) in [(10_000, 23..=30), (0, 501..=510)] {
+        let cluster = Cluster::new(5);
+        let client = cluster.client().connected();
+        (2..4).for_each(|it| cluster.put(it, "r", "theirs", 3_600_000));
+        cluster.freeze(FROZEN);
+        let start = cluster.now();
+        let _ = client.try_lock("r", TTL, wait_ms, &mut Lease::new());
+        cluster.run_ms(10);
+        let deeds = cluster.deeds();
+        let released = deeds.iter().find(|it| it.verb == Verb::Release && it.server == 0);
+        let ms = (released.expect("it was granted").at - start) / MS;
+        assert!(released_ms.contains(&ms), "with {wait_ms} ms: after {ms} ms");
+    }
+}
+
+/// If it is not frozen but slow, it is waited for after a few tries.
+#[test]
+fn a_divided_attempt_gives_a_server_that_has_become_slow_more_time_each_time() {
+    const SLOW: usize = 4;
+    let cluster = Cluster::new(5);
+    let client = cluster.client().connected();
+    (2..4).for_each(|it| cluster.put(it, "r", "theirs", 3_600_000));
+    cluster.script(client.way(SLOW), std::iter::repeat_n(Trip::ms(1, 100), 50));
+    assert_eq!(client.try_lock("r", TTL, 10_000, &mut Lease::new()), Ok(()));
+}

@@ -1,0 +1,29 @@
+//! An attempt that is divided: some servers have granted it, others have not, and others are silent. What they have granted
+//! keeps everybody else out, so a caller that will try again does not wait for a server that may be frozen.
+
+use super::{Acquire, Plan, Stage};
+use crate::moment::Moment;
+use crate::operation::question::Question;
+
+/// How often the time is doubled at the most: so a server that has become slow is waited for after a few tries.
+const DOUBLINGS_MAX: u32 = 5;
+
+impl Acquire {
+    /// How often the time is doubled, of an attempt that is divided.
+    pub(super) fn hastes(&self, now: Moment) -> Option<u32> {
+        let tries_again = matches!(self.wanted.plan, Plan::Until(until) if now < until);
+        match &self.stage {
+            Stage::Asking(question) if tries_again && question.is_divided() => {
+                Some(self.divided.min(DOUBLINGS_MAX))
+            }
+            _ => None,
+        }
+    }
+
+    /// An attempt has failed. Returns whether it was divided to its end.
+    pub(super) fn note_divided(&mut self, question: &Question) -> bool {
+        let is_divided = question.is_divided();
+        self.divided += u32::from(is_divided);
+        is_divided
+    }
+}
