@@ -311,6 +311,7 @@ impl Acquire {
             let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
             let next = actions.wait_queues().refused(target, waiter, is_taken, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+            self.leave_lines_behind(actions);
         }
     }
 
