@@ -135,8 +135,11 @@ impl WaitQueues {
             return queue.acquired(number, hold).into_iter().collect();
         }
         self.several.remove(&number);
-        let acquire = |name| self.queues.get_mut(name)?.acquired(number, hold);
-        target.names().iter().filter_map(acquire).collect()
+        let acquire = |name| {
+            let queue = self.queues.get_mut(name);
+            queue.map_or_else(Vec::new, |queue: &mut WaitQueue| queue.acquired(number, hold))
+        };
+        target.names().iter().flat_map(acquire).collect()
     }
 
     /// The waiter is about to leave the queue, in the midst of a pause, and to come again. Whoever is the

@@ -24,6 +24,9 @@ impl<'a> Command<'a, '_> {
                 Some(self.extend_reader(key, value, number(ttl_ms)?))
             }
             [key, _, value, _] if is(release::SCRIPT) => Some(self.release_reader(key, value)),
+            [key, _, name, intent, value, _] if is(release::WAKING_SCRIPT) => {
+                Some(self.release_reader_and_wake((key, name, intent), value))
+            }
             [key, _, value, _, _] if is(inspect::SCRIPT) => Some(self.inspect_reader(key, value)),
             [key, intent, ms] if is(intend::SCRIPT) => Some(self.intend(key, intent, number(ms)?)),
             [intent, WRITER] if is(RELEASE) => {
@@ -87,10 +90,7 @@ impl<'a> Command<'a, '_> {
             self.pair(0, left_ms.unwrap_or(-2));
             return refused;
         }
-        let database = self.session.database;
-        let is_it = |it: &&Intent| it.database == database && *it.name == *intent;
-        let waits = self.store.intents.iter().find(is_it).map(|it| it.until_ms - self.now_ms);
-        if let Some(left_ms) = waits.filter(|it| *it > 0) {
+        if let Some(left_ms) = self.intent_left_ms(intent) {
             self.pair(2, left_ms);
             return refused;
         }
@@ -107,6 +107,14 @@ impl<'a> Command<'a, '_> {
         self.store.keys.last_mut().expect("it was put").is_reader = true;
         self.pair(1, 0);
         Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: true }
+    }
+
+    /// For how long a writer still says that it waits, if one does.
+    pub(super) fn intent_left_ms(&self, name: &[u8]) -> Option<i64> {
+        let database = self.session.database;
+        let is_it = |it: &&Intent| it.database == database && *it.name == *name;
+        let waits = self.store.intents.iter().find(is_it).map(|it| it.until_ms - self.now_ms);
+        waits.filter(|it| *it > 0)
     }
 
     fn extend_reader(&mut self, key: &'a [u8], value: &'a [u8], ttl_ms: i64) -> Deed<'a> {
@@ -155,6 +163,23 @@ impl<'a> Command<'a, '_> {
         own.map(|it| self.store.keys.remove(it));
         self.integer(own.is_some().into());
         Deed::Release { key, value, done: own.is_some() }
+    }
+
+    fn release_reader_and_wake(
+        &mut self,
+        (key, name, intent): (&'a [u8], &[u8], &[u8]),
+        value: &'a [u8],
+    ) -> Deed<'a> {
+        let deed = self.release_reader(key, value);
+        let is_free = self.store.find(self.session.database, key).is_none();
+        if matches!(deed, Deed::Release { done: true, .. }) && is_free {
+            let waits = self.intent_left_ms(intent).is_some();
+            if (waits && self.wake_writer(key, name)) || self.wake(key, name, false) {
+                self.out.truncate(self.out.len() - b":1\r\n".len());
+                self.integer(2);
+            }
+        }
+        deed
     }
 
     fn inspect_reader(&mut self, key: &'a [u8], value: &'a [u8]) -> Deed<'a> {
