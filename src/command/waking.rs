@@ -134,7 +134,9 @@ mod tests {
     fn scripts_that_let_go_end_alike() {
         let end = Script::<{ WAKE.len() }>::of(WAKE);
         let all = [LEAVE, RELEASE_AND_WAKE, super::super::shared::release::WAKING_SCRIPT];
-        assert!(all.iter().all(|it| it.contains("local told=1") && it.contains("local line=KEYS[") && it.ends_with(end.text())));
+        assert!(all.iter().all(|it| it.contains("local told=1")
+            && it.contains("local line=KEYS[")
+            && it.ends_with(end.text())));
         let each = "local told=1 for i=1,#free do for n=1,64 do";
         let all = [RELEASE_SLOT, LEAVE_SLOT, LEAVE_PERMITS, RELEASE_PERMITS];
         assert!(all.iter().all(|it| it.contains(each) && it.ends_with("end return told")));

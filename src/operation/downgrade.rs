@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, QUESTION_TTL_MS, cancelled, check_valid, end_round, give_up,
-    reply_ms, request,
+    Actions, Ended, Event, Limits, Miss, Operation, QUESTION_TTL_MS, cancelled, check_valid,
+    end_round, give_up, reply_ms, request,
 };
 use crate::command::{Request, Verb};
 use crate::error::{Error, Status};

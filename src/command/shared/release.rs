@@ -11,12 +11,8 @@ use crate::command::release;
 use crate::command::script::Script;
 use crate::command::waking::line;
 
-pub(in crate::command) static DEFINITION: Definition = Definition {
-    names: 2,
-    form: only_form,
-    encode,
-    ..release::DEFINITION
-};
+pub(in crate::command) static DEFINITION: Definition =
+    Definition { names: 2, form: only_form, encode, ..release::DEFINITION };
 
 /// The form that wakes; the other one is the same as that of [`DEFINITION`].
 const WAKES: usize = 1;

@@ -114,6 +114,14 @@ fn who_waits_for_readers_says_so_again_and_again_and_stands_in_line() {
 }
 
 #[test]
+fn who_becomes_a_reader_has_the_readers_in_line_told() {
+    let (mut play, view) = Play::holding();
+    play.world.settings.set_waking(true);
+    let acts = play.submit(crate::operation::downgrade::Downgrade::new(view));
+    assert_eq!(acts, [Ask(Verb::Downgrade, 500), Tell(Leave, vec![0, 1, 2])]);
+}
+
+#[test]
 fn its_place_is_as_old_as_its_wait() {
     let mut play = in_line();
     for ms in [1 + LOOK_MS, 900] {

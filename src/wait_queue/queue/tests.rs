@@ -190,3 +190,16 @@ fn a_reader_whose_time_is_over_keeps_no_writer_waiting() {
     assert!(queue.end_wait(2, WAIT, at_ms(10_000)));
     assert_eq!(queue.begin(2, PATIENT, at_ms(10_000)), Permission::MayAsk);
 }
+
+#[test]
+fn readers_behind_one_that_stands_in_line_do_not_ask_and_are_called_when_it_is_in() {
+    let mut queue = queue_of(&[-1, -2, 3]);
+    let pause = Wait { pause_until: at_ms(9), until: Moment::NEVER };
+    assert_eq!(queue.wait(2, ticket(2), pause, at_ms(1)), at_ms(9));
+    queue.line.begin_look(0, 7);
+    let until = queue.wait(2, ticket(2), pause, at_ms(1));
+    assert_eq!(until, at_ms(1).plus_ms(LOOK_FROM_BEHIND_MS));
+    assert_eq!(queue.acquired(1, &hold_of(1, true)), [ticket(2)]);
+    assert!(queue.end_wait(2, pause, at_ms(2)));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
+}

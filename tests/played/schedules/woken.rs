@@ -8,6 +8,7 @@ use crate::schedules::actor::Actor;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{Call, How, Sin, Step};
 use crate::world::clocks::MS;
+use crate::world::dice::Dice;
 use crate::world::turns;
 use crate::world::{self, World};
 
@@ -56,11 +57,36 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
     })
 }
 
+/// Who shares the lock, in half of the schedules without permits: the one that holds it; the one that waits; or both, where
+/// its holder has it alone first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shares {
+    Nobody,
+    Holder,
+    Waiter,
+    Both,
+}
+
+fn shares() -> Shares {
+    world::with(|world| {
+        let mut dice = Dice::of(world.schedule.seed, 17, 0);
+        let all = [Shares::Holder, Shares::Waiter, Shares::Both];
+        let is_shared = world.schedule.permits == 0 && dice.once_in(2);
+        if is_shared { dice.pick(&all) } else { Shares::Nobody }
+    })
+}
+
 pub(crate) fn hold(actor: &Actor) {
-    let mut lease = Lease::new();
-    if let Some(Ok(())) = actor.take(TAKE, &mut lease) {
+    let (mut lease, shares) = (Lease::new(), shares());
+    let take = Step { shares: shares == Shares::Holder, ..TAKE };
+    if let Some(Ok(())) = actor.take(take, &mut lease) {
         turns::sleep(HELD);
         world::with(|world| world.let_go_at = Some(world.now));
+        if shares == Shares::Both {
+            let _ = actor.take(Step { call: Call::Downgrade, ..CALL }, &mut lease);
+            // The other one is to have it meanwhile.
+            turns::sleep(HELD);
+        }
         let _ = actor.take(CALL, &mut lease);
     }
 }
@@ -68,7 +94,8 @@ pub(crate) fn hold(actor: &Actor) {
 pub(crate) fn wait(actor: &Actor) {
     turns::sleep(WAITED_AFTER);
     let mut lease = Lease::new();
-    if let Some(Ok(())) = actor.take(TAKE, &mut lease) {
+    let take = Step { shares: matches!(shares(), Shares::Waiter | Shares::Both), ..TAKE };
+    if let Some(Ok(())) = actor.take(take, &mut lease) {
         world::with(World::judge_wait);
         let _ = actor.take(CALL, &mut lease);
     }

@@ -6,7 +6,7 @@
 use crate::command::shared::{self, acquire, extend, inspect, intend, release};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, RELEASE, number};
-use crate::world::store::{Deed, Intent, Refusal, tag};
+use crate::world::store::{Deed, Intent, Key, Refusal, tag};
 
 /// What a writer leaves where it says that it waits.
 const WRITER: &[u8] = b"redlock:writer";
@@ -103,6 +103,9 @@ impl<'a> Command<'a, '_> {
             self.script_error(&why);
             return refused;
         }
+        if let Some(own) = self.own(key, value) {
+            self.store.keys.remove(own);
+        }
         self.put(key, value, Some(ttl_ms));
         self.store.keys.last_mut().expect("it was put").is_reader = true;
         self.pair(1, 0);
@@ -161,6 +164,11 @@ impl<'a> Command<'a, '_> {
             return self.script_error(&why);
         }
         own.map(|it| self.store.keys.remove(it));
+        if own.is_some() && self.has(Plant::LastOutTooEarly) {
+            let database = self.session.database;
+            let stays = |it: &Key| !it.is_reader || it.database != database || *it.name != *key;
+            self.store.keys.retain(stays);
+        }
         self.integer(own.is_some().into());
         Deed::Release { key, value, done: own.is_some() }
     }
