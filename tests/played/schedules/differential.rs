@@ -119,7 +119,7 @@ fn the_readers_that_are_played_are_those_of_a_real_server() {
         pair.store.keys.clear();
         pair.ttls = 0;
     }
-    assert!(told > 100 && joined > 100, "{told} were told, {joined} have joined");
+    assert!(told > 20 && joined > 100, "{told} were told, {joined} have joined");
 }
 
 /// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
