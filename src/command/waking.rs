@@ -137,7 +137,7 @@ mod tests {
         assert!(all.iter().all(|it| it.contains("local told=1")
             && it.contains("local line=KEYS[")
             && it.ends_with(end.text())));
-        let each = "local told=1 for i=1,#free do for n=1,64 do";
+        let each = "local told=1 for i=1,#free do local readers=false for n=1,64 do";
         let all = [RELEASE_SLOT, LEAVE_SLOT, LEAVE_PERMITS, RELEASE_PERMITS];
         assert!(all.iter().all(|it| it.contains(each) && it.ends_with("end return told")));
     }

@@ -6,9 +6,9 @@
 
 pub(crate) mod acquire;
 pub(crate) mod extend;
-mod fenced;
+pub(crate) mod fenced;
 mod inspect;
-mod raise;
+pub(crate) mod raise;
 pub(crate) mod release;
 pub(crate) mod repair;
 pub(crate) mod waking;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::lease::Lease;
 use crate::schedules::actor::Actor;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{Call, How, Sin, Step};
+use crate::schedules::schedule::{ALL, Call, How, Sin, Step};
 use crate::world::clocks::MS;
 use crate::world::dice::Dice;
 use crate::world::turns;
@@ -57,8 +57,8 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
     })
 }
 
-/// Who shares the lock, in half of the schedules without permits: the one that holds it; the one that waits; or both, where
-/// its holder has it alone first.
+/// Who shares the lock, in half of the schedules in which it is of one resource: the one that holds it; the one that waits;
+/// or both, where its holder has it alone first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shares {
     Nobody,
@@ -71,30 +71,62 @@ fn shares() -> Shares {
     world::with(|world| {
         let mut dice = Dice::of(world.schedule.seed, 17, 0);
         let all = [Shares::Holder, Shares::Waiter, Shares::Both];
-        let is_shared = world.schedule.permits == 0 && dice.once_in(2);
+        let is_shared = world.schedule.permits == 0 && all_of(world) == 0 && dice.once_in(2);
         if is_shared { dice.pick(&all) } else { Shares::Nobody }
     })
 }
 
+/// 0: both take the same resource; 1 or 2: one of them takes all; 3: both do.
+fn all_of(world: &World) -> usize {
+    Dice::of(world.schedule.seed, 16, 0).below(4)
+}
+
+/// What one of the two takes, of so many resources, while a semaphore has so many permits.
+fn take(actor: &Actor, sharers: [Shares; 2]) -> Step {
+    let has_it_shared = sharers.contains(&shares());
+    let take = Step { shares: has_it_shared, ..TAKE };
+    world::with(|world| {
+        let schedule = &world.schedule;
+        if schedule.permits > 0 {
+            return TAKE;
+        }
+        let all = all_of(world);
+        let is_all = all == 3 || all > 0 && all - 1 == actor.client % 2;
+        // Of two, the one that is in the way is now the first, now the second, in the order of the other.
+        let slot = actor.client % 2;
+        if is_all { Step { resource: ALL, slot, ..TAKE } } else { take }
+    })
+}
+
 pub(crate) fn hold(actor: &Actor) {
-    let (mut lease, shares) = (Lease::new(), shares());
-    let take = Step { shares: shares == Shares::Holder, ..TAKE };
-    if let Some(Ok(())) = actor.take(take, &mut lease) {
-        turns::sleep(HELD);
-        world::with(|world| world.let_go_at = Some(world.now));
-        if shares == Shares::Both {
-            let _ = actor.take(Step { call: Call::Downgrade, ..CALL }, &mut lease);
-            // The other one is to have it meanwhile.
+    let permits = world::with(|world| usize::from(world.schedule.permits.max(1)));
+    let mut leases: Vec<Lease> = (0..permits).map(|_| Lease::new()).collect();
+    let take = take(actor, [Shares::Holder; 2]);
+    let is_to_share = shares() == Shares::Both;
+    let is_had = |lease| matches!(actor.take(take, lease), Some(Ok(())));
+    let are_had = leases.iter_mut().map(is_had).all(|it| it);
+    turns::sleep(HELD);
+    for (nth, lease) in leases.iter_mut().filter(|it| it.hold.is_some()).enumerate() {
+        world::with(|world| {
+            if nth == 0 && are_had {
+                world.let_go_at = Some(world.now);
+            }
+        });
+        if is_to_share {
+            // The other one is to have it beside this one.
+            let _ = actor.take(Step { call: Call::Downgrade, ..CALL }, lease);
             turns::sleep(HELD);
         }
-        let _ = actor.take(CALL, &mut lease);
+        let _ = actor.take(CALL, lease);
+        // The one is what it waits for.
+        turns::sleep(HELD);
     }
 }
 
 pub(crate) fn wait(actor: &Actor) {
     turns::sleep(WAITED_AFTER);
     let mut lease = Lease::new();
-    let take = Step { shares: matches!(shares(), Shares::Waiter | Shares::Both), ..TAKE };
+    let take = take(actor, [Shares::Waiter, Shares::Both]);
     if let Some(Ok(())) = actor.take(take, &mut lease) {
         world::with(World::judge_wait);
         let _ = actor.take(CALL, &mut lease);
