@@ -320,6 +320,7 @@ impl Acquire {
         match stage {
             Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
+            Stage::Looking(..) => self.note_cut_look(sent, actions),
             _ => {}
         }
         self.fail(cancelled(), None, actions);

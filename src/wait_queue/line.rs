@@ -116,6 +116,11 @@ impl Line {
         }
     }
 
+    /// These were asked for a place in line, and what they answer is not waited for.
+    pub(crate) fn note_asked(&mut self, servers: ServerSet) {
+        self.enrolled = self.enrolled.union(servers);
+    }
+
     /// A server has told that the resource is free. If the head has asked it something that it has not answered yet, it
     /// did that before.
     pub(super) fn note_pushed(&mut self, server: usize, is_asked: bool, now: Moment) {

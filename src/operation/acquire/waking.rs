@@ -135,6 +135,14 @@ impl Acquire {
         self.wait(Wait { pause_until, until }, miss, actions);
     }
 
+    /// A look is cut short. Servers to which a byte of it was sent may have put the waiter in line, whether or not their
+    /// answers were heard.
+    pub(super) fn note_cut_look(&self, sent: ServerSet, actions: &mut dyn Actions) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
+            line.note_asked(sent);
+        }
+    }
+
     /// The pause ends when it is to try by what it was told, if that is earlier.
     pub(super) fn wait_to_be_told(&self, wait: Wait, actions: &mut dyn Actions) -> Wait {
         let (target, number, now) = (&self.wanted.target, self.number(), actions.now());

@@ -180,6 +180,15 @@ fn who_gives_up_or_is_cancelled_leaves_the_line() {
 }
 
 #[test]
+fn who_is_cancelled_while_it_asks_for_its_place_leaves_it_wherever_it_may_have_been_asked_for() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let acts = play.happen(0, Event::Cancelled { sent: [0, 2].into_iter().collect() });
+    assert_eq!(acts, [Tell(Leave, vec![0, 2]), ended("Cancelled: the call was cancelled")]);
+}
+
+#[test]
 fn a_wait_in_slices_keeps_its_place_and_hears_what_was_told_in_between() {
     let mut play = waking();
     let slice = Wanted { slice_end: at(100), ..play.wanted(for_a_minute()) };
