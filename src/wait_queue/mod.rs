@@ -18,13 +18,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 pub(crate) use self::line::Place;
-pub(crate) use self::lines::Left;
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
 use self::turn::Wants;
-pub(crate) use self::turn::{Manners, Next, Permission, Wait};
+pub(crate) use self::turn::{Left, Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
