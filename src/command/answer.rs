@@ -37,6 +37,10 @@ pub enum Answer {
     Found { value: Vec<u8>, left_ms: i64 },
     /// Somebody has the key, for so long still (below 0: for ever), and we stand in line for it, behind so many.
     Enrolled { left_ms: i64, rank: u32 },
+    /// The same, and it is readers that have it.
+    EnrolledBehindReaders { left_ms: i64, rank: u32 },
+    /// To a reader: a writer waits, for so long still, and we stand in line behind so many.
+    EnrolledBehindWriter { left_ms: i64, rank: u32 },
     /// All permits of a semaphore are taken, and we stand in line for one, behind so many.
     EnrolledForPermit { slots: Slots, rank: u32 },
     /// Of several keys, somebody has this one (readers, if it is told so), for so long still, and we stand in its line, behind

@@ -39,7 +39,7 @@ pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match what {
         0 => Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? }),
         1 => Some(Answer::Free),
-        2 => Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) }),
+        2 => Some(Answer::EnrolledBehindReaders { left_ms, rank: u32::try_from(rank).ok()? }),
         _ => None,
     }
 }
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(answer(&[0, 7, 3]), Some(Answer::Enrolled { left_ms: 7, rank: 3 }));
         assert_eq!(answer(&[0, -1, 0]), Some(Answer::Enrolled { left_ms: -1, rank: 0 }));
         assert_eq!(answer(&[1, 0, 0]), Some(Answer::Free));
-        assert_eq!(answer(&[2, 7, 0]), Some(Answer::Shared { readers: 0, left_ms: Some(7) }));
+        assert_eq!(answer(&[2, 7, 3]), Some(Answer::EnrolledBehindReaders { left_ms: 7, rank: 3 }));
     }
 
     #[test]

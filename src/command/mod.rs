@@ -103,6 +103,8 @@ impl Verb {
             (Self::Acquire | Self::Repair, LockKind::Shared) => &shared::acquire::DEFINITION,
             (Self::Extend, LockKind::Shared) => &shared::extend::DEFINITION,
             (Self::Release, LockKind::Shared) => &shared::release::DEFINITION,
+            (Self::ReleaseAndWake, LockKind::Shared) => &shared::release::AND_WAKE,
+            (Self::Enrol, LockKind::Shared) => &shared::enrol::DEFINITION,
             (Self::Inspect, LockKind::Shared) => &shared::inspect::DEFINITION,
             (verb, _) => verb.exclusive(),
         }

@@ -7,3 +7,5 @@ if redis.call('GET',KEYS[1])~=ARGV[1] then
     return 0
 end
 redis.call('DEL',KEYS[1])
+local line=KEYS[2]
+local told=1

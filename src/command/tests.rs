@@ -61,6 +61,8 @@ fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_cl
         (Verb::Downgrade, " 2 r r:r T 0 315360000000"),
         (Verb::Release, " 2 r r:r T 315360000000"),
         (Verb::Inspect, " 2 r r:r T 128 315360000000"),
+        (Verb::ReleaseAndWake, " 2 r r:r T 315360000000"),
+        (Verb::Enrol, " 3 r r:w r:i redlock:w:ABABABABABABABABABABABABABABABAB 0 15000 500"),
         (Verb::Intend, " 2 r r:i 500"),
         (Verb::Recant, " 1 r:i redlock:writer"),
     ];
@@ -88,9 +90,10 @@ fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
         }
     }
     let shared = [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Inspect, Verb::Downgrade];
-    for verb in shared {
+    for verb in [&shared[..], &[Verb::Enrol]].concat() {
         is_as_long_as_counted(verb, LockKind::Shared, PLAIN);
     }
+    is_as_long_as_counted(Verb::ReleaseAndWake, LockKind::Shared, Capabilities::WAKING);
     for verb in [Verb::AcquireAgain, Verb::Intend, Verb::Recant] {
         is_as_long_as_counted(verb, LockKind::Exclusive, PLAIN);
     }

@@ -77,7 +77,7 @@ mod tests {
         let slots = Slots { got: None, taken: (0..3).collect(), left_ms: 7 };
         assert_eq!(answer(&[0, 7, 2]), Some(Answer::EnrolledForPermit { slots, rank: 2 }));
         assert_eq!(answer(&[1, 0, 0]), Some(Answer::Free));
-        assert_eq!((answer(&[2, 7, 0]), answer(&[3, 0, 0]), answer(&[])), (None, None, None));
+        assert_eq!((answer(&[3, 0, 0]), answer(&[])), (None, None));
         let refused = redis::parse_redis_value(b"-NOPERM no\r\n").expect("a reply");
         let answer = decode(&Subject::semaphore(3), &mut vec![refused].drain(..));
         assert!(matches!(answer, Some(Answer::Failed(_))));

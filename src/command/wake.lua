@@ -1,19 +1,29 @@
 -- The end of every script that lets go of a resource: takes the first out of the line and tells it, until one is
--- there to hear it. Returns 2 if somebody was told, else 1. Fails never: what came before it is done.
+-- there to hear it. If that is a reader, those that come right behind it are told, too: their scores are no whole numbers.
+-- Returns 2 if somebody was told, else 1. Fails never: what came before it is done.
 --
--- KEYS[1]: the resource. KEYS[2]: its line.
+-- KEYS[1]: the resource. line: its line. told: 1; or 2, if none but readers are to be told.
 
 for i=1,64 do
-    local first=redis.pcall('ZPOPMIN',KEYS[2])[1]
-    if not first then
-        return 1
+    if told==2 then
+        local next=redis.pcall('ZRANGE',line,0,0,'WITHSCORES')[2]
+        if not next or next%1==0 then
+            return 2
+        end
     end
-    local heard=redis.pcall('PUBLISH',first,KEYS[1])
+    local first=redis.pcall('ZPOPMIN',line)
+    if not first[1] then
+        return told
+    end
+    local heard=redis.pcall('PUBLISH',first[1],KEYS[1])
     if type(heard)~='number' then
-        return 1
+        return told
     end
     if heard>0 then
-        return 2
+        if first[2]%1==0 then
+            return 2
+        end
+        told=2
     end
 end
-return 1
+return told

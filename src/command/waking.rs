@@ -109,6 +109,8 @@ pub(crate) static ENROL_PERMITS: &str = ENROL_PERMITS_LINE.text();
 mod tests {
     use super::*;
 
+    const WAKE: &str = include_str!("wake.lua");
+
     const PUSH: &[u8] =
         b">3\r\n$7\r\nmessage\r\n$42\r\nredlock:w:ABABABABABABABABABABABABABABABAB\r\n$1\r\nr\r\n";
 
@@ -130,9 +132,12 @@ mod tests {
 
     #[test]
     fn scripts_that_let_go_end_alike() {
-        let end = "for i=1,64 do local first=redis.pcall('ZPOPMIN',KEYS[2])[1]";
-        assert!([LEAVE, RELEASE_AND_WAKE].iter().all(|script| script.contains(end)));
-        let each = "local told=1 for i=1,#free do for n=1,64 do";
+        let end = Script::<{ WAKE.len() }>::of(WAKE);
+        let all = [LEAVE, RELEASE_AND_WAKE, super::super::shared::release::WAKING_SCRIPT];
+        assert!(all.iter().all(|it| it.contains("local told=1")
+            && it.contains("local line=KEYS[")
+            && it.ends_with(end.text())));
+        let each = "local told=1 for i=1,#free do local readers=false for n=1,64 do";
         let all = [RELEASE_SLOT, LEAVE_SLOT, LEAVE_PERMITS, RELEASE_PERMITS];
         assert!(all.iter().all(|it| it.contains(each) && it.ends_with("end return told")));
     }

@@ -32,7 +32,7 @@ enum Stage {
     Over,
 }
 
-/// A held lock that is being extended, confirmed or released.
+/// A held lock that is being extended, confirmed, shared or released.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Change<'a> {
     lease: &'a mut Lease,
@@ -44,6 +44,7 @@ pub struct Change<'a> {
 enum Verb {
     Extend { ttl_ms: i64 },
     Confirm { least_ms: i64 },
+    Downgrade,
     Unlock,
 }
 
@@ -130,6 +131,12 @@ impl Lease {
         Change::confirm(self, ms(least))
     }
 
+    /// [`Lease::downgrade`] as a future. Dropped, it cancels the call, and the lock stays held: once it was polled it may be
+    /// shared from then on.
+    pub fn downgrade_async(&mut self) -> Change<'_> {
+        Change::downgrade(self)
+    }
+
     /// [`Lease::unlock`] as a future. Once it was polled the lock is being released, also if it is dropped then.
     pub fn unlock_async(&mut self) -> Change<'_> {
         Change::unlock(self)
@@ -145,6 +152,10 @@ impl<'a> Change<'a> {
         Self { lease, verb: Verb::Confirm { least_ms }, pending: None }
     }
 
+    fn downgrade(lease: &'a mut Lease) -> Self {
+        Self { lease, verb: Verb::Downgrade, pending: None }
+    }
+
     fn unlock(lease: &'a mut Lease) -> Self {
         Self { lease, verb: Verb::Unlock, pending: None }
     }
@@ -158,6 +169,7 @@ impl<'a> Change<'a> {
         let submit = |lease, tag: Tag| match verb {
             Verb::Extend { ttl_ms } => shared.core.submit_extend(lease, ttl_ms, tag.boxed()),
             Verb::Confirm { least_ms } => shared.core.submit_confirm(lease, least_ms, tag.boxed()),
+            Verb::Downgrade => shared.core.submit_downgrade(lease, tag.boxed()),
             Verb::Unlock => shared.core.submit_unlock(lease, tag.boxed()),
         };
         // Of several copies under way each is cancelled by itself.

@@ -72,6 +72,12 @@ impl Lease {
         u64::try_from(self.plain.fencing_token()).ok().and_then(NonZeroU64::new)
     }
 
+    /// Whether others may have the lock at the same time, who share it, too ([`super::Options::shared`],
+    /// [`Lease::downgrade`]).
+    pub fn is_shared(&self) -> bool {
+        self.plain.is_shared()
+    }
+
     /// Words about servers that could not take part when it was taken or last extended by a call; empty if all could.
     pub fn absent(&self) -> &str {
         self.plain.absent()
@@ -86,6 +92,20 @@ impl Lease {
     pub fn extend(&mut self, ttl: Duration) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         shared.core.extend(&mut self.plain, ms(ttl))
+    }
+
+    /// Makes a shared lock of one that is exclusive: its holder goes on as a reader, and nobody else can have it alone in
+    /// between. It keeps its end. There is no way back: two readers that both wanted to be writers would wait for each
+    /// other.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Status::Lost`]: it is not held any more. [`crate::Status::Unreachable`]: too few servers answered; the
+    /// lock is held still, and if [`Lease::is_shared`] says so, as a shared one. [`crate::Status::InvalidArgument`]: it
+    /// is a permit, or of several resources.
+    pub fn downgrade(&mut self) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        shared.core.downgrade(&mut self.plain)
     }
 
     /// Asks the servers whether a quorum has the lock for `least` still.

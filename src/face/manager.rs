@@ -89,6 +89,9 @@ pub struct Manager {
 pub struct Holder {
     /// For how long it is locked still, unless it is extended; none: for ever, by somebody who set no time.
     pub left: Option<Duration>,
+    /// How many have it, if they have it shared ([`Options::shared`]): as many as a quorum of servers has at the least.
+    /// None: somebody has it alone.
+    pub readers: Option<u64>,
 }
 
 impl Manager {
@@ -143,7 +146,11 @@ impl Manager {
     /// [`crate::Status::Unreachable`]: too few servers answered to tell.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Option<Holder>, Error> {
         let found = self.shared.core.inspect(resource.as_ref())?;
-        let holder = |left_ms: i64| Holder { left: (left_ms >= 0).then(|| duration(left_ms)) };
+        let readers = found.readers.map(i64::unsigned_abs);
+        let holder = |left_ms: i64| {
+            let left = (left_ms >= 0).then(|| duration(left_ms));
+            Holder { left, readers }
+        };
         Ok(found.left_ms.map(holder))
     }
 

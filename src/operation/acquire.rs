@@ -266,13 +266,11 @@ impl Acquire {
         // Then it is somebody else's, also if too few servers say so.
         let is_taken = self.note_divided(&question) || status == Status::Taken;
         self.patience.note(&self.wanted.target, &question);
-        let has_readers = question.has_readers();
         // Also of those that are late: what they may have granted is released, and so no news.
         let returned = question.may_have_it(sent);
         let miss = Miss::Votes(status, question);
         self.note(&miss, actions);
-        // Who waits for readers says so again and again, and is told nothing: the last reader wakes nobody.
-        match is_taken && !has_readers && self.may_stand_in_line(actions) {
+        match is_taken && self.may_stand_in_line(actions) {
             true => self.look_after(miss, returned, actions),
             false => self.miss(miss, actions),
         }

@@ -5,18 +5,21 @@
 //! reached does it with the next extension.
 
 use std::mem;
+use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, cancelled, check_valid, end_round, give_up,
-    reply_ms, request,
+    Actions, Ended, Event, Limits, Miss, Operation, QUESTION_TTL_MS, cancelled, check_valid,
+    end_round, give_up, reply_ms, request,
 };
-use crate::command::Verb;
+use crate::command::{Request, Verb};
 use crate::error::{Error, Status};
 use crate::held_lock::View;
 use crate::moment::Moment;
 use crate::quorum::round::Outcome;
+use crate::server_set::ServerSet;
+use crate::token::Token;
 
 /// Makes a shared lock of an exclusive one.
 pub(crate) struct Downgrade {
@@ -65,9 +68,21 @@ impl Downgrade {
         let reply_ms = reply_ms(actions, ttl_ms);
         let limits = Limits { since: asked_at, until: valid_until, reply_ms };
         actions.ask(request(Verb::Downgrade, view, ttl_ms).numbered(number), limits);
+        self.call_readers(actions);
         // Readers of this manager that wait ask behind that.
         let next = actions.wait_queues().downgraded(hold);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+    }
+
+    /// Behind that: has the servers tell readers of other processes that wait in line.
+    fn call_readers(&self, actions: &mut dyn Actions) {
+        if actions.settings().has_waking() {
+            // Under the name of a channel that nobody has.
+            let (resource, nobody) =
+                (Arc::clone(self.view.hold().resource()), Token::from_random([0; 20]));
+            let request = Request::new(Verb::Leave, resource, nobody, QUESTION_TTL_MS);
+            actions.tell(request.to(ServerSet::first(actions.roster().len())));
+        }
     }
 
     fn conclude(&self, asking: Asking, actions: &mut dyn Actions) {

@@ -28,7 +28,6 @@ use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
 use crate::keeper::Keeper;
 use crate::lease::BrokenOff;
-use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::settings::Settings;
@@ -312,12 +311,12 @@ fn request(verb: Verb, view: &View, ttl_ms: i64) -> Request {
 
 /// The release of a lock from all servers that may have it. Who waits for it elsewhere is woken, if that is wished.
 fn release_of(view: &View, actions: &dyn Actions) -> Request {
-    release_as(waking_release(&view.hold().key(), actions), view)
+    release_as(waking_release(actions), view)
 }
 
-/// What releases a lock openly. Readers wake nobody.
-fn waking_release(target: &Target, actions: &dyn Actions) -> Verb {
-    match actions.settings().has_waking() && target.kind != LockKind::Shared {
+/// What releases a lock openly.
+fn waking_release(actions: &dyn Actions) -> Verb {
+    match actions.settings().has_waking() {
         true => Verb::ReleaseAndWake,
         false => Verb::Release,
     }

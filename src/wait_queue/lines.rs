@@ -12,13 +12,11 @@ use super::queue::WaitQueue;
 use super::semaphore;
 use super::several::{bit, those_of};
 use super::standing::Standing;
+use super::turn::Left;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::transport::ticket::Ticket;
-
-/// A place in line that is given up, and the servers that have to be told.
-pub(crate) type Left = (Target, ServerSet);
 
 impl WaitQueues {
     /// The place in line of this waiter, or of the queue in which it stands.
@@ -35,7 +33,7 @@ impl WaitQueues {
         match &target.kind {
             LockKind::Several(names) => {
                 let standing = self.stands_in(number);
-                let may = |name| {
+                let may = |name: &Arc<[u8]>| {
                     self.queues.get(name).is_some_and(|queue| queue.may_stand_in_line(number))
                 };
                 standing != 0 && those_of(names, standing).all(may)

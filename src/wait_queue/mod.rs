@@ -18,13 +18,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 pub(crate) use self::line::Place;
-pub(crate) use self::lines::Left;
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
 use self::turn::Wants;
-pub(crate) use self::turn::{Manners, Next, Permission, Wait};
+pub(crate) use self::turn::{Left, Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -135,8 +134,11 @@ impl WaitQueues {
             return queue.acquired(number, hold).into_iter().collect();
         }
         self.several.remove(&number);
-        let acquire = |name| self.queues.get_mut(name)?.acquired(number, hold);
-        target.names().iter().filter_map(acquire).collect()
+        let acquire = |name| {
+            let queue = self.queues.get_mut(name);
+            queue.map_or_else(Vec::new, |queue: &mut WaitQueue| queue.acquired(number, hold))
+        };
+        target.names().iter().flat_map(acquire).collect()
     }
 
     /// The waiter is about to leave the queue, in the midst of a pause, and to come again. Whoever is the

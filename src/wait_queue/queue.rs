@@ -215,7 +215,7 @@ impl WaitQueue {
         }
     }
 
-    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Option<Ticket> {
+    pub(super) fn acquired(&mut self, number: u64, hold: &Arc<HeldLock>) -> Vec<Ticket> {
         match hold.is_shared() {
             true => self.readers.push(Arc::clone(hold)),
             false => self.hold = Some(Arc::clone(hold)),
@@ -225,7 +225,10 @@ impl WaitQueue {
         self.remove(number);
         // Whoever comes next looks by itself before long; it needs to be told only if that is too late.
         let next = self.head.as_ref().filter(|next| hold.valid_until() < next.until);
-        next.and_then(|next| next.ticket)
+        let next = next.and_then(|next| next.ticket);
+        // Readers behind this one may have it, too.
+        let readers = if hold.is_shared() { self.call_readers(0) } else { Vec::new() };
+        handing_on::merge(next, readers)
     }
 
     pub(super) fn pass_on(&mut self, number: u64, pause_until: Moment, backoff: Backoff) {
@@ -373,6 +376,10 @@ impl WaitQueue {
                 open_at.unwrap_or(now)
             }
             (Position::Head, None, Some(open_at)) => open_at,
+            // The head stands in line on the servers for all of them.
+            (Position::Beside, None, _) if self.line.is_listening() => {
+                now.plus_ms(LOOK_FROM_BEHIND_MS)
+            }
             (Position::Head | Position::Beside, None, _) | (Position::Apart, ..) => {
                 wait.pause_until
             }

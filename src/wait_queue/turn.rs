@@ -1,7 +1,9 @@
 //! What a waiter and its queue say to each other.
 
 use crate::command::Place;
+use crate::lock_kind::Target;
 use crate::moment::Moment;
+use crate::server_set::ServerSet;
 use crate::transport::ticket::Ticket;
 
 /// How a waiter wants the resource.
@@ -55,6 +57,9 @@ pub(crate) enum Next {
     Tell(Vec<Ticket>),
     Nobody,
 }
+
+/// A place in line that is given up, and the servers that have to be told.
+pub(crate) type Left = (Target, ServerSet);
 
 /// What is to be done about what a server has told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -310,6 +310,7 @@ fn no_test_program_is_forgotten() {
         "no_memory.cpp",
         "recursive.cpp",
         "semaphore.cpp",
+        "shared_mutex.cpp",
         "tls.cpp",
         "two_units_a.cpp",
         "two_units_b.cpp",

@@ -9,7 +9,8 @@ use crate::library;
 use crate::node::{self, node};
 use crate::python::python;
 use crate::ruby::ruby;
-use crate::support::Server;
+use crate::support::resp::Reply;
+use crate::support::{Server, wait_until};
 use crate::workshop::Workshop;
 
 const C: &str = r#"
@@ -20,11 +21,22 @@ int main(int argc, char **argv) {
     RedLockLease *lease = RedLockLease_New();
     RedLockStatus status = RedLock_AddServerUrl(rl, argv[argc - 1], 0);
     if (status == REDLOCK_OK) {
+        /* OFF */
         status = RedLock_TryLock(rl, "held", 60000, WAIT_MS, lease);
     }
     RedLockLease_Free(lease);
     RedLock_Free(rl);
     return status == REDLOCK_TAKEN ? 0 : 1;
+}
+"#;
+
+const CPP: &str = r#"
+#include "redlock.hpp"
+int main(int argc, char **argv) {
+    redlock::Manager manager({argv[argc - 1]});
+    /* OFF */
+    redlock::Mutex mutex(manager, "held", std::chrono::minutes(1));
+    return mutex.try_lock_for(std::chrono::milliseconds(WAIT_MS)) ? 1 : 0;
 }
 "#;
 
@@ -92,7 +104,7 @@ new Manager([process.argv[2]]).lock("held", { ttl: 60_000, wait: WAIT_MS })
   .then(() => process.exit(1), (error) => process.exit(error.code === "TAKEN" ? 0 : 1));
 "#;
 
-const WAIT_MS: u32 = 5_000;
+const WAIT_MS: &str = "5000";
 
 /// How many times as much as the one in C a waiter may ask. The pauses are random, and a busy machine
 /// may stop any of them for a while. Whoever begins the pauses anew every quarter of a second asks five
@@ -105,12 +117,12 @@ const MOST: u64 = 2;
 fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
     let workshop = Workshop::new();
     let waiters = [
-        ("C", in_c(&workshop)),
-        ("Python", in_python(&workshop, "waiter.py", PYTHON)),
-        ("asyncio", in_python(&workshop, "tasks.py", ASYNCIO)),
-        ("Ruby", in_ruby(&workshop)),
-        ("Go", in_go(&workshop)),
-        ("Node.js", in_node(&workshop)),
+        ("C", in_c_as(&workshop, &timed())),
+        ("Python", in_python_as(&workshop, &timed())),
+        ("asyncio", in_asyncio_as(&workshop, &timed())),
+        ("Ruby", in_ruby_as(&workshop, &timed())),
+        ("Go", in_go_as(&workshop, &timed())),
+        ("Node.js", in_node_as(&workshop, &timed())),
     ];
     let counts: Vec<(&str, u64)> = thread::scope(|scope| {
         let workshop = &workshop;
@@ -123,36 +135,111 @@ fn a_waiter_in_any_language_asks_no_more_than_one_in_c() {
     assert!(counts.iter().all(|(_, asked)| (2..=most).contains(asked)), "{counts:?}");
 }
 
-/// How often a waiter asks for a lock that somebody else holds.
+/// How often a waiter asks for a lock that somebody else holds, or looks whether anybody does.
 fn asked(workshop: &Workshop, mut waiter: Command) -> u64 {
     let server = Server::start();
     server.must(&["SET", "held", "theirs"]);
     workshop.succeed(waiter.arg(server.url()));
-    server.calls("set") - 1
+    server.calls("set") - 1 + server.calls("exists")
 }
 
-fn in_c(workshop: &Workshop) -> Command {
-    let source = workshop.write("waiter.c", &timed(C));
+/// Who waits in any language stands in line and is told, unless that is turned off.
+#[test]
+fn a_waiter_in_any_language_is_woken_unless_that_is_turned_off() {
+    let workshop = Workshop::new();
+    let off: [(&str, Waiter, &[(&str, &str)]); 7] = [
+        ("C", in_c_as, &[("/* OFF */", "RedLock_SetWaking(rl, false);")]),
+        ("C++", in_cpp_as, &[("/* OFF */", "manager.set_waking(false);")]),
+        ("Python", in_python_as, &[("(sys.argv[1])", "(sys.argv[1], waking=False)")]),
+        ("asyncio", in_asyncio_as, &[("(sys.argv[1])", "(sys.argv[1], waking=False)")]),
+        ("Ruby", in_ruby_as, &[("(ARGV[0])", "(ARGV[0], waking: false)")]),
+        ("Go", in_go_as, &[("New(", "NewWithOptions(redlock.Options{NoWaking: true}, ")]),
+        ("Node.js", in_node_as, &[("[process.argv[2]]", "[process.argv[2]], { waking: false }")]),
+    ];
+    for (language, waiter, changes) in off {
+        let waits = [("WAIT_MS", "1000")];
+        let server = Server::start();
+        server.must(&["SET", "held", "theirs"]);
+        let changes = [changes, &waits].concat();
+        workshop.succeed(waiter(&workshop, &changes).arg(server.url()));
+        for command in ["hello", "subscribe", "zadd"] {
+            assert_eq!(server.calls(command), 0, "{language}: {command}");
+        }
+        assert!(server.calls("set") > 3, "{language} asks by itself");
+        is_told(&workshop, language, waiter(&workshop, &[("WAIT_MS", "60000")]));
+    }
+}
+
+/// It waits, far behind others that are gone, and is told: it has the lock, and has not looked again.
+fn is_told(workshop: &Workshop, language: &str, mut waiter: Command) {
+    const LINE: &str = "held:w";
+    let server = Server::start();
+    server.must(&["SET", "held", "theirs"]);
+    let run = thread::scope(|scope| {
+        let running = scope.spawn(|| workshop.run(waiter.arg(server.url())));
+        wait_until("it stands in line", || server.must(&["ZCARD", LINE]).integer() == 1);
+        let Reply::Array(first) = server.must(&["ZRANGE", LINE, "0", "0"]) else { panic!() };
+        let channel = first[0].text().expect("a channel");
+        for other in 0..40 {
+            server.must(&["ZADD", LINE, "1", &format!("gone:{other}")]);
+        }
+        let looked = server.calls("exists");
+        wait_until("it looks how far behind it is", || server.calls("exists") > looked);
+        let looked = server.calls("exists");
+        server.must(&["DEL", "held"]);
+        server.must(&["ZREM", LINE, &channel]);
+        assert_eq!(server.must(&["PUBLISH", &channel, "held"]).integer(), 1, "{language} listens");
+        let run = running.join().expect("it ends");
+        assert_eq!(server.calls("exists"), looked, "{language} was told");
+        run
+    });
+    // The programs fail where they have it.
+    assert!(!run.status.success(), "{language} has it: {}", run.stderr);
+}
+
+type Waiter = fn(&Workshop, &[(&str, &str)]) -> Command;
+
+fn changed(code: &str, changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(code.to_owned(), |code, (from, to)| code.replace(from, to))
+}
+
+fn in_c_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+    let source = workshop.write("waiter.c", &changed(C, changes));
     let compiler = compilers::c(&["c11"]).next().expect("one");
     Command::new(workshop.build(compiler, &[&source]))
 }
 
-fn in_python(workshop: &Workshop, name: &str, code: &str) -> Command {
-    python(&workshop.write(name, &timed(code)))
+fn in_cpp_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+    let source = workshop.write("waiter.cpp", &changed(CPP, changes));
+    let compiler = compilers::cxx(&["c++11"]).next().expect("one");
+    Command::new(workshop.build(compiler, &[&source]))
 }
 
-fn in_ruby(workshop: &Workshop) -> Command {
+fn in_python_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+    python(&workshop.write("waiter.py", &changed(PYTHON, changes)))
+}
+
+fn in_asyncio_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+    python(&workshop.write("tasks.py", &changed(ASYNCIO, changes)))
+}
+
+fn in_ruby_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
     let ours = library::root().join("c-examples/ruby/redlock");
-    ruby(&workshop.write("waiter.rb", &timed(RUBY).replace("LIBRARY", &ours.to_string_lossy())))
+    let script = changed(RUBY, changes).replace("LIBRARY", &ours.to_string_lossy());
+    ruby(&workshop.write("waiter.rb", &script))
 }
 
-fn in_node(workshop: &Workshop) -> Command {
+fn in_node_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
     let ours = library::root().join("c-examples/node");
-    let script = timed(NODE).replace("LIBRARY", &ours.to_string_lossy());
+    let script = changed(NODE, changes).replace("LIBRARY", &ours.to_string_lossy());
     node(&workshop.write("waiter.js", &script), &node::build(workshop, "cc"))
 }
 
-fn in_go(workshop: &Workshop) -> Command {
+fn timed() -> [(&'static str, &'static str); 1] {
+    [("WAIT_MS", WAIT_MS)]
+}
+
+fn in_go_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
     let ours = library::root().join("c-examples/go");
     let module = format!(
         "module waiter\ngo 1.19\nrequire redlock.example/redlock v0.0.0\n\
@@ -160,13 +247,9 @@ fn in_go(workshop: &Workshop) -> Command {
         ours.display()
     );
     let module = workshop.write("go/go.mod", &module);
-    workshop.write("go/main.go", &timed(GO));
+    workshop.write("go/main.go", &changed(GO, changes));
     let program = workshop.fresh("waiter");
     let module = module.parent().expect("it is in a directory");
     workshop.succeed(go(module).args(["build", "-o"]).arg(&program).arg("."));
     Command::new(program)
-}
-
-fn timed(code: &str) -> String {
-    code.replace("WAIT_MS", &WAIT_MS.to_string())
 }

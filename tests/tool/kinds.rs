@@ -50,12 +50,27 @@ fn of_several_names_all_are_locked_or_none() {
 #[test]
 fn a_shared_lock_keeps_out_who_does_not_share_it() {
     let cluster = Cluster::start(3);
-    let outcome = finish(redlock(&cluster, &["run", "-n", "--shared", "r", "--", "true"]));
-    if outcome.stderr.contains("not known to this version") {
-        assert_eq!(outcome.status, Some(125));
-        return;
-    }
-    let (_reader, _) = hold(&cluster, &["--shared", "r"]);
+    let (first, token) = hold(&cluster, &["--shared", "r"]);
+    assert_eq!(token, "none", "nobody comes first of those who read");
+    let (second, _) = hold(&cluster, &["--shared", "r"]);
     assert_eq!(status(&cluster, &["--shared", "r"]), Some(0));
     assert_eq!(status(&cluster, &["r"]), Some(124));
+    let outcome = finish(redlock(&cluster, &["status", "--json", "r"]));
+    assert!(outcome.stdout.contains("\"readers\":2"), "{}", outcome.stdout);
+    // A writer that waits is told of the end of the last of them.
+    let mut waiting =
+        start(redlock(&cluster, &["run", "-w", "60s", "r", "--", "echo", "it writes"]));
+    crate::support::wait_until("it says that it waits", || cluster.having("r:i") == 3);
+    for reader in [first, second] {
+        crate::support::process::send(reader.child.id(), libc::SIGTERM);
+        assert_eq!(reader.end().status, Some(143));
+    }
+    assert_eq!(waiting.line(), "it writes");
+    assert_eq!(waiting.end().status, Some(0));
+    let (writer, _) = hold(&cluster, &["r"]);
+    assert_eq!(status(&cluster, &["--shared", "r"]), Some(124));
+    let outcome = finish(redlock(&cluster, &["status", "--json", "r"]));
+    assert!(outcome.stdout.contains("\"readers\":null"), "{}", outcome.stdout);
+    crate::support::process::send(writer.child.id(), libc::SIGTERM);
+    assert_eq!(writer.end().status, Some(143));
 }

@@ -20,9 +20,15 @@ pub(crate) fn status(common: &Common, names: &[String]) -> Result<ExitCode, Fail
         let holder = manager.inspect(name)?;
         let left = holder.map(|it| it.left);
         let left_ms = left.flatten().map(|it| it.as_millis());
-        told.push(json!({"name": name, "locked": holder.is_some(), "left_ms": left_ms}));
-        let locked = if holder.is_some() { "yes" } else { "no" };
-        table.row([name.clone(), locked.to_owned(), left.map(left_words).unwrap_or_default()]);
+        let readers = holder.and_then(|it| it.readers);
+        told.push(json!({"name": name, "locked": holder.is_some(), "left_ms": left_ms, "readers": readers}));
+        let locked = match (holder, readers) {
+            (None, _) => "no".to_owned(),
+            (_, None) => "yes".to_owned(),
+            (_, Some(1)) => "by 1 reader".to_owned(),
+            (_, Some(readers)) => format!("by {readers} readers"),
+        };
+        table.row([name.clone(), locked, left.map(left_words).unwrap_or_default()]);
     }
     if common.json {
         output::print_line(json!(told))?;

@@ -10,6 +10,7 @@
 //! go can never keep it out for ever.
 
 pub(crate) mod acquire;
+pub(crate) mod enrol;
 pub(crate) mod extend;
 pub(crate) mod inspect;
 pub(crate) mod intend;

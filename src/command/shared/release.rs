@@ -1,18 +1,49 @@
-//! Leaves the readers of a resource. Always a script.
+//! Leaves the readers of a resource, and wakes who waits for it if that was the last of them. Always a script.
 
-use super::{LONGEST_MS, readers};
+use redis::Value;
+
+use super::{LONGEST_MS, intent, readers};
+use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
-use crate::command::definition::{Definition, Subject, only_form};
+use crate::command::definition::{Definition, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::release;
 use crate::command::script::Script;
+use crate::command::waking::line;
 
 pub(in crate::command) static DEFINITION: Definition =
     Definition { names: 2, form: only_form, encode, ..release::DEFINITION };
 
-const FILE: &str = include_str!("release.lua");
+/// The form that wakes; the other one is the same as that of [`DEFINITION`].
+const WAKES: usize = 1;
+
+/// The same, and wakes who waits.
+pub(in crate::command) static AND_WAKE: Definition =
+    Definition { names: 4, form, encode: encode_waking, decode, ..DEFINITION };
+
+const FILE: &str = concat!(include_str!("release.lua"), "return ours\n");
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
 pub(crate) static SCRIPT: &str = LINE.text();
+
+const WAKING_FILE: &str =
+    concat!(include_str!("release.lua"), include_str!("wake.lua"), include_str!("../wake.lua"));
+const WAKING_LINE: Script<{ WAKING_FILE.len() }> = Script::of(WAKING_FILE);
+pub(crate) static WAKING_SCRIPT: &str = WAKING_LINE.text();
+
+fn form(capabilities: Capabilities) -> usize {
+    if capabilities.wakes { WAKES } else { 0 }
+}
+
+fn encode_waking(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
+    if form(capabilities) != WAKES {
+        return encode(subject, capabilities, encoder);
+    }
+    let (key, token) = (&*subject.resource, subject.token.as_bytes());
+    encoder.put(|command| {
+        let command = command.arg("EVAL").arg(WAKING_SCRIPT).arg(4).arg(key).arg(readers(key));
+        command.arg(line(key)).arg(intent(key)).arg(token).arg(LONGEST_MS)
+    });
+}
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
@@ -20,4 +51,42 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
         let command = command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(readers(key));
         command.arg(token).arg(LONGEST_MS)
     });
+}
+
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.as_slice() {
+        [Value::Int(2), ..] => Some(Answer::Woke),
+        _ => (release::DEFINITION.decode)(subject, replies),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys that are named.
+    fn keys(capabilities: Capabilities) -> Vec<String> {
+        let mut encoder = Encoder::default();
+        encode_waking(&Subject::sample(), capabilities, &mut encoder);
+        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let words = text.split("\r\n").filter(|it| it.starts_with('r') && it.len() < 4);
+        words.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_who_wakes_names_the_line() {
+        assert_eq!(keys(Capabilities::WAKING), ["r", "r:r", "r:w", "r:i"]);
+        assert_eq!(keys(Capabilities::PLAIN), ["r", "r:r"]);
+        let after = Capabilities::WAKING.after_refusal(false, form);
+        assert_eq!(keys(after), ["r", "r:r"]);
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        let answer = |number| decode(&Subject::sample(), &mut vec![Value::Int(number)].drain(..));
+        assert_eq!(answer(2), Some(Answer::Woke));
+        assert_eq!(answer(1), Some(Answer::Done));
+        assert_eq!(answer(0), Some(Answer::Absent));
+        assert_eq!(answer(3), None);
+    }
 }

@@ -42,7 +42,7 @@ pub(super) fn release(question: &Question, sent: ServerSet, actions: &mut dyn Ac
     if let Some(hold) = question.attempted() {
         let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
         // What it was granted on some servers may have kept out others that wait.
-        let verb = waking_release(&target, actions);
+        let verb = waking_release(actions);
         let release = Request::new(verb, target, *hold.token(), ttl_ms);
         actions.tell(release.to(question.may_have_it(sent)));
     }

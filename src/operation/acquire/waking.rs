@@ -7,7 +7,7 @@
 use super::{Acquire, Plan, Stage, last_try_end};
 use crate::command::{Request, Verb};
 use crate::error::Status;
-use crate::lock_kind::{LockKind, Target};
+use crate::lock_kind::Target;
 use crate::moment::Moment;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Limits, Miss, QUESTION_TTL_MS, reply_ms};
@@ -18,7 +18,6 @@ impl Acquire {
     /// Whether it is to be woken: it waits, and nobody of this manager is before it.
     pub(super) fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
         matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
-            && self.wanted.target.kind != LockKind::Shared
             && actions.settings().has_waking()
             && actions.wait_queues().may_stand_in_line(&self.wanted.target, self.number())
     }
@@ -103,15 +102,6 @@ impl Acquire {
             Ok(random) => random,
             Err(error) => return self.fail(error, None, actions),
         };
-        if question.has_readers() {
-            // They wake nobody: who waits for them asks again and again, and says that it waits.
-            self.patience.note(&self.wanted.target, &question);
-            self.end_waiting(actions);
-            return match miss {
-                Some(miss) => self.miss(*miss, actions),
-                None => self.try_once(actions),
-            };
-        }
         let queues = actions.wait_queues();
         let next =
             queues.refused(&self.wanted.target, (number, question.in_the_way()), is_taken, now);

@@ -50,8 +50,14 @@ impl Places {
             Answer::EnrolledForOne { rank, .. } => {
                 (Vote::No, rank.map(Place::Behind), Some(answer))
             }
-            // Readers have it: we do not stand in line.
-            Answer::Shared { .. } => (Vote::No, None, Some(answer)),
+            Answer::EnrolledBehindReaders { left_ms, rank } => {
+                let left_ms = (left_ms != -2).then_some(left_ms);
+                let reason = Answer::Shared { readers: 0, left_ms };
+                (Vote::No, Some(Place::Behind(rank)), Some(reason))
+            }
+            Answer::EnrolledBehindWriter { left_ms, rank } => {
+                (Vote::No, Some(Place::Behind(rank)), Some(Answer::WriterWaits { left_ms }))
+            }
             other => (Vote::Unusable, None, Some(other)),
         };
         self.ballot.cast(server, vote);

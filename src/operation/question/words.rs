@@ -120,10 +120,13 @@ impl Question {
                 1 => held_by("1 reader", left_ms),
                 _ => held_by(&format!("{readers} readers"), left_ms),
             },
-            (Answer::WriterWaits { left_ms }, _) => {
+            (Answer::WriterWaits { left_ms } | Answer::EnrolledBehindWriter { left_ms, .. }, _) => {
                 format!("keeps it for a writer that waits ({left_ms} ms left)")
             }
             (&Answer::Enrolled { left_ms, .. }, _) => held_by("another", Some(left_ms)),
+            (&Answer::EnrolledBehindReaders { left_ms, .. }, _) => {
+                held_by("readers", Some(left_ms))
+            }
             (Answer::Free, _) => "held by nobody".to_owned(),
             (&Answer::Blocked { place, left_ms }, _) => {
                 format!("{place} {}", held_by("another", left_ms))

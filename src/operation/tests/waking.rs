@@ -77,35 +77,48 @@ fn who_is_told_by_one_server_tries_a_little_later_and_after_that_stands_in_line_
     assert_eq!(push(play.at(99), 0, 0), [Listen, WaitUntil(99)]);
 }
 
-/// Readers have it, and its line is left alone.
+/// Readers have it, and we stand in its line.
+fn behind_readers(server: usize) -> Word {
+    (server, Answer::EnrolledBehindReaders { left_ms: 50_000, rank: 0 })
+}
+
 fn readers(server: usize) -> Word {
-    (server, Answer::Shared { readers: 0, left_ms: Some(50_000) })
+    (server, Answer::Shared { readers: 2, left_ms: Some(50_000) })
 }
 
 #[test]
-fn who_waits_for_readers_stands_in_no_line_and_says_so_again_and_again() {
+fn who_waits_for_readers_says_so_again_and_again_and_stands_in_line() {
     let mut play = waking();
     play.acquire(for_a_minute());
     play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
-    let acts = play.at(1).hear(0, &[readers(0), readers(1)]);
-    // The third may have put it in its line before it was heard.
-    let [Tell(Leave, _), Tell(Intend, ref all), WaitUntil(again)] = acts[..] else {
-        panic!("{acts:?}")
-    };
-    assert_eq!((&all[..], again <= 251), (&[0, 1, 2][..], true));
-    // Nor does it stand in one once a try has found them.
-    assert_eq!(play.at(again).time_out(0), [Ask(AcquireAgain, again + 500)]);
+    let acts = play.at(1).hear(0, &[behind_readers(0), behind_readers(1)]);
+    let [Listen, Tell(Intend, ref all), WaitUntil(226)] = acts[..] else { panic!("{acts:?}") };
+    assert_eq!(all[..], [0, 1, 2]);
+    // It looks again before it has to say so again.
+    assert_eq!(play.at(226).time_out(0), [Ask(Enrol, 726)]);
+    let acts = play.hear(0, &[behind_readers(0), behind_readers(1)]);
+    let [Listen, Tell(Intend, _), WaitUntil(451)] = acts[..] else { panic!("{acts:?}") };
+    // The last reader wakes it.
+    push(play.at(300), 0, 0);
+    let acts = push(play.at(300), 0, 1);
+    assert!(matches!(acts[..], [.., WaitUntil(300)]), "{acts:?}");
+    assert_eq!(play.at(300).time_out(0), [Ask(AcquireAgain, 800)]);
+    // Another reader was faster: it stands in line as before.
     let acts = play.hear(0, &[readers(0), readers(1)]);
-    assert!(matches!(acts[..], [.., Tell(Intend, _), WaitUntil(_)]), "{acts:?}");
+    let [Tell(ReleaseAndWake, _), Ask(Enrol, 800)] = acts[..] else { panic!("{acts:?}") };
+    // One has left meanwhile.
+    let acts = play.hear(0, &[free(0), free(1)]);
+    assert_eq!(acts, [Ask(AcquireAgain, 800)]);
+    let acts = play.hear(0, &[yes(0), yes(1)]);
+    assert!(acts.contains(&Tell(Verb::Recant, vec![0, 1, 2])), "{acts:?}");
 }
 
 #[test]
-fn who_stands_in_line_when_its_holder_becomes_a_reader_leaves_the_line() {
-    let mut play = in_line();
-    let ms = 1 + LOOK_MS;
-    assert_eq!(play.at(ms).time_out(0), [Ask(Enrol, ms + 500)]);
-    let acts = play.hear(0, &[readers(0), readers(1)]);
-    assert_eq!(acts, [Tell(Leave, vec![0, 1, 2]), Ask(AcquireAgain, ms + 500)]);
+fn who_becomes_a_reader_has_the_readers_in_line_told() {
+    let (mut play, view) = Play::holding();
+    play.world.settings.set_waking(true);
+    let acts = play.submit(crate::operation::downgrade::Downgrade::new(view));
+    assert_eq!(acts, [Ask(Verb::Downgrade, 500), Tell(Leave, vec![0, 1, 2])]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn held() -> (WaitQueue, Arc<HeldLock>) {
     let (mut queue, token) = (WaitQueue::new(at_ms(0)), Token::from_random([0; 20]));
     let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
     (1..=3).for_each(|number| queue.join(number, None, Wants::Alone));
-    assert_eq!(queue.acquired(1, &hold), None);
+    assert_eq!(queue.acquired(1, &hold), []);
     (queue, hold)
 }
 
@@ -118,8 +118,8 @@ fn readers_ask_together_unless_a_writer_came_before_them() {
         assert_eq!(queue.begin(number, PATIENT, at_ms(0)), permission, "{number}");
     }
     let (one, two) = (hold_of(1, true), hold_of(2, true));
-    assert_eq!(queue.acquired(1, &one), None);
-    assert_eq!(queue.acquired(2, &two), None);
+    assert_eq!(queue.acquired(1, &one), []);
+    assert_eq!(queue.acquired(2, &two), []);
     // The writer waits for both, and who came after it waits for it.
     let held = Permission::Held { left_ms: one.remaining_ms(at_ms(1)), readers: 2 };
     assert_eq!(queue.begin(3, PATIENT, at_ms(1)), held);
@@ -135,7 +135,7 @@ fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
     for is_lost in [false, true] {
         let mut queue = queue_of(&[1, -2, -3, 4, -5]);
         let own = hold_of(1, false);
-        assert_eq!(queue.acquired(1, &own), None);
+        assert_eq!(queue.acquired(1, &own), []);
         wait(&mut queue, &[2, 3, 4, 5], at_ms(1));
         let called = vec![ticket(2), ticket(3)];
         match is_lost {
@@ -159,7 +159,7 @@ fn all_readers_at_the_front_are_called_when_a_writer_leaves() {
 fn a_writer_that_gives_up_lets_readers_pass() {
     let mut queue = queue_of(&[-1, 2, -3, -4]);
     let one = hold_of(1, true);
-    assert_eq!(queue.acquired(1, &one), None);
+    assert_eq!(queue.acquired(1, &one), []);
     wait(&mut queue, &[2, 3, 4], at_ms(1));
     assert_eq!(queue.leave(2, at_ms(2)), [ticket(3), ticket(4)]);
     assert!(queue.end_wait(4, WAIT, at_ms(2)));
@@ -171,22 +171,35 @@ fn a_writer_that_gives_up_lets_readers_pass() {
 fn who_becomes_a_reader_lets_other_readers_in_and_no_writer() {
     let mut queue = queue_of(&[1, -2, 3]);
     let own = hold_of(1, false);
-    assert_eq!(queue.acquired(1, &own), None);
+    assert_eq!(queue.acquired(1, &own), []);
     wait(&mut queue, &[2, 3], at_ms(1));
     assert_eq!(queue.downgraded(&own), [ticket(2)]);
     assert!(queue.has(&own));
     assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
     assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 1, .. }));
-    assert_eq!(queue.acquired(2, &hold_of(2, true)), None);
+    assert_eq!(queue.acquired(2, &hold_of(2, true)), []);
     assert!(matches!(queue.begin(3, PATIENT, at_ms(2)), Permission::Held { readers: 2, .. }));
 }
 
 #[test]
 fn a_reader_whose_time_is_over_keeps_no_writer_waiting() {
     let mut queue = queue_of(&[-1, 2]);
-    assert_eq!(queue.acquired(1, &hold_of(1, true)), None);
+    assert_eq!(queue.acquired(1, &hold_of(1, true)), []);
     assert!(queue.is_needed(at_ms(1)));
     assert!(!queue.end_wait(2, WAIT, at_ms(50)));
     assert!(queue.end_wait(2, WAIT, at_ms(10_000)));
     assert_eq!(queue.begin(2, PATIENT, at_ms(10_000)), Permission::MayAsk);
+}
+
+#[test]
+fn readers_behind_one_that_stands_in_line_do_not_ask_and_are_called_when_it_is_in() {
+    let mut queue = queue_of(&[-1, -2, 3]);
+    let pause = Wait { pause_until: at_ms(9), until: Moment::NEVER };
+    assert_eq!(queue.wait(2, ticket(2), pause, at_ms(1)), at_ms(9));
+    queue.line.begin_look(0, 7);
+    let until = queue.wait(2, ticket(2), pause, at_ms(1));
+    assert_eq!(until, at_ms(1).plus_ms(LOOK_FROM_BEHIND_MS));
+    assert_eq!(queue.acquired(1, &hold_of(1, true)), [ticket(2)]);
+    assert!(queue.end_wait(2, pause, at_ms(2)));
+    assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
 }

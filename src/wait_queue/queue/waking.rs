@@ -19,7 +19,7 @@ impl WaitQueue {
 
     /// Whether this waiter is to stand in line on the servers: it is the head, and this manager has not the lock.
     pub(in crate::wait_queue) fn may_stand_in_line(&self, number: u64) -> bool {
-        self.is_head(number) && self.hold.is_none() && self.readers.is_empty()
+        self.is_head(number) && self.is_free_for_head()
     }
 
     /// Whether this is the only waiter that uses the queue's place in line: who wants several resources has its own.

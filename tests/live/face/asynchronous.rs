@@ -17,6 +17,10 @@ async fn life(manager: &Manager) {
     lease.confirm_async(TTL * 2).await.expect("it is held for so long");
     let short = lease.confirm_async(TTL * 9).await.expect_err("not so long");
     assert_eq!(short.status(), Status::TooShort);
+    lease.downgrade_async().await.expect("it is held");
+    let mut beside = manager.acquire_async(&options("r").shared()).await.expect("it is shared");
+    assert!(lease.is_shared() && beside.is_shared());
+    beside.unlock_async().await.expect("it is held");
     let ticket = lease.detach().expect("it is held");
     let mut lease = manager.adopt_async(&ticket).await.expect("it is there");
     lease.unlock_async().await.expect("it is held");

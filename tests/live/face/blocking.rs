@@ -148,3 +148,33 @@ fn settings_reach_the_manager() {
     });
     assert!(!format!("{told:?} {manager:?}").contains("hunter2"));
 }
+
+#[test]
+fn readers_share_a_lock_and_a_writer_may_become_one() {
+    let cluster = Cluster::start(3);
+    let (one, other) = (manager(&cluster), manager(&cluster));
+    let mut leases =
+        [&one, &other].map(|it| it.acquire(&options("r").shared()).expect("it is free"));
+    assert!(leases.iter().all(|it| it.is_shared() && it.is_held()));
+    let holder = one.inspect("r").expect("they answer").expect("somebody has it");
+    assert_eq!(holder.readers, Some(2));
+    let error = other.acquire(&options("r")).expect_err("there are readers");
+    assert_eq!(error.status(), Status::Taken, "{error}");
+    for lease in &mut leases {
+        lease.extend(TTL * 2).expect("it is held");
+        lease.unlock().expect("it is held");
+    }
+    cluster.wait_until_gone("r");
+
+    let mut lease = one.acquire(&options("r")).expect("it is free");
+    let holder = one.inspect("r").expect("they answer").expect("somebody has it");
+    assert_eq!((holder.readers, lease.is_shared()), (None, false));
+    assert!(other.acquire(&options("r").shared()).is_err());
+    lease.downgrade().expect("it is held");
+    assert!(lease.is_shared() && lease.is_held());
+    drop(other.acquire(&options("r").shared()).expect("there are readers only"));
+    lease.unlock().expect("it is held");
+    assert_eq!(lease.downgrade().expect_err("it was released").status(), Status::Lost);
+    let mut both = one.acquire(&redlock::Options::several(["a", "b"], TTL)).expect("they are free");
+    assert_eq!(both.downgrade().expect_err("there are two").status(), Status::InvalidArgument);
+}

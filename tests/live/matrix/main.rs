@@ -50,6 +50,7 @@ mod servers_refusing;
 mod servers_remembering;
 mod several;
 mod shared;
+mod shared_together;
 mod signals;
 mod strangers;
 mod succession;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::choices::Choices;
+use crate::command::shared;
 use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
@@ -117,6 +118,8 @@ impl Crowd {
                 Some(key) => integer((key.expires_at - now) / 1_000_000),
                 None => integer(-2),
             },
+            (b"EVAL", _) if self.is_of_readers(&word(1)) => self.serve_readers(server, words, now),
+            (b"ZCARD", _) => integer(self.readers_of(server, &word(1)[..word(1).len() - 2])),
             (b"EVAL", 8) if word(1) == ENROL.as_bytes() => self.enrol(server, words, now),
             (b"EVAL", 6) if word(1) == LEAVE.as_bytes() => {
                 integer(self.lines.remove(&(server, word(4))).is_none().into())
@@ -166,8 +169,83 @@ impl Crowd {
         }
     }
 
+    fn is_of_readers(&self, script: &[u8]) -> bool {
+        [
+            shared::acquire::SCRIPT,
+            shared::extend::SCRIPT,
+            shared::release::SCRIPT,
+            shared::release::WAKING_SCRIPT,
+            shared::inspect::SCRIPT,
+            shared::enrol::SCRIPT,
+            shared::intend::SCRIPT,
+        ]
+        .iter()
+        .any(|it| it.as_bytes() == script)
+    }
+
+    /// How many readers have the resource: each is a key of its own here, named by the resource and its token.
+    fn readers_of(&self, server: usize, resource: &[u8]) -> i64 {
+        let beginning = [resource, b":r:"].concat();
+        let is_one = |it: &&(usize, Vec<u8>)| it.0 == server && it.1.starts_with(&beginning);
+        self.keys.keys().filter(is_one).count() as i64
+    }
+
+    /// Whoever has it: a writer, for so long still, or so many readers.
+    fn serve_readers(&mut self, server: usize, words: &[Vec<u8>], now: i64) -> Vec<u8> {
+        let is = |script: &str| words[1] == script.as_bytes();
+        let (resource, count) = (&words[3], self.readers_of(server, &words[3]));
+        let left_ms = |key: &Key| (key.expires_at - now) / 1_000_000;
+        let writer = self.keys.get(&(server, resource.clone())).map(left_ms);
+        let own = |token: &[u8]| (server, [&resource[..], b":r:", token].concat());
+        let is_waking = is(shared::release::WAKING_SCRIPT);
+        if is(shared::intend::SCRIPT) {
+            return integer((count > 0).into());
+        }
+        if is(shared::enrol::SCRIPT) {
+            return match writer {
+                Some(_) => self.enrol(server, &[&words[..5], &words[6..]].concat(), now),
+                None => three(1, 0, 0),
+            };
+        }
+        if is(shared::acquire::SCRIPT) {
+            if let Some(left_ms) = writer {
+                return pair(0, left_ms);
+            }
+            let (value, expires_at) = (words[6].clone(), end(&words[7], now));
+            self.keys.insert(own(&words[6]), Key { value, expires_at });
+            return pair(1, 0);
+        }
+        if is_waking || is(shared::release::SCRIPT) {
+            let token = &words[if is_waking { 7 } else { 5 }];
+            let was_writer = self.delete(&(server, resource.clone()), token) == integer(1);
+            return if was_writer { integer(1) } else { self.delete(&own(token), token) };
+        }
+        let token = &words[5];
+        if is(shared::extend::SCRIPT) {
+            let name = (server, resource.clone());
+            if self.keys.get(&name).is_some_and(|it| it.value == *token)
+                && let Some(key) = self.keys.remove(&name)
+            {
+                self.keys.insert(own(token), key);
+            }
+            return match writer.filter(|_| self.keys.contains_key(&name)) {
+                Some(left_ms) => pair(2, left_ms),
+                None => self.extend(&own(token), token, &words[6], now),
+            };
+        }
+        match (writer, self.keys.get(&own(token)).map(left_ms)) {
+            (Some(left_ms), _) => {
+                let value = self.keys[&(server, resource.clone())].value.clone();
+                [b"*2\r\n".to_vec(), bulk(&value), integer(left_ms)].concat()
+            }
+            (None, Some(left_ms)) => pair(1, left_ms),
+            (None, None) if count == 0 => [b"*2\r\n".to_vec(), bulk(b""), integer(-2)].concat(),
+            (None, None) => three(0, 1, count),
+        }
+    }
+
     fn set(&mut self, name: (usize, Vec<u8>), value: Vec<u8>, ttl: &[u8], now: i64) -> Vec<u8> {
-        if self.keys.contains_key(&name) {
+        if self.keys.contains_key(&name) || self.readers_of(name.0, &name.1) > 0 {
             return NIL.to_vec();
         }
         self.keys.insert(name, Key { value, expires_at: end(ttl, now) });

@@ -138,8 +138,7 @@ impl Run<'_> {
             ttl_ms,
             wait_ms: self.choices.pick(&[0, 20, 100, if submits { -1 } else { 0 }]),
             tries: self.choices.pick(&[0, 1, 3, -1]),
-            // The judge knows nothing of shared locks yet: 1 would be one.
-            mode: self.choices.pick(&[0, 0, 0, 2, 7]),
+            mode: self.choices.pick(&[0, 0, 0, 1, 7]),
             permits: self.choices.pick(&[0, 0, 0, 2]),
             keep_alive: self.choices.pick(&[0, 0, 1]),
         };
@@ -159,7 +158,8 @@ impl Run<'_> {
         self.judge_lease(&call, status);
         self.note_reuse(&call, status);
         if status == REDLOCK_OK {
-            let is_plain = (options.mode, options.resource_count) == (0, 0);
+            let has_mode = options.mode == 0 || (options.mode == 1 && options.permits == 0);
+            let is_plain = has_mode && options.resource_count == 0;
             let is_known = options.size == size_of::<RedLockAcquireOptions>();
             assert!(is_plain && is_known && options.tries >= 0, "it was not refused");
             assert!(resource.is_some() && !was_held, "it was not refused");

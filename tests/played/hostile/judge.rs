@@ -2,6 +2,7 @@
 //! is answered with, and whether the connection is of any use after that.
 
 use crate::command::several::waking as several;
+use crate::command::shared;
 use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
@@ -14,14 +15,24 @@ use crate::seen;
 /// A request that a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Whether it is about two resources at once.
+    /// Whether it is about two resources at once, or of a reader.
     pub(crate) is_of_several: bool,
+    pub(crate) is_of_reader: bool,
     /// Whether the client subscribes to its channel before it, or asks behind it who waits.
     pub(crate) subscribes: bool,
     pub(crate) looks: bool,
     pub(crate) verb: Verb,
     pub(crate) resource: Vec<u8>,
     pub(crate) token: Vec<u8>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        let (is_of_several, is_of_reader, subscribes, looks) = Default::default();
+        let (resource, token) = Default::default();
+        let verb = Verb::Inspect;
+        Self { is_of_several, is_of_reader, subscribes, looks, verb, resource, token }
+    }
 }
 
 /// A request and its answer. A refusal is [`Failure::Nonsense`] here, whatever its words.
@@ -296,10 +307,13 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     let asked = |verb, resource: usize, token: usize| {
         let word = |it: usize| words.get(it).map_or(&[][..], |it| &it[..it.len().min(KEPT_MAX)]);
         let (resource, token) = (word(resource).to_vec(), word(token).to_vec());
-        let (subscribes, looks) = (false, false);
-        Some(Command::Ask(Asked { is_of_several: false, subscribes, looks, verb, resource, token }))
+        Some(Command::Ask(Asked { verb, resource, token, ..Asked::default() }))
     };
     let is = |script: &str| words.len() > 3 && words[1] == script.as_bytes();
+    let of_reader = |verb, token: usize| {
+        let Some(Command::Ask(asked)) = asked(verb, 3, token) else { return None };
+        Some(Command::Ask(Asked { is_of_reader: true, ..asked }))
+    };
     if words.len() > 4 && (is(several::ENROL_SCRIPT) || is(several::RELEASE_SCRIPT)) {
         return in_lines_of_several(words);
     }
@@ -319,6 +333,12 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"SET", _) => asked(Verb::Acquire, 1, 2),
         (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
         (b"EVAL", 6) if words[4].ends_with(b":i") => Some(Command::Aside),
+        (b"EVAL", _) if is(shared::acquire::SCRIPT) => of_reader(Verb::Acquire, 6),
+        (b"EVAL", _) if is(shared::extend::SCRIPT) => of_reader(Verb::Extend, 5),
+        (b"EVAL", _) if is(shared::release::SCRIPT) => of_reader(Verb::Release, 5),
+        (b"EVAL", _) if is(shared::release::WAKING_SCRIPT) => of_reader(Verb::ReleaseAndWake, 7),
+        (b"EVAL", _) if is(shared::inspect::SCRIPT) => of_reader(Verb::Inspect, 5),
+        (b"EVAL", _) if is(shared::enrol::SCRIPT) => of_reader(Verb::Enrol, 6),
         (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
         (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
         (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
@@ -352,8 +372,7 @@ fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
     };
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
     let (resource, token, is_of_several) = (word(3), word(3 + keys), true);
-    let (subscribes, looks) = (false, false);
-    Some(Command::Ask(Asked { is_of_several, subscribes, looks, verb, resource, token }))
+    Some(Command::Ask(Asked { is_of_several, verb, resource, token, ..Asked::default() }))
 }
 
 /// A script about two keys; or about the counter of the one, or of both.
@@ -374,8 +393,7 @@ fn of_several(words: &[Vec<u8>]) -> Option<Command> {
     };
     let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
     let (resource, token) = (word(3), word(token));
-    let (subscribes, looks) = (false, false);
-    Some(Command::Ask(Asked { is_of_several, subscribes, looks, verb, resource, token }))
+    Some(Command::Ask(Asked { is_of_several, verb, resource, token, ..Asked::default() }))
 }
 
 /// What a request about a semaphore of two permits is answered with; nothing if this is no reply to it.
@@ -457,7 +475,7 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
 
 fn replies_of(asked: &Asked) -> usize {
     let more = match asked.verb {
-        _ if asked.is_of_several => 0,
+        _ if asked.is_of_several || asked.is_of_reader => 0,
         Verb::AcquireAgain => 2,
         Verb::Acquire | Verb::Inspect => 1,
         _ => 0,
@@ -465,9 +483,43 @@ fn replies_of(asked: &Asked) -> usize {
     1 + more + usize::from(asked.subscribes) + usize::from(asked.looks)
 }
 
+/// What a reader's request is answered with; nothing if this is no reply to it.
+fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
+    let said = match reply {
+        Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
+        Reply::Array(said) => &said[..],
+        _ => return None,
+    };
+    let found = |value: &[u8], left_ms| Answer::Found { value: value.to_vec(), left_ms };
+    Some(match (asked.verb, said) {
+        (Verb::Acquire, [Reply::Int(0), Reply::Int(-2)]) => Answer::Foreign { left_ms: None },
+        (Verb::Acquire, [Reply::Int(1), Reply::Int(_)]) => Answer::Done,
+        (Verb::Acquire, &[Reply::Int(2), Reply::Int(left_ms)]) => Answer::WriterWaits { left_ms },
+        (Verb::Acquire | Verb::Extend, [Reply::Int(3), Reply::Int(_)]) => {
+            Answer::Failed(Failure::Nonsense)
+        }
+        (Verb::Extend, [Reply::Int(0), Reply::Int(_)]) => Answer::Absent,
+        (Verb::Extend, &[Reply::Int(1), Reply::Int(left_ms)]) => Answer::Extended { left_ms },
+        (Verb::Acquire, &[Reply::Int(0), Reply::Int(left_ms)])
+        | (Verb::Extend, &[Reply::Int(2), Reply::Int(left_ms)]) => {
+            Answer::Foreign { left_ms: Some(left_ms) }
+        }
+        (Verb::Inspect, [Reply::Bulk(value), Reply::Int(-2)]) if value.is_empty() => Answer::Absent,
+        (Verb::Inspect, [Reply::Bulk(value), Reply::Int(left_ms)]) => found(value, *left_ms),
+        (Verb::Inspect, &[Reply::Int(1), Reply::Int(left_ms @ 0..)]) => {
+            found(&asked.token, left_ms)
+        }
+        (Verb::Inspect, &[Reply::Int(0), Reply::Int(left_ms), Reply::Int(readers @ 0..)]) => {
+            Answer::Shared { readers, left_ms: Some(left_ms) }
+        }
+        _ => return None,
+    })
+}
+
 /// What a request to stand in line, or not any more, is answered with.
-fn answer_of_waiting(verb: Verb, reply: &Reply) -> Option<Answer> {
-    match (verb, reply) {
+fn answer_of_waiting(asked: &Asked, reply: &Reply) -> Option<Answer> {
+    let is_of_reader = asked.is_of_reader;
+    match (asked.verb, reply) {
         (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
         (Verb::Leave, Reply::Int(0..=2)) => Some(Answer::Done),
         (Verb::Enrol, Reply::Array(said)) => match said[..] {
@@ -475,6 +527,13 @@ fn answer_of_waiting(verb: Verb, reply: &Reply) -> Option<Answer> {
                 Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? })
             }
             [Reply::Int(1), Reply::Int(_), Reply::Int(_)] => Some(Answer::Free),
+            [Reply::Int(2), Reply::Int(left_ms), Reply::Int(rank)] => {
+                let rank = u32::try_from(rank).ok()?;
+                Some(match is_of_reader {
+                    true => Answer::EnrolledBehindWriter { left_ms, rank },
+                    false => Answer::EnrolledBehindReaders { left_ms, rank },
+                })
+            }
             _ => None,
         },
         _ => None,
@@ -495,7 +554,10 @@ fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         return answer_of_several(asked, &replies[0]);
     }
     if matches!(verb, Verb::Enrol | Verb::Leave) {
-        return answer_of_waiting(verb, &replies[0]);
+        return answer_of_waiting(asked, &replies[0]);
+    }
+    if asked.is_of_reader && matches!(verb, Verb::Acquire | Verb::Extend | Verb::Inspect) {
+        return answer_of_reader(asked, &replies[0]);
     }
     let (verb, wakes) = match verb {
         Verb::ReleaseAndWake => (Verb::Release, true),

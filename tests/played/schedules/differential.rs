@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::guard::{MARK, RAISE};
 use crate::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
+use crate::command::shared::{acquire, enrol, extend, inspect, intend, release};
 use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
@@ -48,6 +49,7 @@ fn the_servers_that_are_played_answer_as_a_real_one() {
         pair.refuse(None);
         pair.store.counters.clear();
         pair.store.lines.clear();
+        pair.store.intents.clear();
         pair.ask(&["FLUSHALL"]);
     }
 }
@@ -101,6 +103,27 @@ fn the_lines_that_are_played_are_those_of_a_real_server() {
         told += pair.step_in_line(&mut dice, "a", token);
     }
     assert!(told > 20, "{told} were told");
+}
+
+/// Readers of a resource, and a writer that waits for them or has it: joined, extended, left and looked at again and again.
+#[test]
+fn the_readers_that_are_played_are_those_of_a_real_server() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let mut dice = Dice::new(2);
+    let (mut told, mut joined) = (0, 0);
+    for _ in 0..40 {
+        for _ in 0..60 {
+            let (told_now, has_joined) = pair.step_shared(&mut dice);
+            (told, joined) = (told + told_now, joined + usize::from(has_joined));
+        }
+        pair.store.lines.clear();
+        pair.store.intents.clear();
+        pair.ask(&["FLUSHALL"]);
+        pair.store.keys.clear();
+        pair.ttls = 0;
+    }
+    assert!(told > 20 && joined > 100, "{told} were told, {joined} have joined");
 }
 
 #[test]
@@ -418,6 +441,46 @@ impl Pair {
             assert!(is_same.is_some_and(|it| it.0 == it.1), "{:?}", String::from_utf8_lossy(&told));
         }
         count
+    }
+
+    /// One of the scripts about readers. Returns how many were told something, and whether a reader has joined.
+    fn step_shared(&mut self, dice: &mut Dice) -> (usize, bool) {
+        const NEVER: &str = "315360000000";
+        let (key, readers, line, intent) = ("a", "a:r", "a:w", "a:i");
+        let (token, ttl) = (TOKENS[dice.below(2)], &*self.ttl(dice));
+        let (channel, since) = dice.pick(&[("gone", "0"), (THERE, "9000000000000000")]);
+        // A word that outlives this test.
+        let word = "200000000";
+        let longest = "300000000";
+        match dice.below(16) {
+            0..=3 => {
+                let join = ["EVAL", acquire::SCRIPT, "3", key, readers, intent, token, ttl];
+                self.compare(&[&join[..], &[longest, NEVER]].concat());
+                return (0, self.store.keys.iter().any(|it| it.is_reader));
+            }
+            4 => self.compare(&["EVAL", extend::SCRIPT, "2", key, readers, token, ttl, NEVER]),
+            5 => self.compare(&["EVAL", extend::SCRIPT, "2", key, readers, token, "0", NEVER]),
+            6 => self.compare(&["EVAL", release::SCRIPT, "2", key, readers, token, NEVER]),
+            7 | 8 => {
+                let keys = ["4", key, readers, line, intent, token, NEVER];
+                self.compare(&[&["EVAL", release::WAKING_SCRIPT][..], &keys].concat());
+            }
+            9 => self.compare(&["EVAL", inspect::SCRIPT, "2", key, readers, token, "128", NEVER]),
+            10 if dice.once_in(2) => {
+                self.compare(&["EVAL", intend::SCRIPT, "2", key, intent, word]);
+            }
+            10 => self.compare(&["EVAL", RELEASE, "1", intent, "redlock:writer"]),
+            11 | 12 => {
+                let keys = ["3", key, line, intent, channel, since, "100000", longest];
+                self.compare(&[&["EVAL", enrol::SCRIPT][..], &keys].concat());
+            }
+            13 => self.compare(&["EVAL", ENROL, "2", key, line, channel, since, "100000"]),
+            14 if dice.once_in(2) => self.compare(&["EVAL", LEAVE, "2", key, line, channel]),
+            14 => self.compare(&["EVAL", RELEASE_AND_WAKE, "2", key, line, token]),
+            _ if dice.once_in(2) => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
+            _ => self.compare(&["ZCARD", readers]),
+        }
+        (self.told(), false)
     }
 
     /// What the one that listens is told by the real server.

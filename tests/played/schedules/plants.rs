@@ -34,8 +34,9 @@ pub(crate) enum Plant {
     HalvesTtls,
     Shortens,
     KeepsForEver,
-    /// A reader is let in beside a writer.
+    /// A reader is let in beside a writer; or the first that leaves takes all others with it.
     LetsReadersIn,
+    LastOutTooEarly,
     /// An extension sets a key that is not there.
     SetsAgain,
     /// Keys that were lost are there again.
@@ -108,10 +109,11 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 61] = [
+pub(crate) const PLANTS: [(Plant, Promise); 62] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
+    (Plant::LastOutTooEarly, Promise::OthersKeys),
     (Plant::MorePermits, Promise::AtMostPermits),
     (Plant::ForgetsNumbers, Promise::TokensGrow),
     (Plant::ReturnsLate, Promise::GrantInTime),

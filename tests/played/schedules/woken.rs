@@ -57,26 +57,52 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
     })
 }
 
+/// Who shares the lock, in half of the schedules in which it is of one resource: the one that holds it; the one that waits;
+/// or both, where its holder has it alone first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shares {
+    Nobody,
+    Holder,
+    Waiter,
+    Both,
+}
+
+fn shares() -> Shares {
+    world::with(|world| {
+        let mut dice = Dice::of(world.schedule.seed, 17, 0);
+        let all = [Shares::Holder, Shares::Waiter, Shares::Both];
+        let is_shared = world.schedule.permits == 0 && all_of(world) == 0 && dice.once_in(2);
+        if is_shared { dice.pick(&all) } else { Shares::Nobody }
+    })
+}
+
+/// 0: both take the same resource; 1 or 2: one of them takes all; 3: both do.
+fn all_of(world: &World) -> usize {
+    Dice::of(world.schedule.seed, 16, 0).below(4)
+}
+
 /// What one of the two takes, of so many resources, while a semaphore has so many permits.
-fn take(actor: &Actor) -> Step {
+fn take(actor: &Actor, sharers: [Shares; 2]) -> Step {
+    let has_it_shared = sharers.contains(&shares());
+    let take = Step { shares: has_it_shared, ..TAKE };
     world::with(|world| {
         let schedule = &world.schedule;
         if schedule.permits > 0 {
             return TAKE;
         }
-        // Both the same one; one of them all; or both all.
-        let all = Dice::of(schedule.seed, 16, 0).below(4);
+        let all = all_of(world);
         let is_all = all == 3 || all > 0 && all - 1 == actor.client % 2;
         // Of two, the one that is in the way is now the first, now the second, in the order of the other.
         let slot = actor.client % 2;
-        if is_all { Step { resource: ALL, slot, ..TAKE } } else { TAKE }
+        if is_all { Step { resource: ALL, slot, ..TAKE } } else { take }
     })
 }
 
 pub(crate) fn hold(actor: &Actor) {
     let permits = world::with(|world| usize::from(world.schedule.permits.max(1)));
     let mut leases: Vec<Lease> = (0..permits).map(|_| Lease::new()).collect();
-    let take = take(actor);
+    let take = take(actor, [Shares::Holder; 2]);
+    let is_to_share = shares() == Shares::Both;
     let is_had = |lease| matches!(actor.take(take, lease), Some(Ok(())));
     let are_had = leases.iter_mut().map(is_had).all(|it| it);
     turns::sleep(HELD);
@@ -86,6 +112,11 @@ pub(crate) fn hold(actor: &Actor) {
                 world.let_go_at = Some(world.now);
             }
         });
+        if is_to_share {
+            // The other one is to have it beside this one.
+            let _ = actor.take(Step { call: Call::Downgrade, ..CALL }, lease);
+            turns::sleep(HELD);
+        }
         let _ = actor.take(CALL, lease);
         // The one is what it waits for.
         turns::sleep(HELD);
@@ -95,7 +126,8 @@ pub(crate) fn hold(actor: &Actor) {
 pub(crate) fn wait(actor: &Actor) {
     turns::sleep(WAITED_AFTER);
     let mut lease = Lease::new();
-    if let Some(Ok(())) = actor.take(take(actor), &mut lease) {
+    let take = take(actor, [Shares::Waiter, Shares::Both]);
+    if let Some(Ok(())) = actor.take(take, &mut lease) {
         world::with(World::judge_wait);
         let _ = actor.take(CALL, &mut lease);
     }

@@ -1,12 +1,14 @@
 //! What servers do about those who wait: lines, channels, and what is published. `differential` holds it against a real
 //! one.
 
+use crate::command::shared;
 use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Deed, Refusal, Session, tag};
 
-/// Who waits for a resource: each by its channel, in the order of their scores.
+/// Who waits for a resource: each by its channel, in the order of their scores, which count half microseconds. Those of
+/// readers are odd.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     database: i64,
@@ -69,6 +71,12 @@ impl<'a> Command<'a, '_> {
 
     /// Scripts that name a resource and its line; none, if it is no such script.
     pub(super) fn eval_line(&mut self) -> Option<Deed<'a>> {
+        if let [_, script, b"3", key, name, intent, channel, since_us, ttl_ms, _] = self.words
+            && **script == *shared::enrol::SCRIPT.as_bytes()
+        {
+            let times = (number(since_us)?, number(ttl_ms)?);
+            return Some(self.enrol_reader((key, name, intent), channel, times));
+        }
         let [_, script, b"2", key, name, value, rest @ ..] = self.words else { return None };
         if *script == RELEASE_AND_WAKE.as_bytes() {
             return Some(self.release_and_wake(name, value));
@@ -86,7 +94,7 @@ impl<'a> Command<'a, '_> {
     fn release_and_wake(&mut self, name: &[u8], value: &'a [u8]) -> Deed<'a> {
         let deed = self.release(value);
         if let Deed::Release { key, done: true, .. } = deed
-            && self.wake(key, name)
+            && self.wake(key, name, false)
         {
             self.out.truncate(self.out.len() - b":1\r\n".len());
             self.integer(2);
@@ -99,10 +107,14 @@ impl<'a> Command<'a, '_> {
             return self.script_error(&why);
         }
         let was_there = self.take_out(name, channel);
-        let is_taken = self.store.find(self.session.database, key).is_some();
-        let said = match was_there || is_taken {
+        let found = self.store.find(self.session.database, key);
+        let has_readers = found.is_some_and(|it| self.store.keys[it].is_reader);
+        let said = match was_there || (found.is_some() && !has_readers) {
             true => 0,
-            false => 1 + i64::from(self.wake(key, name)),
+            false => {
+                let was_told = self.wake(key, name, has_readers);
+                1 + i64::from(was_told || has_readers)
+            }
         };
         self.integer(said);
         Deed::Nothing
@@ -120,20 +132,47 @@ impl<'a> Command<'a, '_> {
             self.say("*3\r\n:1\r\n:0\r\n:0\r\n");
             return Deed::Nothing;
         }
-        if let Some(found) = found.filter(|found| self.store.keys[*found].is_reader) {
-            let left_ms = self.left_ms(found);
-            return self.say(&format!("*3\r\n:2\r\n:{left_ms}\r\n:0\r\n"));
+        let has_readers = found.is_some_and(|found| self.store.keys[found].is_reader);
+        let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
+        let said = (if has_readers { 2 } else { 0 }, left_ms.unwrap_or(-2));
+        self.stand_in_line(name, (channel, false), (since_us, ttl_ms), said)
+    }
+
+    /// The same for a reader.
+    fn enrol_reader(
+        &mut self,
+        (key, name, intent): (&[u8], &[u8], &[u8]),
+        channel: &[u8],
+        times: (i64, i64),
+    ) -> Deed<'a> {
+        let found = self.store.find(self.session.database, key);
+        let writer = found.filter(|it| !self.store.keys[*it].is_reader);
+        if writer.is_some() || self.store.lies_ms.is_some() {
+            let left_ms = self.store.lies_ms.or_else(|| writer.map(|it| self.left_ms(it)));
+            let said = (0, left_ms.unwrap_or(-2));
+            return self.stand_in_line(name, (channel, true), times, said);
         }
+        match self.intent_left_ms(intent) {
+            Some(left_ms) => self.stand_in_line(name, (channel, true), times, (2, left_ms)),
+            None => self.say("*3\r\n:1\r\n:0\r\n:0\r\n"),
+        }
+    }
+
+    fn stand_in_line(
+        &mut self,
+        name: &[u8],
+        (channel, is_reader): (&[u8], bool),
+        (since_us, ttl_ms): (i64, i64),
+        (what, left_ms): (i64, i64),
+    ) -> Deed<'a> {
         if let Some(why) = self.write_refusal("zadd", true) {
             return self.script_error(&why);
         }
-        let rank = self.stand_in(name, (channel, since_us, ttl_ms));
+        let rank = self.stand_in_as(is_reader, name, (channel, since_us, ttl_ms));
         if self.store.refusal == Some(Refusal::NoPermLook) {
             return self.script_error(NOT_IN_SCRIPTS);
         }
-        let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
-        let said = format!("*3\r\n:0\r\n:{}\r\n:{rank}\r\n", left_ms.unwrap_or(-2));
-        self.say(&said)
+        self.say(&format!("*3\r\n:{what}\r\n:{left_ms}\r\n:{rank}\r\n"))
     }
 
     /// Takes a channel out of a line. Returns whether it was there.
@@ -146,8 +185,13 @@ impl<'a> Command<'a, '_> {
     }
 
     /// Has a channel stand in a line, since then. Returns how many stand before it.
-    pub(super) fn stand_in(
+    pub(super) fn stand_in(&mut self, name: &[u8], waiter: (&[u8], i64, i64)) -> usize {
+        self.stand_in_as(false, name, waiter)
+    }
+
+    fn stand_in_as(
         &mut self,
+        is_reader: bool,
         name: &[u8],
         (channel, since_us, ttl_ms): (&[u8], i64, i64),
     ) -> usize {
@@ -162,36 +206,61 @@ impl<'a> Command<'a, '_> {
         if let Some(line) = self.line(name) {
             line.expires_ms = expires_ms;
             line.members.retain(|member| *member.1 != *channel);
-            line.members.push((since_us, channel.into()));
+            line.members.push((2 * since_us + i64::from(is_reader), channel.into()));
             line.members.sort();
             rank = line.members.iter().position(|member| *member.1 == *channel).unwrap_or(0);
         }
         if self.has(Plant::SendsToTheEnd) { 1_000 } else { rank }
     }
 
-    /// Tells the first of the line that is there. Returns whether one is.
-    pub(super) fn wake(&mut self, key: &[u8], name: &[u8]) -> bool {
+    /// Tells the first of the line that is there, and if that is a reader, those right behind it. Returns whether one is.
+    pub(super) fn wake(&mut self, key: &[u8], name: &[u8], only_readers: bool) -> bool {
+        let (mut was_told, mut only_readers) = (false, only_readers);
         for _ in 0..TOLD_MAX {
-            let Some(line) = self.line(name).filter(|line| !line.members.is_empty()) else {
-                return false;
-            };
-            let (_, channel) = line.members.remove(0);
-            let listeners = self.store.channels.listeners.iter();
-            let heard: Vec<usize> =
-                listeners.filter(|it| it.0 == tag(&channel)).map(|it| it.1).collect();
-            let silent = self.has(Plant::TellsNobody) || self.has(Plant::TellsOfNoPermit);
-            for &connection in heard.iter().filter(|_| !silent) {
-                let lengths = (channel.len(), key.len());
-                let head = format!(">3\r\n$7\r\nmessage\r\n${}\r\n", lengths.0).into_bytes();
-                let middle = format!("\r\n${}\r\n", lengths.1).into_bytes();
-                let push = [&head, &*channel, &middle, key, b"\r\n"].concat();
-                self.store.channels.said.push((connection, push));
-            }
-            if !heard.is_empty() {
-                return true;
+            let is_wanted = |score: i64| !only_readers || score % 2 != 0;
+            let line = self.line(name);
+            let line = line.filter(|line| line.members.first().is_some_and(|it| is_wanted(it.0)));
+            let Some(line) = line else { break };
+            let (score, channel) = line.members.remove(0);
+            if self.tell(key, &channel) {
+                was_told = true;
+                if score % 2 == 0 {
+                    break;
+                }
+                only_readers = true;
             }
         }
-        false
+        was_told
+    }
+
+    /// Tells the first writer of the line that is there. Returns whether one is.
+    pub(super) fn wake_writer(&mut self, key: &[u8], name: &[u8]) -> bool {
+        let writers: Vec<Box<[u8]>> = self.line(name).map_or_else(Vec::new, |line| {
+            let writers = line.members.iter().filter(|it| it.0 % 2 == 0);
+            writers.map(|it| it.1.clone()).collect()
+        });
+        writers.iter().any(|channel| {
+            if let Some(line) = self.line(name) {
+                line.members.retain(|it| it.1 != *channel);
+            }
+            self.tell(key, channel)
+        })
+    }
+
+    /// Publishes it to a channel. Returns whether anybody listens.
+    fn tell(&mut self, key: &[u8], channel: &[u8]) -> bool {
+        let listeners = self.store.channels.listeners.iter();
+        let heard: Vec<usize> =
+            listeners.filter(|it| it.0 == tag(channel)).map(|it| it.1).collect();
+        let silent = self.has(Plant::TellsNobody) || self.has(Plant::TellsOfNoPermit);
+        for &connection in heard.iter().filter(|_| !silent) {
+            let lengths = (channel.len(), key.len());
+            let head = format!(">3\r\n$7\r\nmessage\r\n${}\r\n", lengths.0).into_bytes();
+            let middle = format!("\r\n${}\r\n", lengths.1).into_bytes();
+            let push = [&head, channel, &middle, key, b"\r\n"].concat();
+            self.store.channels.said.push((connection, push));
+        }
+        !heard.is_empty()
     }
 
     fn line(&mut self, name: &[u8]) -> Option<&mut Line> {

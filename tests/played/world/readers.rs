@@ -6,7 +6,7 @@
 use crate::command::shared::{self, acquire, extend, inspect, intend, release};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, RELEASE, number};
-use crate::world::store::{Deed, Intent, Refusal, tag};
+use crate::world::store::{Deed, Intent, Key, Refusal, tag};
 
 /// What a writer leaves where it says that it waits.
 const WRITER: &[u8] = b"redlock:writer";
@@ -24,6 +24,9 @@ impl<'a> Command<'a, '_> {
                 Some(self.extend_reader(key, value, number(ttl_ms)?))
             }
             [key, _, value, _] if is(release::SCRIPT) => Some(self.release_reader(key, value)),
+            [key, _, name, intent, value, _] if is(release::WAKING_SCRIPT) => {
+                Some(self.release_reader_and_wake((key, name, intent), value))
+            }
             [key, _, value, _, _] if is(inspect::SCRIPT) => Some(self.inspect_reader(key, value)),
             [key, intent, ms] if is(intend::SCRIPT) => Some(self.intend(key, intent, number(ms)?)),
             [intent, WRITER] if is(RELEASE) => {
@@ -87,10 +90,7 @@ impl<'a> Command<'a, '_> {
             self.pair(0, left_ms.unwrap_or(-2));
             return refused;
         }
-        let database = self.session.database;
-        let is_it = |it: &&Intent| it.database == database && *it.name == *intent;
-        let waits = self.store.intents.iter().find(is_it).map(|it| it.until_ms - self.now_ms);
-        if let Some(left_ms) = waits.filter(|it| *it > 0) {
+        if let Some(left_ms) = self.intent_left_ms(intent) {
             self.pair(2, left_ms);
             return refused;
         }
@@ -103,10 +103,21 @@ impl<'a> Command<'a, '_> {
             self.script_error(&why);
             return refused;
         }
+        if let Some(own) = self.own(key, value) {
+            self.store.keys.remove(own);
+        }
         self.put(key, value, Some(ttl_ms));
         self.store.keys.last_mut().expect("it was put").is_reader = true;
         self.pair(1, 0);
         Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: true }
+    }
+
+    /// For how long a writer still says that it waits, if one does.
+    pub(super) fn intent_left_ms(&self, name: &[u8]) -> Option<i64> {
+        let database = self.session.database;
+        let is_it = |it: &&Intent| it.database == database && *it.name == *name;
+        let waits = self.store.intents.iter().find(is_it).map(|it| it.until_ms - self.now_ms);
+        waits.filter(|it| *it > 0)
     }
 
     fn extend_reader(&mut self, key: &'a [u8], value: &'a [u8], ttl_ms: i64) -> Deed<'a> {
@@ -153,8 +164,30 @@ impl<'a> Command<'a, '_> {
             return self.script_error(&why);
         }
         own.map(|it| self.store.keys.remove(it));
+        if own.is_some() && self.has(Plant::LastOutTooEarly) {
+            let database = self.session.database;
+            let stays = |it: &Key| !it.is_reader || it.database != database || *it.name != *key;
+            self.store.keys.retain(stays);
+        }
         self.integer(own.is_some().into());
         Deed::Release { key, value, done: own.is_some() }
+    }
+
+    fn release_reader_and_wake(
+        &mut self,
+        (key, name, intent): (&'a [u8], &[u8], &[u8]),
+        value: &'a [u8],
+    ) -> Deed<'a> {
+        let deed = self.release_reader(key, value);
+        let is_free = self.store.find(self.session.database, key).is_none();
+        if matches!(deed, Deed::Release { done: true, .. }) && is_free {
+            let waits = self.intent_left_ms(intent).is_some();
+            if (waits && self.wake_writer(key, name)) || self.wake(key, name, false) {
+                self.out.truncate(self.out.len() - b":1\r\n".len());
+                self.integer(2);
+            }
+        }
+        deed
     }
 
     fn inspect_reader(&mut self, key: &'a [u8], value: &'a [u8]) -> Deed<'a> {

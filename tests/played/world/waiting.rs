@@ -79,7 +79,7 @@ impl<'a> Command<'a, '_> {
 
     /// Tells the first in each of these lines that this is free. Returns whether somebody was told.
     fn wake_each(&mut self, lines: &[&[u8]], name: &[u8]) -> bool {
-        lines.iter().fold(false, |told, line| self.wake(name, line) || told)
+        lines.iter().fold(false, |told, line| self.wake(name, line, false) || told)
     }
 
     fn leave_lines(&mut self, key: &[u8], lines: &[&[u8]], own: &[u8], channel: &[u8]) -> Deed<'a> {
@@ -114,7 +114,7 @@ impl<'a> Command<'a, '_> {
         if let Deed::Release { done: true, .. } | Deed::GiveUp { done: true, .. } = deed {
             let is_gone = |it: &&&[u8]| self.store.find(database, it).is_none();
             let gone: Vec<&[u8]> = ours.iter().filter(is_gone).copied().collect();
-            let told = gone.iter().fold(false, |told, slot| self.wake(slot, line) || told);
+            let told = gone.iter().fold(false, |told, slot| self.wake(slot, line, false) || told);
             self.out.truncate(before);
             self.integer(1 + i64::from(told));
         }
@@ -171,7 +171,7 @@ impl<'a> Command<'a, '_> {
             }
             has_written = true;
             if !self.take_out(line, waiter.0) && found[place - 1].is_none() {
-                self.wake(names[place - 1], line);
+                self.wake(names[place - 1], line, false);
             }
         }
         let what = if is_shared { 2 } else { 0 };
@@ -207,7 +207,7 @@ impl<'a> Command<'a, '_> {
         let deletes = !self.has(Plant::DeletesNothing);
         let tells = deletes && !self.has(Plant::TellsOfNoneOfAll);
         for &(line, place) in lines.iter().filter(|it| ours[it.1 - 1] && tells) {
-            told |= self.wake(names[place - 1], line);
+            told |= self.wake(names[place - 1], line, false);
         }
         let deleted = ours.iter().filter(|it| **it && deletes).count() as i64;
         self.out.truncate(before);

@@ -182,26 +182,34 @@ impl<'a, 'h> Checker<'a, 'h> {
         }
     }
 
-    /// Whether two holds of one resource have a moment in common in which one is to be alone.
+    /// Whether two holds of one resource have a moment in common in which one is to be alone; or more permits of a semaphore
+    /// than there are.
     fn sweep(&mut self) {
         // A lock of several resources is one of each.
-        let of_each = |hold: &'_ HeldLock<'a>| hold.resource.split('+');
+        let of_each = |hold: &'_ HeldLock<'a>| hold.resource.split('+').map(permits);
         let spans = self.holds.values().map(|hold| (hold, self.span(hold)));
         let mut all: Vec<_> =
             spans.flat_map(|(hold, span)| of_each(hold).map(move |it| (it, hold, span))).collect();
-        all.sort_by_key(|(resource, hold, (from, _))| (*resource, *from, hold.taken));
-        let mut open: Vec<(&str, &HeldLock<'_>, i64)> = Vec::new();
-        let mut overlaps = Vec::new();
-        for (resource, hold, (from, to)) in all {
-            open.retain(|(of, _, end)| *of == resource && *end > from);
-            for &(_, other, end) in &open {
+        all.sort_by_key(|((resource, _), hold, (from, _))| (*resource, *from, hold.taken));
+        let mut open: Vec<(&str, usize, &HeldLock<'_>, i64)> = Vec::new();
+        let (mut overlaps, mut crowds) = (Vec::new(), Vec::new());
+        for ((resource, permits), hold, (from, to)) in all {
+            open.retain(|(of, _, _, end)| *of == resource && *end > from);
+            for &(_, _, other, end) in open.iter().filter(|it| permits.max(it.1) == 1) {
                 // From then on both share it.
                 let until = end.min(to).min(other.shared_from.max(hold.shared_from));
                 if from < until {
                     overlaps.push((other.taken, other.set_by, hold.taken, until - from));
                 }
             }
-            open.push((resource, hold, to));
+            open.push((resource, permits, hold, to));
+            // Who locks the name of a semaphore has one of its permits.
+            let most = open.iter().map(|it| it.1).max().unwrap_or(1);
+            let until = open.iter().map(|it| it.3).min().unwrap_or(from);
+            if most > 1 && open.len() > most && from < until {
+                let proof = open.iter().map(|it| it.2.taken).collect::<Vec<_>>();
+                crowds.push((most, until - from, proof));
+            }
         }
         // Of two locks of the same resources one overlap is enough.
         overlaps.sort_unstable();
@@ -211,6 +219,10 @@ impl<'a, 'h> Checker<'a, 'h> {
             let words = format!("{} and {} both hold it for {}", names.0, names.1, ms(span));
             let mut proof = vec![one, set_by, other];
             proof.dedup();
+            self.report(Rule::Overlap, words, &proof);
+        }
+        for (most, span, proof) in crowds {
+            let words = format!("{} have one of {most} permits for {}", proof.len(), ms(span));
             self.report(Rule::Overlap, words, &proof);
         }
     }
@@ -238,4 +250,10 @@ impl<'a, 'h> Checker<'a, 'h> {
         let proof: Vec<_> = proof.iter().map(|&at| self.line(at)).collect();
         self.found.push(Violation::new(rule, words, &proof));
     }
+}
+
+/// The name of a resource, and how many may have it at one time.
+fn permits(resource: &str) -> (&str, usize) {
+    let semaphore = resource.rsplit_once('*').and_then(|(name, of)| Some((name, of.parse().ok()?)));
+    semaphore.unwrap_or((resource, 1))
 }

@@ -36,7 +36,8 @@
 //! | `left` | `server`, `resource`, `token`, `pttl` | a key that was there | |
 //! | `counter` | `resource`, `value` | the last value of a counter | |
 //!
-//! A lock of several resources at once has all their names as its resource, with `+` between them.
+//! A lock of several resources at once has all their names as its resource, with `+` between them. A permit has the name of
+//! the semaphore, and how many there are behind a `*`.
 //!
 //! A lock counts as held from the return of the call that took it to the call of its release, its
 //! deadline, or the death of the process; as shared, if the call was a `share`, and from the call of a

@@ -1,0 +1,59 @@
+//! Has this manager stand in the line of a resource for a reader, unless that may join the readers.
+
+use super::{INTENT_MS, intent};
+use crate::command::answer::Answer;
+use crate::command::capabilities::Capabilities;
+use crate::command::definition::{Definition, Replies, Subject, only_form};
+use crate::command::encoder::Encoder;
+use crate::command::enrol;
+use crate::command::script::Script;
+use crate::command::waking::{LINE_TTL_MS, channel, line};
+
+pub(in crate::command) static DEFINITION: Definition =
+    Definition { names: 3, form: only_form, encode, decode, ..enrol::DEFINITION };
+
+const FILE: &str = include_str!("enrol.lua");
+const LINE: Script<{ FILE.len() }> = Script::of(FILE);
+pub(crate) static SCRIPT: &str = LINE.text();
+
+fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
+    let key = &*subject.resource;
+    encoder.put(|command| {
+        command.arg("EVAL").arg(SCRIPT).arg(3).arg(key).arg(line(key)).arg(intent(key));
+        command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS).arg(INTENT_MS)
+    });
+}
+
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match enrol::decode(subject, replies)? {
+        Answer::EnrolledBehindReaders { left_ms, rank } => {
+            Some(Answer::EnrolledBehindWriter { left_ms, rank })
+        }
+        answer => Some(answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value::{Array, Int, Okay};
+
+    use super::*;
+
+    fn answer(numbers: &[i64]) -> Option<Answer> {
+        let said = Array(numbers.iter().copied().map(Int).collect());
+        decode(&Subject::sample(), &mut vec![said].drain(..))
+    }
+
+    #[test]
+    fn replies_become_answers() {
+        assert_eq!(answer(&[0, 7, 3]), Some(Answer::Enrolled { left_ms: 7, rank: 3 }));
+        assert_eq!(answer(&[1, 0, 0]), Some(Answer::Free));
+        assert_eq!(answer(&[2, 7, 3]), Some(Answer::EnrolledBehindWriter { left_ms: 7, rank: 3 }));
+    }
+
+    #[test]
+    fn what_no_server_owes_is_no_answer() {
+        assert_eq!(answer(&[3, 0, 0]), None);
+        assert_eq!(decode(&Subject::sample(), &mut vec![Okay].drain(..)), None);
+    }
+}
