@@ -3,8 +3,7 @@
 use std::slice;
 use std::sync::Arc;
 
-/// How many permits a semaphore has at most.
-pub const PERMITS_MAX: u16 = 256;
+use crate::slot_set::SLOTS_MAX;
 
 /// How many may have a lock at the same time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +78,7 @@ pub fn slot_of(key: &[u8]) -> Option<(&[u8], u16)> {
     let is_number =
         matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
     let slot = str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
-    (slot < PERMITS_MAX).then_some((base, slot))
+    (slot < SLOTS_MAX).then_some((base, slot))
 }
 
 /// The key of a slot of a semaphore. The first is the name itself: who locks that uses one permit.

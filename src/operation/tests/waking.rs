@@ -2,7 +2,10 @@
 
 use super::world::Act::Listen;
 use super::*;
-use crate::command::Verb::{Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake};
+use crate::command::Slots;
+use crate::command::Verb::{
+    Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake, ReleaseRestAndWake,
+};
 
 /// The pause of who is first in line, with the random number that is always drawn: 200 ms and half of a fourth of it.
 const LOOK_MS: i64 = 225;
@@ -296,4 +299,40 @@ fn a_server_that_was_not_heard_in_time_and_is_free_is_no_news() {
     assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
     let acts = play.hear(0, &[mute(0), behind(1, 0), free(2)]);
     assert_eq!(acts, [Listen, WaitUntil(LOOK_MS)]);
+}
+
+/// All permits are taken, and it stands in line.
+fn behind_all(server: usize) -> Word {
+    let slots = Slots { got: None, taken: (0..3).collect(), left_ms: 50_000 };
+    (server, Answer::EnrolledForPermit { slots, rank: 0 })
+}
+
+#[test]
+fn who_finds_all_permits_taken_stands_in_line_and_tries_when_any_is_free() {
+    let mut play = waking();
+    assert_eq!(play.permit(for_a_minute()), [Ask(Acquire, 500)]);
+    let none = [slots(0, None, &[0, 1, 2]), slots(1, None, &[0, 1, 2])];
+    assert_eq!(play.hear(0, &none), [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 500)]);
+    let acts = play.at(1).hear(0, &[behind_all(0), behind_all(1)]);
+    assert_eq!(acts, [Listen, WaitUntil(1 + LOOK_MS)]);
+    for (server, name, until) in [(0, &b"r#1"[..], 92), (1, b"r", 90)] {
+        let heard = play.world.queues.pushed(name, server, |_| false, at(90));
+        assert!(!heard.pass_on && heard.tell.len() == 1, "{heard:?}");
+        assert_eq!(play.at(90).happen(0, Event::Pushed { server }), [Listen, WaitUntil(until)]);
+    }
+    assert!(matches!(play.time_out(0)[..], [Ask(_, 590)]));
+    // What it has of other slots it gives up, and wakes who waits.
+    let acts = play.hear(0, &[slots(0, Some(1), &[0, 2]), slots(1, Some(1), &[0, 2])]);
+    assert_eq!(acts, [Tell(ReleaseRestAndWake, vec![2]), Tell(Leave, vec![2]), ended("acquired")]);
+}
+
+#[test]
+fn a_slot_that_a_try_had_and_gave_back_is_no_news() {
+    let mut play = waking();
+    play.permit(for_a_minute());
+    let each = [slots(0, Some(0), &[1, 2]), slots(1, None, &[0, 1, 2]), slots(2, None, &[0, 1, 2])];
+    let acts = play.hear(0, &each);
+    assert!(matches!(acts[..], [Tell(ReleaseAndWake, _), Ask(Enrol, _)]), "{acts:?}");
+    let acts = play.hear(0, &[free(0), behind_all(1)]);
+    assert!(matches!(acts[..], [Listen, WaitUntil(_)]), "one alone is no quorum: {acts:?}");
 }
