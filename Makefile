@@ -69,7 +69,7 @@ help:
 	@echo 'make abi-record   record the interface that programs are built against in abi/'
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
 	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=$(MINUTES) each, or RUNS=)'
-	@echo 'make bench        measure (a quarter of an hour; ONLY=kinds,woken: these parts; make bench-short: 5 minutes)'
+	@echo 'make bench        measure (a quarter of an hour; ONLY=kinds,woken: these parts; make bench-short: 4 minutes)'
 	@echo 'make bench-calls  measure only calls that block nobody (make bench-kept: locks that are kept for ten minutes)'
 	@echo 'make bench-command measure what `redlock run` costs more than the program that it runs'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'

@@ -3,7 +3,7 @@
 //!
 //! `make bench`, or `cargo bench --bench lock --` with
 //!
-//! - `--short`: a quick look, within three minutes rather than a quarter of an hour
+//! - `--short`: a quick look, within four minutes rather than a quarter of an hour
 //! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, contention-3, woken, waiting, kinds, faults,
 //!   footprint, submitted, command, kept, lost, waiters, with commas between them
 //! - `--kept SECONDS`: how long locks are kept while servers fail (20 with --short, else 40)

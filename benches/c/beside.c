@@ -10,6 +10,7 @@
 #include "manager.h"
 #include "measure.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -21,11 +22,12 @@
 
 struct kind {
     const char *name;
-    bool unguarded, silent, fenced;
+    bool unguarded, silent, fenced, background, submitted;
     int32_t mode;
     size_t resources;
     RedLock *rl;
     RedLockLease *lease;
+    struct pollfd ready; /* for submitted calls */
     RedLockAcquireOptions options;
     char names[SEVERAL][128];
     const char *each[SEVERAL];
@@ -39,6 +41,8 @@ static struct kind kinds[] = {
     {.name = "fenced", .resources = 1, .fenced = true},
     {.name = "shared", .resources = 1, .mode = REDLOCK_SHARED},
     {.name = "several", .resources = SEVERAL},
+    {.name = "background", .resources = 1, .background = true},
+    {.name = "submitted", .resources = 1, .submitted = true},
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -59,7 +63,10 @@ static void open_kind(struct kind *k, const char *key, int64_t run_ms, int count
         manager_check("guard", RedLock_SetRestartGuard(rl, REDLOCK_GUARD_OFF, 0, 0), rl, NULL);
     manager_check("waking", RedLock_SetWaking(rl, !k->silent), rl, NULL);
     manager_check("fencing", RedLock_SetFencing(rl, k->fenced), rl, NULL);
+    manager_check("background", RedLock_SetBackgroundThread(rl, k->background), rl, NULL);
     manager_check("connect", RedLock_Connect(rl, 0), rl, NULL);
+    if (k->submitted)
+        k->ready = (struct pollfd){.fd = manager_descriptor(rl), .events = POLLIN};
     k->lease = RedLockLease_New();
     for (size_t i = 0; i < k->resources; i++) {
         /* Names of one length. */
@@ -77,14 +84,38 @@ static void open_kind(struct kind *k, const char *key, int64_t run_ms, int count
     k->cycles = room_for(run_ms);
 }
 
+/* The end of a submitted call. */
+static bool wait_for_event(struct kind *k)
+{
+    RedLockEvent event = REDLOCK_EVENT_INIT;
+
+    while (RedLock_NextEvent(k->rl, 0, &event) == REDLOCK_NO_EVENT)
+        poll(&k->ready, 1, -1);
+    return event.status == REDLOCK_OK;
+}
+
+static bool lock(struct kind *k)
+{
+    if (!k->submitted)
+        return RedLock_Acquire(k->rl, &k->options, k->lease) == REDLOCK_OK;
+    return RedLock_SubmitAcquire(k->rl, &k->options, k->lease, NULL) == REDLOCK_OK && wait_for_event(k);
+}
+
+static bool unlock(struct kind *k)
+{
+    if (!k->submitted)
+        return RedLock_Unlock(k->rl, k->lease) == REDLOCK_OK;
+    return RedLock_SubmitUnlock(k->rl, k->lease, NULL) == REDLOCK_OK && wait_for_event(k);
+}
+
 /* The first call on a connection that was quiet for a while looks at it first, and is no sample. */
 static void stretch(struct kind *k)
 {
     for (int i = 0; i < STRETCH; i++) {
         int64_t start = measure_now_ns(), locked, end;
-        bool held = RedLock_Acquire(k->rl, &k->options, k->lease) == REDLOCK_OK;
+        bool held = lock(k);
         locked = measure_now_ns();
-        held = held && RedLock_Unlock(k->rl, k->lease) == REDLOCK_OK;
+        held = held && unlock(k);
         end = measure_now_ns();
         if (i > 0) {
             measure_keep(&k->locks, start, locked);

@@ -1,8 +1,7 @@
 /*
  * The library, through its C interface. All workers of a process share one manager.
  *
- *     ours [--background|--readers] ...   as in workers.h; with the manager's own thread, or with one resource for all
- *         workers, locked shared
+ *     ours [--readers] ...   as in workers.h; with one resource for all workers, locked shared
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -23,7 +22,7 @@ struct holder {
 };
 
 static RedLock *manager;
-static bool background, readers;
+static bool readers;
 static int users;
 
 static void fail(const char *what, RedLockStatus status)
@@ -39,8 +38,6 @@ static void connect_manager(const struct servers *servers)
     RedLockStatus status;
 
     manager = RedLock_New();
-    if ((status = RedLock_SetBackgroundThread(manager, background)) != REDLOCK_OK)
-        fail("background thread", status);
     for (int i = 0; i < servers->count; i++) {
         status = RedLock_AddServerUrl(manager, "127.0.0.1", atoi(servers->ports[i]));
         if (status != REDLOCK_OK)
@@ -104,13 +101,8 @@ int main(int argc, char **argv)
 {
     static const struct contender ours = {open_holder, lock, unlock, wait_for, close_holder};
 
-    const char *option = argc > 1 ? argv[1] : "";
-    int options;
-
-    background = strcmp(option, "--background") == 0;
-    readers = strcmp(option, "--readers") == 0;
-    options = background || readers;
-    argc -= 1 + options;
-    argv += 1 + options;
+    readers = argc > 1 && strcmp(argv[1], "--readers") == 0;
+    argc -= 1 + readers;
+    argv += 1 + readers;
     return workers_main(&ours, argc, argv);
 }

@@ -102,10 +102,8 @@ impl Contenders {
             (Who::Floor, Load::InFlight(_)) => Command::new(self.programs.path("loop")),
             _ => self.program(who, load.workers()),
         };
-        match load {
-            Load::Background => drop(command.arg("--background")),
-            Load::Readers(_) => drop(command.arg("--readers")),
-            _ => {}
+        if matches!(load, Load::Readers(_)) {
+            command.arg("--readers");
         }
         if matches!(load, Load::Processes(_)) {
             command.arg("--processes");

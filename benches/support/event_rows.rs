@@ -7,7 +7,7 @@ use super::kept::{Deaths, Kept};
 use super::plan::healthy;
 use super::report::Measured;
 use super::results::Results;
-use super::rows::{CPU, LOCK, LOCK_SLOW, Row, UNLOCK, beside, beside_best_peer};
+use super::rows::{CPU, LOCK, LOCK_SLOW, Row, beside, beside_best_peer};
 use super::table::{Goal, Table, number};
 use super::turns::Load;
 use super::waiters::Waiters;
@@ -34,29 +34,6 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
         beside(table, results, &row, base, Goal::None);
         let what = format!("{count} submitted calls beside the best peer, 5 servers: cycles/s");
         beside_best_peer(table, results, &what, ours, Goal::AtLeast(1.8));
-    }
-    let blocking = healthy(Who::Ours, SERVERS, Load::Blocking);
-    for (load, whose, base, limit, rows) in [
-        (
-            Load::InFlight(1),
-            "1 submitted call at a time",
-            "blocking",
-            1.10,
-            &[("lock, median", LOCK), ("unlock, median", UNLOCK)][..],
-        ),
-        (
-            Load::Background,
-            "1 thread, and the background thread",
-            "without",
-            1.05,
-            &[("time per cycle", "cycle_us"), ("lock, median", LOCK), ("unlock, median", UNLOCK)],
-        ),
-    ] {
-        for (what, name) in rows {
-            let what = format!("{whose}, 5 servers: {what}");
-            let row = Row { what, turn: healthy(Who::Ours, SERVERS, load), name, unit: "µs" };
-            beside(table, results, &row, (blocking, base), Goal::AtMost(limit));
-        }
     }
 }
 

@@ -32,6 +32,18 @@ fn in_turn(table: &mut Table, results: &Results) {
         ("shared", unlock, "shared_unlock", "exclusive", "plain_unlock", None),
         ("8 resources at once", lock, "several_lock", "one", "plain_lock", Some(1.5)),
         ("8 resources at once", unlock, "several_unlock", "one", "plain_unlock", Some(1.5)),
+        ("submitted, one at a time", lock, "submitted_lock", "blocking", "plain_lock", Some(1.1)),
+        (
+            "submitted, one at a time",
+            unlock,
+            "submitted_unlock",
+            "blocking",
+            "plain_unlock",
+            Some(1.1),
+        ),
+        ("background thread", cycle, "background_cycle", "without", "plain_cycle", Some(1.05)),
+        ("background thread", lock, "background_lock", "without", "plain_lock", Some(1.05)),
+        ("background thread", unlock, "background_unlock", "without", "plain_unlock", Some(1.05)),
     ] {
         let name = format!("{name}_p50_us");
         let what = format!("1 thread, 5 servers, {whose}: {what}");

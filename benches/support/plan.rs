@@ -128,7 +128,7 @@ impl Plan {
         if self.short { (3, 50) } else { (10, 100) }
     }
 
-    /// Submitted calls beside an event loop, peers and blocking calls.
+    /// Submitted calls beside an event loop and peers.
     fn submitted(&self) -> Part {
         let (weight, rounds, seldom) = if self.short { (16.0, 2, 0) } else { (25.0, 9, 3) };
         let mut turns = Vec::new();
@@ -136,9 +136,6 @@ impl Plan {
             let turn = healthy(who, MOST_SERVERS, load);
             turns.push(Planned { turn, every, ..self.planned(1000, 400) });
         };
-        for load in [Load::Blocking, Load::InFlight(1), Load::Background] {
-            plan(Who::Ours, load, 1);
-        }
         for load in [Load::InFlight(8), Load::InFlight(64)] {
             for who in [Who::Ours, Who::Floor, Who::SameRequests, Who::Rslock] {
                 plan(who, load, 1);

@@ -23,10 +23,6 @@ pub(crate) enum Load {
     /// So many submitted calls at a time by one thread, a resource for each; threads or tasks where a
     /// contender has nothing of that kind.
     InFlight(usize),
-    /// One worker, beside those with submitted calls and those with a background thread.
-    Blocking,
-    /// One worker, with the manager's own thread.
-    Background,
     /// One worker with locks of several kinds, a few of each in turn.
     Kinds,
     /// Managers that connect, with the guard against servers that forget and without.
@@ -64,7 +60,7 @@ impl Load {
             | Self::Threads(count)
             | Self::Processes(count) => count,
             Self::Permits(permits) => permits.at_once,
-            Self::Blocking | Self::Background | Self::Kinds | Self::Connecting => 1,
+            Self::Kinds | Self::Connecting => 1,
         }
     }
 

@@ -92,6 +92,16 @@ mod tests {
     }
 
     #[test]
+    fn the_release_of_a_slot_wakes_who_waits_for_any_permit() {
+        let slot = Subject { resource: b"r#2"[..].into(), ..Subject::sample() };
+        let mut encoder = Encoder::default();
+        encode(&slot, Capabilities::WAKING, &mut encoder);
+        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        assert!(text.contains("\r\n3\r\n$3\r\nr#2\r\n$5\r\nr#2:w\r\n$3\r\nr:w\r\n"), "{text}");
+        assert!(look_for_waiters(b"r#2").ends_with(b"$5\r\nr#2:w\r\n$3\r\nr:w\r\n"));
+    }
+
+    #[test]
     fn replies_become_answers() {
         let answer = |reply| decode(&Subject::sample(), &mut vec![reply].drain(..));
         assert_eq!(answer(Int(2)), Some(Answer::Woke));

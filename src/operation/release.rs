@@ -206,3 +206,16 @@ impl Operation for Release {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::ticket::Ticket;
+
+    #[test]
+    fn lines_are_told_of_what_nobody_of_this_manager_asks_for() {
+        let (ask, tell) = (Next::Ask(Ticket::new(1, 1)), Next::Tell(vec![Ticket::new(2, 1)]));
+        assert_eq!(open_lines(&[ask.clone(), Next::Nobody, tell]), 6);
+        assert_eq!(open_lines(&[ask]), 0);
+    }
+}

@@ -317,4 +317,16 @@ mod tests {
         line.begin_look(1, 9);
         assert!(!line.is_kept(at_ms(1)));
     }
+
+    #[test]
+    fn where_a_quorum_is_free_already_there_is_nothing_to_hear() {
+        let mut line = enrolled();
+        line.begin_attempt(0);
+        line.note_returned(set(&[0, 1]));
+        line.begin_look(0, 7);
+        line.note(&[(0, Place::Free), (1, Place::Free)], set(&[]), RTT, at_ms(3));
+        assert!(!line.will_hear(2) && line.due(2) == Moment::NEVER);
+        line.note_pushed(2, false, at_ms(4));
+        assert!(line.will_hear(2) && line.due(2) == at_ms(4));
+    }
 }

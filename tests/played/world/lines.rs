@@ -179,7 +179,7 @@ impl<'a> Command<'a, '_> {
             let listeners = self.store.channels.listeners.iter();
             let heard: Vec<usize> =
                 listeners.filter(|it| it.0 == tag(&channel)).map(|it| it.1).collect();
-            let silent = self.has(Plant::TellsNobody);
+            let silent = self.has(Plant::TellsNobody) || self.has(Plant::TellsOfNoPermit);
             for &connection in heard.iter().filter(|_| !silent) {
                 let lengths = (channel.len(), key.len());
                 let head = format!(">3\r\n$7\r\nmessage\r\n${}\r\n", lengths.0).into_bytes();

@@ -205,7 +205,8 @@ impl<'a> Command<'a, '_> {
         }
         let mut told = false;
         let deletes = !self.has(Plant::DeletesNothing);
-        for &(line, place) in lines.iter().filter(|it| ours[it.1 - 1] && deletes) {
+        let tells = deletes && !self.has(Plant::TellsOfNoneOfAll);
+        for &(line, place) in lines.iter().filter(|it| ours[it.1 - 1] && tells) {
             told |= self.wake(names[place - 1], line);
         }
         let deleted = ours.iter().filter(|it| **it && deletes).count() as i64;
