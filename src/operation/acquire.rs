@@ -114,8 +114,7 @@ impl Acquire {
         let resumed = wanted.resumed.as_ref();
         let has_asked = resumed.is_some_and(|wait| wait.has_asked);
         let backoff = resumed.map(|wait| wait.backoff.clone()).unwrap_or_default();
-        let (token, stage) = (Some(token), Stage::Submitted);
-        let cut = Moment::NEVER;
+        let (token, stage, cut) = (Some(token), Stage::Submitted, Moment::NEVER);
         let (number, was_refused, patience, moves) = Default::default();
         Self {
             wanted,
@@ -267,8 +266,7 @@ impl Acquire {
         let is_taken = self.note_divided(&question) || status == Status::Taken;
         self.patience.note(&self.wanted.target, &question);
         // Also of those that are late: what they may have granted is released, and so no news.
-        let returned = question.may_have_it(sent);
-        let miss = Miss::Votes(status, question);
+        let (returned, miss) = (question.may_have_it(sent), Miss::Votes(status, question));
         self.note(&miss, actions);
         match is_taken && self.may_stand_in_line(actions) {
             true => self.look_after(miss, returned, actions),
