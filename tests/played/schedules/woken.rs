@@ -78,7 +78,7 @@ pub(crate) fn hold(actor: &Actor) {
     let mut leases: Vec<Lease> = (0..permits).map(|_| Lease::new()).collect();
     let take = take(actor);
     let is_had = |lease| matches!(actor.take(take, lease), Some(Ok(())));
-    let are_had = leases.iter_mut().map(is_had).all(|it| it);
+    let are_had = leases.iter_mut().all(is_had);
     turns::sleep(HELD);
     for (nth, lease) in leases.iter_mut().filter(|it| it.hold.is_some()).enumerate() {
         world::with(|world| {
