@@ -147,7 +147,7 @@ fn asked(workshop: &Workshop, mut waiter: Command) -> u64 {
 #[test]
 fn a_waiter_in_any_language_is_woken_unless_that_is_turned_off() {
     let workshop = Workshop::new();
-    let off: [(&str, Waiter, &[(&str, &str)]); 7] = [
+    let off: [(&str, Waiter, Changes<'_>); 7] = [
         ("C", in_c_as, &[("/* OFF */", "RedLock_SetWaking(rl, false);")]),
         ("C++", in_cpp_as, &[("/* OFF */", "manager.set_waking(false);")]),
         ("Python", in_python_as, &[("(sys.argv[1])", "(sys.argv[1], waking=False)")]),
@@ -197,39 +197,42 @@ fn is_told(workshop: &Workshop, language: &str, mut waiter: Command) {
     assert!(!run.status.success(), "{language} has it: {}", run.stderr);
 }
 
-type Waiter = fn(&Workshop, &[(&str, &str)]) -> Command;
+/// What is put in the place of what.
+type Changes<'a> = &'a [(&'a str, &'a str)];
 
-fn changed(code: &str, changes: &[(&str, &str)]) -> String {
+type Waiter = fn(&Workshop, Changes<'_>) -> Command;
+
+fn changed(code: &str, changes: Changes<'_>) -> String {
     changes.iter().fold(code.to_owned(), |code, (from, to)| code.replace(from, to))
 }
 
-fn in_c_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_c_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     let source = workshop.write("waiter.c", &changed(C, changes));
     let compiler = compilers::c(&["c11"]).next().expect("one");
     Command::new(workshop.build(compiler, &[&source]))
 }
 
-fn in_cpp_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_cpp_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     let source = workshop.write("waiter.cpp", &changed(CPP, changes));
     let compiler = compilers::cxx(&["c++11"]).next().expect("one");
     Command::new(workshop.build(compiler, &[&source]))
 }
 
-fn in_python_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_python_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     python(&workshop.write("waiter.py", &changed(PYTHON, changes)))
 }
 
-fn in_asyncio_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_asyncio_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     python(&workshop.write("tasks.py", &changed(ASYNCIO, changes)))
 }
 
-fn in_ruby_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_ruby_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     let ours = library::root().join("c-examples/ruby/redlock");
     let script = changed(RUBY, changes).replace("LIBRARY", &ours.to_string_lossy());
     ruby(&workshop.write("waiter.rb", &script))
 }
 
-fn in_node_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_node_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     let ours = library::root().join("c-examples/node");
     let script = changed(NODE, changes).replace("LIBRARY", &ours.to_string_lossy());
     node(&workshop.write("waiter.js", &script), &node::build(workshop, "cc"))
@@ -239,7 +242,7 @@ fn timed() -> [(&'static str, &'static str); 1] {
     [("WAIT_MS", WAIT_MS)]
 }
 
-fn in_go_as(workshop: &Workshop, changes: &[(&str, &str)]) -> Command {
+fn in_go_as(workshop: &Workshop, changes: Changes<'_>) -> Command {
     let ours = library::root().join("c-examples/go");
     let module = format!(
         "module waiter\ngo 1.19\nrequire redlock.example/redlock v0.0.0\n\
