@@ -200,6 +200,17 @@ mod tests {
         assert!(!too_fast.contains(&Even), "{too_fast:?}");
     }
 
+    /// Neither a step back nor one that no drift explains tells how fast a clock goes.
+    #[test]
+    fn what_was_set_is_no_speed() {
+        use Course::{Even, Forward};
+        assert_eq!(courses(&[(0, 0), (10, -1_000), (60_000, -1_000)])[1], Even);
+        let set = courses(&[(0, 0), (10, 3_600_000), (60_000, 3_600_200)]);
+        assert!(matches!(set[1], Forward { ms: 100..200 }), "{set:?}");
+        // What a drift does explain: from then on it may change by as much as a clock is slewed.
+        assert_eq!(courses(&[(0, 0), (10_000, 99), (20_000, 202)])[1], Even);
+    }
+
     #[test]
     fn the_interval_narrows_with_each_showing() {
         let slow = Showing { heard: Moment::from_nanos(900 * MS), ..showing(0, 0) };
