@@ -257,6 +257,29 @@ mod tests {
         assert_eq!(bounds(&[9000, 9003, 9001, 9004, 9001]), [4, 8, 16, 32, 64]);
     }
 
+    /// Clocks of servers and ours drift apart while nobody asks: an eighth of that time tells nothing of a new holder.
+    #[test]
+    fn the_longer_ago_a_key_was_told_of_the_more_its_end_may_differ() {
+        let heard = |ms_later: i64, moved_ms: i64| {
+            let mut backoff = Backoff::default();
+            let claim = |expiry| Claim { server: 0, expiry, earliest: expiry };
+            let end = NOW.plus_ms(60_000);
+            assert_eq!(backoff.hear(&claim(end), NOW), Word::New);
+            backoff.hear(&claim(end.plus_ms(moved_ms)), NOW.plus_ms(ms_later))
+        };
+        assert_eq!([heard(0, 3), heard(0, 4)], [Word::Stands, Word::MovesOn]);
+        assert_eq!([heard(8_000, 1_003), heard(8_000, 1_004)], [Word::Stands, Word::MovesOn]);
+    }
+
+    #[test]
+    fn a_key_is_looked_at_as_early_as_it_can_have_ended_unless_that_is_as_good_as_its_end() {
+        let look = |unsure_ms: i64| {
+            Claim { server: 0, expiry: NOW, earliest: NOW.plus_ms(-unsure_ms) }.worth_a_look_at()
+        };
+        let end = |ms: i64| NOW.plus_ms(ms);
+        assert_eq!([look(0), look(1), look(2), look(5)], [end(1), end(1), end(-2), end(-5)]);
+    }
+
     /// The same for a server that says nothing of the key, one that has it for ever, and one that is
     /// believed for a while.
     const USUAL: [i64; 9] = [2, 4, 8, 16, 32, 64, 128, 150, 150];

@@ -122,6 +122,16 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_there_if_it_stands_on_a_quorum() {
+        let mut holders = Holders::new(3);
+        holders.handle_value(0, Some((b"a".to_vec(), END)));
+        assert!(!holders.has(b"a") && !holders.has(b"b"));
+        holders.handle_value(1, Some((b"b".to_vec(), END)));
+        holders.handle_value(2, Some((b"a".to_vec(), END)));
+        assert!(holders.has(b"a") && !holders.has(b"b"));
+    }
+
+    #[test]
     fn silence_is_no_answer() {
         let mut holders = Holders::new(3);
         assert!(!holders.handle_silence(0));

@@ -200,6 +200,37 @@ mod tests {
         assert!(!too_fast.contains(&Even), "{too_fast:?}");
     }
 
+    /// Neither a step back nor one that no drift explains tells how fast a clock goes.
+    #[test]
+    fn what_was_set_is_no_speed() {
+        use Course::{Even, Forward};
+        assert_eq!(courses(&[(0, 0), (10, -1_000), (60_000, -1_000)])[1], Even);
+        let set = courses(&[(0, 0), (10, 3_600_000), (60_000, 3_600_200)]);
+        assert!(matches!(set[1], Forward { ms: 100..200 }), "{set:?}");
+        // What a drift does explain: from then on it may change by as much as a clock is slewed.
+        assert_eq!(courses(&[(0, 0), (10_000, 99), (20_000, 202)])[1], Even);
+    }
+
+    #[test]
+    fn a_speed_is_learnt_over_an_hour_and_not_between_two_showings() {
+        use Course::{Even, Forward};
+        let even = (0..21).map(|nth| (nth * 500, 0));
+        let seen = courses(&even.chain([(100_000, 80)]).collect::<Vec<_>>());
+        assert!(matches!(seen[20], Forward { ms: 5..30 }), "{seen:?}");
+        // One that has gone evenly may be slewed back as well.
+        assert_eq!(courses(&[(0, 0), (50_000, 0), (100_000, 0), (160_000, -20)]), [Even; 3]);
+        // In no time no speed is known, however far the clock was set.
+        let set = courses(&[(0, 0), (0, 36_000_000), (60_000, 36_000_050)]);
+        assert_eq!(set[1], Even);
+    }
+
+    #[test]
+    fn showings_that_differ_by_less_than_a_step_leave_an_interval() {
+        let mut offset = Offset::of(&showing(0, 0));
+        assert_eq!(offset.note(&showing(10, 3), Drift::DEFAULT), Course::Even);
+        assert!(offset.least <= offset.most, "{offset:?}");
+    }
+
     #[test]
     fn the_interval_narrows_with_each_showing() {
         let slow = Showing { heard: Moment::from_nanos(900 * MS), ..showing(0, 0) };

@@ -246,6 +246,14 @@ mod tests {
         assert_eq!(outcome(2, 3, &[full, None]), (None, None));
         assert_eq!(outcome(2, 3, &[full, None, full]), (REFUSED, None));
         assert_eq!(outcome(2, 3, &[full, None, None]), (Some(Outcome::Unreachable), None));
+        // Half of an even number is enough to refuse it.
+        assert_eq!(outcome(2, 4, &[full, full]), (REFUSED, None));
+    }
+
+    #[test]
+    fn how_many_are_free_is_said_of_each_server() {
+        let permits = play(3, 3, &[Some((None, &[0, 1, 2])), None, Some((None, &[1]))]);
+        assert_eq!([0, 1, 2].map(|it| permits.free_on(it)), [Some(0), None, Some(2)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
--- Joins the readers of a resource. Returns
+-- Joins the readers of a resource. Never shortens what we have there. Returns
 --   {1, 0}   we are one of them
 --   {0, ms}  the resource has another value, and so long to live, in milliseconds as PTTL tells it
 --   {2, ms}  a writer waits, and readers wait for it: so long, unless it says so again
@@ -28,13 +28,15 @@ if k~='zset' and k~='none' then
 end
 local t=redis.call('TIME')
 local now=t[1]*1000+math.floor(t[2]/1000)
+local till=now+ARGV[2]
 if v then
+    till=math.max(till,tonumber(redis.call('ZSCORE',KEYS[2],ARGV[1]) or 0))
     redis.call('ZREMRANGEBYSCORE',KEYS[2],'-inf','('..string.format('%.0f',now))
 else
     redis.call('SET',KEYS[1],'redlock:shared','PX',ARGV[2])
     redis.call('DEL',KEYS[2])
 end
-redis.call('ZADD',KEYS[2],string.format('%.0f',now+ARGV[2]),ARGV[1])
+redis.call('ZADD',KEYS[2],string.format('%.0f',till),ARGV[1])
 local last=tonumber(redis.call('ZRANGE',KEYS[2],-1,-1,'WITHSCORES')[2])
 last=string.format('%.0f',math.min(last,now+ARGV[4]))
 redis.call('PEXPIREAT',KEYS[1],last)

@@ -214,6 +214,11 @@ fn spare_all_but_one(schedule: &mut Schedule, victim: usize) {
     }
 }
 
+/// How many bytes are taken at once: of nearly all, a script in a few pieces, or each request in several.
+const ROOMS: [usize; 12] =
+    [ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, ROOMY, 400, 400, 400, 50];
+const ROOMY: usize = 1 << 16;
+
 impl Maker {
     fn has(&self, sin: Sin) -> bool {
         self.sins.contains(&sin)
@@ -231,7 +236,8 @@ impl Maker {
             slow_in: if self.only_lies { 0 } else { self.dice.pick(&[0, 100, 30, 10]) },
             slow: self.dice.pick(&[5, 50, 400]) * MS,
             split_in: self.dice.pick(&[0, 20, 3]),
-            room: if self.only_lies { 1 << 16 } else { self.dice.pick(&[1 << 16, 1 << 16, 50]) },
+            // The least of these makes thirty pieces of a script, and takes most of the time.
+            room: if self.only_lies { ROOMY } else { self.dice.pick(&ROOMS) },
             wake: self.dice.pick(&[0, 20_000, 200_000]),
         }
     }

@@ -417,7 +417,7 @@ impl Records {
     pub(crate) fn has_rival(&self, client: usize, resource: usize) -> bool {
         self.tokens
             .iter()
-            .any(|it| it.client != client && it.resource == resource && it.granted != 0)
+            .any(|it| it.client != client && share(it.resource, resource) && it.granted != 0)
     }
 
     /// Whether a server refused one of this client's attempts since then.
@@ -507,4 +507,16 @@ impl World {
         ends.sort_unstable_by(|a, b| b.cmp(a));
         ends[client.quorum() - 1]
     }
+}
+
+/// Who wants several resources takes the permit of one of them away.
+#[test]
+fn who_has_all_resources_is_a_rival_for_each() {
+    let mut records = Records::default();
+    let sender = Sender { client: 1, manager: 0, connection: 0 };
+    let mut token = Token::new(1, sender, b"a");
+    (token.resource, token.granted) = (ALL, 1);
+    records.tokens.push(token);
+    assert!(records.has_rival(0, 0) && records.has_rival(0, ALL));
+    assert!(!records.has_rival(1, 0), "nobody is his own rival");
 }

@@ -21,7 +21,7 @@ pub(crate) mod turns;
 mod waiting;
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::fmt::Write;
 use std::ops::Range;
@@ -39,8 +39,9 @@ use crate::world::server::Server;
 use crate::world::store::{Memory, Refusal};
 use crate::world::turns::Caller;
 
-/// No schedule has so many, or it goes on for ever.
-const EVENTS_MAX: u64 = 300_000;
+/// No schedule has so many, or it goes on for ever. Most come of short locks that are kept for a minute, where requests go
+/// out in small pieces.
+const EVENTS_MAX: u64 = 1_500_000;
 
 /// Nor has a scenario; some take years of their time.
 const EVENTS_OF_SCENARIO_MAX: u64 = 5_000_000;
@@ -109,12 +110,32 @@ pub(crate) enum Event {
 }
 
 /// In the order of time, and of what was planned first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 struct Due {
     at: i64,
     number: u64,
     event: Event,
 }
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Due {}
 
 thread_local! {
     static WORLD: RefCell<Option<Box<World>>> = const { RefCell::new(None) };

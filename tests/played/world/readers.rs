@@ -103,11 +103,15 @@ impl<'a> Command<'a, '_> {
             self.script_error(&why);
             return refused;
         }
-        if let Some(own) = self.own(key, value) {
-            self.store.keys.remove(own);
+        match self.own(key, value) {
+            // A request that comes late finds what a repair has set, and never shortens it.
+            Some(own) if self.own_left_ms(own) >= ttl_ms => {}
+            Some(own) => self.store.keys[own].expires_ms = Some(self.expires_ms(ttl_ms)),
+            None => {
+                self.put(key, value, Some(ttl_ms));
+                self.store.keys.last_mut().expect("it was put").is_reader = true;
+            }
         }
-        self.put(key, value, Some(ttl_ms));
-        self.store.keys.last_mut().expect("it was put").is_reader = true;
         self.pair(1, 0);
         Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: true }
     }

@@ -221,10 +221,13 @@ impl World {
                     let mut slots = keys.iter().filter(|it| it.tag == own).map(|it| &*it.name);
                     slots.next() == Some(key) && slots.next().is_none()
                 }
-                // A repair of several keys prolongs those that are there.
-                (Some(after), Deed::Extend { .. } | Deed::Acquire { key: ALL, .. })
-                    if tag == own =>
-                {
+                // A repair of several keys prolongs those that are there; and so does who joins readers once more.
+                (
+                    Some(after),
+                    Deed::Extend { .. }
+                    | Deed::Acquire { key: ALL, .. }
+                    | Deed::Acquire { done: true, .. },
+                ) if tag == own => {
                     if after.is_some_and(|after| expires_ms.is_none_or(|it| after < it)) {
                         broken = Some((Promise::DeadlineGrows, "a server made a lock shorter"));
                     }
