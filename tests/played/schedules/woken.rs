@@ -103,8 +103,7 @@ pub(crate) fn hold(actor: &Actor) {
     let mut leases: Vec<Lease> = (0..permits).map(|_| Lease::new()).collect();
     let take = take(actor, [Shares::Holder; 2]);
     let is_to_share = shares() == Shares::Both;
-    let is_had = |lease| matches!(actor.take(take, lease), Some(Ok(())));
-    let are_had = leases.iter_mut().all(is_had);
+    let are_had = leases.iter_mut().all(|lease| matches!(actor.take(take, lease), Some(Ok(()))));
     turns::sleep(HELD);
     for (nth, lease) in leases.iter_mut().filter(|it| it.hold.is_some()).enumerate() {
         world::with(|world| {

@@ -79,7 +79,8 @@ impl<'a> Command<'a, '_> {
 
     /// Tells the first in each of these lines that this is free. Returns whether somebody was told.
     fn wake_each(&mut self, lines: &[&[u8]], name: &[u8]) -> bool {
-        lines.iter().fold(false, |told, line| self.wake(name, line, false) || told)
+        // Each of them, also behind one that was told.
+        lines.iter().filter(|line| self.wake(name, line, false)).count() > 0
     }
 
     fn leave_lines(&mut self, key: &[u8], lines: &[&[u8]], own: &[u8], channel: &[u8]) -> Deed<'a> {
@@ -114,7 +115,7 @@ impl<'a> Command<'a, '_> {
         if let Deed::Release { done: true, .. } | Deed::GiveUp { done: true, .. } = deed {
             let is_gone = |it: &&&[u8]| self.store.find(database, it).is_none();
             let gone: Vec<&[u8]> = ours.iter().filter(is_gone).copied().collect();
-            let told = gone.iter().fold(false, |told, slot| self.wake(slot, line, false) || told);
+            let told = gone.iter().filter(|slot| self.wake(slot, line, false)).count() > 0;
             self.out.truncate(before);
             self.integer(1 + i64::from(told));
         }
