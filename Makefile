@@ -39,7 +39,7 @@ export REDIS_SERVER
 endif
 
 .NOTPARALLEL:
-.PHONY: all build help demo test bench bench-short bench-report bench-calls bench-peers header examples lint \
+.PHONY: all build help demo test bench bench-short bench-report bench-calls bench-kept bench-peers header examples lint \
 	install uninstall clean demo-tools test-tools test-install test-demo test-memory bench-tools go-example \
 	libuv-example demo-fencing demo-fencing-tools test-demo-fencing
 
@@ -69,7 +69,8 @@ help:
 	@echo 'make abi-record   record the interface that programs are built against in abi/'
 	@echo 'make soak         lock for MINUTES=$(MINUTES) while servers and workers fail at random, and check the logs'
 	@echo 'make fuzz         have a fuzzer look for bytes that do harm (MINUTES=$(MINUTES) each, or RUNS=)'
-	@echo 'make bench        measure (a quarter of an hour; make bench-short: 3 minutes; make bench-calls: only calls that block nobody)'
+	@echo 'make bench        measure (a quarter of an hour; ONLY=kinds,woken: these parts; make bench-short: 4 minutes)'
+	@echo 'make bench-calls  measure only calls that block nobody (make bench-kept: locks that are kept for ten minutes)'
 	@echo 'make bench-command measure what `redlock run` costs more than the program that it runs'
 	@echo 'make bench-peers  build and install what others made, to be measured beside ours'
 	@echo 'make bench-report measure, and write BENCH.md with its picture'
@@ -210,7 +211,7 @@ LOOPS = 4
 TESTS =
 .PHONY: test-under-load
 test-under-load: test-tools
-	@sh packaging/test-under-load.sh $(TIMES) $(LOOPS) $(if $(TESTS),$(CARGO) test $(TESTS),$(MAKE_COMMAND) test)
+	@REDLOCK_EVERY_BYTE=1 sh packaging/test-under-load.sh $(TIMES) $(LOOPS) $(if $(TESTS),$(CARGO) test $(TESTS),$(MAKE_COMMAND) test)
 
 # Not a part of the tests: they take long, and not every Rust toolchain has what it takes. They say what
 # is missing.
@@ -275,7 +276,8 @@ lint:
 
 # The bench: BENCH.md tells what it measures ------------------------------------------------------
 
-BENCH = $(CARGO) bench --bench lock --
+# ONLY: some of its parts, with commas between them.
+BENCH = $(CARGO) bench --bench lock -- $(if $(ONLY),--only $(ONLY))
 
 bench: bench-tools build
 	$(BENCH)
@@ -283,14 +285,19 @@ bench: bench-tools build
 bench-short: bench-tools build
 	$(BENCH) --short
 
-# Locks are kept for ten minutes here.
 bench-report: bench-tools bench-peers build
-	$(BENCH) --kept 600 --write BENCH.md
+	$(BENCH) --kept 120 --write BENCH.md
 	@$(MAKE) --no-print-directory pictures PICTURES=latency
 
 # What is said of calls that block nobody: submitted ones, locks that are kept, waiters in other languages, memory.
+bench-calls: ONLY = submitted,kept,lost,waiters,footprint
 bench-calls: bench-tools build
-	$(BENCH) --short --only submitted,kept,lost,waiters,footprint
+	$(BENCH) --short
+
+# Locks are kept for ten minutes here.
+bench-kept: ONLY = kept,lost
+bench-kept: bench-tools build
+	$(BENCH) --kept 600
 
 bench-peers:
 	@$(TOOLS) bench-peers

@@ -3,9 +3,9 @@
 //!
 //! `make bench`, or `cargo bench --bench lock --` with
 //!
-//! - `--short`: a quick look, within two minutes rather than fifteen
-//! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, faults, footprint,
-//!   submitted, kept, lost, waiters, with commas between them
+//! - `--short`: a quick look, within four minutes rather than a quarter of an hour
+//! - `--only PARTS`: some of 5-servers, 3-servers, 1-server, contention, contention-3, woken, waiting, kinds, faults,
+//!   footprint, submitted, command, kept, lost, waiters, with commas between them
 //! - `--kept SECONDS`: how long locks are kept while servers fail (20 with --short, else 40)
 //! - `--write FILE.md`: the report into that file, and the picture beside it
 //!
@@ -22,6 +22,7 @@ use std::process::{self, ExitCode};
 use std::time::Instant;
 
 use support::Outcome;
+use support::command;
 use support::contenders::{Contenders, Who};
 use support::footprint;
 use support::kept;
@@ -32,6 +33,7 @@ use support::report::{self, Measured};
 use support::results::Results;
 use support::schedule;
 use support::waiters;
+use support::waiting;
 
 fn main() -> ExitCode {
     // Without it this is not a bench but `cargo test --all-targets`, which wants no figures.
@@ -92,6 +94,14 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
 
     // These take the time that they take.
     let (mut kept, mut deaths, mut waiters) = (None, None, Vec::new());
+    let (mut waiting, mut command) = (None, None);
+    if plan.wants("waiting") {
+        let seen = waiting::measure(&contenders, &dir.0);
+        waiting = results.tolerate("a waiter for ten seconds", seen)?;
+    }
+    if plan.wants("command") {
+        command = results.tolerate("the command", command::measure(plan.short))?;
+    }
     if plan.wants("waiters") {
         for kind in waiters::Kind::ALL {
             let seen = waiters::measure(kind, &contenders, &dir.0);
@@ -106,7 +116,7 @@ fn measure(plan: &Plan) -> Outcome<Measured> {
         let seen = kept::keep(plan.kept, &contenders, &dir.0);
         kept = results.tolerate("kept locks", seen)?;
     }
-    Ok(Measured { results, calls, idle, in_flight, kept, deaths, waiters })
+    Ok(Measured { results, calls, idle, in_flight, kept, deaths, waiters, waiting, command })
 }
 
 /// A directory of this run alone, removed when dropped.

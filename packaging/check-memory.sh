@@ -70,8 +70,9 @@ look() {
     done
     echo 'int main(void) { return 0; }' > "$scratch/none.c"
     # shellcheck disable=SC2086
-    gcc $sanitizers -o "$scratch/none" "$scratch/none.c" 2> /dev/null && "$scratch/none" \
-        || give_up 'gcc has no AddressSanitizer or no UndefinedBehaviorSanitizer here'
+    if ! gcc $sanitizers -o "$scratch/none" "$scratch/none.c" 2> /dev/null || ! "$scratch/none"; then
+        give_up 'gcc has no AddressSanitizer or no UndefinedBehaviorSanitizer here'
+    fi
 }
 
 look_further() {

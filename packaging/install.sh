@@ -106,8 +106,9 @@ check_place() {
     while [ ! -e "$place" ]; do
         place=$(dirname "$place")
     done
-    [ -d "$place" ] && [ -w "$place" ] \
-        || give_up "cannot write to $place: be root, or name a PREFIX of your own, such as PREFIX=\$HOME/.local"
+    if ! [ -d "$place" ] || ! [ -w "$place" ]; then
+        give_up "cannot write to $place: be root, or name a PREFIX of your own, such as PREFIX=\$HOME/.local"
+    fi
 }
 
 give_up() {

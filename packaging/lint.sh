@@ -1,12 +1,22 @@
 #!/bin/sh
-# The programs that are not Rust: formatted Go, JavaScript that can be read, Ruby and Python without warnings. What is not there is left out;
-# `make test` sees to it that it is there.
+# The programs that are not Rust: formatted Go without what vet finds, JavaScript that can be read, scripts, Ruby and Python without
+# warnings. What is not there is named and left out; `make test` sees to it that it is there.
 set -eu
 cd "$(dirname "$0")/.."
 
 failed=0
+package_tools=${CARGO_TARGET_DIR:-target}/package-tools/bin
 
-if command -v gofmt >/dev/null 2>&1; then
+# Usage: has PROGRAM
+has() {
+    command -v "$1" >/dev/null 2>&1 || { echo "lint: without $1" >&2 && false; }
+}
+
+if has shellcheck; then
+    find . \( -name target -o -name node_modules -o -name .git \) -prune -o -name '*.sh' -exec shellcheck {} + || failed=1
+fi
+
+if has gofmt; then
     unformatted=$(find c-examples tests benches -name '*.go' -exec gofmt -l {} +)
     if [ -n "$unformatted" ]; then
         echo "lint: gofmt would change: $unformatted" >&2
@@ -14,13 +24,17 @@ if command -v gofmt >/dev/null 2>&1; then
     fi
 fi
 
-if command -v node >/dev/null 2>&1; then
+if has go; then
+    (cd c-examples/go && CGO_CFLAGS="-I$PWD/../../include" CGO_LDFLAGS='' go vet ./...) || failed=1
+fi
+
+if has node; then
     find c-examples tests -name node_modules -prune -o -name '*.js' -print | while read -r script; do
         node --check "$script" || exit 1
     done || failed=1
 fi
 
-if command -v ruby >/dev/null 2>&1; then
+if has ruby; then
     said=$(find c-examples tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -print -exec ruby -wc {} \; 2>&1)
     if printf '%s\n' "$said" | grep -v -e '\.rb$' -e '\.gemspec$' -e '^Syntax OK$' >/dev/null; then
         printf 'lint: ruby -wc:\n%s\n' "$said" >&2
@@ -28,7 +42,15 @@ if command -v ruby >/dev/null 2>&1; then
     fi
 fi
 
-if command -v python3 >/dev/null 2>&1; then
+if has rubocop; then
+    find c-examples tests benches packaging \( -name '*.rb' -o -name '*.gemspec' \) -exec rubocop --lint --format quiet --cache false {} + || failed=1
+fi
+
+if PATH=$PATH:$package_tools has ruff; then
+    PATH=$PATH:$package_tools ruff check --quiet --no-cache . || failed=1
+fi
+
+if has python3; then
     compile='import pathlib, sys; [compile(pathlib.Path(it).read_bytes(), it, "exec") for it in sys.argv[1:]]'
     find c-examples tests benches packaging -name '*.py' -exec python3 -B -W error -c "$compile" {} + || failed=1
 fi

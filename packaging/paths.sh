@@ -1,4 +1,5 @@
 # To be read by the scripts beside it: how one installed file tells where another is.
+# shellcheck shell=sh
 
 # Whether $2 lies in $1, and is not that itself.
 lies_in() {

@@ -18,6 +18,7 @@ unset LD_LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH CMAKE
 . packaging/test-install/servers.sh
 [ $# -gt 0 ] || eval "set -- $parts"
 for part in "$@"; do
+    # shellcheck disable=SC1090
     . "packaging/test-install/$part.sh"
     "check_$(printf '%s' "$part" | tr - _)"
 done

@@ -11,6 +11,10 @@ parts: memory programs matrix tls guest played behaviour the-rest tool registrie
 memory registries packages install demo demo-fencing:
 	@$(MAKE) --no-print-directory -f Makefile test-$@
 
+# Tests that wait for servers and for clocks more than they compute: four for each processor.
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
+matrix tls behaviour the-rest: export RUST_TEST_THREADS = $(shell expr 4 \* $(PROCESSORS))
+
 .PHONY: programs matrix tls guest played behaviour mutants
 programs matrix tls guest played behaviour mutants:
 	$(CARGO) test --quiet --test $@

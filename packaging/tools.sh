@@ -82,7 +82,8 @@ missing_for_packages() {
 wanted_tools() {
     case $what_for in
     test)
-        for tool in abidiff mandoc dpkg-deb; do
+        # The last ones look at scripts, and read the completions of the command.
+        for tool in abidiff mandoc dpkg-deb shellcheck rubocop zsh fish; do
             has "$tool" || printf ' %s' "$tool"
         done
         ! has apt-get || has lintian || printf ' lintian'
@@ -219,6 +220,10 @@ package_of() {
     apk/prometheus-parser) echo py3-prometheus-client ;;
     pacman/prometheus-parser) echo python-prometheus_client ;;
     */prometheus-parser) ;;
+    dnf/shellcheck) echo ShellCheck ;;
+    pacman/rubocop | apk/rubocop) echo ruby-rubocop ;;
+    dnf/rubocop) echo rubygem-rubocop ;;
+    brew/rubocop) ;;
     dnf/ps | pacman/ps) echo procps-ng ;;
     */ps) echo procps ;;
     *) echo "$1" ;;

@@ -3,6 +3,9 @@
 use std::slice;
 use std::sync::Arc;
 
+/// How many permits a semaphore has at most.
+pub const PERMITS_MAX: u16 = 256;
+
 /// How many may have a lock at the same time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LockKind {
@@ -69,10 +72,36 @@ impl Target {
     }
 }
 
+/// Of what semaphore this may be a slot, and its number, if it is named as one other than the first.
+pub fn slot_of(key: &[u8]) -> Option<(&[u8], u16)> {
+    let at = key.iter().rposition(|&byte| byte == b'#').filter(|&at| at > 0)?;
+    let (base, digits) = (&key[..at], &key[at + 1..]);
+    let is_number =
+        matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
+    let slot = str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
+    (slot < PERMITS_MAX).then_some((base, slot))
+}
+
 /// The key of a slot of a semaphore. The first is the name itself: who locks that uses one permit.
 pub fn slot_key(resource: &[u8], slot: u16) -> Vec<u8> {
     match slot {
         0 => resource.to_vec(),
         _ => [resource, format!("#{slot}").as_bytes()].concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_known_by_its_name() {
+        for slot in [1, 9, 10, 255] {
+            assert_eq!(slot_of(&slot_key(b"a#b", slot)), Some((&b"a#b"[..], slot)));
+        }
+        for other in [&b"a"[..], b"a#", b"a#0", b"a#01", b"a#1x", b"a#256", b"a#70000", b"#1", b""]
+        {
+            assert_eq!(slot_of(other), None, "{}", String::from_utf8_lossy(other));
+        }
     }
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "board.h"
+#include "crew.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +9,9 @@ struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_
 {
     size_t room = measure_room(warm_ms > run_ms ? warm_ms : run_ms, (size_t)count);
     struct board *board = measure_shared(sizeof *board + (size_t)count * sizeof board->workers[0]);
-    float *samples = measure_shared(2 * (size_t)count * room * sizeof *samples);
-    pthread_barrierattr_t shared;
+    float *samples = measure_shared((contended ? 3 : 2) * (size_t)count * room * sizeof *samples);
 
-    pthread_barrierattr_init(&shared);
-    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&board->line, &shared, (unsigned)count);
-    pthread_barrierattr_destroy(&shared);
+    crew_line(&board->line, count);
     board->contended = contended;
     board->count = count;
     board->warm_ms = warm_ms;
@@ -25,6 +22,10 @@ struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_
         board->workers[i].locks = (struct samples){samples, room, 0};
         board->workers[i].unlocks = (struct samples){samples + room, room, 0};
         samples += 2 * room;
+        if (contended) {
+            board->workers[i].gaps = (struct samples){samples, room, 0};
+            samples += room;
+        }
     }
     return board;
 }
@@ -33,36 +34,48 @@ void board_clear(struct board *board)
 {
     for (int i = 0; i < board->count; i++) {
         struct worker *w = &board->workers[i];
-        w->locks.count = w->unlocks.count = w->cycles = w->failed = 0;
+        w->locks.count = w->unlocks.count = w->gaps.count = w->cycles = w->failed = 0;
         w->held_ns = 0;
     }
     board->handovers = 0;
 }
 
-void board_enter(struct board *board, const struct worker *w)
+void board_enter(struct board *board, struct worker *w, int64_t locked_ns)
 {
+    int last;
+
     if (atomic_fetch_add(&board->inside, 1) != 0)
         board->overlaps++;
-    if (atomic_exchange(&board->last, w->number) != w->number)
-        board->handovers++;
+    last = atomic_exchange(&board->last, w->number);
+    if (last == w->number)
+        return;
+    board->handovers++;
+    if (last >= 0)
+        measure_keep(&w->gaps, board->released_ns, locked_ns);
 }
 
 void board_leave(struct board *board)
 {
+    board->released_ns = measure_now_ns();
     atomic_fetch_sub(&board->inside, 1);
 }
 
+static const struct samples *samples_of(const struct worker *w, size_t which)
+{
+    const struct samples *all[] = {&w->locks, &w->unlocks, &w->gaps};
+    return all[which];
+}
+
 /* The samples of all workers in one place, to be sorted. */
-static struct samples all_of(const struct board *board, bool unlocks)
+static struct samples all_of(const struct board *board, size_t which)
 {
     size_t total = 0;
     for (int i = 0; i < board->count; i++)
-        total += unlocks ? board->workers[i].unlocks.count : board->workers[i].locks.count;
+        total += samples_of(&board->workers[i], which)->count;
 
     struct samples all = {measure_shared((total + 1) * sizeof *all.us), total, 0};
     for (int i = 0; i < board->count; i++) {
-        const struct worker *w = &board->workers[i];
-        const struct samples *one = unlocks ? &w->unlocks : &w->locks;
+        const struct samples *one = samples_of(&board->workers[i], which);
         memcpy(all.us + all.count, one->us, one->count * sizeof *one->us);
         all.count += one->count;
     }
@@ -88,7 +101,7 @@ static void print_contention(const struct board *board, size_t cycles)
 
 void board_print(struct board *board)
 {
-    struct samples locks = all_of(board, false), unlocks = all_of(board, true);
+    struct samples locks = all_of(board, 0), unlocks = all_of(board, 1), gaps = all_of(board, 2);
     size_t cycles = 0, failed = 0;
     double busy_us = 0;
     int64_t end_ns = board->start_ns;
@@ -108,6 +121,7 @@ void board_print(struct board *board)
         print_contention(board, cycles);
     measure_print("lock", &locks);
     measure_print("unlock", &unlocks);
+    measure_print("gap", &gaps);
     puts("");
     fflush(stdout);
 }

@@ -15,6 +15,7 @@ struct worker {
     pthread_t thread;
     void *self; /* the contender's state of this worker */
     struct samples locks, unlocks;
+    struct samples gaps; /* from a release by another worker until this one had the lock */
     size_t cycles, failed;
     int64_t held_ns, end_ns;
     double busy_us;
@@ -26,6 +27,7 @@ struct board {
     int count;
     int64_t warm_ms, run_ms, start_ns;
     atomic_int last;   /* the number of the worker that held it last */
+    _Atomic int64_t released_ns; /* when its hold ended */
     atomic_int inside; /* how many hold it now: more than one is what a lock is to prevent */
     atomic_size_t handovers, overlaps;
     struct worker workers[];
@@ -36,8 +38,8 @@ struct board *board_new(int count, bool contended, int64_t warm_ms, int64_t run_
 /* What the warm-up has left is forgotten, except who held it last. */
 void board_clear(struct board *board);
 
-/* By a worker that has just got the resource, and before it lets it go. */
-void board_enter(struct board *board, const struct worker *w);
+/* By a worker that has got the resource at that time, and before it lets it go. */
+void board_enter(struct board *board, struct worker *w, int64_t locked_ns);
 void board_leave(struct board *board);
 
 /* The figures of all workers together, on one line. */

@@ -12,12 +12,19 @@ void manager_check(const char *what, RedLockStatus status, RedLock *rl, const Re
     exit(1);
 }
 
-RedLock *manager_connect(int count, char **ports)
+RedLock *manager_new(int count, char **ports)
 {
     RedLock *rl = RedLock_New();
 
     for (int i = 0; i < count; i++)
         manager_check("add server", RedLock_AddServerUrl(rl, "127.0.0.1", atoi(ports[i])), rl, NULL);
+    return rl;
+}
+
+RedLock *manager_connect(int count, char **ports)
+{
+    RedLock *rl = manager_new(count, ports);
+
     manager_check("connect", RedLock_Connect(rl, 0), rl, NULL);
     return rl;
 }

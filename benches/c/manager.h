@@ -6,6 +6,9 @@
 
 #include "redlock.h"
 
+/* One that has these ports of this machine for its servers, and is not connected. */
+RedLock *manager_new(int count, char **ports);
+
 /* One that is connected to these ports of this machine. */
 RedLock *manager_connect(int count, char **ports);
 

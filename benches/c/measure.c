@@ -80,6 +80,8 @@ void measure_print(const char *name, struct samples *s)
         if (s->count > 0 && (PERCENTS[i] <= 50 || below < (double)s->count - 1))
             printf(" %s_p%g_us=%.2f", name, PERCENTS[i], (double)s->us[(size_t)below]);
     }
+    if (s->count > 0)
+        printf(" %s_most_us=%.2f", name, (double)s->us[s->count - 1]);
 }
 
 void measure_fail(const char *what)

@@ -43,8 +43,8 @@ bool measure_ready(void);
 
 void measure_running(void);
 
-/* Prints percentiles: name_p50_us=59.12 and so on, as far as there are samples to tell them. Sorts
- * the samples. */
+/* Prints percentiles: name_p50_us=59.12 and so on, as far as there are samples to tell them, and the
+ * greatest, name_most_us. Sorts the samples. */
 void measure_print(const char *name, struct samples *s);
 
 /* Ends the program with the reason of errno. */

@@ -1,8 +1,7 @@
 /*
  * The library, through its C interface. All workers of a process share one manager.
  *
- *     ours [--background|--unguarded|--fencing|--several] ...   as in workers.h; with the manager's own thread, without
- *         the guard against servers that forget, with fencing tokens, with eight resources in the place of each
+ *     ours [--readers] ...   as in workers.h; with one resource for all workers, locked shared
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -16,18 +15,14 @@
 /* More than any wait here: none is given up. */
 #define WAIT_MS 60000
 
-#define SEVERAL 8
-
 struct holder {
     RedLockLease *lease;
     char resource[128];
-    char names[SEVERAL][140];
-    RedLockAcquireOptions all;
-    const char *resources[SEVERAL];
+    RedLockAcquireOptions shared;
 };
 
 static RedLock *manager;
-static bool background, unguarded, fencing, several;
+static bool readers;
 static int users;
 
 static void fail(const char *what, RedLockStatus status)
@@ -43,12 +38,6 @@ static void connect_manager(const struct servers *servers)
     RedLockStatus status;
 
     manager = RedLock_New();
-    if ((status = RedLock_SetBackgroundThread(manager, background)) != REDLOCK_OK)
-        fail("background thread", status);
-    if (unguarded && (status = RedLock_SetRestartGuard(manager, REDLOCK_GUARD_OFF, 0, 0)) != REDLOCK_OK)
-        fail("guard", status);
-    if ((status = RedLock_SetFencing(manager, fencing)) != REDLOCK_OK)
-        fail("fencing", status);
     for (int i = 0; i < servers->count; i++) {
         status = RedLock_AddServerUrl(manager, "127.0.0.1", atoi(servers->ports[i]));
         if (status != REDLOCK_OK)
@@ -68,23 +57,21 @@ static void *open_holder(const struct servers *servers, const char *resource)
         connect_manager(servers);
     h->lease = RedLockLease_New();
     snprintf(h->resource, sizeof h->resource, "%s", resource);
-    for (int i = 0; i < SEVERAL; i++) {
-        snprintf(h->names[i], sizeof h->names[i], "%s:%d", resource, i);
-        h->resources[i] = h->names[i];
-    }
-    h->all = (RedLockAcquireOptions)REDLOCK_ACQUIRE_OPTIONS_INIT;
-    h->all.resources = h->resources;
-    h->all.resource_count = SEVERAL;
-    h->all.ttl_ms = MEASURE_TTL_MS;
-    h->all.tries = 3;
+    if (readers)
+        *strrchr(h->resource, ':') = '\0';
+    h->shared = (RedLockAcquireOptions)REDLOCK_ACQUIRE_OPTIONS_INIT;
+    h->shared.resource = h->resource;
+    h->shared.mode = REDLOCK_SHARED;
+    h->shared.ttl_ms = MEASURE_TTL_MS;
+    h->shared.tries = 3;
     return h;
 }
 
 static bool lock(void *self)
 {
     struct holder *h = self;
-    if (several)
-        return RedLock_Acquire(manager, &h->all, h->lease) == REDLOCK_OK;
+    if (readers)
+        return RedLock_Acquire(manager, &h->shared, h->lease) == REDLOCK_OK;
     return RedLock_Lock(manager, h->resource, MEASURE_TTL_MS, h->lease) == REDLOCK_OK;
 }
 
@@ -114,15 +101,8 @@ int main(int argc, char **argv)
 {
     static const struct contender ours = {open_holder, lock, unlock, wait_for, close_holder};
 
-    const char *option = argc > 1 ? argv[1] : "";
-    int options;
-
-    background = strcmp(option, "--background") == 0;
-    unguarded = strcmp(option, "--unguarded") == 0;
-    fencing = strcmp(option, "--fencing") == 0;
-    several = strcmp(option, "--several") == 0;
-    options = background || unguarded || fencing || several;
-    argc -= 1 + options;
-    argv += 1 + options;
+    readers = argc > 1 && strcmp(argv[1], "--readers") == 0;
+    argc -= 1 + readers;
+    argv += 1 + readers;
     return workers_main(&ours, argc, argv);
 }

@@ -1,24 +1,22 @@
 #define _GNU_SOURCE
 #include "workers.h"
 #include "board.h"
+#include "crew.h"
 #include "measure.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define HOLD_NS 1000000
 
 static bool processes;
 static const struct contender *contender;
 static struct servers servers;
+static const char *key;
 static struct board *board;
 
 /* One after the other until the end. Each call is a sample, whatever it answered: a failure that
@@ -53,7 +51,7 @@ static void run_contended(struct worker *w, int64_t end)
         int64_t locked = measure_now_ns(), released;
         measure_keep(&w->locks, start, locked);
         if (held && locked < end) {
-            board_enter(board, w);
+            board_enter(board, w, locked);
             clock_nanosleep(CLOCK_MONOTONIC, 0, &hold, NULL);
             w->cycles++;
             board_leave(board);
@@ -107,12 +105,13 @@ static void lead(struct worker *w)
     board->start_ns = measure_now_ns();
     pthread_barrier_wait(&board->line);
     run(w, board->run_ms);
-    signal(SIGCHLD, SIG_DFL); /* from now on they end because they are done */
+    if (processes)
+        crew_dismiss();
     pthread_barrier_wait(&board->line);
     board_print(board);
 }
 
-static void open_worker(struct worker *w, const char *key)
+static void open_worker(struct worker *w)
 {
     char resource[128];
 
@@ -120,46 +119,29 @@ static void open_worker(struct worker *w, const char *key)
     w->self = contender->open(&servers, resource);
 }
 
-/* A worker that is gone never comes to the line: nobody is to wait for it there. */
-static void note_death(int number)
+static void work_apart(int number)
 {
-    (void)number;
-    _exit(1);
-}
+    struct worker *w = &board->workers[number];
 
-static void start_process(struct worker *w, const char *key)
-{
-    pid_t parent = getpid(), child = fork();
-
-    if (child < 0)
-        measure_fail("fork");
-    if (child > 0)
-        return;
-    signal(SIGCHLD, SIG_DFL);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-        _exit(1);
-    open_worker(w, key);
+    open_worker(w);
     work(w);
     contender->close(w->self);
-    _exit(0);
 }
 
-static void run_processes(const char *key)
+static void run_processes(void)
 {
-    signal(SIGCHLD, note_death);
     for (int i = 1; i < board->count; i++)
-        start_process(&board->workers[i], key);
-    open_worker(&board->workers[0], key);
+        crew_start(work_apart, i);
+    open_worker(&board->workers[0]);
     lead(&board->workers[0]);
     contender->close(board->workers[0].self);
-    while (wait(NULL) > 0)
-        continue;
+    crew_wait();
 }
 
-static void run_threads(const char *key)
+static void run_threads(void)
 {
     for (int i = 0; i < board->count; i++)
-        open_worker(&board->workers[i], key);
+        open_worker(&board->workers[i]);
     for (int i = 1; i < board->count; i++)
         if (pthread_create(&board->workers[i].thread, NULL, work, &board->workers[i]) != 0)
             measure_fail("pthread_create");
@@ -199,10 +181,11 @@ int workers_main(const struct contender *it, int argc, char **argv)
         return 2;
     }
     servers = (struct servers){argc - 5, argv + 5};
+    key = argv[2];
     board = board_new(atoi(argv[1]), contended, atoll(argv[3]), atoll(argv[4]));
     if (processes)
-        run_processes(argv[2]);
+        run_processes();
     else
-        run_threads(argv[2]);
+        run_threads();
     return 0;
 }

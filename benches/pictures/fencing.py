@@ -169,7 +169,7 @@ def picture(events: list[dict]) -> Picture:
 
     bottom = 306
     made.line(LEFT, bottom, WIDTH - RIGHT, bottom, "line")
-    for tenth in range(0, int((end - first) * 2) + 1):
+    for tenth in range(int((end - first) * 2) + 1):
         at = tenth / 2
         made.line(x(first + at), bottom, x(first + at), bottom + 5, "line")
         made.text(x(first + at), bottom + 18, f"{at:g} s", "soft", "middle", 'font-size="12"')

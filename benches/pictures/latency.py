@@ -32,7 +32,7 @@ def draw(bench: pathlib.Path) -> Picture:
         made.text(LEFT, y + 24, title, "ink", "start", 'font-weight="600" font-size="14"')
         panel(made, y + top, step, who, rows[median], rows[tail])
         y += top + step * len(who)
-    stamp = re.search(r"^- Date: (\S+)", text, re.M)
+    stamp = re.search(r"^- Date: (\S+)", text, re.MULTILINE)
     words = f"five local servers, {stamp[1] if stamp else ''}; the floor is a C program on raw sockets"
     made.circle(LEFT + 5, y + 22, 5, "good")
     made.text(LEFT + 16, y + 26, "median", "soft")

@@ -1,5 +1,7 @@
 """Just enough of SVG. Colours are named, and have a value for each kind of background."""
 
+from __future__ import annotations
+
 from xml.sax.saxutils import escape
 
 COLOURS = {

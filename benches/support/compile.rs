@@ -11,7 +11,7 @@ use super::process::go_on;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-const WORKERS: [&str; 3] = ["workers.c", "board.c", "measure.c"];
+const WORKERS: [&str; 4] = ["workers.c", "board.c", "crew.c", "measure.c"];
 
 /// Where the programs are, and the library that is measured.
 pub(crate) struct Programs {
@@ -39,6 +39,10 @@ impl Programs {
         for name in ["submitted", "kept", "inflight"] {
             let source = format!("{name}.c");
             compile(name, &[&source, "manager.c", "measure.c"], &[&ours])?;
+        }
+        for name in ["beside", "connects", "semaphore", "waiter", "woken"] {
+            let source = format!("{name}.c");
+            compile(name, &[&source, "crew.c", "manager.c", "measure.c"], &[&ours])?;
         }
         compile("delay", &["delay.c"], &[])?;
         compile("syscalls", &["syscalls.c"], &[])?;
@@ -113,9 +117,19 @@ fn node_addon(directory: &Path, library: &Path) -> Command {
 
 /// Cargo builds nothing where the library is up to date.
 fn build_library() -> Outcome<PathBuf> {
+    succeed(cargo().args(["build", "--release", "--lib", "--quiet"]))?;
+    let library = target_directory()?.join("release").join("libredlock.so");
+    if !library.exists() {
+        return Err("the release build left no libredlock.so where this bench was built".into());
+    }
+    Ok(library)
+}
+
+/// Cargo, for this project.
+pub(crate) fn cargo() -> Command {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
-    command.args(["build", "--release", "--lib", "--quiet"]).current_dir(ROOT);
+    command.current_dir(ROOT);
     // What cargo says to this program about itself would have crates built once more that look at it.
     let is_told = |name: &String| {
         name == "OUT_DIR" || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it))
@@ -123,12 +137,7 @@ fn build_library() -> Outcome<PathBuf> {
     env::vars_os().filter_map(|it| it.0.into_string().ok()).filter(is_told).for_each(|name| {
         command.env_remove(name);
     });
-    succeed(&mut command)?;
-    let library = target_directory()?.join("release").join("libredlock.so");
-    if !library.exists() {
-        return Err("the release build left no libredlock.so where this bench was built".into());
-    }
-    Ok(library)
+    command
 }
 
 fn succeed(command: &mut Command) -> Outcome<()> {

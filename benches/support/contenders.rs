@@ -1,6 +1,7 @@
 //! Who is measured, and how each is started. The library, what it is compared with, and what
 //! others have made: those may be missing.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,15 +93,17 @@ impl Contenders {
     pub(crate) fn command(&self, who: Who, load: Load) -> Command {
         let mut command = match (who, load) {
             (Who::Ours, Load::InFlight(_)) => self.with_library("submitted"),
+            (Who::Ours, Load::Kinds) => self.with_library("beside"),
+            (Who::Ours, Load::Connecting) => self.with_library("connects"),
+            (Who::Ours, Load::Woken(_)) => self.with_library("woken"),
+            (Who::Ours, Load::Permits(it)) => {
+                with(self.with_library("semaphore"), [it.all, it.held].map(|n| n.to_string()))
+            }
             (Who::Floor, Load::InFlight(_)) => Command::new(self.programs.path("loop")),
             _ => self.program(who, load.workers()),
         };
-        match load {
-            Load::Background => drop(command.arg("--background")),
-            Load::Unguarded => drop(command.arg("--unguarded")),
-            Load::Fenced => drop(command.arg("--fencing")),
-            Load::Several => drop(command.arg("--several")),
-            _ => {}
+        if matches!(load, Load::Readers(_)) {
+            command.arg("--readers");
         }
         if matches!(load, Load::Processes(_)) {
             command.arg("--processes");
@@ -155,7 +158,7 @@ impl Contenders {
     }
 }
 
-fn with<const N: usize>(mut command: Command, args: [&str; N]) -> Command {
+fn with<const N: usize>(mut command: Command, args: [impl AsRef<OsStr>; N]) -> Command {
     command.args(args);
     command
 }

@@ -7,7 +7,7 @@ use super::kept::{Deaths, Kept};
 use super::plan::healthy;
 use super::report::Measured;
 use super::results::Results;
-use super::rows::{CPU, LOCK, LOCK_SLOW, Row, UNLOCK, beside, beside_best_peer};
+use super::rows::{CPU, LOCK, LOCK_SLOW, Row, beside, beside_best_peer};
 use super::table::{Goal, Table, number};
 use super::turns::Load;
 use super::waiters::Waiters;
@@ -34,59 +34,6 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
         beside(table, results, &row, base, Goal::None);
         let what = format!("{count} submitted calls beside the best peer, 5 servers: cycles/s");
         beside_best_peer(table, results, &what, ours, Goal::AtLeast(1.8));
-    }
-    let blocking = healthy(Who::Ours, SERVERS, Load::Blocking);
-    for (load, whose, base, limit, rows) in [
-        (
-            Load::InFlight(1),
-            "1 submitted call at a time",
-            "blocking",
-            1.10,
-            &[("lock, median", LOCK), ("unlock, median", UNLOCK)][..],
-        ),
-        (
-            Load::Background,
-            "1 thread, and the background thread",
-            "without",
-            1.05,
-            &[("time per cycle", "cycle_us"), ("lock, median", LOCK), ("unlock, median", UNLOCK)],
-        ),
-        (
-            Load::Fenced,
-            "1 thread, and fencing tokens",
-            "without",
-            1.15,
-            &[("lock, median", LOCK), ("unlock, median", UNLOCK)],
-        ),
-        (
-            Load::Several,
-            "1 thread, 8 resources at once",
-            "one",
-            1.5,
-            &[("lock, median", LOCK), ("unlock, median", UNLOCK)],
-        ),
-    ] {
-        for (what, name) in rows {
-            let what = format!("{whose}, 5 servers: {what}");
-            let row = Row { what, turn: healthy(Who::Ours, SERVERS, load), name, unit: "µs" };
-            beside(table, results, &row, (blocking, base), Goal::AtMost(limit));
-        }
-    }
-}
-
-/// The guard is on unless somebody turns it off.
-pub(crate) fn guarded(table: &mut Table, results: &Results) {
-    let guarded = healthy(Who::Ours, SERVERS, Load::Blocking);
-    let unguarded = healthy(Who::Ours, SERVERS, Load::Unguarded);
-    for (what, name, goal) in [
-        ("lock, median", LOCK, Goal::AtMost(1.04)),
-        ("unlock, median", UNLOCK, Goal::None),
-        ("processor time per cycle", CPU, Goal::None),
-    ] {
-        let what =
-            format!("1 thread, and the guard against servers that forget, 5 servers: {what}");
-        let row = Row { what, turn: guarded, name, unit: "µs" };
-        beside(table, results, &row, (unguarded, "without"), goal);
     }
 }
 
@@ -146,7 +93,7 @@ fn in_flight(table: &mut Table, it: &InFlight) {
     }
 }
 
-fn own(table: &mut Table, what: &str, text: &str, value: f64, goal: Goal) {
+pub(super) fn own(table: &mut Table, what: &str, text: &str, value: f64, goal: Goal) {
     let cell = |who| if who == Who::Ours { text.to_owned() } else { String::new() };
     table.row(what, cell, (value, String::new()), goal);
 }

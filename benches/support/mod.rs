@@ -1,11 +1,13 @@
 //! What the bench needs besides its plan: servers, contenders, figures, and an orderly end.
 
+pub(crate) mod command;
 pub(crate) mod compile;
 pub(crate) mod contenders;
 pub(crate) mod event_rows;
 pub(crate) mod figures;
 pub(crate) mod footprint;
 pub(crate) mod kept;
+pub(crate) mod kind_rows;
 pub(crate) mod machine;
 pub(crate) mod picture;
 pub(crate) mod plan;
@@ -19,6 +21,8 @@ pub(crate) mod table;
 pub(crate) mod talk;
 pub(crate) mod turns;
 pub(crate) mod waiters;
+pub(crate) mod waiting;
+pub(crate) mod waking_rows;
 
 /// Nothing here is handled but by ending the bench, so words for a person are enough.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

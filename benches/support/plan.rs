@@ -5,12 +5,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::contenders::Who;
-use super::turns::{Fault, Load, Times, Turn};
+use super::turns::{Fault, Load, Permits, Times, Turn};
 
 const MOST_SERVERS: usize = 5;
 
 /// Contenders that are too slow, or too far off, to be measured in every round.
 const NOW_AND_THEN: [Who; 3] = [Who::NodeRedlock, Who::RedlockPy, Who::Pottery];
+
+pub(crate) const MANY_PROCESSES: Load = Load::Processes(32);
+
+/// So many that a run has more than a hundred trials.
+pub(crate) const WAITERS: Load = Load::Woken(48);
+
+pub(crate) const PERMITS: [Permits; 2] =
+    [Permits { all: 8, held: 7, at_once: 1 }, Permits { all: 100, held: 90, at_once: 8 }];
 
 pub(crate) struct Plan {
     pub(crate) short: bool,
@@ -41,7 +49,7 @@ pub(crate) struct Planned {
 impl Plan {
     /// None if the arguments make no sense.
     pub(crate) fn from_args() -> Option<Self> {
-        let (budget, kept) = (Duration::from_secs(640), Duration::from_secs(40));
+        let (budget, kept) = (Duration::from_secs(660), Duration::from_secs(40));
         let mut plan = Self { short: false, budget, only: None, write: None, kept };
         let mut kept_for = None;
         let mut args = env::args().skip(1).filter(|a| a != "--bench");
@@ -49,7 +57,7 @@ impl Plan {
             match &*arg {
                 "--short" => {
                     plan.short = true;
-                    plan.budget = Duration::from_secs(60);
+                    plan.budget = Duration::from_secs(75);
                     plan.kept = Duration::from_secs(20);
                 }
                 "--only" => plan.only = Some(args.next()?),
@@ -64,8 +72,8 @@ impl Plan {
 
     pub(crate) fn parts(&self) -> Vec<Part> {
         let mut parts =
-            vec![self.cycles(5), self.cycles(3), self.cycles(1), self.contention(), self.faults()];
-        parts.insert(1, self.submitted());
+            vec![self.cycles(5), self.submitted(), self.kinds(), self.cycles(3), self.cycles(1)];
+        parts.extend([self.contention(), self.few_contention(), self.woken(), self.faults()]);
         parts.retain(|part| self.wants(part.name));
         parts
     }
@@ -120,7 +128,7 @@ impl Plan {
         if self.short { (3, 50) } else { (10, 100) }
     }
 
-    /// Submitted calls beside an event loop, peers and blocking calls.
+    /// Submitted calls beside an event loop and peers.
     fn submitted(&self) -> Part {
         let (weight, rounds, seldom) = if self.short { (16.0, 2, 0) } else { (25.0, 9, 3) };
         let mut turns = Vec::new();
@@ -128,16 +136,6 @@ impl Plan {
             let turn = healthy(who, MOST_SERVERS, load);
             turns.push(Planned { turn, every, ..self.planned(1000, 400) });
         };
-        for load in [
-            Load::Blocking,
-            Load::InFlight(1),
-            Load::Background,
-            Load::Unguarded,
-            Load::Fenced,
-            Load::Several,
-        ] {
-            plan(Who::Ours, load, 1);
-        }
         for load in [Load::InFlight(8), Load::InFlight(64)] {
             for who in [Who::Ours, Who::Floor, Who::SameRequests, Who::Rslock] {
                 plan(who, load, 1);
@@ -171,7 +169,50 @@ impl Plan {
         for who in NOW_AND_THEN {
             plan(who, Load::Threads(8), seldom);
         }
-        part("contention", MOST_SERVERS, 19.0, rounds, turns)
+        turns.extend(self.many_processes(MOST_SERVERS));
+        part("contention", MOST_SERVERS, 28.0, rounds, turns)
+    }
+
+    /// One resource for many processes, on three servers.
+    fn few_contention(&self) -> Part {
+        let rounds = if self.short { 1 } else { 5 };
+        let turn = healthy(Who::Ours, 3, Load::Processes(8));
+        let mut turns = vec![Planned { turn, ..self.planned(1500, 800) }];
+        turns.extend(self.many_processes(3));
+        part("contention-3", 3, 12.0, rounds, turns)
+    }
+
+    /// Each of them has its turn so often that it shows who has more. Then one of the servers is stopped.
+    fn many_processes(&self, servers: usize) -> [Planned; 2] {
+        let turn = healthy(Who::Ours, servers, MANY_PROCESSES);
+        let frozen = Turn { fault: Fault::Frozen, fresh: true, ..turn };
+        [turn, frozen].map(|turn| Planned { turn, ..self.planned(3000, 1500) })
+    }
+
+    /// Kinds of locks beside plain ones.
+    fn kinds(&self) -> Part {
+        let (weight, rounds) = if self.short { (12.0, 2) } else { (20.0, 7) };
+        let mut turns = Vec::new();
+        let mut plan = |load, (run, short)| {
+            let turn = healthy(Who::Ours, MOST_SERVERS, load);
+            turns.push(Planned { turn, ..self.planned(run, short) });
+        };
+        plan(Load::Kinds, (4000, 1500));
+        plan(Load::Connecting, (1000, 500));
+        plan(Load::Writers(64), (1000, 400));
+        plan(Load::Readers(64), (1000, 400));
+        for permits in PERMITS {
+            plan(Load::Permits(permits), (1000, 400));
+        }
+        part("kinds", MOST_SERVERS, weight, rounds, turns)
+    }
+
+    /// Who has waited for two seconds: so long runs take.
+    fn woken(&self) -> Part {
+        let (weight, rounds) = if self.short { (10.0, 1) } else { (8.0, 4) };
+        let turn = healthy(Who::Ours, MOST_SERVERS, WAITERS);
+        let planned = Planned { turn, ..self.planned(7500, 7500) };
+        part("woken", MOST_SERVERS, weight, rounds, vec![planned])
     }
 
     /// One thread, and one of five servers in trouble.

@@ -4,11 +4,13 @@ use std::fmt::Write;
 use std::fs;
 
 use super::Outcome;
+use super::command::{self, Overhead};
 use super::compile::target_directory;
 use super::contenders::Who;
 use super::event_rows;
 use super::footprint::{Calls, Idle, InFlight};
 use super::kept::{Deaths, Kept};
+use super::kind_rows;
 use super::machine;
 use super::picture;
 use super::plan::Plan;
@@ -16,6 +18,8 @@ use super::results::{BUSY, Results};
 use super::rows;
 use super::table::{Goals, Table};
 use super::waiters::Waiters;
+use super::waiting::Waiting;
+use super::waking_rows;
 
 /// What stands in BENCH.md above the table.
 const INTRODUCTION: &str = include_str!("../introduction.md");
@@ -31,6 +35,8 @@ pub(crate) struct Measured {
     pub(crate) kept: Option<Kept>,
     pub(crate) deaths: Option<Deaths>,
     pub(crate) waiters: Vec<Waiters>,
+    pub(crate) waiting: Option<Waiting>,
+    pub(crate) command: Option<Overhead>,
 }
 
 /// Prints the table, draws the picture, and writes both to a file where that was asked for.
@@ -62,11 +68,14 @@ fn text(plan: &Plan, measured: &Measured) -> String {
     rows::one_thread(&mut table, results);
     rows::many_threads(&mut table, results);
     event_rows::submitted(&mut table, results);
-    event_rows::guarded(&mut table, results);
-    rows::contention(&mut table, results);
+    kind_rows::kinds(&mut table, results);
+    waking_rows::contention(&mut table, results);
+    waking_rows::woken(&mut table, results);
+    waking_rows::waiting(&mut table, measured.waiting.as_ref());
     rows::faults(&mut table, results);
     rows::footprint(&mut table, measured.calls.as_ref(), &measured.idle);
     event_rows::single(&mut table, measured);
+    command::row(&mut table, measured.command.as_ref());
     rows::correctness(&mut table, results);
     rows::fewer_servers(&mut table, results);
     let (mut text, goals) = table.finish();

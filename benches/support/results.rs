@@ -82,6 +82,14 @@ impl Results {
         Spread::of(quieter(ratios).into_iter())
     }
 
+    /// How two figures of one turn compare.
+    pub(crate) fn ratio_within(&self, turn: Turn, name: &str, beside: &str) -> Option<Spread> {
+        let ratio = |(round, others, figures): (_, _, &Figures)| {
+            (round, others, figures.get(name) / figures.get(beside))
+        };
+        Spread::of(quieter(self.figures(turn).map(ratio)).into_iter())
+    }
+
     /// The sum of one figure over all runs of a contender, with faults and without. None where
     /// there is none.
     pub(crate) fn total(&self, who: Who, name: &str) -> Option<f64> {

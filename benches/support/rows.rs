@@ -104,40 +104,6 @@ pub(crate) fn fewer_servers(table: &mut Table, results: &Results) {
     }
 }
 
-pub(crate) fn contention(table: &mut Table, results: &Results) {
-    for (load, whose, goal) in [
-        (Load::Threads(8), "8 threads, one resource", Goal::AtLeast(0.8)),
-        (Load::Processes(8), "8 processes, one resource", Goal::AtLeast(0.4)),
-        (Load::Threads(64), "64 threads, one resource", Goal::None),
-    ] {
-        let ours = healthy(Who::Ours, SERVERS, load);
-        let row = |what: &str, name, unit| Row {
-            what: format!("{whose}: {what}"),
-            turn: ours,
-            name,
-            unit,
-        };
-        let share = row("hand-overs, as a share of what the hold allows", "of_hold", "");
-        by_itself(table, results, &share, goal);
-        by_itself(table, results, &row("hand-overs/s", "handovers_per_s", ""), Goal::None);
-        if let Load::Processes(_) = load {
-            let polling = (ours.by(Who::Polling), "polling");
-            let requests = row("requests per hand-over", "requests", "");
-            beside(table, results, &requests, polling, Goal::LessThan(1.0));
-            by_itself(table, results, &row("attempts per hand-over", "attempts", ""), Goal::None);
-        }
-        for (what, name, unit) in [
-            ("real hold", "hold_us", "µs"),
-            ("wait, median", LOCK, "µs"),
-            ("wait, 99th percentile", LOCK_SLOW, "µs"),
-            ("least locks of a worker by most", "evenness", ""),
-            ("processor time per hand-over", "handover_cpu_us", "µs"),
-        ] {
-            by_itself(table, results, &row(what, name, unit), Goal::None);
-        }
-    }
-}
-
 pub(crate) fn faults(table: &mut Table, results: &Results) {
     let healthy = alone(Who::Ours);
     for (fault, whats) in
@@ -217,13 +183,27 @@ pub(super) fn beside(
 }
 
 /// A figure that counts by itself.
-fn by_itself(table: &mut Table, results: &Results, row: &Row<'_>, goal: Goal) {
+pub(super) fn by_itself(table: &mut Table, results: &Results, row: &Row<'_>, goal: Goal) {
     let ours = results.spread(row.turn, row.name);
     let text = ours.map_or_else(String::new, |s| format!("({:.2}–{:.2})", s.least, s.most));
     let text = if matches!(goal, Goal::None) { String::new() } else { text };
     if any(results, row.turn) {
         let value = ours.map_or(f64::NAN, |s| s.median);
         table.row(&row.what, |who| cell(results, row, who), (value, text), goal);
+    }
+}
+
+/// A figure that counts beside another one of the same turn.
+pub(super) fn within(
+    table: &mut Table,
+    results: &Results,
+    row: &Row<'_>,
+    (other, base): (&str, &str),
+    goal: Goal,
+) {
+    let ratio = results.ratio_within(row.turn, row.name, other);
+    if any(results, row.turn) {
+        table.row(&row.what, |who| cell(results, row, who), ratio_text(ratio, base), goal);
     }
 }
 

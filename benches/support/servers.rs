@@ -17,8 +17,24 @@ const DELAY_MS: &str = "5";
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What releasing by script calls, and what the question itself consists of.
-const NOT_SENT: [&str; 4] = ["get", "del", "info", "quit"];
+/// What scripts call, what rides along with a SET in the same write, and what the question itself consists of.
+const NO_REQUESTS: [&str; 15] = [
+    "get",
+    "del",
+    "exists",
+    "time",
+    "pttl",
+    "pexpiretime",
+    "pexpire",
+    "zadd",
+    "zrem",
+    "zrank",
+    "zpopmin",
+    "publish",
+    "mget",
+    "info",
+    "quit",
+];
 
 /// Ends them all when dropped.
 pub(crate) struct Servers(Vec<Server>);
@@ -94,6 +110,11 @@ impl Servers {
         Ok((renewals, calls.saturating_sub(4 * renewals)))
     }
 
+    /// What one of them is asked from now on.
+    pub(crate) fn watch(&self, which: usize) -> Outcome<Watched> {
+        Watched::begin(self.0[which].port)
+    }
+
     /// Puts something in front of one of them that makes it slow.
     pub(crate) fn delay(&self, which: usize, contenders: &Contenders) -> Outcome<Delay> {
         let port = self.0[which].port.to_string();
@@ -103,17 +124,37 @@ impl Servers {
         Ok(Delay { talk, port })
     }
 
-    /// How many requests all of them together have served, and how many of these were SET. What
-    /// a script calls in a server is counted by it as well, but nobody has sent it.
-    pub(crate) fn requests(&self) -> Outcome<(u64, u64)> {
-        let (mut all, mut sets) = (0, 0);
-        for server in &self.0 {
+    /// What all of them together have served, but for one that cannot say. What a script calls in a server is
+    /// counted by it as well, but nobody has sent it.
+    pub(crate) fn sent(&self, but: Option<usize>) -> Outcome<Sent> {
+        let mut sent = Sent::default();
+        for (_, server) in self.0.iter().enumerate().filter(|it| Some(it.0) != but) {
             for (command, calls) in command_calls(server.port)? {
-                all += if NOT_SENT.contains(&&*command) { 0 } else { calls };
-                sets += if command == "set" { calls } else { 0 };
+                sent.all += if NO_REQUESTS.contains(&&*command) { 0 } else { calls };
+                sent.sets += if command == "set" { calls } else { 0 };
+                sent.scripts += if command == "eval" { calls } else { 0 };
             }
         }
-        Ok((all, sets))
+        Ok(sent)
+    }
+}
+
+/// Requests, by what they begin with.
+#[derive(Default)]
+pub(crate) struct Sent {
+    pub(crate) all: u64,
+    /// Also those that scripts call.
+    pub(crate) sets: u64,
+    pub(crate) scripts: u64,
+}
+
+impl Sent {
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            all: self.all - before.all,
+            sets: self.sets - before.sets,
+            scripts: self.scripts - before.scripts,
+        }
     }
 }
 
@@ -126,6 +167,43 @@ pub(crate) struct Delay {
 impl Delay {
     pub(crate) fn process_id(&self) -> u32 {
         self.talk.process_id()
+    }
+}
+
+/// The requests that one server has, as it tells of them.
+pub(crate) struct Watched(TcpStream);
+
+/// One request: when the server had it, in seconds by its clock, and its words.
+pub(crate) struct Request {
+    pub(crate) at: f64,
+    pub(crate) words: String,
+}
+
+impl Watched {
+    fn begin(port: u16) -> Outcome<Self> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"MONITOR\r\n")?;
+        let mut reply = [0; 5];
+        stream.read_exact(&mut reply)?;
+        if reply != *b"+OK\r\n" {
+            return Err("a server does not tell of its requests".into());
+        }
+        Ok(Self(stream))
+    }
+
+    /// All that it had until now, but for what scripts call.
+    pub(crate) fn end(mut self) -> Outcome<Vec<Request>> {
+        // The answer is the last thing that it tells.
+        self.0.write_all(b"QUIT\r\n")?;
+        let mut told = String::new();
+        self.0.read_to_string(&mut told)?;
+        let request = |line: &str| {
+            let (at, words) = line.strip_prefix('+')?.split_once(' ')?;
+            let is_sent = !words.split(']').next()?.ends_with(" lua");
+            is_sent.then_some(Request { at: at.parse().ok()?, words: words.to_owned() })
+        };
+        Ok(told.lines().filter_map(request).collect())
     }
 }
 

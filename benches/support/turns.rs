@@ -6,7 +6,7 @@ use super::Outcome;
 use super::contenders::{Contenders, Who};
 use super::figures::Figures;
 use super::machine::{Usage, private_memory};
-use super::servers::Servers;
+use super::servers::{Sent, Servers};
 use super::talk::{Hung, Talk};
 
 /// How long a program may take to start, and beyond the time it was told to run, before it counts
@@ -23,20 +23,30 @@ pub(crate) enum Load {
     /// So many submitted calls at a time by one thread, a resource for each; threads or tasks where a
     /// contender has nothing of that kind.
     InFlight(usize),
-    /// One worker, beside those with submitted calls and those with a background thread.
-    Blocking,
-    /// One worker, with the manager's own thread.
-    Background,
-    /// One worker, without the guard against servers that forget.
-    Unguarded,
-    /// One worker, with fencing tokens.
-    Fenced,
-    /// One worker, which locks eight resources at once.
-    Several,
+    /// One worker with locks of several kinds, a few of each in turn.
+    Kinds,
+    /// Managers that connect, with the guard against servers that forget and without.
+    Connecting,
+    /// So many workers, a resource for each, beside as many readers.
+    Writers(usize),
+    /// So many workers that have one resource together.
+    Readers(usize),
+    /// Processes that take a permit each at one moment.
+    Permits(Permits),
+    /// So many processes that each wait for two seconds before they are woken.
+    Woken(usize),
     /// Threads, or tasks, that all want one resource.
     Threads(usize),
     /// Processes that all want one resource.
     Processes(usize),
+}
+
+/// What is held of a semaphore while others take permits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Permits {
+    pub(crate) all: usize,
+    pub(crate) held: usize,
+    pub(crate) at_once: usize,
 }
 
 impl Load {
@@ -44,9 +54,13 @@ impl Load {
         match self {
             Self::Own(count)
             | Self::InFlight(count)
+            | Self::Writers(count)
+            | Self::Readers(count)
+            | Self::Woken(count)
             | Self::Threads(count)
             | Self::Processes(count) => count,
-            Self::Blocking | Self::Background | Self::Unguarded | Self::Fenced | Self::Several => 1,
+            Self::Permits(permits) => permits.at_once,
+            Self::Kinds | Self::Connecting => 1,
         }
     }
 
@@ -162,14 +176,26 @@ fn run(
     }
     let bystander = slow.as_ref().map(super::servers::Delay::process_id);
     let before = Usage::now(servers.processes(), bystander);
-    let sent_before = if turn.is_contended() { servers.requests()? } else { (0, 0) };
+    let counting = turn.is_contended() || matches!(turn.load, Load::Permits(_));
+    // One that is stopped does not say how many it has had.
+    let silent = (turn.fault != Fault::None).then_some(victim);
+    let asked = if silent.is_some() { turn.servers - 1 } else { turn.servers };
+    let sent_before = if counting { servers.sent(silent)? } else { Sent::default() };
     let grace = if turn.fault == Fault::None { GRACE } else { GRACE_IN_FAULT };
     let mut figures = Figures::parse(&talk.hear(times.run + grace)?)?;
     let after = Usage::now(servers.processes(), bystander);
-    if turn.is_contended() {
-        let (sent, sets) = servers.requests()?;
-        derive_contention(&mut figures, sent - sent_before.0, sets - sent_before.1, turn.servers);
+    if counting {
+        let sent = servers.sent(silent)?.since(&sent_before);
+        if turn.is_contended() {
+            derive_contention(&mut figures, &sent, asked as f64);
+        } else {
+            // Each permit is released by one script.
+            let scripts = sent.scripts as f64 / asked as f64;
+            figures.set("rounds", scripts / figures.get("cycles") - 1.0);
+        }
     }
+    // A goal is about milliseconds.
+    figures.set("woken_p99_ms", figures.get("woken_p99_us") / 1e3);
     derive(&mut figures, memory, before.servers_us_until(&after));
     let its_own = Duration::try_from_secs_f64(figures.get("busy_us") / 1e6).unwrap_or_default();
     Ok((figures, before.by_others_until(&after, its_own)))
@@ -200,13 +226,14 @@ fn derive(figures: &mut Figures, memory_kib: f64, servers_us: f64) {
 }
 
 /// An attempt puts one SET on every server.
-fn derive_contention(figures: &mut Figures, sent: u64, sets: u64, servers: usize) {
+fn derive_contention(figures: &mut Figures, sent: &Sent, servers: f64) {
     let handovers = figures.get("handovers");
     let per_s = handovers / figures.get("seconds");
     figures.set("handovers_per_s", per_s);
     figures.set("of_hold", per_s * figures.get("hold_us") / 1e6);
-    figures.set("requests", sent as f64 / handovers);
-    figures.set("attempts", sets as f64 / servers as f64 / handovers);
+    figures.set("requests", sent.all as f64 / handovers);
+    figures.set("attempts", sent.sets as f64 / servers / handovers);
+    figures.set("longest_ms", figures.get("lock_most_us") / 1e3);
     figures.set("handover_cpu_us", figures.get("busy_us") / handovers);
     figures.set("evenness", figures.get("least") / figures.get("most"));
 }

@@ -1182,7 +1182,7 @@ class Manager:
                     text = line.value.decode("utf-8", "replace")
                     if self._logger is not None:
                         self._logger(_LEVELS.get(level, _DEBUG), text)
-                except Exception:  # noqa: BLE001
+                except Exception:  # noqa: BLE001, S110
                     pass  # a lock does not depend on it
         finally:
             self._here.is_telling = False
@@ -2258,9 +2258,10 @@ class AsyncLease(_Held):
         leases, task = manager._leases_of_tasks, asyncio.current_task()
         for name in self._names if self._permits == 0 else ():
             outer = leases.find(name)
-            if outer is not None and outer._is_ours and outer.held and outer._task() is task:
-                if not (self._wants_shared and outer.shared):
-                    raise self._nested(name)
+            if outer is None or not (outer._is_ours and outer.held and outer._task() is task):
+                continue
+            if not (self._wants_shared and outer.shared):
+                raise self._nested(name)
         manager._renew_log_in()
         if keep_alive:
             manager._start_background_thread()

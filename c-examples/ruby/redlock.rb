@@ -515,7 +515,8 @@ module Redlock
     def begin_call
       enter_process
       call = Call.new
-      @calls[call.object_id] = call
+      number = call.object_id
+      @calls[number] = call
     end
 
     def forget(call)
@@ -526,8 +527,9 @@ module Redlock
     # it was not before.
     def keep(lease)
       enter_process
-      is_new = !@kept.key?(lease.object_id)
-      @kept[lease.object_id] = lease
+      number = lease.object_id
+      is_new = !@kept.key?(number)
+      @kept[number] = lease
       is_new
     end
 

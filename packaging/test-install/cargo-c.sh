@@ -1,4 +1,5 @@
 # What cargo-c installs, beside what this project's make does.
+# shellcheck shell=sh disable=SC2154
 
 check_cargo_c() {
     if ! cargo cinstall --version > /dev/null 2>&1; then
@@ -35,7 +36,7 @@ check_pc_fields() {
 
 # As it installs where it finds Debian's tools: the libraries in lib/x86_64-linux-gnu.
 check_c_found_by_cmake() {
-    . $ours/cmake.sh
+    . "$ours/cmake.sh"
     by_cargo "lib/$("$cc" -print-multiarch || true)"
     build_project C -DCMAKE_PREFIX_PATH="$scratch/cinstall"
 }

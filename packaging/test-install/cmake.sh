@@ -1,4 +1,5 @@
 # find_package, from trees of every kind.
+# shellcheck shell=sh disable=SC2154
 
 check_cmake() {
     check_projects
@@ -12,7 +13,7 @@ build_project() {
     rm -rf "$scratch/build"
     languages=$1
     shift
-    run_cmake -S $ours/project -B "$scratch/build" -DLANGUAGES="$languages" "$@"
+    run_cmake -S "$ours/project" -B "$scratch/build" -DLANGUAGES="$languages" "$@"
     run_cmake --build "$scratch/build" -j 2
     for program in c_redlock c_static part/part_redlock part/part_static; do
         run_with /none "$scratch/build/$program"
@@ -46,7 +47,7 @@ found_versions() {
     shift 2
     list=$(printf '%s;' "$@" | sed 's|;$||')
     rm -rf "$scratch/build"
-    run_cmake -S $ours/versions -B "$scratch/build" -DVERSIONS="$list" -DBYTES="$bytes" -DCMAKE_PREFIX_PATH="$tree"
+    run_cmake -S "$ours/versions" -B "$scratch/build" -DVERSIONS="$list" -DBYTES="$bytes" -DCMAKE_PREFIX_PATH="$tree"
     sed -n 's/^-- found \(.*\): 1$/\1/p' "$scratch/said" | tr '\n' ' '
 }
 

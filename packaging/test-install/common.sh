@@ -1,4 +1,5 @@
 # What the parts of test-install.sh share. It is read by that, which sets $scratch.
+# shellcheck shell=sh disable=SC2154,SC2034
 
 make=${MAKE:-make} cc=${CC:-cc} cxx=${CXX:-c++}
 release=${RELEASE:-${CARGO_TARGET_DIR:-target}/release}

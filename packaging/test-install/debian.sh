@@ -1,5 +1,6 @@
 # The Debian packages: whether they install, work, and are gone after a purge, in a root of their own;
 # and whether they are the same each time.
+# shellcheck shell=sh disable=SC2154
 
 check_debian() {
     if ! has dpkg-deb; then

@@ -1,4 +1,5 @@
 # The installed manual: whether man finds it, and whether its readers have anything to complain of.
+# shellcheck shell=sh disable=SC2154
 
 check_manual() {
     manual=$(installed)/share/man

@@ -1,4 +1,5 @@
 # How large the library is: as it is built here, and without TLS, for which it is built once more.
+# shellcheck shell=sh disable=SC2154
 
 KIB_WITH_TLS=3072
 # Of which std's own parts, and the crates for RESP and URLs, are more than half. Submitted calls, events, locks

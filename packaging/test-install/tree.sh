@@ -1,4 +1,5 @@
 # What is laid down where, in trees of every kind, and that it is taken out again.
+# shellcheck shell=sh disable=SC2154
 
 check_tree() {
     check_default_layout

@@ -37,6 +37,11 @@ pub enum Answer {
     Found { value: Vec<u8>, left_ms: i64 },
     /// Somebody has the key, for so long still (below 0: for ever), and we stand in line for it, behind so many.
     Enrolled { left_ms: i64, rank: u32 },
+    /// All permits of a semaphore are taken, and we stand in line for one, behind so many.
+    EnrolledForPermit { slots: Slots, rank: u32 },
+    /// Of several keys, somebody has this one (readers, if it is told so), for so long still, and we stand in its line, behind
+    /// so many; in none, where that is not told.
+    EnrolledForOne { place: Place, left_ms: Option<i64>, rank: Option<u32>, is_shared: bool },
     /// Nobody has the key, so we do not stand in line.
     Free,
     /// To whoever wants a permit of a semaphore.
@@ -100,6 +105,8 @@ impl Answer {
                 | Self::Shared { .. }
                 | Self::WriterWaits { .. }
                 | Self::Slots(Slots { got: None, .. })
+                | Self::EnrolledForPermit { .. }
+                | Self::EnrolledForOne { .. }
         )
     }
 
@@ -108,8 +115,11 @@ impl Answer {
         match *self {
             Self::Foreign { left_ms }
             | Self::Blocked { left_ms, .. }
+            | Self::EnrolledForOne { left_ms, .. }
             | Self::Shared { left_ms, .. } => left_ms,
-            Self::WriterWaits { left_ms } | Self::Slots(Slots { left_ms, .. }) => Some(left_ms),
+            Self::WriterWaits { left_ms }
+            | Self::Slots(Slots { left_ms, .. })
+            | Self::EnrolledForPermit { slots: Slots { left_ms, .. }, .. } => Some(left_ms),
             _ => None,
         }
     }

@@ -47,6 +47,8 @@ pub(super) struct Subject {
     pub(super) ttl_ms: i64,
     /// The number that is proposed, or drawn, as a fencing token.
     pub(super) number: i64,
+    /// The lines of which of several resources it is about: a bit for each.
+    pub(super) lines: u128,
 }
 
 impl Subject {
@@ -57,6 +59,15 @@ impl Subject {
             _ => slice::from_ref(&self.resource),
         }
     }
+
+    /// Those of several resources whose lines it is about, each with its number from 1.
+    pub(super) fn lined(&self) -> impl Iterator<Item = (usize, &Arc<[u8]>)> {
+        let is_meant = |it: &(usize, &Arc<[u8]>)| {
+            self.lines.checked_shr(u32::try_from(it.0 - 1).unwrap_or(u32::MAX)).unwrap_or(0) & 1
+                != 0
+        };
+        (1..).zip(self.names()).filter(is_meant)
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +76,7 @@ impl Subject {
     pub(super) fn sample() -> Self {
         let token = Token::from_random([0xAB; 20]);
         let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Exclusive);
-        Self { resource, kind, token, ttl_ms: 30_000, number: 0 }
+        Self { resource, kind, token, ttl_ms: 30_000, number: 0, lines: u128::MAX }
     }
 }
 

@@ -29,7 +29,7 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     });
 }
 
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let said = match replies.next()? {
         Value::ServerError(error) => return Some(Answer::refused(&error)),
         Value::Array(said) => said,

@@ -6,13 +6,13 @@ use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
-use super::waking::{LEAVE, channel, line};
+use super::waking::{LEAVE, LEAVE_SLOT, channel, line, line_of_permits};
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Waiting,
     effect: KeyEffect::Passes,
     replies: 1,
-    names: 2,
+    names: 3,
     form: only_form,
     encode,
     decode,
@@ -20,12 +20,17 @@ pub(super) static DEFINITION: Definition = Definition {
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
-    encoder.put(|command| {
-        command.arg("EVAL").arg(LEAVE).arg(2).arg(key).arg(line(key)).arg(channel(&subject.token))
+    let channel = channel(&subject.token);
+    encoder.put(|command| match line_of_permits(key) {
+        None => command.arg("EVAL").arg(LEAVE).arg(2).arg(key).arg(line(key)).arg(channel),
+        Some(permits) => {
+            command.arg("EVAL").arg(LEAVE_SLOT).arg(3).arg(key).arg(line(key));
+            command.arg(permits).arg(channel)
+        }
     });
 }
 
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match replies.next()? {
         Value::Int(0..=2) => Some(Answer::Done),
         Value::ServerError(error) => Some(Answer::refused(&error)),

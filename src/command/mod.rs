@@ -32,6 +32,7 @@ pub(crate) mod sentinel;
 pub(crate) mod several;
 pub(crate) mod shared;
 pub(crate) mod take_permit;
+mod wait_for_permits;
 pub(crate) mod waking;
 
 use std::fmt;
@@ -78,6 +79,8 @@ pub enum Verb {
     ReleaseAndWake,
     /// Delete every slot of a semaphore that has the token, but for this one.
     ReleaseRest,
+    /// The same, and wake who waits for a permit first.
+    ReleaseRestAndWake,
     /// What value has the key, and for how long?
     Inspect,
     /// Stand in the line of those who wait, under the channel of the token, unless nobody has the key.
@@ -117,7 +120,7 @@ impl Verb {
             Self::RaiseFence => &raise_fence::DEFINITION,
             Self::Extend => &extend::DEFINITION,
             Self::Release | Self::ReleaseRest => &release::DEFINITION,
-            Self::ReleaseAndWake => &release_and_wake::DEFINITION,
+            Self::ReleaseAndWake | Self::ReleaseRestAndWake => &release_and_wake::DEFINITION,
             Self::Inspect => &inspect::DEFINITION,
             Self::Enrol => &enrol::DEFINITION,
             Self::Leave => &leave::DEFINITION,
@@ -131,14 +134,16 @@ impl Verb {
                 &take_permit::ANY
             }
             Self::Move | Self::RaiseFence | Self::Extend => &take_permit::ONE,
-            Self::Release | Self::ReleaseAndWake => &release_permits::ALL,
+            Self::Release => &release_permits::ALL,
+            Self::ReleaseAndWake => &release_permits::ALL_AND_WAKE,
             Self::ReleaseRest => &release_permits::REST,
+            Self::ReleaseRestAndWake => &release_permits::REST_AND_WAKE,
             // What is asked about readers is asked about one resource.
             Self::Inspect | Self::Downgrade | Self::Intend | Self::Recant => {
                 &inspect_permits::DEFINITION
             }
-            Self::Enrol => &enrol::DEFINITION,
-            Self::Leave => &leave::DEFINITION,
+            Self::Enrol => &wait_for_permits::ENROL,
+            Self::Leave => &wait_for_permits::LEAVE,
         }
     }
 }
@@ -176,7 +181,7 @@ impl Request {
     /// A request about a lock, an exclusive one if no more is told than its name. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, target: impl Into<Target>, token: Token, ttl_ms: i64) -> Self {
         let Target { resource, kind } = target.into();
-        let subject = Subject { resource, kind, token, ttl_ms, number: 0 };
+        let subject = Subject { resource, kind, token, ttl_ms, number: 0, lines: u128::MAX };
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
         Self { verb, number: 0, subject, recipients, witness: None, encoded }
     }
@@ -198,6 +203,12 @@ impl Request {
     #[must_use]
     pub fn waiting_since(self, us: i64) -> Self {
         Self { subject: Subject { number: us, ..self.subject }, ..self }
+    }
+
+    /// The same request, about the lines of these of several resources: a bit for each.
+    #[must_use]
+    pub fn with_lines(self, lines: u128) -> Self {
+        Self { subject: Subject { lines, ..self.subject }, ..self }
     }
 
     /// The same request, for the slot that is wanted, or is to stay.
@@ -253,8 +264,8 @@ impl Request {
 
     /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
     pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
-        let looks =
-            self.verb == Verb::ReleaseAndWake && release_and_wake::looks_for_waiters(capabilities);
+        let is_one = self.subject.kind == LockKind::Exclusive;
+        let looks = is_one && self.wakes() && release_and_wake::looks_for_waiters(capabilities);
         looks.then(|| release_and_wake::look_for_waiters(self.resource()))
     }
 

@@ -3,6 +3,7 @@
 use redis::Cmd;
 
 use super::definition::Subject;
+use super::waking::line;
 use crate::lock_kind::slot_key;
 
 /// What a key takes beside the name: its length, its number, the ends of lines.
@@ -27,6 +28,20 @@ pub(super) fn begin<'a>(subject: &Subject, script: &str, command: &'a mut Cmd) -
         command.arg(slot_key(&subject.resource, slot));
     }
     command
+}
+
+/// Begins a script about all slots and the line of the semaphore.
+pub(super) fn begin_lined<'a>(
+    subject: &Subject,
+    script: &str,
+    command: &'a mut Cmd,
+) -> &'a mut Cmd {
+    let of = slots(subject);
+    command.arg("EVAL").arg(script).arg(of + 1);
+    for slot in 0..of {
+        command.arg(slot_key(&subject.resource, slot));
+    }
+    command.arg(line(&subject.resource))
 }
 
 #[cfg(test)]

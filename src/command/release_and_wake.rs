@@ -8,7 +8,7 @@ use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
 use super::encoder::Encoder;
 use super::release;
-use super::waking::{RELEASE_AND_WAKE, line};
+use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits};
 
 /// The form that wakes; those below are a plain release's.
 const WAKES: usize = 3;
@@ -17,7 +17,7 @@ pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Releasing,
     effect: KeyEffect::Undoes,
     replies: 1,
-    names: 2,
+    names: 3,
     form,
     encode,
     decode,
@@ -32,9 +32,9 @@ pub(super) fn looks_for_waiters(capabilities: Capabilities) -> bool {
     capabilities.wakes && !capabilities.releases_by_script()
 }
 
-/// Asks whether anybody waits for the resource.
+/// Asks whether anybody waits for the resource, or for any permit of the semaphore of which it is a slot.
 pub(super) fn look_for_waiters(resource: &[u8]) -> Vec<u8> {
-    redis::cmd("EXISTS").arg(line(resource)).get_packed_command()
+    redis::cmd("EXISTS").arg(line(resource)).arg(line_of_permits(resource)).get_packed_command()
 }
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
@@ -42,8 +42,12 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
         return (release::DEFINITION.encode)(subject, capabilities, encoder);
     }
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        command.arg("EVAL").arg(RELEASE_AND_WAKE).arg(2).arg(key).arg(line(key)).arg(token)
+    encoder.put(|command| match line_of_permits(key) {
+        None => command.arg("EVAL").arg(RELEASE_AND_WAKE).arg(2).arg(key).arg(line(key)).arg(token),
+        Some(permits) => {
+            command.arg("EVAL").arg(RELEASE_SLOT).arg(3).arg(key).arg(line(key));
+            command.arg(permits).arg(token)
+        }
     });
 }
 
@@ -85,6 +89,16 @@ mod tests {
         assert_eq!(sent(after(native, true)), ["DELIFEQ", "r"]);
         assert_eq!(sent(after(native, false)), ["EVAL", "2", "r", "r:w"]);
         assert_eq!(sent(after(Capabilities::WAKING, false)), ["EVAL", "1", "r"]);
+    }
+
+    #[test]
+    fn the_release_of_a_slot_wakes_who_waits_for_any_permit() {
+        let slot = Subject { resource: b"r#2"[..].into(), ..Subject::sample() };
+        let mut encoder = Encoder::default();
+        encode(&slot, Capabilities::WAKING, &mut encoder);
+        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        assert!(text.contains("\r\n3\r\n$3\r\nr#2\r\n$5\r\nr#2:w\r\n$3\r\nr:w\r\n"), "{text}");
+        assert!(look_for_waiters(b"r#2").ends_with(b"$5\r\nr#2:w\r\n$3\r\nr:w\r\n"));
     }
 
     #[test]

@@ -6,8 +6,22 @@ use super::answer::Answer;
 use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
-use super::permits::begin;
+use super::permits::{begin, begin_lined};
 use super::script::Script;
+use super::waking::RELEASE_PERMITS;
+
+/// Deletes all, and wakes who waits for a permit first, where that may be done.
+pub(super) static ALL_AND_WAKE: Definition = Definition {
+    names: 1,
+    form: |capabilities| usize::from(capabilities.wakes),
+    encode: encode_waking,
+    decode: decode_waking,
+    ..ALL
+};
+
+/// The same for all but one.
+pub(super) static REST_AND_WAKE: Definition =
+    Definition { effect: KeyEffect::UndoesRest, ..ALL_AND_WAKE };
 
 /// Deletes all.
 pub(super) static ALL: Definition = Definition {
@@ -39,6 +53,24 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     encoder.put(|command| {
         begin(subject, SCRIPT, command).arg(subject.token.as_bytes()).arg(subject.number)
     });
+}
+
+fn encode_waking(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
+    if !capabilities.wakes {
+        return encode(subject, capabilities, encoder);
+    }
+    encoder.put(|command| {
+        begin_lined(subject, RELEASE_PERMITS, command)
+            .arg(subject.token.as_bytes())
+            .arg(subject.number)
+    });
+}
+
+fn decode_waking(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.as_slice() {
+        [Value::Int(2)] => Some(Answer::Woke),
+        _ => decode(subject, replies),
+    }
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

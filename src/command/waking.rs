@@ -9,6 +9,7 @@ use redis::{PushKind, Value};
 use super::answer::failure_of;
 use super::script::Script;
 use crate::failure::Failure;
+use crate::lock_kind::slot_of;
 use crate::token::Token;
 
 /// How long a line lives after somebody was put in it, in milliseconds: three times as long as anybody waits before
@@ -21,6 +22,12 @@ const DIGITS: usize = 32;
 /// The key of the line of a resource.
 pub(super) fn line(resource: &[u8]) -> Vec<u8> {
     [resource, b":w"].concat()
+}
+
+/// The key of the line of those who wait for any permit of a semaphore of which this is a slot, if it is named as one that
+/// has a number.
+pub(super) fn line_of_permits(resource: &[u8]) -> Option<Vec<u8>> {
+    slot_of(resource).map(|(base, _)| line(base))
 }
 
 /// The channel that is made of these digits.
@@ -69,6 +76,35 @@ const RELEASE_FILE: &str = concat!(include_str!("release_and_wake.lua"), include
 const RELEASE_LINE: Script<{ RELEASE_FILE.len() }> = Script::of(RELEASE_FILE);
 pub(crate) static RELEASE_AND_WAKE: &str = RELEASE_LINE.text();
 
+/// Behind the scripts about a slot of a semaphore or about permits.
+macro_rules! wakes_each {
+    ($file:literal) => {
+        concat!(include_str!($file), include_str!("wake_each.lua"), "return told\n")
+    };
+}
+
+const RELEASE_SLOT_FILE: &str = wakes_each!("release_slot.lua");
+const RELEASE_SLOT_LINE: Script<{ RELEASE_SLOT_FILE.len() }> = Script::of(RELEASE_SLOT_FILE);
+pub(crate) static RELEASE_SLOT: &str = RELEASE_SLOT_LINE.text();
+
+const LEAVE_SLOT_FILE: &str = wakes_each!("leave_slot.lua");
+const LEAVE_SLOT_LINE: Script<{ LEAVE_SLOT_FILE.len() }> = Script::of(LEAVE_SLOT_FILE);
+pub(crate) static LEAVE_SLOT: &str = LEAVE_SLOT_LINE.text();
+
+const LEAVE_PERMITS_FILE: &str = wakes_each!("leave_permits.lua");
+const LEAVE_PERMITS_LINE: Script<{ LEAVE_PERMITS_FILE.len() }> = Script::of(LEAVE_PERMITS_FILE);
+pub(crate) static LEAVE_PERMITS: &str = LEAVE_PERMITS_LINE.text();
+
+const RELEASE_PERMITS_FILE: &str = wakes_each!("release_permits_and_wake.lua");
+const RELEASE_PERMITS_LINE: Script<{ RELEASE_PERMITS_FILE.len() }> =
+    Script::of(RELEASE_PERMITS_FILE);
+pub(crate) static RELEASE_PERMITS: &str = RELEASE_PERMITS_LINE.text();
+
+const ENROL_PERMITS_FILE: &str =
+    concat!(include_str!("enrol_permits.lua"), include_str!("stand.lua"));
+const ENROL_PERMITS_LINE: Script<{ ENROL_PERMITS_FILE.len() }> = Script::of(ENROL_PERMITS_FILE);
+pub(crate) static ENROL_PERMITS: &str = ENROL_PERMITS_LINE.text();
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +132,8 @@ mod tests {
     fn scripts_that_let_go_end_alike() {
         let end = "for i=1,64 do local first=redis.pcall('ZPOPMIN',KEYS[2])[1]";
         assert!([LEAVE, RELEASE_AND_WAKE].iter().all(|script| script.contains(end)));
+        let each = "local told=1 for i=1,#free do for n=1,64 do";
+        let all = [RELEASE_SLOT, LEAVE_SLOT, LEAVE_PERMITS, RELEASE_PERMITS];
+        assert!(all.iter().all(|it| it.contains(each) && it.ends_with("end return told")));
     }
 }

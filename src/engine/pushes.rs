@@ -7,8 +7,8 @@ use crate::command::{Request, Verb};
 use crate::moment::Moment;
 use crate::operation::{Event, QUESTION_TTL_MS};
 use crate::server_set::ServerSet;
+use crate::token::Token;
 use crate::transport::server::Pushed;
-use crate::wait_queue::Heard;
 
 impl Engine {
     /// Whether servers have said something that was not brought to anybody.
@@ -18,28 +18,27 @@ impl Engine {
 
     /// A server has told that a resource is free.
     pub(super) fn hear_push(&mut self, Pushed { server, resource, .. }: Pushed, now: Moment) {
-        let asker = self.state.wait_queues.asker(&resource);
-        let slot = asker.and_then(|place| self.state.slots.get(place)?.as_ref());
-        let open = slot.and_then(|slot| slot.question.as_ref());
-        let is_asked = open.is_some_and(|open| open.pending.contains(server));
-        match self.state.wait_queues.pushed(&resource, server, is_asked, now) {
-            Heard::Tell(ticket) => {
-                self.state.turns.push_back((ticket, Event::Pushed { server }));
-                // It may be due now, and whoever waits for the sockets does not know it.
-                self.state.effects.changed = true;
-            }
-            Heard::PassOn => self.pass_on(resource, server, now),
-            Heard::Nothing => {}
+        let slots = &self.state.slots;
+        let is_asked = |place: usize| {
+            let question = slots.get(place).and_then(|slot| slot.as_ref()?.question.as_ref());
+            question.is_some_and(|open| open.pending.contains(server))
+        };
+        let heard = self.state.wait_queues.pushed(&resource, server, is_asked, now);
+        // It may be due now, and whoever waits for the sockets does not know it.
+        self.state.effects.changed |= !heard.tell.is_empty();
+        let told = heard.tell.into_iter().map(|ticket| (ticket, Event::Pushed { server }));
+        self.state.turns.extend(told);
+        if heard.pass_on {
+            self.pass_on(resource, server, now);
         }
     }
 
     /// Nobody of this manager waits for it: the next in line is told.
     fn pass_on(&mut self, resource: Vec<u8>, server: usize, now: Moment) {
-        // Without a channel nothing can have come over it.
-        let Ok(channel) = self.state.channel() else { return };
-        let to = ServerSet::default().with(server);
+        // Under the name of a channel that nobody has: a place that something else of ours has there stays.
+        let (to, nobody) = (ServerSet::default().with(server), Token::from_random([0; 20]));
         let request =
-            Request::new(Verb::Leave, Arc::<[u8]>::from(resource), channel, QUESTION_TTL_MS);
+            Request::new(Verb::Leave, Arc::<[u8]>::from(resource), nobody, QUESTION_TTL_MS);
         let effects = &mut self.state.effects;
         self.state.servers[server].tell(&Arc::new(request.to(to)), now, effects);
     }

@@ -311,6 +311,7 @@ impl Acquire {
             let (target, waiter) = (&self.wanted.target, (self.number(), question.in_the_way()));
             let next = actions.wait_queues().refused(target, waiter, is_taken, now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+            self.leave_lines_behind(actions);
         }
     }
 
@@ -319,6 +320,7 @@ impl Acquire {
         match stage {
             Stage::Asking(question) => release(question, self.moves.note_sent(sent), actions),
             Stage::Raising(raising) => raising.release(actions),
+            Stage::Looking(..) => self.note_cut_look(sent, actions),
             _ => {}
         }
         self.fail(cancelled(), None, actions);

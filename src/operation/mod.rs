@@ -309,9 +309,9 @@ fn release_of(view: &View, actions: &dyn Actions) -> Request {
     release_as(waking_release(&view.hold().key(), actions), view)
 }
 
-/// What releases a lock openly. Waiters are woken that wait for an ordinary lock, and by the release of one.
+/// What releases a lock openly. Readers wake nobody.
 fn waking_release(target: &Target, actions: &dyn Actions) -> Verb {
-    match actions.settings().has_waking() && target.kind == LockKind::Exclusive {
+    match actions.settings().has_waking() && target.kind != LockKind::Shared {
         true => Verb::ReleaseAndWake,
         false => Verb::Release,
     }

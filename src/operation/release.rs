@@ -13,7 +13,6 @@ use super::{
 use crate::command::Verb;
 use crate::error::{Error, Status};
 use crate::held_lock::{Phase, View};
-use crate::lock_kind::LockKind;
 use crate::moment::Moment;
 use crate::quorum::backoff;
 use crate::quorum::round::Outcome;
@@ -84,9 +83,9 @@ impl Release {
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
         let next = self.let_go(actions);
         // Whoever asks right behind it is to be the next: nobody else is told.
-        let request = match next.iter().any(|next| matches!(next, Next::Ask(_))) {
-            true => release_as(Verb::Release, &self.view),
-            false => release_of(&self.view, actions),
+        let request = match open_lines(&next) {
+            0 => release_as(Verb::Release, &self.view),
+            lines => release_of(&self.view, actions).with_lines(lines),
         };
         self.asked_at = since;
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
@@ -127,7 +126,7 @@ impl Release {
         let round_trip = Duration::from_nanos((now - self.asked_at).max(0).unsigned_abs());
         let enough = (ROUND_TRIPS_TO_TAKE * round_trip).min(STAND_BACK);
         let until = now.plus(enough + backoff::jitter(enough, random));
-        actions.wait_queues().woke(self.view.hold().resource(), until, now);
+        actions.wait_queues().woke(self.view.hold().target(), until, now);
     }
 
     fn conclude(&mut self, question: &Question, actions: &mut dyn Actions) {
@@ -144,7 +143,7 @@ impl Release {
         if status != Some(Status::Unreachable) {
             hold.pass_to(Phase::Over);
         }
-        if question.has_woken() && hold.target().kind == LockKind::Exclusive {
+        if question.has_woken() {
             self.yield_to_woken(actions);
         }
         actions.end(match status {
@@ -152,6 +151,13 @@ impl Release {
             Some(status) => Err(question.error(status, actions.roster()).into()),
         });
     }
+}
+
+/// Those of the resources of a lock that nobody of this manager asks for right behind the release: a bit for each.
+fn open_lines(next: &[Next]) -> u128 {
+    let is_open = |it: &(usize, &Next)| !matches!(it.1, Next::Ask(_));
+    let open = next.iter().enumerate().filter(is_open);
+    open.fold(0, |all, (place, _)| all | 1_u128 << (place % 128))
 }
 
 /// The release is on its way.
@@ -198,5 +204,18 @@ impl Operation for Release {
             Stage::Connecting(quorum) => quorum.question(),
             Stage::Asking(question) => Some(question),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::ticket::Ticket;
+
+    #[test]
+    fn lines_are_told_of_what_nobody_of_this_manager_asks_for() {
+        let (ask, tell) = (Next::Ask(Ticket::new(1, 1)), Next::Tell(vec![Ticket::new(2, 1)]));
+        assert_eq!(open_lines(&[ask.clone(), Next::Nobody, tell]), 6);
+        assert_eq!(open_lines(&[ask]), 0);
     }
 }

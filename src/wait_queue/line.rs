@@ -51,6 +51,8 @@ pub(crate) struct Line {
     grace: Duration,
     /// How many tries were in vain since it stands in line.
     in_vain: u32,
+    /// Whether it has lost a place by something else of this manager, and is to ask for it again.
+    has_lost: bool,
     /// Until when it stands in line although nobody waits.
     kept_until: Option<Moment>,
 }
@@ -73,7 +75,7 @@ impl Line {
     /// The head is about to ask for its place, by the operation at this place. Returns since when it waits.
     pub(crate) fn begin_look(&mut self, asker: usize, wall_us: i64) -> i64 {
         self.asker = Some(asker);
-        (self.fresh, self.kept_until) = (ServerSet::default(), None);
+        (self.fresh, self.kept_until, self.has_lost) = (ServerSet::default(), None, false);
         // What is told from now on is meant for this wait.
         self.left = ServerSet::default();
         *self.since_us.get_or_insert(wall_us)
@@ -114,6 +116,11 @@ impl Line {
         }
     }
 
+    /// These were asked for a place in line, and what they answer is not waited for.
+    pub(crate) fn note_asked(&mut self, servers: ServerSet) {
+        self.enrolled = self.enrolled.union(servers);
+    }
+
     /// A server has told that the resource is free. If the head has asked it something that it has not answered yet, it
     /// did that before.
     pub(super) fn note_pushed(&mut self, server: usize, is_asked: bool, now: Moment) {
@@ -122,6 +129,20 @@ impl Line {
             self.fresh = self.fresh.with(server);
             self.note_free(server, now);
         }
+    }
+
+    /// Its place on this server was taken by something else of this manager: one channel has one place in each line.
+    /// Returns whether it had one.
+    pub(super) fn lose_place(&mut self, server: usize) -> bool {
+        let had_one = self.is_listening() && self.enrolled.contains(server);
+        self.enrolled = self.enrolled.without(server);
+        self.has_lost |= had_one;
+        had_one
+    }
+
+    /// Whether it is to ask for its place again at once.
+    pub(crate) fn has_lost_place(&self) -> bool {
+        self.has_lost
     }
 
     fn note_free(&mut self, server: usize, now: Moment) {
@@ -133,8 +154,12 @@ impl Line {
     }
 
     /// Whether it stands in line on so many servers that it will hear when a quorum is free.
+    ///
+    /// Where a quorum is free already and none of that is news, there is nothing to hear: a try had slots of a semaphore on
+    /// all of them, but not one slot on a quorum.
     pub(crate) fn will_hear(&self, quorum: usize) -> bool {
-        self.since_us.is_some() && self.enrolled.union(self.free).len() >= quorum
+        let is_free = self.news_at.is_none() && self.free.len() >= quorum;
+        self.since_us.is_some() && self.enrolled.union(self.free).len() >= quorum && !is_free
     }
 
     /// Whether it may be told something.
@@ -151,12 +176,17 @@ impl Line {
         }
     }
 
+    /// Where it may stand in line, or was told something.
+    pub(super) fn servers(&self) -> ServerSet {
+        if self.is_listening() { self.enrolled.union(self.free) } else { ServerSet::default() }
+    }
+
     /// It stands in line no more. Returns the servers that have to be told.
     pub(crate) fn leave(&mut self) -> ServerSet {
-        let servers = self.enrolled.union(self.free);
-        let is_listening = self.is_listening();
-        *self = Self { left: servers, ..Self::default() };
-        if is_listening { servers } else { ServerSet::default() }
+        let left = self.enrolled.union(self.free);
+        let servers = self.servers();
+        *self = Self { left, ..Self::default() };
+        servers
     }
 
     /// Nobody waits for now, but somebody will be back soon.
@@ -286,5 +316,17 @@ mod tests {
         assert!(line.is_kept(at_ms(KEEP_MS - 1)) && !line.is_kept(at_ms(KEEP_MS)));
         line.begin_look(1, 9);
         assert!(!line.is_kept(at_ms(1)));
+    }
+
+    #[test]
+    fn where_a_quorum_is_free_already_there_is_nothing_to_hear() {
+        let mut line = enrolled();
+        line.begin_attempt(0);
+        line.note_returned(set(&[0, 1]));
+        line.begin_look(0, 7);
+        line.note(&[(0, Place::Free), (1, Place::Free)], set(&[]), RTT, at_ms(3));
+        assert!(!line.will_hear(2) && line.due(2) == Moment::NEVER);
+        line.note_pushed(2, false, at_ms(4));
+        assert!(line.will_hear(2) && line.due(2) == at_ms(4));
     }
 }

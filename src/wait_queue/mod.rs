@@ -6,6 +6,7 @@
 //! processes out: after a while the lock is released openly, and the head stands back before it asks.
 
 mod line;
+mod lines;
 mod permit_queue;
 mod pushes;
 mod queue;
@@ -13,16 +14,17 @@ mod several;
 mod standing;
 mod turn;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 pub(crate) use self::line::Place;
+pub(crate) use self::lines::Left;
 use self::permit_queue::PermitQueue;
 pub(crate) use self::queue::STAND_BACK;
 use self::queue::WaitQueue;
 use self::standing::Standing;
 use self::turn::Wants;
-pub(crate) use self::turn::{Heard, Manners, Next, Permission, Wait};
+pub(crate) use self::turn::{Manners, Next, Permission, Wait};
 use crate::held_lock::HeldLock;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -36,7 +38,7 @@ const QUEUES_MIN: usize = 64;
 pub(crate) struct WaitQueues {
     queues: HashMap<Arc<[u8]>, WaitQueue>,
     /// Those of semaphores, by their names and how many permits they have.
-    semaphores: HashMap<(Arc<[u8]>, u16), PermitQueue>,
+    semaphores: BTreeMap<(Arc<[u8]>, u16), PermitQueue>,
     /// Where those stand that want several resources at once.
     several: HashMap<u64, Standing>,
     last_number: u64,

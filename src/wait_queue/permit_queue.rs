@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::line::Line;
 use super::queue::{
     ASK_HELD_MS, LOOK_FROM_BEHIND_MS, LOOK_MS, RIVAL_MS, RUN_MS, RUN_WITH_RIVALS_MS,
 };
@@ -35,6 +36,10 @@ pub(super) struct PermitQueue {
     rival_at: Option<Moment>,
     /// How far the pauses had grown of a first one that will be back.
     backoff: Option<Backoff>,
+    /// Its place in line on the servers.
+    pub(super) line: Line,
+    /// When a release of ours was last known to have woken somebody.
+    woken_at: Option<Moment>,
 }
 
 struct Waiter {
@@ -60,6 +65,8 @@ impl PermitQueue {
             run_since: now,
             rival_at: None,
             backoff: None,
+            line: Line::default(),
+            woken_at: None,
         }
     }
 
@@ -207,6 +214,39 @@ impl PermitQueue {
         !self.waiters.is_empty()
             || self.holds.iter().any(|hold| now < hold.valid_until())
             || self.has_rivals(now)
+            || self.line.is_kept(now)
+    }
+
+    /// A release of ours has woken somebody else, whose chance it is now: who comes next asks at this moment.
+    pub(super) fn woke(&mut self, until: Moment, now: Moment) {
+        (self.rival_at, self.woken_at) = (Some(now), Some(now));
+        if self.waiters.is_empty() {
+            self.open_at = Some(until);
+        }
+    }
+
+    /// Whether somebody else was woken lately.
+    pub(super) fn was_woken(&self, now: Moment) -> bool {
+        self.woken_at.is_some_and(|woken_at| now.ms_since(woken_at) < RIVAL_MS)
+    }
+
+    /// Whether this waiter is to stand in line on the servers: it is the first, and others have some of the permits.
+    pub(super) fn may_stand_in_line(&self, number: u64) -> bool {
+        self.place(number) == Some(0) && self.holds.len() < self.of
+    }
+
+    /// Whether this is the only waiter.
+    pub(super) fn is_alone(&self, number: u64) -> bool {
+        self.place(number).is_some() && self.waiters.len() == 1
+    }
+
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// The name of the first, if it waits.
+    pub(super) fn waiting_first(&self) -> Option<Ticket> {
+        self.waiters.front()?.ticket
     }
 
     fn has_rivals(&self, now: Moment) -> bool {

@@ -1,84 +1,90 @@
-//! What servers tell by themselves, brought to the queue that it is for.
+//! What servers tell by themselves, brought to those that it is for.
 
 use std::sync::Arc;
 
 use super::WaitQueues;
 use super::line::Line;
-use super::queue::WaitQueue;
 use super::turn::Heard;
+use crate::lock_kind::slot_of;
 use crate::moment::Moment;
-use crate::server_set::ServerSet;
+
+/// What it is to those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Wanted,
+    /// The place was given up when it was on its way: whoever gave it up has seen to it.
+    SeenTo,
+    Unwanted,
+}
 
 impl WaitQueues {
-    /// The place in line for a resource, if anybody wants that.
-    pub(crate) fn line(&mut self, resource: &[u8]) -> Option<&mut Line> {
-        self.queues.get_mut(resource).map(|queue| &mut queue.line)
-    }
-
-    /// Whether this waiter is to stand in line on the servers.
-    pub(crate) fn may_stand_in_line(&self, resource: &[u8], number: u64) -> bool {
-        self.queues.get(resource).is_some_and(|queue| queue.may_stand_in_line(number))
-    }
-
-    /// The place of the operation that asked last of those that want the resource.
-    pub(crate) fn asker(&self, resource: &[u8]) -> Option<usize> {
-        self.queues.get(resource)?.line.asker()
-    }
-
-    /// A server has told that the resource is free; before it has done what it was asked last, or after that.
+    /// A server has told that this is free: a resource, or a slot of a semaphore. `is_asked` tells of the operation at a
+    /// place whether it waits for an answer of that server: then this was told before that answer.
     pub(crate) fn pushed(
         &mut self,
-        resource: &[u8],
+        name: &[u8],
         server: usize,
-        is_asked: bool,
+        is_asked: impl Fn(usize) -> bool,
         now: Moment,
     ) -> Heard {
-        let Some(queue) = self.queues.get_mut(resource) else { return Heard::PassOn };
-        if queue.line.take_left(server) {
-            return Heard::Nothing;
+        let name = Arc::<[u8]>::from(name);
+        let (base, slot) = match slot_of(&name) {
+            Some((base, slot)) => (Arc::from(base), slot),
+            None => (Arc::clone(&name), 0),
+        };
+        let (mut heard, mut meanings) = (Heard::default(), Vec::new());
+        if let Some(queue) = self.queues.get_mut(&name) {
+            let (head, is_wanted) = (queue.waiting_head(), queue.has_head());
+            // Who wants several resources has a place of its own, if one stands at the head.
+            let several = queue.head_of_several().and_then(|number| self.several.get_mut(&number));
+            let meaning = match several {
+                Some(standing) if standing.line.is_listening() => {
+                    hear(&mut standing.line, is_wanted, server, &is_asked, now)
+                }
+                _ => hear(&mut queue.line, is_wanted, server, &is_asked, now),
+            };
+            heard.tell.extend(head.filter(|_| meaning == Meaning::Wanted));
+            meanings.push(meaning);
         }
-        let is_wanted = queue.has_head() || queue.line.is_kept(now);
-        if !queue.line.is_listening() || !is_wanted {
-            return Heard::PassOn;
+        for (key, queue) in self.semaphores.range_mut((Arc::clone(&base), slot + 1)..) {
+            if key.0 != base {
+                break;
+            }
+            let is_wanted = queue.is_waited_for();
+            let meaning = hear(&mut queue.line, is_wanted, server, &is_asked, now);
+            heard.tell.extend(queue.waiting_first().filter(|_| meaning == Meaning::Wanted));
+            meanings.push(meaning);
         }
-        queue.line.note_pushed(server, is_asked, now);
-        queue.waiting_head().map_or(Heard::Nothing, Heard::Tell)
+        heard.pass_on = meanings.iter().all(|&it| it == Meaning::Unwanted);
+        // Others stand in the line of the semaphore to whom a slot of this number is nothing.
+        heard.tell.extend(self.lose_place(&base, server, slot > 0, |key, _| key.1 <= slot));
+        heard
     }
+}
 
-    /// A release of ours has woken a waiter of another process: who of us comes next asks at this moment.
-    pub(crate) fn woke(&mut self, resource: &Arc<[u8]>, until: Moment, now: Moment) {
-        if !self.queues.contains_key(resource) {
-            self.clean(now);
-        }
-        let new = || WaitQueue::new(now);
-        self.queues.entry(Arc::clone(resource)).or_insert_with(new).woke(until, now);
+fn hear(
+    line: &mut Line,
+    is_waited_for: bool,
+    server: usize,
+    is_asked: impl Fn(usize) -> bool,
+    now: Moment,
+) -> Meaning {
+    if line.take_left(server) {
+        return Meaning::SeenTo;
     }
-
-    /// Whether that was so lately.
-    pub(crate) fn was_woken(&self, resource: &[u8], now: Moment) -> bool {
-        self.queues.get(resource).is_some_and(|queue| queue.was_woken(now))
+    if !line.is_listening() || !(is_waited_for || line.is_kept(now)) {
+        return Meaning::Unwanted;
     }
-
-    /// Somebody has left its queue: if nobody is left, nobody stands in line on the servers. Returns those that have to
-    /// be told. To be called before [`Self::leave`] forgets the queue.
-    pub(crate) fn leave_line(&mut self, resource: &[u8], number: u64) -> ServerSet {
-        let queue = self.queues.get_mut(resource).filter(|queue| queue.is_alone(number));
-        queue.map_or_else(ServerSet::default, |queue| queue.line.leave())
-    }
-
-    /// The waiter is about to leave the queue and to come again soon: its place in line is kept.
-    pub(crate) fn keep_line(&mut self, resource: &[u8], now: Moment) {
-        if let Some(queue) = self.queues.get_mut(resource) {
-            queue.line.keep(now);
-        }
-    }
+    line.note_pushed(server, line.asker().is_some_and(is_asked), now);
+    Meaning::Wanted
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{Manners, Place, Wait};
     use super::*;
-    use crate::lock_kind::Target;
+    use crate::lock_kind::{LockKind, Target};
+    use crate::server_set::ServerSet;
     use crate::transport::ticket::Ticket;
 
     const RESOURCE: &[u8] = b"r";
@@ -91,14 +97,22 @@ mod tests {
         Moment::from_nanos(1_000_000_000).plus_ms(ms)
     }
 
+    fn told(tickets: &[Ticket]) -> Heard {
+        Heard { tell: tickets.to_vec(), pass_on: false }
+    }
+
+    fn unwanted() -> Heard {
+        Heard { tell: Vec::new(), pass_on: true }
+    }
+
     /// One waiter, in line on the servers 0 and 1.
     fn waiting() -> (WaitQueues, u64, Ticket) {
         let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
         let number = queues.join(&target(), None, at_ms(0));
         let manners = Manners { is_urgent: false, is_last: false };
         queues.begin(&target(), number, manners, at_ms(0));
-        assert!(queues.may_stand_in_line(RESOURCE, number));
-        let line = queues.line(RESOURCE).unwrap();
+        assert!(queues.may_stand_in_line(&target(), number));
+        let line = queues.line(&target(), number).unwrap();
         line.begin_look(4, 1);
         let heard = [(0, Place::Behind(0)), (1, Place::Behind(0))];
         line.note(&heard, ServerSet::default(), Default::default(), at_ms(0));
@@ -110,44 +124,135 @@ mod tests {
     #[test]
     fn the_head_that_waits_is_told_and_nobody_else() {
         let (mut queues, number, ticket) = waiting();
-        assert_eq!(queues.asker(RESOURCE), Some(4));
-        assert_eq!(queues.pushed(RESOURCE, 0, false, at_ms(1)), Heard::Tell(ticket));
-        assert_eq!(queues.pushed(b"other", 0, false, at_ms(1)), Heard::PassOn);
-        assert_eq!(queues.leave_line(RESOURCE, number), ServerSet::first(2));
-        assert_eq!(queues.pushed(RESOURCE, 1, false, at_ms(1)), Heard::Nothing);
+        assert_eq!(queues.pushed(RESOURCE, 0, |it| it != 4, at_ms(1)), told(&[ticket]));
+        assert_ne!(queues.line(&target(), number).unwrap().due(2), Moment::NEVER);
+        assert_eq!(queues.pushed(b"other", 0, |_| false, at_ms(1)), unwanted());
+        assert_eq!(queues.leave_line(&target(), number), [(target(), ServerSet::first(2))]);
+        assert_eq!(queues.pushed(RESOURCE, 1, |_| false, at_ms(1)), told(&[]));
         queues.leave(&target(), number, at_ms(1));
-        assert_eq!(queues.pushed(RESOURCE, 1, false, at_ms(1)), Heard::PassOn);
+        assert_eq!(queues.pushed(RESOURCE, 1, |_| false, at_ms(1)), unwanted());
     }
 
     #[test]
     fn one_that_leaves_others_behind_leaves_them_its_place() {
         let (mut queues, number, _) = waiting();
-        queues.join(&target(), None, at_ms(0));
-        assert!(queues.leave_line(RESOURCE, number).is_empty());
+        let behind = queues.join(&target(), None, at_ms(0));
+        assert!(queues.leave_line(&target(), number).is_empty());
         queues.leave(&target(), number, at_ms(1));
-        assert!(queues.line(RESOURCE).unwrap().is_listening());
+        assert!(queues.line(&target(), behind).unwrap().is_listening());
     }
 
     #[test]
     fn what_is_told_between_two_slices_of_a_wait_is_kept_for_the_next_and_then_passed_on() {
         let (mut queues, number, _) = waiting();
-        queues.keep_line(RESOURCE, at_ms(0));
+        queues.keep_line(&target(), number, at_ms(0));
         queues.leave(&target(), number, at_ms(0));
-        assert_eq!(queues.pushed(RESOURCE, 0, false, at_ms(999)), Heard::Nothing);
-        assert_ne!(queues.line(RESOURCE).unwrap().due(2), Moment::NEVER);
-        assert_eq!(queues.pushed(RESOURCE, 1, false, at_ms(1_000)), Heard::PassOn);
+        assert_eq!(queues.pushed(RESOURCE, 0, |_| false, at_ms(999)), told(&[]));
+        assert_ne!(queues.line(&target(), number).unwrap().due(2), Moment::NEVER);
+        assert_eq!(queues.pushed(RESOURCE, 1, |_| false, at_ms(1_000)), unwanted());
     }
 
     #[test]
     fn who_has_woken_somebody_gives_it_its_chance() {
-        let (mut queues, resource) = (WaitQueues::default(), Arc::from(RESOURCE));
-        queues.woke(&resource, at_ms(3), at_ms(1));
-        assert!(queues.was_woken(RESOURCE, at_ms(2)) && !queues.was_woken(RESOURCE, at_ms(251)));
+        let mut queues = WaitQueues::default();
+        queues.woke(&target(), at_ms(3), at_ms(1));
+        assert!(queues.was_woken(&target(), at_ms(2)) && !queues.was_woken(&target(), at_ms(251)));
         let number = queues.join(&target(), None, at_ms(2));
         let manners = Manners { is_urgent: false, is_last: false };
         let permission = queues.begin(&target(), number, manners, at_ms(2));
         assert_eq!(permission, super::super::Permission::NotYet);
         let permission = queues.begin(&target(), number, manners, at_ms(3));
         assert_eq!(permission, super::super::Permission::MayAsk);
+    }
+
+    fn semaphore(of: u16) -> Target {
+        Target { kind: LockKind::Permit { of }, ..target() }
+    }
+
+    fn both() -> Target {
+        let names: Arc<[Arc<[u8]>]> = [RESOURCE, b"s"].map(Arc::from).into();
+        Target { kind: LockKind::Several(names), ..target() }
+    }
+
+    /// A waiter that was refused, in line on the server 0; of two resources, for those of these bits.
+    fn wait_for(queues: &mut WaitQueues, target: &Target, bits: u128, ticket: Ticket) -> u64 {
+        let number = queues.join(target, None, at_ms(0));
+        let manners = Manners { is_urgent: false, is_last: false };
+        queues.begin(target, number, manners, at_ms(0));
+        queues.refused(target, (number, bits), true, at_ms(0));
+        assert!(queues.may_stand_in_line(target, number));
+        queues.line(target, number).unwrap().begin_look(ticket.place(), 1);
+        queues.lines_of(number, true);
+        let line = queues.line(target, number).unwrap();
+        line.note(&[(0, Place::Behind(0))], ServerSet::default(), Default::default(), at_ms(0));
+        let wait = Wait { pause_until: at_ms(200), until: at_ms(900) };
+        queues.wait(target, number, ticket, wait, at_ms(0));
+        number
+    }
+
+    #[test]
+    fn any_slot_that_it_knows_is_told_to_who_waits_for_a_permit() {
+        for (name, is_wanted) in
+            [(&b"r"[..], true), (b"r#2", true), (b"r#3", false), (b"r#x", false)]
+        {
+            let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+            wait_for(&mut queues, &semaphore(3), 0, ticket);
+            let heard = queues.pushed(name, 0, |_| false, at_ms(1));
+            assert_eq!(heard.pass_on, !is_wanted);
+            // The place in that line is lost, where it is another slot's.
+            assert_eq!(heard.tell, if name == b"r#x" { vec![] } else { vec![ticket] });
+        }
+    }
+
+    #[test]
+    fn who_stands_in_the_line_of_a_semaphore_for_a_lock_passes_on_what_is_another_slots() {
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &target(), 0, ticket);
+        let heard = queues.pushed(b"r#1", 0, |_| false, at_ms(1));
+        assert_eq!(heard, Heard { tell: vec![ticket], pass_on: true });
+        let line = queues.line(&target(), number).unwrap();
+        assert!(line.has_lost_place() && line.due(1) == Moment::NEVER);
+        line.begin_look(4, 1);
+        assert!(!line.has_lost_place());
+    }
+
+    #[test]
+    fn who_wants_two_is_told_of_that_one_in_whose_line_it_stands() {
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &both(), 2, ticket);
+        assert_eq!(queues.pushed(b"r", 0, |_| false, at_ms(1)), unwanted());
+        assert_eq!(queues.pushed(b"s", 0, |_| false, at_ms(1)), told(&[ticket]));
+        assert_ne!(queues.line(&both(), number).unwrap().due(1), Moment::NEVER);
+        // It has a place there no longer once something else is in the way.
+        queues.line(&both(), number).unwrap().begin_look(4, 1);
+        queues.refused(&both(), (number, 1), true, at_ms(2));
+        let left = queues.leave_lines_behind(&both(), number);
+        assert_eq!(left, [(Target::from(Arc::from(&b"s"[..])), ServerSet::first(1))]);
+        assert!(queues.leave_lines_behind(&both(), number).is_empty());
+    }
+
+    #[test]
+    fn slices_of_a_wait_for_two_keep_their_places() {
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &both(), 2, ticket);
+        queues.keep_line(&both(), number, at_ms(1));
+        queues.leave(&both(), number, at_ms(1));
+        assert_eq!(queues.pushed(b"s", 0, |_| false, at_ms(2)), told(&[]));
+        let next = queues.join(&both(), None, at_ms(3));
+        let line = queues.line(&both(), next).unwrap();
+        assert!(line.is_listening() && line.due(1) != Moment::NEVER);
+        assert_eq!(queues.end_line(&both(), next).len(), 1);
+    }
+
+    #[test]
+    fn who_takes_the_place_of_another_of_its_manager_has_it_ask_again() {
+        let (mut queues, [one, other]) =
+            (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
+        wait_for(&mut queues, &target(), 0, one);
+        let number = wait_for(&mut queues, &semaphore(3), 0, other);
+        let [left] = &queues.leave_line(&semaphore(3), number)[..] else { panic!() };
+        assert_eq!(*left, (semaphore(3), ServerSet::first(1)));
+        assert_eq!(queues.lose_places(left), [one]);
+        assert_eq!(queues.lose_places(left), []);
     }
 }

@@ -33,6 +33,7 @@ impl WaitQueues {
         now: Moment,
     ) {
         self.several.insert(number, Standing::new(thread));
+        self.take_back_lines(names, number, now);
         self.come_back(names, number, now);
     }
 
@@ -209,17 +210,17 @@ impl WaitQueues {
         self.queues.get_mut(name).map_or(now, |queue: &mut WaitQueue| queue.due(number, wait, now))
     }
 
-    fn stands_in(&self, number: u64) -> u128 {
+    pub(super) fn stands_in(&self, number: u64) -> u128 {
         self.several.get(&number).map_or(0, |standing| standing.queues)
     }
 }
 
-fn bit(place: usize) -> u128 {
+pub(super) fn bit(place: usize) -> u128 {
     1_u128.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0)
 }
 
 /// The names whose bits are set.
-fn those_of(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
+pub(super) fn those_of(names: &Names, which: u128) -> impl Iterator<Item = &Arc<[u8]>> {
     names.iter().enumerate().filter(move |it| which & bit(it.0) != 0).map(|it| it.1)
 }
 

@@ -57,12 +57,10 @@ pub(crate) enum Next {
 }
 
 /// What is to be done about what a server has told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// This operation, which waits, is to look at it.
-    Tell(Ticket),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// These operations, which wait, are to look at it.
+    pub(crate) tell: Vec<Ticket>,
     /// Nobody waits for it: the next in line is to be told.
-    PassOn,
-    /// It is noted, or known.
-    Nothing,
+    pub(crate) pass_on: bool,
 }

@@ -10,6 +10,7 @@ mod looks;
 mod lost;
 mod manual;
 mod page;
+mod readers;
 mod secrets;
 mod signals;
 mod statuses;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::command::{bare, finish};
 
@@ -27,16 +27,44 @@ fn completions_are_those_that_are_installed() {
     }
 }
 
+/// What a shell says to a script; nothing where it is not there, which is told.
+fn say(shell: &str, script: &str) -> Option<String> {
+    let mut command = Command::new(shell);
+    // Whatever the user has set for the shell is left out.
+    let command = match shell {
+        "zsh" => command.arg("-f"),
+        "fish" => command.arg("--no-config"),
+        _ => command.arg("--norc"),
+    };
+    let Ok(output) = command.arg("-c").arg(script).current_dir(folder("completions")).output()
+    else {
+        eprintln!("{shell} is not there, and does not read its completions");
+        return None;
+    };
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && words.is_empty(), "{shell}: {words}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn shells_complete_what_is_begun() {
+    let in_bash = "source bash-completion/redlock; COMP_WORDS=(redlock run --p); COMP_CWORD=2
+        _redlock redlock --p run; echo \"${COMPREPLY[@]}\"";
+    let in_fish = "source fish/redlock.fish; complete --do-complete 'redlock run --p'";
+    // It completes only where somebody types.
+    let in_zsh = "fpath=($PWD/zsh $fpath); autoload -U compinit; compinit -D -u
+        autoload +X _redlock; print -r -- $_comps[redlock]; print -r -- $functions[_redlock]";
+    for (shell, script) in [("bash", in_bash), ("fish", in_fish), ("zsh", in_zsh)] {
+        let Some(told) = say(shell, script) else { continue };
+        assert!(told.contains("--permits"), "{shell}: {told}");
+        assert!(shell != "zsh" || told.starts_with("_redlock\n"), "{told}");
+    }
+}
+
 #[test]
 fn shells_understand_their_completions() {
     for (shell, name) in COMPLETIONS {
-        let there = Command::new(shell).arg("-c").arg("true").stdout(Stdio::null()).status();
-        if there.is_ok_and(|it| it.success()) {
-            let file = folder("completions").join(name);
-            let read = Command::new(shell).arg("-n").arg(&file).output().expect("it was there");
-            let words = String::from_utf8_lossy(&read.stderr).into_owned();
-            assert!(read.status.success() && words.is_empty(), "{shell}: {words}");
-        }
+        say(shell, &format!("{shell} -n {name}"));
     }
 }
 

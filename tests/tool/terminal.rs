@@ -58,6 +58,11 @@ impl Terminal {
         self.ours.write_all(keys.as_bytes()).expect("it is there");
     }
 
+    /// What it has shown so far is of no importance any more.
+    fn forget(&self) {
+        self.shown.lock().expect("not poisoned").clear();
+    }
+
     fn shown(&self) -> String {
         self.shown.lock().expect("not poisoned").clone()
     }
@@ -137,6 +142,73 @@ fn ctrl_z_stops_both_and_the_shell_lets_both_go_on() {
     terminal.types("exit 5\n");
     assert_eq!(child.wait().expect("a child").code(), Some(5));
     assert!(!is_alive(program));
+}
+
+/// A shell with job control that runs a script, which runs the command; and the file of the script.
+fn shell_with_script(cluster: &Cluster, script: &str) -> (Terminal, Child, String) {
+    let file = cluster[0].file("script.sh");
+    std::fs::write(&file, script).expect("it can be written");
+    let mut shell = Command::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ").env("HISTFILE", "/dev/null");
+    shell.env("REDLOCK_SERVERS", cluster.urls().join(","));
+    shell.env("REDLOCK", env!("CARGO_BIN_EXE_redlock"));
+    let (terminal, child) = Terminal::start(shell);
+    (terminal, child, file)
+}
+
+#[test]
+fn ctrl_z_stops_the_script_and_the_pipeline_as_well() {
+    let cluster = Cluster::start(3);
+    let script = "$REDLOCK run --ttl 60s r -- sh -c 'echo begun; read x; echo got $x'; echo over";
+    let (mut terminal, mut child, file) = shell_with_script(&cluster, script);
+    terminal.types(&format!("sh {file} | cat\n"));
+    terminal.shows("begun");
+    terminal.types("\x1a");
+    terminal.shows("Stopped");
+    terminal.types("fg\n");
+    terminal.types("blue\n");
+    terminal.shows("got blue");
+    terminal.shows("over");
+    terminal.types("exit 5\n");
+    assert_eq!(child.wait().expect("a child").code(), Some(5));
+}
+
+#[test]
+fn ctrl_c_ends_the_script_as_well() {
+    let cluster = Cluster::start(3);
+    let script = "$REDLOCK run --ttl 60s r -- sh -c 'echo begun; exec sleep 1000'; echo went on";
+    let (mut terminal, mut child, file) = shell_with_script(&cluster, script);
+    for shell in ["sh", "bash"] {
+        terminal.types(&format!("{shell} {file}\n"));
+        terminal.shows("begun");
+        terminal.types("\x03");
+        cluster.wait_until_gone("r");
+        terminal.types(&format!("echo at the prompt of $((1 + 1)) {shell}\n"));
+        terminal.shows(&format!("prompt of 2 {shell}"));
+        assert!(!terminal.shown().contains("went on"), "{shell}: {:?}", terminal.shown());
+        terminal.forget();
+    }
+    terminal.types("exit 5\n");
+    assert_eq!(child.wait().expect("a child").code(), Some(5));
+}
+
+#[test]
+fn ctrl_z_gives_the_page_of_the_shell_back() {
+    let cluster = Cluster::start(3);
+    let script = "exec $REDLOCK top --interval 200ms";
+    let (mut terminal, mut child, file) = shell_with_script(&cluster, script);
+    terminal.types(&format!("sh {file}\n"));
+    terminal.shows("hand-overs/s");
+    terminal.types("\x1a");
+    terminal.shows("Stopped");
+    assert!(terminal.shown().contains("\x1b[?25h\x1b[?1049l"), "{:?}", terminal.shown());
+    terminal.forget();
+    terminal.types("fg\n");
+    terminal.shows("\x1b[?1049h");
+    terminal.types("q");
+    terminal.shows("\x1b[?1049l");
+    terminal.types("exit 5\n");
+    assert_eq!(child.wait().expect("a child").code(), Some(5));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::cli::Common;
 use crate::failure::Failure;
 use crate::histogram::Histogram;
+use crate::output;
 use crate::screen;
 use crate::servers::Servers;
 
@@ -55,31 +56,27 @@ pub(crate) fn bench(
     let (lock, unlock) = (Histogram::new(all.lock), Histogram::new(all.unlock));
     #[allow(clippy::cast_precision_loss)]
     let rate = lock.count() as f64 / took.as_secs_f64();
+    let servers = manager.servers().len();
     if common.json {
-        println!(
-            "{}",
-            json!({"servers": manager.servers().len(), "threads": threads,
+        output::print_line(json!({"servers": servers, "threads": threads,
             "seconds": took.as_secs_f64(), "locks_per_second": rate, "failures": all.failures,
-            "absent": absent, "lock": lock.as_json(), "unlock": unlock.as_json()})
-        );
+            "absent": absent, "lock": lock.as_json(), "unlock": unlock.as_json()}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let servers = manager.servers().len();
-    println!(
-        "{servers} servers, {threads} threads, {:.1} s: {rate:.0} locks/s",
-        took.as_secs_f64()
-    );
+    let seconds = took.as_secs_f64();
+    let mut page =
+        format!("{servers} servers, {threads} threads, {seconds:.1} s: {rate:.0} locks/s\n");
     if !absent.is_empty() {
-        println!("without {absent}");
+        page += &format!("without {absent}\n");
     }
     if all.failures > 0 {
-        println!("{} calls failed", all.failures);
+        page += &format!("{} calls failed\n", all.failures);
     }
     let width = screen::width().saturating_sub(30).clamp(10, 60);
     for (name, histogram) in [("lock", lock), ("unlock", unlock)] {
-        println!("\n{name}: {}", histogram.summary());
-        print!("{}", histogram.draw(width));
+        page += &format!("\n{name}: {}\n{}", histogram.summary(), histogram.draw(width));
     }
+    output::print(page)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,6 @@
 //! What can be asked for.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -182,9 +181,11 @@ Exit status: that of the program, 128+n if signal n has ended it; or
 
 Example: redlock run --ttl 10s --wait 1m backup -- sh -c 'pg_dump shop > shop.sql'";
 
-/// Writes the script for this shell to standard output.
-pub(crate) fn write_completions(shell: Shell) {
-    clap_complete::generate(shell, &mut Cli::command(), "redlock", &mut io::stdout());
+/// The script for this shell.
+pub(crate) fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "redlock", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Common;
 use crate::failure::{Failure, Kind};
+use crate::output::{self, harmless};
 use crate::servers::Servers;
 use crate::table::Table;
 use crate::time;
@@ -38,9 +39,9 @@ pub(crate) fn doctor(common: &Common) -> Result<ExitCode, Failure> {
     let of_all = examine_all(&servers);
     let is_well = findings.iter().flatten().chain(&of_all).all(|it| !it.is_fault);
     if common.json {
-        println!("{}", as_json(&servers, &findings, &of_all, is_well));
+        output::print_line(as_json(&servers, &findings, &of_all, is_well))?;
     } else {
-        print(&servers, &findings, &of_all, is_well);
+        output::print(page(&servers, &findings, &of_all, is_well))?;
     }
     Ok(if is_well { ExitCode::SUCCESS } else { Kind::Unwell.into() })
 }
@@ -147,7 +148,12 @@ fn examine_all(servers: &[ServerInfo]) -> Vec<Finding> {
     found
 }
 
-fn print(servers: &[ServerInfo], findings: &[Vec<Finding>], of_all: &[Finding], is_well: bool) {
+fn page(
+    servers: &[ServerInfo],
+    findings: &[Vec<Finding>],
+    of_all: &[Finding],
+    is_well: bool,
+) -> String {
     let mut table = Table::new([
         "SERVER",
         "VERSION",
@@ -173,15 +179,14 @@ fn print(servers: &[ServerInfo], findings: &[Vec<Finding>], of_all: &[Finding], 
             if server.has_vote { String::new() } else { server.words.clone() },
         ]);
     }
-    print!("{table}");
-    println!();
+    let mut page = format!("{table}\n");
     let named = servers.iter().zip(findings);
     let each = named.flat_map(|(server, found)| found.iter().map(|it| (server.name.as_str(), it)));
     for (name, finding) in each.chain(of_all.iter().map(|it| ("all", it))) {
         let mark = if finding.is_fault { "wrong" } else { "hint " };
-        println!("{mark}  {name}: {}", finding.advice);
+        page += &format!("{mark}  {}: {}\n", harmless(name), harmless(&finding.advice));
     }
-    println!("{}", if is_well { "all is well" } else { "something is wrong" });
+    page + if is_well { "all is well\n" } else { "something is wrong\n" }
 }
 
 fn offset(us: i64) -> String {

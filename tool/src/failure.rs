@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use redlock::{Error, Status};
 use serde_json::json;
 
+use crate::output;
+
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -86,9 +88,9 @@ impl Failure {
         if json {
             let status = self.kind.status();
             let told = json!({"event": self.kind.name(), "status": status, "words": self.words});
-            eprintln!("{told}");
+            output::tell(told);
         } else if !matches!(self.kind, Kind::Signal(_)) {
-            eprintln!("redlock: {}", self.words);
+            output::tell_words(&self.words);
         }
         self.kind.into()
     }

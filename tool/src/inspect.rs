@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::cli::Common;
 use crate::failure::Failure;
+use crate::output;
 use crate::servers::Servers;
 use crate::table::Table;
 use crate::time;
@@ -24,9 +25,9 @@ pub(crate) fn status(common: &Common, names: &[String]) -> Result<ExitCode, Fail
         table.row([name.clone(), locked.to_owned(), left.map(left_words).unwrap_or_default()]);
     }
     if common.json {
-        println!("{}", json!(told));
+        output::print_line(json!(told))?;
     } else {
-        print!("{table}");
+        output::print(table)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::cli::Common;
 use crate::failure::Failure;
+use crate::output;
 use crate::servers::Servers;
 use crate::survey::{Found, Survey};
 use crate::table::Table;
@@ -17,7 +18,7 @@ pub(crate) fn list(common: &Common, prefix: &str, all: bool) -> Result<ExitCode,
     let mut found = survey.locks(prefix)?;
     found.retain(|it| it.is_held || all);
     if common.json {
-        println!("{}", json!(found.iter().map(as_json).collect::<Vec<_>>()));
+        output::print_line(json!(found.iter().map(as_json).collect::<Vec<_>>()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["NAME", "LEFT", "SERVERS", "WAITING"]);
@@ -26,7 +27,7 @@ pub(crate) fn list(common: &Common, prefix: &str, all: bool) -> Result<ExitCode,
             if it.is_held { it.servers.to_string() } else { format!("{}, no quorum", it.servers) };
         table.row([name_of(it), time::short(it.left), servers, it.waiters.to_string()]);
     }
-    print!("{table}");
+    output::print(table)?;
     Ok(ExitCode::SUCCESS)
 }
 

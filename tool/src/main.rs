@@ -3,6 +3,9 @@
 //! `cli` says what can be asked for, `servers` where the servers are, `failure` with which status it ends. Each command
 //! has a module of its own. All stands on the library's face for Rust programs.
 
+// They panic where nobody reads any more; `output` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod bench;
 mod cli;
 mod config;
@@ -10,7 +13,9 @@ mod doctor;
 mod failure;
 mod histogram;
 mod inspect;
+mod keys;
 mod list;
+mod output;
 mod report;
 mod run;
 mod screen;
@@ -20,6 +25,7 @@ mod table;
 mod time;
 mod top;
 
+use std::env;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -28,18 +34,19 @@ use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Kind};
 
 fn main() -> ExitCode {
-    if let Err(failure) = servers::check_arguments(std::env::args_os()) {
-        return failure.tell(false);
-    }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
+    // Where the arguments are wrong, that much is known of them.
+    let json = env::args_os().take_while(|it| it != "--").any(|it| it == "--json");
+    match servers::check_arguments(env::args_os()).map(|()| Cli::try_parse()) {
+        Ok(Ok(cli)) => carry_out(cli),
+        Ok(Err(error)) if error.use_stderr() && !json => {
             let _ = error.print();
-            return if error.use_stderr() { Kind::Usage.into() } else { ExitCode::SUCCESS };
+            return Kind::Usage.into();
         }
-    };
-    let json = cli.common.json;
-    carry_out(cli).unwrap_or_else(|failure| failure.tell(json))
+        Ok(Err(error)) if error.use_stderr() => Err(Failure::usage(error.render().to_string())),
+        Ok(Err(help)) => output::check(help.print()).map(|()| ExitCode::SUCCESS),
+        Err(failure) => Err(failure),
+    }
+    .unwrap_or_else(|failure| failure.tell(json))
 }
 
 fn carry_out(cli: Cli) -> Result<ExitCode, Failure> {
@@ -51,7 +58,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode, Failure> {
         Verb::Top { prefix, interval, once } => top::top(&cli.common, &prefix, interval, once),
         Verb::Bench { duration, threads } => bench::bench(&cli.common, duration, threads),
         Verb::Completions { shell } => {
-            cli::write_completions(shell);
+            output::print(cli::completions(shell))?;
             Ok(ExitCode::SUCCESS)
         }
     }

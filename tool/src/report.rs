@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::Common;
+use crate::output;
 
 /// Who is told.
 #[derive(Clone, Copy)]
@@ -19,9 +20,9 @@ impl Report {
     /// Tells what happened: in words with --verbose, and in any case as JSON with --json.
     pub(crate) fn tell(self, words: &str, event: &Value) {
         if self.json {
-            eprintln!("{event}");
+            output::tell(event);
         } else if self.verbose {
-            eprintln!("redlock: {words}");
+            output::tell_words(words);
         }
     }
 

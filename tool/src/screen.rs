@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+
+use crate::keys;
 
 /// How wide a page is where nobody can say.
 const WIDTH: usize = 80;
@@ -18,6 +20,8 @@ const HEIGHT: usize = 24;
 pub(crate) struct Screen {
     old: Termios,
     is_over: Arc<AtomicBool>,
+    /// Ctrl-Z: the shell is to have its own page meanwhile.
+    is_to_stop: Arc<AtomicBool>,
 }
 
 impl Screen {
@@ -32,12 +36,26 @@ impl Screen {
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&is_over)).ok()?;
         }
-        let mut raw = old.clone();
+        let is_to_stop = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGTSTP, Arc::clone(&is_to_stop)).ok()?;
+        let screen = Self { old, is_over, is_to_stop };
+        screen.enter();
+        Some(screen)
+    }
+
+    /// Another page than that of the shell, without a cursor.
+    fn enter(&self) {
+        let mut raw = self.old.clone();
         raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
-        tcsetattr(&input, SetArg::TCSANOW, &raw).ok()?;
-        // Another page than that of the shell, without a cursor.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &raw);
         let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l");
-        Some(Self { old, is_over })
+        let _ = io::stdout().flush();
+    }
+
+    fn leave(&self) {
+        let _ = write!(io::stdout(), "\x1b[?25h\x1b[?1049l");
+        let _ = io::stdout().flush();
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.old);
     }
 
     /// Shows the page, as far as there is room for it.
@@ -57,6 +75,12 @@ impl Screen {
         loop {
             if self.is_over.load(Ordering::Relaxed) {
                 return true;
+            }
+            if self.is_to_stop.swap(false, Ordering::Relaxed) {
+                self.leave();
+                keys::stop_self();
+                self.enter();
+                return false;
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -79,9 +103,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let _ = write!(io::stdout(), "\x1b[?25h\x1b[?1049l");
-        let _ = io::stdout().flush();
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.old);
+        self.leave();
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::cli::Common;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::output;
 
 const NOWHERE: &str =
     "no servers are named: use --servers, --config, or REDLOCK_SERVERS in the environment";
@@ -109,9 +110,9 @@ impl Servers {
 fn tell(json: bool, level: Level, line: &str) {
     let level = if level == Level::Warning { "warning" } else { "info" };
     if json {
-        eprintln!("{}", json!({"event": "log", "level": level, "words": line}));
+        output::tell(json!({"event": "log", "level": level, "words": line}));
     } else {
-        eprintln!("redlock: {line}");
+        output::tell_words(line);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::output::harmless;
+
 /// Rows of cells, the first of them the heads of the columns.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -13,13 +15,8 @@ impl Table {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        // Whatever a name contains, it makes no other line, and does nothing to a terminal.
-        self.rows.push(cells.map(|it| it.chars().map(shown).collect()).to_vec());
+        self.rows.push(cells.map(|it| harmless(&it)).to_vec());
     }
-}
-
-fn shown(character: char) -> char {
-    if character.is_control() { '\u{FFFD}' } else { character }
 }
 
 impl fmt::Display for Table {

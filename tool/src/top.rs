@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::cli::Common;
 use crate::failure::Failure;
 use crate::list::{as_json, name_of};
+use crate::output;
 use crate::screen::Screen;
 use crate::servers::Servers;
 use crate::survey::{Found, Survey};
@@ -65,12 +66,12 @@ pub(crate) fn top(
         hands.look(&found);
         let seconds = start.elapsed().as_secs_f64();
         if common.json {
-            println!("{}", json_page(&found, &hands, seconds));
+            output::print_line(json_page(&found, &hands, seconds))?;
         } else {
             let page = page(&found, &hands, seconds);
             match &screen {
                 Some(screen) => screen.draw(&page),
-                None => println!("{page}"),
+                None => output::print_line(page)?,
             }
         }
         if once {

@@ -18,12 +18,16 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = concat!(include_str!("acquire.lua"), include_str!("in_the_way.lua"));
+const FILE: &str =
+    concat!(include_str!("acquire.lua"), include_str!("in_the_way.lua"), include_str!("tell.lua"));
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
 pub(crate) static SCRIPT: &str = LINE.text();
 
-const FILE_MSETEX: &str =
-    concat!(include_str!("acquire_msetex.lua"), include_str!("in_the_way.lua"));
+const FILE_MSETEX: &str = concat!(
+    include_str!("acquire_msetex.lua"),
+    include_str!("in_the_way.lua"),
+    include_str!("tell.lua")
+);
 const LINE_MSETEX: Script<{ FILE_MSETEX.len() }> = Script::of(FILE_MSETEX);
 pub(crate) static SCRIPT_MSETEX: &str = LINE_MSETEX.text();
 

@@ -23,9 +23,10 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = concat!(include_str!("fenced.lua"), include_str!("in_the_way.lua"));
+const FILE: &str =
+    concat!(include_str!("fenced.lua"), include_str!("in_the_way.lua"), include_str!("tell.lua"));
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = LINE.text();
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

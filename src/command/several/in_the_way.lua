@@ -1,4 +1,4 @@
--- The end of the scripts that take locks: the key that lives longest of those that are there, and for how long.
+-- The key that lives longest of those that are there, and for how long.
 -- n: how many keys there are.
 
 local at,left=0,-2
@@ -8,4 +8,3 @@ for i=1,n do
         at,left=i,t
     end
 end
-return {at,left}

@@ -6,11 +6,12 @@
 
 pub(crate) mod acquire;
 pub(crate) mod extend;
-mod fenced;
+pub(crate) mod fenced;
 mod inspect;
-mod raise;
+pub(crate) mod raise;
 pub(crate) mod release;
 pub(crate) mod repair;
+pub(crate) mod waking;
 
 use redis::Value;
 
@@ -19,7 +20,7 @@ use super::answer::{Answer, Place};
 use super::definition::{Definition, Replies, Subject};
 use super::encoder::Encoder;
 use super::fence::counter;
-use super::{enrol, leave};
+use super::leave;
 
 /// How many bytes of the request each key takes beside its name, at most.
 pub(super) const BESIDE_KEY_MAX: usize = 16;
@@ -31,10 +32,11 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::AcquireFenced => &fenced::DEFINITION,
         Verb::RaiseFence => &raise::DEFINITION,
         Verb::Extend => &extend::DEFINITION,
-        Verb::Release | Verb::ReleaseRest | Verb::ReleaseAndWake => &release::DEFINITION,
+        Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
+        Verb::ReleaseAndWake | Verb::ReleaseRestAndWake => &waking::RELEASE,
         // What is asked about readers is asked about one resource.
         Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
-        Verb::Enrol => &enrol::DEFINITION,
+        Verb::Enrol => &waking::ENROL,
         Verb::Leave => &leave::DEFINITION,
     }
 }

@@ -21,4 +21,4 @@ pub(super) static DEFINITION: Definition = Definition {
 
 const FILE: &str = include_str!("raise.lua");
 const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = LINE.text();

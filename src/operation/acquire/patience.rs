@@ -31,13 +31,13 @@ impl Patience {
         }
     }
 
-    /// What the servers have said. Of several resources it is told which are in the way, and not whether it is readers that
-    /// have them.
+    /// What the servers have said. Of several resources an attempt is told which are in the way, and not whether it is
+    /// readers that have them; a look is told that, too.
     pub(super) fn note(&mut self, target: &Target, question: &Question) {
         match &target.kind {
             LockKind::Shared => {}
             LockKind::Several(names) => {
-                let which = question.in_the_way();
+                let which = question.readers_in_the_way();
                 let is_one = |place: usize| which.checked_shr(place as u32).unwrap_or(0) & 1 != 0;
                 let blocked = names.iter().enumerate().filter(|it| is_one(it.0));
                 self.waits_for = blocked.map(|it| Arc::clone(it.1)).collect();

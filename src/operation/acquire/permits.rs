@@ -65,7 +65,11 @@ impl Acquire {
         let rest = sent.minus(has_it).minus(voters);
         if !rest.is_empty() {
             let (target, ttl_ms) = (hold.target().clone(), hold.longest_ttl_ms());
-            let release = Request::new(Verb::ReleaseRest, target, *hold.token(), ttl_ms);
+            let verb = match actions.settings().has_waking() {
+                true => Verb::ReleaseRestAndWake,
+                false => Verb::ReleaseRest,
+            };
+            let release = Request::new(verb, target, *hold.token(), ttl_ms);
             actions.tell(release.with_slot(slot).to(rest));
         }
         self.succeed(Arc::clone(hold), question, actions);

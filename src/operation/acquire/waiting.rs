@@ -78,6 +78,7 @@ impl Acquire {
         let next = queues.step_aside(target, number, in_slice, now);
         let until = queues.wait(target, number, ticket, in_slice, now);
         next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        self.leave_lines_behind(actions);
         let again_at = self.patience.tell(target, actions);
         self.stage = Stage::Waiting(wait, miss);
         actions.wait_until(until.min(again_at));
@@ -126,7 +127,8 @@ impl Acquire {
     ) {
         if broken_off.is_some() {
             let now = actions.now();
-            actions.wait_queues().keep_line(&self.wanted.target.resource, now);
+            let (target, number) = (&self.wanted.target, self.number());
+            actions.wait_queues().keep_line(target, number, now);
         } else {
             self.leave_line(actions);
         }

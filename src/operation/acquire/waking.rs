@@ -4,25 +4,23 @@
 //! it, or a little after the first; and looks now and then whether it was forgotten. All of it is about when to try: a
 //! lock is taken as ever.
 
-use std::sync::Arc;
-
 use super::{Acquire, Plan, Stage, last_try_end};
 use crate::command::{Request, Verb};
 use crate::error::Status;
-use crate::lock_kind::LockKind;
+use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
 use crate::operation::question::Question;
 use crate::operation::{Actions, Limits, Miss, QUESTION_TTL_MS, reply_ms};
 use crate::server_set::ServerSet;
-use crate::wait_queue::{Place, Wait};
+use crate::wait_queue::{Left, Place, Wait};
 
 impl Acquire {
     /// Whether it is to be woken: it waits, and nobody of this manager is before it.
     pub(super) fn may_stand_in_line(&self, actions: &mut dyn Actions) -> bool {
         matches!(self.wanted.plan, Plan::Until(until) if actions.now() < until)
-            && self.wanted.target.kind == LockKind::Exclusive
+            && self.wanted.target.kind != LockKind::Shared
             && actions.settings().has_waking()
-            && actions.wait_queues().may_stand_in_line(&self.wanted.target.resource, self.number())
+            && actions.wait_queues().may_stand_in_line(&self.wanted.target, self.number())
     }
 
     /// Whether to look how things stand, rather than to try at once: it stands in line and was told nothing, or somebody
@@ -32,10 +30,10 @@ impl Acquire {
             return false;
         }
         let (now, quorum) = (actions.now(), actions.roster().quorum() as usize);
-        let (resource, queues) = (&self.wanted.target.resource, actions.wait_queues());
-        let was_woken = !self.has_asked && queues.was_woken(resource, now);
+        let (target, queues) = (&self.wanted.target, actions.wait_queues());
+        let was_woken = !self.has_asked && queues.was_woken(target, now);
         let is_in_line = queues
-            .line(resource)
+            .line(target, self.number())
             .is_some_and(|line| line.will_hear(quorum) && line.due(quorum) > now);
         was_woken || is_in_line
     }
@@ -43,7 +41,7 @@ impl Acquire {
     /// It is about to try to take the lock.
     pub(super) fn note_attempt(&self, actions: &mut dyn Actions) {
         let asker = actions.ticket().place();
-        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
             line.begin_attempt(asker);
         }
     }
@@ -55,7 +53,7 @@ impl Acquire {
         returned: ServerSet,
         actions: &mut dyn Actions,
     ) {
-        if let Some(line) = actions.wait_queues().line(&self.wanted.target.resource) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
             line.note_returned(returned);
         }
         self.look(Some(Box::new(miss)), actions);
@@ -68,11 +66,11 @@ impl Acquire {
             Err(error) => return self.fail(error, None, actions),
         };
         let (asker, wall_us, since) = (actions.ticket().place(), actions.wall_us(), actions.now());
-        let (resource, servers) =
-            (Arc::clone(&self.wanted.target.resource), actions.roster().len());
-        let line = actions.wait_queues().line(&resource);
+        let (target, servers) = (self.wanted.target.clone(), actions.roster().len());
+        let line = actions.wait_queues().line(&target, self.number());
         let waiting_since = line.map_or(wall_us, |line| line.begin_look(asker, wall_us));
-        let request = Request::new(Verb::Enrol, resource, channel, QUESTION_TTL_MS);
+        let lines = actions.wait_queues().lines_of(self.number(), miss.is_some());
+        let request = Request::new(Verb::Enrol, target, channel, QUESTION_TTL_MS).with_lines(lines);
         self.stage = Stage::Looking(Box::new(Question::line(since, servers)), miss);
         let (until, reply_ms) = (self.cut_at(since), reply_ms(actions, self.wanted.ttl_ms));
         actions.ask(request.waiting_since(waiting_since), Limits { since, until, reply_ms });
@@ -115,12 +113,15 @@ impl Acquire {
             };
         }
         let queues = actions.wait_queues();
-        queues.refused(&self.wanted.target, (number, 0), is_taken, now);
-        let line = queues.line(&self.wanted.target.resource);
+        let next =
+            queues.refused(&self.wanted.target, (number, question.in_the_way()), is_taken, now);
+        let line = queues.line(&self.wanted.target, number);
         let (will_hear, due) = line.map_or((false, Moment::NEVER), |line| {
             line.note(places, question.unheard_of(sent), (refusal.round_trip, random), now);
             (line.will_hear(quorum), line.due(quorum))
         });
+        next.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        self.patience.note(&self.wanted.target, &question);
         let Plan::Until(until) = self.wanted.plan else { return self.try_once(actions) };
         let is_over = due <= now || now >= until;
         let miss = match (will_hear, miss) {
@@ -134,42 +135,56 @@ impl Acquire {
         self.wait(Wait { pause_until, until }, miss, actions);
     }
 
+    /// A look is cut short. Servers to which a byte of it was sent may have put the waiter in line, whether or not their
+    /// answers were heard.
+    pub(super) fn note_cut_look(&self, sent: ServerSet, actions: &mut dyn Actions) {
+        if let Some(line) = actions.wait_queues().line(&self.wanted.target, self.number()) {
+            line.note_asked(sent);
+        }
+    }
+
     /// The pause ends when it is to try by what it was told, if that is earlier.
     pub(super) fn wait_to_be_told(&self, wait: Wait, actions: &mut dyn Actions) -> Wait {
-        let (resource, number) = (&self.wanted.target.resource, self.number());
+        let (target, number, now) = (&self.wanted.target, self.number(), actions.now());
         let quorum = actions.roster().quorum() as usize;
         let queues = actions.wait_queues();
-        if !queues.may_stand_in_line(resource, number) {
+        if !queues.may_stand_in_line(target, number) {
             return wait;
         }
-        let Some(line) = queues.line(resource).filter(|line| line.is_listening()) else {
-            return wait;
-        };
-        let due = line.due(quorum);
+        let line = queues.line(target, number).filter(|line| line.is_listening());
+        let Some(line) = line else { return wait };
+        let due = if line.has_lost_place() { now } else { line.due(quorum) };
         actions.listen();
         Wait { pause_until: wait.pause_until.min(due), ..wait }
     }
 
     /// It has left the queue, or is about to: nobody is to be told in vain.
     pub(super) fn leave_line(&mut self, actions: &mut dyn Actions) {
-        let servers = actions.wait_queues().leave_line(&self.wanted.target.resource, self.number());
-        self.tell_of_leaving(servers, actions);
+        let left = actions.wait_queues().leave_line(&self.wanted.target, self.number());
+        tell_of_leaving(left, actions);
     }
 
     /// It has the lock.
     pub(super) fn end_waiting(&mut self, actions: &mut dyn Actions) {
-        let line = actions.wait_queues().line(&self.wanted.target.resource);
-        let servers = line.map_or_else(ServerSet::default, |line| line.leave());
-        self.tell_of_leaving(servers, actions);
+        let left = actions.wait_queues().end_line(&self.wanted.target, self.number());
+        tell_of_leaving(left, actions);
     }
 
-    fn tell_of_leaving(&self, servers: ServerSet, actions: &mut dyn Actions) {
-        if servers.is_empty() {
-            return;
-        }
+    /// Of several resources, others are in the way by now.
+    pub(super) fn leave_lines_behind(&self, actions: &mut dyn Actions) {
+        let left = actions.wait_queues().leave_lines_behind(&self.wanted.target, self.number());
+        tell_of_leaving(left, actions);
+    }
+}
+
+fn tell_of_leaving(left: Vec<Left>, actions: &mut dyn Actions) {
+    for left in left {
+        let losers = actions.wait_queues().lose_places(&left);
+        losers.into_iter().for_each(|waiter| actions.end_wait(waiter));
+        let (target, servers): (Target, _) = left;
         if let Ok(channel) = actions.channel() {
-            let resource = Arc::clone(&self.wanted.target.resource);
-            actions.tell(Request::new(Verb::Leave, resource, channel, QUESTION_TTL_MS).to(servers));
+            let request = Request::new(Verb::Leave, target, channel, QUESTION_TTL_MS);
+            actions.tell(request.to(servers));
         }
     }
 }

@@ -1,15 +1,29 @@
 //! Which of several resources the servers have refused.
 
 use super::Question;
-use crate::command::Answer;
+use crate::command::{Answer, Place};
 
 impl Question {
     /// Those that servers said to be in the way: a bit for each.
     pub(crate) fn in_the_way(&self) -> u128 {
-        let bit = |reason: &(usize, Answer)| match reason.1 {
-            Answer::Blocked { place, .. } => 1_u128.checked_shl(u32::from(place.nth) - 1),
+        self.places_where(|answer| match *answer {
+            Answer::Blocked { place, .. } | Answer::EnrolledForOne { place, .. } => Some(place),
             _ => None,
-        };
-        self.reasons.iter().filter_map(bit).fold(0, |all, bit| all | bit)
+        })
+    }
+
+    /// Those of them that readers have, or may have: a server tells it only to who is to stand in line.
+    pub(crate) fn readers_in_the_way(&self) -> u128 {
+        self.places_where(|answer| match *answer {
+            Answer::Blocked { place, .. }
+            | Answer::EnrolledForOne { place, is_shared: true, .. } => Some(place),
+            _ => None,
+        })
+    }
+
+    fn places_where(&self, place: impl Fn(&Answer) -> Option<Place>) -> u128 {
+        let bit = |place: Place| 1_u128.checked_shl(u32::from(place.nth) - 1);
+        let bits = self.reasons.iter().filter_map(|reason| place(&reason.1).and_then(bit));
+        bits.fold(0, |all, bit| all | bit)
     }
 }

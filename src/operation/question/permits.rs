@@ -68,8 +68,8 @@ pub(super) fn said_of(permits: &Permits, server: usize) -> Option<String> {
 }
 
 /// What a server says that has given us none.
-pub(super) fn describe(permits: &Permits, slots: &Slots) -> String {
-    let (of, taken) = (permits.of(), slots.taken.count());
+pub(super) fn describe(of: u16, slots: &Slots) -> String {
+    let taken = slots.taken.count();
     match (u32::from(of).saturating_sub(taken), slots.left_ms) {
         (0, 0..) => format!("all {of} permits taken (the next ends in {} ms)", slots.left_ms),
         (0, _) => format!("all {of} permits taken (for ever)"),

@@ -44,6 +44,12 @@ impl Places {
                 let left_ms = (left_ms != -2).then_some(left_ms);
                 (Vote::No, Some(Place::Behind(rank)), Some(Answer::Foreign { left_ms }))
             }
+            Answer::EnrolledForPermit { rank, .. } => {
+                (Vote::No, Some(Place::Behind(rank)), Some(answer))
+            }
+            Answer::EnrolledForOne { rank, .. } => {
+                (Vote::No, rank.map(Place::Behind), Some(answer))
+            }
             // Readers have it: we do not stand in line.
             Answer::Shared { .. } => (Vote::No, None, Some(answer)),
             other => (Vote::Unusable, None, Some(other)),

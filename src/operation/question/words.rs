@@ -132,7 +132,19 @@ impl Question {
             (Answer::Done | Answer::Woke | Answer::Granted { .. } | Answer::Extended { .. }, _) => {
                 "agreed".to_owned()
             }
-            (Answer::Slots(slots), Count::Permits(permits)) => permits::describe(permits, slots),
+            (&Answer::EnrolledForOne { place, left_ms, is_shared, .. }, _) => {
+                format!(
+                    "{place} {}",
+                    held_by(if is_shared { "readers" } else { "another" }, left_ms)
+                )
+            }
+            (Answer::Slots(slots), Count::Permits(permits)) => {
+                permits::describe(permits.of(), slots)
+            }
+            // All are taken, as it is only said of who stands in line.
+            (Answer::EnrolledForPermit { slots, .. }, _) => {
+                permits::describe(u16::try_from(slots.taken.count()).unwrap_or(u16::MAX), slots)
+            }
             (Answer::Slots(_) | Answer::Permits(_), _) => "answered".to_owned(),
         }
     }

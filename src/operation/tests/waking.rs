@@ -3,7 +3,6 @@
 use super::world::Act::Listen;
 use super::*;
 use crate::command::Verb::{Acquire, AcquireAgain, Enrol, Intend, Leave, Release, ReleaseAndWake};
-use crate::wait_queue::Heard;
 
 /// The pause of who is first in line, with the random number that is always drawn: 200 ms and half of a fourth of it.
 const LOOK_MS: i64 = 225;
@@ -33,13 +32,10 @@ fn for_a_minute() -> Plan {
 /// A server tells that the resource is free.
 fn push(play: &mut Play, call: usize, server: usize) -> Vec<Act> {
     let now = play.world.now;
-    match play.world.queues.pushed(b"r", server, false, now) {
-        Heard::Tell(ticket) => {
-            assert_eq!(ticket.place(), call);
-            play.happen(call, Event::Pushed { server })
-        }
-        heard => panic!("{heard:?}"),
-    }
+    let heard = play.world.queues.pushed(b"r", server, |_| false, now);
+    assert!(!heard.pass_on && heard.tell.len() == 1, "{heard:?}");
+    assert_eq!(heard.tell[0].place(), call);
+    play.happen(call, Event::Pushed { server })
 }
 
 /// The call 0 was refused at the beginning, and stands in line since 1 ms later.
@@ -184,6 +180,15 @@ fn who_gives_up_or_is_cancelled_leaves_the_line() {
 }
 
 #[test]
+fn who_is_cancelled_while_it_asks_for_its_place_leaves_it_wherever_it_may_have_been_asked_for() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let acts = play.happen(0, Event::Cancelled { sent: [0, 2].into_iter().collect() });
+    assert_eq!(acts, [Tell(Leave, vec![0, 2]), ended("Cancelled: the call was cancelled")]);
+}
+
+#[test]
 fn a_wait_in_slices_keeps_its_place_and_hears_what_was_told_in_between() {
     let mut play = waking();
     let slice = Wanted { slice_end: at(100), ..play.wanted(for_a_minute()) };
@@ -194,7 +199,7 @@ fn a_wait_in_slices_keeps_its_place_and_hears_what_was_told_in_between() {
     assert!(matches!(acts[..], [Act::Ended(_)]), "{acts:?}");
     let now = play.world.now;
     for server in [0, 1] {
-        assert_eq!(play.world.queues.pushed(b"r", server, false, now), Heard::Nothing);
+        assert!(play.world.queues.pushed(b"r", server, |_| false, now).tell.is_empty());
     }
     let resumed = play.world.broken_off.take();
     let next = Wanted { resumed, slice_end: at(350), ..play.wanted(for_a_minute()) };
@@ -261,7 +266,7 @@ fn what_is_told_while_a_try_is_under_way_is_noted_for_the_next() {
     let now = play.world.now;
     // It has refused before, and tells now.
     assert!(!play.say(0, &[taken(0, 9_000)]));
-    assert_eq!(play.world.queues.pushed(b"r", 0, false, now), Heard::Nothing);
+    assert!(play.world.queues.pushed(b"r", 0, |_| false, now).tell.is_empty());
     let acts = play.hear(0, &[taken(1, 9_000)]);
     assert_eq!(acts, [Tell(ReleaseAndWake, vec![2]), Ask(Enrol, 592)]);
     // It stands in line there again.

@@ -59,7 +59,7 @@ impl Queue {
         if !entry.request.wakes() {
             return answer;
         }
-        let is_waited_for = entry.looks && waiters == Some(&Value::Int(1));
+        let is_waited_for = entry.looks && matches!(waiters, Some(Value::Int(1..)));
         self.expects_waiters = is_waited_for || answer == Answer::Woke;
         if !is_waited_for || answer != Answer::Done {
             return answer;

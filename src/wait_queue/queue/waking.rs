@@ -1,6 +1,6 @@
 //! What a queue has to do with the lines on the servers.
 
-use super::{RIVAL_MS, WaitQueue};
+use super::{RIVAL_MS, WaitQueue, Wants};
 use crate::moment::Moment;
 
 impl WaitQueue {
@@ -22,9 +22,14 @@ impl WaitQueue {
         self.is_head(number) && self.hold.is_none() && self.readers.is_empty()
     }
 
-    /// Whether this is the only waiter.
+    /// Whether this is the only waiter that uses the queue's place in line: who wants several resources has its own.
     pub(in crate::wait_queue) fn is_alone(&self, number: u64) -> bool {
-        self.is_head(number) && self.behind.is_empty()
+        self.is_head(number) && self.behind.iter().all(|waiter| waiter.wants == Wants::Several)
+    }
+
+    /// The number of the head, if it wants other resources, too.
+    pub(in crate::wait_queue) fn head_of_several(&self) -> Option<u64> {
+        self.head.as_ref().filter(|head| head.wants == Wants::Several).map(|head| head.number)
     }
 
     pub(in crate::wait_queue) fn has_head(&self) -> bool {

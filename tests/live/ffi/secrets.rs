@@ -10,7 +10,7 @@ use redlock::ffi::access::{
     RedLock_SetPasswordCallbackWithDestroy, RedLock_SetTlsCa, RedLock_SetTlsCertificate,
     RedLock_SetTlsServerName,
 };
-use redlock::ffi::acquire::{RedLock_Acquire, RedLockAcquireOptions};
+use redlock::ffi::acquire::{RedLock_Acquire, RedLock_AcquireSlice, RedLockAcquireOptions};
 use redlock::ffi::event::RedLock_NextEvent;
 use redlock::ffi::handover::RedLock_Adopt;
 use redlock::ffi::inspect::RedLock_Inspect;
@@ -160,7 +160,7 @@ fn of_several(names: &[*const c_char]) -> RedLockAcquireOptions {
 }
 
 /// The strings within the structs that a function takes.
-fn fields() -> [(&'static str, &'static str, Pass); 4] {
+fn fields() -> [(&'static str, &'static str, Pass); 6] {
     [
         ("RedLock_Acquire", "options->resources", |rl, lease, it| {
             let names = [c"other".as_ptr(), it];
@@ -178,6 +178,17 @@ fn fields() -> [(&'static str, &'static str, Pass); 4] {
             let options = options(it);
             // SAFETY: see above.
             unsafe { RedLock_Acquire(rl, &raw const options, lease.raw()) }
+        }),
+        ("RedLock_AcquireSlice", "options->resource", |rl, lease, it| {
+            let options = options(it);
+            // SAFETY: see above.
+            unsafe { RedLock_AcquireSlice(rl, &raw const options, 0, lease.raw()) }
+        }),
+        ("RedLock_AcquireSlice", "options->resources", |rl, lease, it| {
+            let names = [c"other".as_ptr(), it];
+            let options = of_several(&names);
+            // SAFETY: see above.
+            unsafe { RedLock_AcquireSlice(rl, &raw const options, 0, lease.raw()) }
         }),
         ("RedLock_SubmitAcquire", "options->resource", |rl, lease, it| {
             let (options, mut event) = (options(it), no_event());

@@ -57,6 +57,7 @@ mod threads;
 mod tokens;
 mod voters;
 mod waking;
+mod waking_kinds;
 mod wire;
 
 use std::fs;

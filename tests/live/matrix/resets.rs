@@ -63,7 +63,7 @@ fn at_every_byte(servers: usize, way: Way, converse: impl Fn(&Manager) + Sync) {
         let proxies: Vec<_> = servers.iter().map(Proxy::to).collect();
         let length = length(&servers, &proxies, way, converse);
         assert!(length > 100, "{length} bytes are no conversation");
-        for count in (0..=length).skip(from).step_by(THREADS) {
+        for count in (0..=length).skip(from * way.step()).step_by(THREADS * way.step()) {
             cut_at(&servers, &proxies, way, count, converse);
         }
     };

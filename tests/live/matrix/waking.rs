@@ -168,7 +168,9 @@ fn w04_where_it_is_not_permitted_a_waiter_asks_by_itself() {
             // A quorum has released it; the next holder can have them all once the last one has too.
             cluster.wait_until_gone(RESOURCE);
         }
-        assert!(log.lines().len() <= 3, "{rule:?}: {}", log.text());
+        // Once a server and wait at the most: a line is asked for with success where nobody has the lock any more.
+        let refused = log.lines().iter().filter(|line| !line.1.ends_with("works again")).count();
+        assert!(refused <= 6, "{rule:?}: {}", log.text());
     }
 }
 

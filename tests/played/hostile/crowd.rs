@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use crate::choices::Choices;
-use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
+use crate::command::waking::{
+    ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
+    RELEASE_SLOT,
+};
 use crate::peer::Peer;
 use crate::resp;
 use crate::world::Connection;
@@ -122,6 +125,24 @@ impl Crowd {
                 let deleted = self.delete(&(server, word(3)), &word(5));
                 let is_waited_for = self.lines.contains_key(&(server, word(4)));
                 if is_waited_for && deleted == integer(1) { integer(2) } else { deleted }
+            }
+            (b"EVAL", 7) if word(1) == RELEASE_SLOT.as_bytes() => {
+                self.delete(&(server, word(3)), &word(6))
+            }
+            (b"EVAL", 7) if word(1) == LEAVE_SLOT.as_bytes() => integer(0),
+            (b"EVAL", 7) if word(1) == LEAVE_PERMITS.as_bytes() => {
+                integer(self.lines.remove(&(server, word(5))).is_none().into())
+            }
+            (b"EVAL", 8) if word(1) == RELEASE_PERMITS.as_bytes() => {
+                let words = [&words[..5], &words[6..]].concat();
+                let deleted = self.release_permits(server, &words);
+                let is_waited_for = self.lines.contains_key(&(server, word(3)));
+                if is_waited_for && deleted == integer(1) { integer(2) } else { deleted }
+            }
+            (b"EVAL", 9) if word(1) == ENROL_PERMITS.as_bytes() => {
+                // It waits for both, as if for the second alone.
+                let words = [&words[..3], &words[4..]].concat();
+                self.enrol(server, &words, now)
             }
             (b"EVAL", 9) => self.take_permit(server, words, now),
             (b"EVAL", 7) => self.release_permits(server, words),

@@ -1,7 +1,11 @@
 //! What a client has to make of one connection: which reply belongs to which request, what the request
 //! is answered with, and whether the connection is of any use after that.
 
-use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
+use crate::command::several::waking as several;
+use crate::command::waking::{
+    ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
+    RELEASE_SLOT,
+};
 use crate::command::{Answer, Place, Slots, Verb};
 use crate::failure::Failure;
 use crate::resp::{self, Lack, Reply};
@@ -296,6 +300,9 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         Some(Command::Ask(Asked { is_of_several: false, subscribes, looks, verb, resource, token }))
     };
     let is = |script: &str| words.len() > 3 && words[1] == script.as_bytes();
+    if words.len() > 4 && (is(several::ENROL_SCRIPT) || is(several::RELEASE_SCRIPT)) {
+        return in_lines_of_several(words);
+    }
     match (&*words[0], words.len()) {
         (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
         (b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"PEXPIRETIME", 1) => {
@@ -315,10 +322,16 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
         (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
         (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
+        (b"EVAL", 7) if is(RELEASE_SLOT) => asked(Verb::ReleaseAndWake, 3, 6),
+        (b"EVAL", 7) if is(LEAVE_SLOT) => asked(Verb::Leave, 3, 6),
+        (b"EVAL", 7) if is(LEAVE_PERMITS) => asked(Verb::Leave, 3, 6),
+        (b"EVAL", 8) if is(RELEASE_PERMITS) => asked(Verb::ReleaseRestAndWake, 3, 6),
+        // Who waits for a permit is answered as who waits for a lock is.
+        (b"EVAL", 9) if is(ENROL_PERMITS) => asked(Verb::Enrol, 3, 6),
         (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
         (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
-        (b"EVAL", 6..) if words[2] == b"2" => several(words),
-        (b"EVAL", 8..) if words[2] == b"4" => several(words),
+        (b"EVAL", 6..) if words[2] == b"2" => of_several(words),
+        (b"EVAL", 8..) if words[2] == b"4" => of_several(words),
         (b"EVAL", 5) => asked(Verb::Release, 3, 4),
         (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
         (b"DELEX", 4) => asked(Verb::Release, 1, 3),
@@ -330,8 +343,21 @@ fn command(words: &[Vec<u8>]) -> Option<Command> {
     }
 }
 
+/// A script about two keys and the lines of some of them.
+fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
+    let keys: usize = String::from_utf8_lossy(&words[2]).parse().expect("a number");
+    let verb = match words[1] == several::ENROL_SCRIPT.as_bytes() {
+        true => Verb::Enrol,
+        false => Verb::ReleaseAndWake,
+    };
+    let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
+    let (resource, token, is_of_several) = (word(3), word(3 + keys), true);
+    let (subscribes, looks) = (false, false);
+    Some(Command::Ask(Asked { is_of_several, subscribes, looks, verb, resource, token }))
+}
+
 /// A script about two keys; or about the counter of the one, or of both.
-fn several(words: &[Vec<u8>]) -> Option<Command> {
+fn of_several(words: &[Vec<u8>]) -> Option<Command> {
     let says = |what: &str| words[1].windows(what.len()).any(|it| it == what.as_bytes());
     // A key's name has few letters, and a counter's ends so.
     let is_counter = |it: usize| words[it].ends_with(b":f");
@@ -356,8 +382,9 @@ fn several(words: &[Vec<u8>]) -> Option<Command> {
 fn answer_of_permits(asked: &Asked, reply: &Reply) -> Option<Answer> {
     match (asked.verb, reply) {
         (_, Reply::Error(..)) => Some(Answer::Failed(Failure::Nonsense)),
-        (Verb::ReleaseRest, Reply::Int(0)) => Some(Answer::Absent),
-        (Verb::ReleaseRest, Reply::Int(1..)) => Some(Answer::Done),
+        (Verb::ReleaseRestAndWake, Reply::Int(2)) => Some(Answer::Woke),
+        (Verb::ReleaseRest | Verb::ReleaseRestAndWake, Reply::Int(0)) => Some(Answer::Absent),
+        (Verb::ReleaseRest | Verb::ReleaseRestAndWake, Reply::Int(1..)) => Some(Answer::Done),
         (Verb::Move, Reply::Array(said)) => {
             let [Reply::Int(got), Reply::Bulk(map), Reply::Int(left_ms)] = &said[..] else {
                 return None;
@@ -383,8 +410,12 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
     };
     let numbers: Vec<i64> = match reply {
         Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
-        Reply::Int(number) if matches!(asked.verb, Verb::Release | Verb::RaiseFence) => {
+        Reply::Int(number)
+            if matches!(asked.verb, Verb::Release | Verb::RaiseFence | Verb::ReleaseAndWake) =>
+        {
             return match (asked.verb, number) {
+                (Verb::ReleaseAndWake, 2) => Some(Answer::Done),
+                (Verb::ReleaseAndWake, 0 | 1) => Some(Answer::Absent),
                 (Verb::Release, 2) | (Verb::RaiseFence, 1) => Some(Answer::Done),
                 (Verb::Release, 0 | 1) | (Verb::RaiseFence, 0) => Some(Answer::Absent),
                 (Verb::RaiseFence, 2) => Some(Answer::Failed(Failure::Nonsense)),
@@ -398,6 +429,15 @@ fn answer_of_several(asked: &Asked, reply: &Reply) -> Option<Answer> {
         _ => return None,
     };
     match (asked.verb, &numbers[..]) {
+        (Verb::ReleaseAndWake, [2, 1]) => Some(Answer::Done),
+        (Verb::ReleaseAndWake, [2, 2]) => Some(Answer::Woke),
+        (Verb::ReleaseAndWake, [0 | 1, 1 | 2]) => Some(Answer::Absent),
+        (Verb::Enrol, [1, _, _, _]) => Some(Answer::Free),
+        (Verb::Enrol, &[what @ (0 | 2), left_ms, rank, nth]) => {
+            let rank = if rank == -1 { None } else { Some(u32::try_from(rank).ok()?) };
+            let (left_ms, is_shared) = ((left_ms != -2).then_some(left_ms), what == 2);
+            place(nth).map(|place| Answer::EnrolledForOne { place, left_ms, rank, is_shared })
+        }
         (Verb::Acquire, [0, 0]) => Some(Answer::Done),
         (Verb::AcquireFenced, &[0, number]) if number > 0 => Some(Answer::Granted { number }),
         (Verb::AcquireFenced, [-1, 0]) => Some(Answer::Failed(Failure::Nonsense)),
@@ -448,7 +488,7 @@ fn is_ok(reply: &Reply) -> bool {
 /// What a request is answered with; nothing if these are no replies to it.
 fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     let verb = asked.verb;
-    if matches!(verb, Verb::Move | Verb::ReleaseRest) {
+    if matches!(verb, Verb::Move | Verb::ReleaseRest | Verb::ReleaseRestAndWake) {
         return answer_of_permits(asked, &replies[0]);
     }
     if asked.is_of_several {

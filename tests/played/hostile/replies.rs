@@ -214,6 +214,9 @@ impl Asking {
         let fenced = [Verb::AcquireFenced, Verb::RaiseFence];
         let (verb, is_of_several) = match byte >> 5 {
             4 => (verb, true),
+            5 if byte & 8 != 0 => {
+                ([Verb::Enrol, Verb::ReleaseAndWake][usize::from(byte & 1)], true)
+            }
             5 => (fenced[usize::from(byte & 1)], true),
             _ => (verb, false),
         };

@@ -6,8 +6,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::command::guard::{MARK, RAISE};
+use crate::command::several::waking::{ENROL_SCRIPT, RELEASE_SCRIPT};
 use crate::command::shared::{acquire, inspect};
-use crate::command::waking::{ENROL, LEAVE, RELEASE_AND_WAKE};
+use crate::command::waking::{
+    ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
+    RELEASE_SLOT,
+};
 use crate::command::{
     acquire_fenced, inspect_permits, raise_fence, release_permits, several, take_permit,
 };
@@ -100,6 +104,24 @@ fn the_lines_that_are_played_are_those_of_a_real_server() {
     assert!(told > 20, "{told} were told");
 }
 
+#[test]
+fn so_are_the_lines_of_those_who_wait_for_permits_and_for_two_keys() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let mut dice = Dice::new(1);
+    let mut told = 0;
+    for _ in 0..1_200 {
+        let key = dice.pick(&KEYS);
+        if dice.once_in(2) {
+            let ttl = &*pair.ttl(&mut dice);
+            pair.compare(&["SET", key, TOKENS[0], "PX", ttl, "NX"]);
+        }
+        let token = TOKENS[usize::from(dice.once_in(8))];
+        told += pair.step_in_other_lines(&mut dice, token);
+    }
+    assert!(told > 20, "{told} were told");
+}
+
 /// A request to join the readers that is carried out late finds what has been set since, with a longer TTL.
 #[test]
 fn who_joins_readers_once_more_keeps_what_he_has() {
@@ -119,6 +141,33 @@ fn who_joins_readers_once_more_keeps_what_he_has() {
         pair.compare(&["PTTL", "a"]);
         let said = super::differential::pair(&pair.ask(&has(token))).expect("two numbers");
         assert!(said.0 == 1 && said.1 > least, "{said:?} after {ttl}");
+    }
+}
+
+/// Two keys with fencing tokens: numbers that no clock bounds.
+#[test]
+fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
+    const SPREAD: &str = "4000000000000000";
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let mut dice = Dice::new(1);
+    let [a, b, _] = KEYS;
+    let counters = [&*format!("{a}:f"), &*format!("{b}:f")];
+    for _ in 0..300 {
+        let (token, number) = (dice.pick(&TOKENS), dice.between(1, 6).to_string());
+        let ttl = &*pair.ttl(&mut dice);
+        let keys = ["4", a, b, counters[0], counters[1], token];
+        match dice.below(4) {
+            0 => pair.compare(&["EVAL", RELEASE, "1", dice.pick(&[a, b]), token]),
+            1 => {
+                let words = ["EVAL", several::raise::SCRIPT];
+                pair.compare(&[&words[..], &keys, &[&number, "3600000"]].concat());
+            }
+            _ => {
+                let words = ["EVAL", several::fenced::SCRIPT];
+                pair.compare(&[&words[..], &keys, &[ttl, &number, SPREAD, "3600000"]].concat());
+            }
+        }
     }
 }
 
@@ -233,7 +282,8 @@ impl Pair {
         let (key, token, ttl) = (dice.pick(&KEYS), dice.pick(&TOKENS), &*self.ttl(dice));
         match dice.below(50) {
             36..=41 => self.step_permits(dice, token, ttl),
-            42..=49 => drop(self.step_in_line(dice, key, token)),
+            42..=45 => drop(self.step_in_line(dice, key, token)),
+            46..=49 => drop(self.step_in_other_lines(dice, token)),
             24..=29 => self.step_fenced(dice, key, token, ttl),
             30..=35 => self.step_several(dice, token, ttl),
             0..=5 => self.compare(&["SET", key, token, "PX", ttl, "NX"]),
@@ -350,7 +400,38 @@ impl Pair {
             2 => self.compare(&["EVAL", LEAVE, "2", key, &line, channel]),
             _ => self.compare(&["EVAL", RELEASE_AND_WAKE, "2", key, &line, token]),
         }
-        // What is told goes to one that listens, and names the key.
+        self.told()
+    }
+
+    /// The same of those who wait for a permit of a semaphore, whose slots are the keys, or for two keys at once.
+    fn step_in_other_lines(&mut self, dice: &mut Dice, token: &str) -> usize {
+        const WAITERS: [(&str, &str); 2] = [("gone", "0"), (THERE, "9000000000000000")];
+        let ((channel, since), [a, b, c]) = (dice.pick(&WAITERS), KEYS);
+        let (of_a, of_b, ttl) = (&*format!("{a}:w"), &*format!("{b}:w"), "100000");
+        let (all, one, other) = (["4", a, b, of_a, of_b], ["3", a, b, of_a], ["3", a, b, of_b]);
+        let four = ["4", a, b, c, of_a];
+        let slot = ["3", b, of_b, of_a];
+        let stays = dice.pick(&["0", "1", "3"]);
+        let words: Vec<&str> = match dice.below(12) {
+            0 => [&["EVAL", ENROL_PERMITS][..], &four, &[channel, since, ttl]].concat(),
+            1 => [&["EVAL", LEAVE_PERMITS][..], &four, &[channel]].concat(),
+            2 | 3 => [&["EVAL", RELEASE_PERMITS][..], &four, &[token, stays]].concat(),
+            4 => [&["EVAL", RELEASE_SLOT][..], &slot, &[token]].concat(),
+            5 => [&["EVAL", LEAVE_SLOT][..], &slot, &[channel]].concat(),
+            6 => {
+                [&["EVAL", ENROL_SCRIPT][..], &all, &[channel, since, ttl, "2", "1", "2"]].concat()
+            }
+            7 => [&["EVAL", ENROL_SCRIPT][..], &one, &[channel, since, ttl, "2", "1"]].concat(),
+            8 => [&["EVAL", ENROL_SCRIPT][..], &other, &[channel, since, ttl, "2", "2"]].concat(),
+            9 => [&["EVAL", RELEASE_SCRIPT][..], &other, &[token, "2", "2"]].concat(),
+            _ => [&["EVAL", RELEASE_SCRIPT][..], &all, &[token, "2", "1", "2"]].concat(),
+        };
+        self.compare(&words);
+        self.told()
+    }
+
+    /// What is told goes to one that listens, and names the key. Returns how much was told.
+    fn told(&mut self) -> usize {
         let said = std::mem::take(&mut self.store.channels.said);
         let count = said.len();
         for (connection, push) in said {

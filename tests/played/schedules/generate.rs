@@ -124,7 +124,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         is_guarded,
         // Drawn by dice of its own: the rest of a schedule is the same without.
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || env::var_os(FENCED).is_some(),
-        is_waking: Dice::of(seed, 12, 0).once_in(2),
+        is_waking: Dice::of(seed, 15, 0).once_in(2),
         loses_pushes_in: Dice::of(seed, 13, 0).pick(&[0, 0, 1, 4]),
         connects_first: false,
         permits: 0,

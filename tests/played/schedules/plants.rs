@@ -88,6 +88,9 @@ pub(crate) enum Plant {
     /// Who waits is told nothing, or sent to the end of the line, so that it looks seldom.
     TellsNobody,
     SendsToTheEnd,
+    /// Nobody is told who waits for a permit; or that several resources are released.
+    TellsOfNoPermit,
+    TellsOfNoneOfAll,
 }
 
 /// The calls that are lied about.
@@ -105,7 +108,7 @@ pub(crate) type Says = Option<Status>;
 const OK: Says = None;
 
 /// What is seen when something is broken, in some schedule.
-pub(crate) const PLANTS: [(Plant, Promise); 59] = [
+pub(crate) const PLANTS: [(Plant, Promise); 61] = [
     (Plant::GrantsSome, Promise::AllOrNothing),
     (Plant::Undeclared, Promise::OneHolder),
     (Plant::LetsReadersIn, Promise::WriterAlone),
@@ -171,6 +174,8 @@ pub(crate) const PLANTS: [(Plant, Promise); 59] = [
     (Plant::HalvesRenewals, Promise::DeadlineKept),
     (Plant::TellsNobody, Promise::NotForgotten),
     (Plant::SendsToTheEnd, Promise::NotForgotten),
+    (Plant::TellsOfNoPermit, Promise::NotForgotten),
+    (Plant::TellsOfNoneOfAll, Promise::NotForgotten),
 ];
 
 impl fmt::Display for Plant {
@@ -205,6 +210,11 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
     if matches!(plant, Plant::TellsNobody | Plant::SendsToTheEnd) {
         schedule.is_waking = true;
         schedule.loses_pushes_in = u64::from(plant == Plant::SendsToTheEnd);
+    }
+    if matches!(plant, Plant::TellsOfNoPermit | Plant::TellsOfNoneOfAll) {
+        let is_semaphore = plant == Plant::TellsOfNoPermit;
+        (schedule.is_waking, schedule.loses_pushes_in) = (true, 0);
+        (schedule.permits, schedule.is_fenced) = (if is_semaphore { 2 } else { 0 }, false);
     }
     schedule.plant = Some(plant);
     schedule

@@ -8,7 +8,7 @@ pub(crate) fn take_some_together(schedule: &mut Schedule) {
     let mut dice = Dice::of(schedule.seed, 12, 0);
     let steps = || schedule.clients.iter().flat_map(|it| it.callers.iter().flatten());
     let is_handed = steps().any(|it| matches!(it.call, Call::Detach | Call::Adopt));
-    if is_handed || schedule.is_fenced || !dice.once_in(3) {
+    if is_handed || !dice.once_in(3) {
         return;
     }
     let steps = schedule.clients.iter_mut().flat_map(|it| it.callers.iter_mut().flatten());

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use crate::lease::Lease;
 use crate::schedules::actor::Actor;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{Call, How, Sin, Step};
+use crate::schedules::schedule::{ALL, Call, How, Sin, Step};
 use crate::world::clocks::MS;
+use crate::world::dice::Dice;
 use crate::world::turns;
 use crate::world::{self, World};
 
@@ -56,19 +57,45 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
     })
 }
 
+/// What one of the two takes, of so many resources, while a semaphore has so many permits.
+fn take(actor: &Actor) -> Step {
+    world::with(|world| {
+        let schedule = &world.schedule;
+        if schedule.permits > 0 {
+            return TAKE;
+        }
+        // Both the same one; one of them all; or both all.
+        let all = Dice::of(schedule.seed, 16, 0).below(4);
+        let is_all = all == 3 || all > 0 && all - 1 == actor.client % 2;
+        // Of two, the one that is in the way is now the first, now the second, in the order of the other.
+        let slot = actor.client % 2;
+        if is_all { Step { resource: ALL, slot, ..TAKE } } else { TAKE }
+    })
+}
+
 pub(crate) fn hold(actor: &Actor) {
-    let mut lease = Lease::new();
-    if let Some(Ok(())) = actor.take(TAKE, &mut lease) {
+    let permits = world::with(|world| usize::from(world.schedule.permits.max(1)));
+    let mut leases: Vec<Lease> = (0..permits).map(|_| Lease::new()).collect();
+    let take = take(actor);
+    let is_had = |lease| matches!(actor.take(take, lease), Some(Ok(())));
+    let are_had = leases.iter_mut().map(is_had).all(|it| it);
+    turns::sleep(HELD);
+    for (nth, lease) in leases.iter_mut().filter(|it| it.hold.is_some()).enumerate() {
+        world::with(|world| {
+            if nth == 0 && are_had {
+                world.let_go_at = Some(world.now);
+            }
+        });
+        let _ = actor.take(CALL, lease);
+        // The one is what it waits for.
         turns::sleep(HELD);
-        world::with(|world| world.let_go_at = Some(world.now));
-        let _ = actor.take(CALL, &mut lease);
     }
 }
 
 pub(crate) fn wait(actor: &Actor) {
     turns::sleep(WAITED_AFTER);
     let mut lease = Lease::new();
-    if let Some(Ok(())) = actor.take(TAKE, &mut lease) {
+    if let Some(Ok(())) = actor.take(take(actor), &mut lease) {
         world::with(World::judge_wait);
         let _ = actor.take(CALL, &mut lease);
     }

@@ -90,7 +90,7 @@ impl<'a> Command<'a, '_> {
             b"DEL" if words == 2 => self.del(),
             b"EVAL" if words > 2 => self.eval(),
             b"HELLO" if words > 1 => self.hello(),
-            b"EXISTS" if words == 2 => self.has_line(),
+            b"EXISTS" if words == 2 || words == 3 => self.has_line(),
             b"SUBSCRIBE" if words == 2 && self.session.is_resp3 => self.subscribe(),
             b"DELIFEQ" if self.store.dialect == Dialect::Delifeq && words == 3 => {
                 self.own_delete(self.words[2])
@@ -366,6 +366,8 @@ impl<'a> Command<'a, '_> {
 
     fn eval(&mut self) -> Deed<'a> {
         let special = self.eval_fenced().or_else(|| self.eval_line());
+        let special = special.or_else(|| self.eval_fenced_several());
+        let special = special.or_else(|| self.eval_waiting());
         let special = special.or_else(|| self.eval_several()).or_else(|| self.eval_shared());
         if let Some(deed) = special.or_else(|| self.eval_permits()) {
             return deed;

@@ -1,6 +1,6 @@
 //! What servers do with the scripts about fencing tokens. `differential` holds it against a real one.
 
-use crate::command::{acquire_fenced, raise_fence};
+use crate::command::{acquire_fenced, raise_fence, several};
 use crate::schedules::plants::Plant;
 use crate::world::commands::{Command, NOT_IN_SCRIPTS, number};
 use crate::world::store::{Counter, Deed, Refusal};
@@ -108,5 +108,79 @@ impl<'a> Command<'a, '_> {
         let expires_ms = self.now_ms + ttl_ms + (ahead_us + 999) / 1_000;
         self.store.counters.retain(|it| it.database != database || *it.name != *name);
         self.store.counters.push(Counter { database, name: Box::from(name), last, expires_ms });
+    }
+}
+
+/// The same for two resources at once.
+impl<'a> Command<'a, '_> {
+    pub(crate) fn eval_fenced_several(&mut self) -> Option<Deed<'a>> {
+        let [_, script, b"4", one, other, counter, last, rest @ ..] = self.words else {
+            return None;
+        };
+        let (keys, counters) = ([*one, *other], [*counter, *last]);
+        if *script == several::fenced::SCRIPT.as_bytes() {
+            let &[value, ttl_ms, proposed, spread, counter_ttl_ms] = rest else { return None };
+            let (lock, bounds) = ((value, number(ttl_ms)?), (number(proposed)?, number(spread)?));
+            let counter_ttl_ms = number(counter_ttl_ms)?;
+            return Some(self.acquire_all_fenced(keys, counters, lock, (bounds, counter_ttl_ms)));
+        }
+        if *script == several::raise::SCRIPT.as_bytes() {
+            let &[value, token, counter_ttl_ms] = rest else { return None };
+            let (token, counter_ttl_ms) = (number(token)?, number(counter_ttl_ms)?);
+            return Some(self.raise_all(keys, counters, value, (token, counter_ttl_ms)));
+        }
+        None
+    }
+
+    fn acquire_all_fenced(
+        &mut self,
+        keys: [&'a [u8]; 2],
+        counters: [&[u8]; 2],
+        (value, ttl_ms): (&'a [u8], i64),
+        ((proposed, spread), counter_ttl_ms): ((i64, i64), i64),
+    ) -> Deed<'a> {
+        let last = counters.map(|name| self.last(name)).into_iter().max().unwrap_or(0);
+        if last >= LAST_MAX {
+            self.pair(-1, 0);
+            return Deed::Nothing;
+        }
+        let before = self.out.len();
+        let deed = self.acquire_several(keys, value, ttl_ms);
+        if !self.out[before..].starts_with(b"*2\r\n:0\r\n:0\r\n") {
+            return deed;
+        }
+        let now_us = self.now_ms * 1_000;
+        let drawn = proposed.min(now_us + spread).max(now_us - spread).max(last + 1);
+        counters.iter().for_each(|name| self.count(name, drawn, counter_ttl_ms));
+        self.out.truncate(before);
+        self.pair(0, drawn);
+        deed
+    }
+
+    fn raise_all(
+        &mut self,
+        keys: [&[u8]; 2],
+        counters: [&[u8]; 2],
+        value: &[u8],
+        (token, counter_ttl_ms): (i64, i64),
+    ) -> Deed<'a> {
+        let has = |key: &&[u8]| {
+            let found = self.store.find(self.session.database, key);
+            found.is_some_and(|it| *self.store.keys[it].value == *value)
+        };
+        if !keys.iter().all(has) {
+            self.integer(0);
+            return Deed::Nothing;
+        }
+        for name in counters {
+            if self.last(name) < token {
+                if let Some(why) = self.refusal_to_set() {
+                    return self.script_error(&why);
+                }
+                self.count(name, token, counter_ttl_ms);
+            }
+        }
+        self.integer(1);
+        Deed::Nothing
     }
 }

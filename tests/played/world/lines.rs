@@ -53,10 +53,12 @@ impl<'a> Command<'a, '_> {
         self.say("\r\n:1\r\n")
     }
 
-    /// Whether anybody stands in the line.
+    /// In how many of these lines anybody stands.
     pub(super) fn has_line(&mut self) -> Deed<'a> {
-        let is_there = self.line(self.words[1]).is_some_and(|line| !line.members.is_empty());
-        self.integer(is_there.into());
+        let words = self.words;
+        let is_there = |it: &&&[u8]| self.line(it).is_some_and(|line| !line.members.is_empty());
+        let count = words[1..].iter().filter(is_there).count();
+        self.integer(count as i64);
         Deed::Nothing
     }
 
@@ -96,11 +98,7 @@ impl<'a> Command<'a, '_> {
         if let Some(why) = self.write_refusal("zrem", false) {
             return self.script_error(&why);
         }
-        let was_there = self.line(name).is_some_and(|line| {
-            let before = line.members.len();
-            line.members.retain(|member| *member.1 != *channel);
-            line.members.len() < before
-        });
+        let was_there = self.take_out(name, channel);
         let is_taken = self.store.find(self.session.database, key).is_some();
         let said = match was_there || is_taken {
             true => 0,
@@ -129,6 +127,30 @@ impl<'a> Command<'a, '_> {
         if let Some(why) = self.write_refusal("zadd", true) {
             return self.script_error(&why);
         }
+        let rank = self.stand_in(name, (channel, since_us, ttl_ms));
+        if self.store.refusal == Some(Refusal::NoPermLook) {
+            return self.script_error(NOT_IN_SCRIPTS);
+        }
+        let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
+        let said = format!("*3\r\n:0\r\n:{}\r\n:{rank}\r\n", left_ms.unwrap_or(-2));
+        self.say(&said)
+    }
+
+    /// Takes a channel out of a line. Returns whether it was there.
+    pub(super) fn take_out(&mut self, name: &[u8], channel: &[u8]) -> bool {
+        self.line(name).is_some_and(|line| {
+            let before = line.members.len();
+            line.members.retain(|member| *member.1 != *channel);
+            line.members.len() < before
+        })
+    }
+
+    /// Has a channel stand in a line, since then. Returns how many stand before it.
+    pub(super) fn stand_in(
+        &mut self,
+        name: &[u8],
+        (channel, since_us, ttl_ms): (&[u8], i64, i64),
+    ) -> usize {
         let (database, now_us) = (self.session.database, self.now_ms * 1_000);
         let since_us = since_us.clamp(now_us - 600_000_000, now_us + 1_000_000);
         let expires_ms = self.now_ms + ttl_ms;
@@ -144,19 +166,11 @@ impl<'a> Command<'a, '_> {
             line.members.sort();
             rank = line.members.iter().position(|member| *member.1 == *channel).unwrap_or(0);
         }
-        if self.store.refusal == Some(Refusal::NoPermLook) {
-            return self.script_error(NOT_IN_SCRIPTS);
-        }
-        if self.has(Plant::SendsToTheEnd) {
-            rank = 1_000;
-        }
-        let left_ms = self.store.lies_ms.or_else(|| found.map(|it| self.left_ms(it)));
-        let said = format!("*3\r\n:0\r\n:{}\r\n:{rank}\r\n", left_ms.unwrap_or(-2));
-        self.say(&said)
+        if self.has(Plant::SendsToTheEnd) { 1_000 } else { rank }
     }
 
     /// Tells the first of the line that is there. Returns whether one is.
-    fn wake(&mut self, key: &[u8], name: &[u8]) -> bool {
+    pub(super) fn wake(&mut self, key: &[u8], name: &[u8]) -> bool {
         for _ in 0..TOLD_MAX {
             let Some(line) = self.line(name).filter(|line| !line.members.is_empty()) else {
                 return false;
@@ -165,7 +179,7 @@ impl<'a> Command<'a, '_> {
             let listeners = self.store.channels.listeners.iter();
             let heard: Vec<usize> =
                 listeners.filter(|it| it.0 == tag(&channel)).map(|it| it.1).collect();
-            let silent = self.has(Plant::TellsNobody);
+            let silent = self.has(Plant::TellsNobody) || self.has(Plant::TellsOfNoPermit);
             for &connection in heard.iter().filter(|_| !silent) {
                 let lengths = (channel.len(), key.len());
                 let head = format!(">3\r\n$7\r\nmessage\r\n${}\r\n", lengths.0).into_bytes();

@@ -18,6 +18,7 @@ pub(crate) mod server;
 pub(crate) mod several;
 pub(crate) mod store;
 pub(crate) mod turns;
+mod waiting;
 
 use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};

@@ -86,7 +86,12 @@ impl<'a> Command<'a, '_> {
         }
     }
 
-    fn release_permits(&mut self, slots: &[&'a [u8]], value: &'a [u8], stays: usize) -> Deed<'a> {
+    pub(super) fn release_permits(
+        &mut self,
+        slots: &[&'a [u8]],
+        value: &'a [u8],
+        stays: usize,
+    ) -> Deed<'a> {
         let database = self.session.database;
         let mut count = 0;
         for (place, slot) in slots.iter().enumerate() {

@@ -2,7 +2,9 @@
 
 use std::mem;
 
-use crate::command::waking::{ENROL, LEAVE};
+use crate::command::waking::{
+    ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_PERMITS,
+};
 use crate::command::{acquire_fenced, raise_fence, release_permits, several, take_permit};
 use crate::schedules::generate::PASSWORD;
 use crate::schedules::promises::Promise;
@@ -297,8 +299,17 @@ fn words_of(words: &[&[u8]], reply: &[u8]) -> String {
         _ if **it == *several::repair::SCRIPT.as_bytes() => "(repair all)".to_owned(),
         _ if **it == *several::extend::SCRIPT.as_bytes() => "(extend all)".to_owned(),
         _ if **it == *several::release::SCRIPT.as_bytes() => "(release all)".to_owned(),
+        _ if **it == *several::waking::ENROL_SCRIPT.as_bytes() => "(enrol for all)".to_owned(),
+        _ if **it == *several::waking::RELEASE_SCRIPT.as_bytes() => {
+            "(release all and wake)".to_owned()
+        }
         _ if **it == *take_permit::SCRIPT.as_bytes() => "(permit)".to_owned(),
         _ if **it == *release_permits::SCRIPT.as_bytes() => "(give up)".to_owned(),
+        _ if **it == *RELEASE_PERMITS.as_bytes() => "(give up and wake)".to_owned(),
+        _ if **it == *ENROL_PERMITS.as_bytes() => "(enrol for a permit)".to_owned(),
+        _ if **it == *LEAVE_PERMITS.as_bytes() || **it == *LEAVE_SLOT.as_bytes() => {
+            "(leave)".to_owned()
+        }
         _ if it.starts_with(b"if") => "(release)".to_owned(),
         _ => "(extend)".to_owned(),
     };

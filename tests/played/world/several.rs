@@ -27,7 +27,12 @@ impl<'a> Command<'a, '_> {
         is(release::SCRIPT).then(|| self.release_several(keys, value))
     }
 
-    fn acquire_several(&mut self, keys: [&[u8]; 2], value: &'a [u8], ttl_ms: i64) -> Deed<'a> {
+    pub(super) fn acquire_several(
+        &mut self,
+        keys: [&[u8]; 2],
+        value: &'a [u8],
+        ttl_ms: i64,
+    ) -> Deed<'a> {
         let refused = Deed::Acquire { key: ALL, value, ttl_ms: Some(ttl_ms), done: false };
         if let Some(left_ms) = self.store.lies_ms {
             self.pair(1, left_ms);
@@ -136,7 +141,7 @@ impl<'a> Command<'a, '_> {
         deed(true, false)
     }
 
-    fn release_several(&mut self, keys: [&[u8]; 2], value: &'a [u8]) -> Deed<'a> {
+    pub(super) fn release_several(&mut self, keys: [&[u8]; 2], value: &'a [u8]) -> Deed<'a> {
         let mut deleted = 0;
         for key in keys {
             let found = self.store.find(self.session.database, key);
@@ -160,7 +165,7 @@ impl<'a> Command<'a, '_> {
         (1..).zip(found).find_map(|(place, it)| Some((place, it.filter(is_foreign)?)))
     }
 
-    fn set_several(&mut self, keys: &[&[u8]], value: &[u8], ttl_ms: i64) {
+    pub(super) fn set_several(&mut self, keys: &[&[u8]], value: &[u8], ttl_ms: i64) {
         keys.iter().for_each(|key| self.put(key, value, Some(ttl_ms)));
         self.store.several.push(tag(value));
     }

@@ -394,7 +394,7 @@ class Cancelling(AsyncTest):
             await self.lock()
 
         tasks = [asyncio.create_task(lock_later()) for _ in range(100)]
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks[::2]:
             task.cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)

@@ -290,7 +290,10 @@ class Tasks(AsyncTest):
                 self.manager._events.take()
                 return len(told) > 0
 
-            take = lambda: (self.eventually("it is taken", is_taken), note(told[0]))  # noqa: E731
+            def take() -> None:
+                self.eventually("it is taken", is_taken)
+                note(told[0])
+
             self.run_threads(take)  # the loop does nothing meanwhile
             self.assertFalse(lease.lost.is_set())
             await asyncio.wait_for(lease.lost.wait(), PATIENCE)

@@ -152,8 +152,7 @@ class Block(RedlockTest):
                 self.eventually("it expires", lambda: self.is_gone(self.name))
         with self.assertRaisesRegex(ValueError, "the block's own"):
             with self.manager.lock(self.name, ttl=0.1) as lease:
-                is_over = lambda: not lease.held and self.is_gone(self.name)  # noqa: E731
-                self.eventually("it expires", is_over)
+                self.eventually("it expires", lambda: not lease.held and self.is_gone(self.name))
                 raise ValueError("the block's own")
 
     def test_locks_are_not_reentrant(self) -> None:

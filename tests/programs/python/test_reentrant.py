@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import signal
-import threading
 import time
 import unittest
 

@@ -6,7 +6,7 @@ class ForkTest < RedlockTest
   def test_a_child_locks_alone
     @locker.lock(@name, ttl: 600) { nil } # the parent is connected before it forks
     other = "#{@name}:other"
-    assert_equal :had_it, in_child { @locker.lock(other, ttl: 600) { :had_it } }
+    assert_equal(:had_it, in_child { @locker.lock(other, ttl: 600) { :had_it } })
     assert_free(other)
     @locker.lock(@name, ttl: 600) do
       assert_equal Redlock::Taken, in_child { @locker.lock(@name, ttl: 600, wait: 0) }.class
@@ -37,7 +37,7 @@ class ForkTest < RedlockTest
 
   def test_a_child_cannot_touch_the_lock_of_its_parent
     lease = @locker.lock(@name, ttl: 600)
-    assert_equal [false, 0.0], in_child { [lease.held?, lease.remaining] }
+    assert_equal([false, 0.0], in_child { [lease.held?, lease.remaining] })
     %i[unlock extend confirm].each do |call|
       assert_equal Redlock::Forked, in_child { error_of(lease, call) }, call
     end

@@ -41,7 +41,7 @@ class KeepTest < RedlockTest
     told = Queue.new
     assert_raises(Redlock::Lost) do
       @locker.lock(@name, ttl: TTL, keep_alive: true) do |lease|
-        assert_same lease, lease.on_lost { |left| told.push(left) }
+        assert_same(lease, lease.on_lost { |left| told.push(left) })
         lose(lease)
         assert_operator popped(told), :>=, 0
         lease.on_lost { |left| told.push(left) } # it is known already

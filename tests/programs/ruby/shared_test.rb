@@ -7,7 +7,7 @@ class SharedTest < RedlockTest
     other = manager
     @locker.lock(@name, ttl: 60, shared: true) do |one|
       other.lock(@name, ttl: 60, shared: true) do |two|
-        assert [one, two].all? { |lease| lease.shared? && lease.held? }
+        assert([one, two].all? { |lease| lease.shared? && lease.held? })
         info = other.info(@name)
         assert_equal [true, true, 2], [info.locked, info.shared, info.readers]
         one.extend(ttl: 120)

@@ -121,7 +121,7 @@ class WaitingTest < RedlockTest
     names = %w[localhost:1 redis://u:p@host:6379/0 u:p@h1:1 rediss://1.2.3.4.example:1]
     addresses = %w[127.0.0.1:1 [::1]:1 redis://10.0.0.1 rediss://u:p%40@10.0.0.1:1/2 unix:///run/r.sock
                    redis://[fe80::1]:6379/0]
-    assert_equal names, (names + addresses).select { |server| c.named?(server) }
+    assert_equal(names, (names + addresses).select { |server| c.named?(server) })
   end
 
   def assert_interruptible(interruption, &call)

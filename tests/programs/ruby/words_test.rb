@@ -2,7 +2,6 @@
 
 require "json"
 require "logger"
-require "pp"
 require "stringio"
 require "yaml"
 require_relative "support"
@@ -70,7 +69,7 @@ class WordsTest < RedlockTest
     lease = @locker.lock(@name, ttl: 60)
     assert_match(/\A[0-9A-F]{40}\z/, lease.token)
     secrets = [PASSWORD, lease.token]
-    assert_hidden secrets, [guarded, by_url, @locker, lease].flat_map { |thing| all_that_shows(thing) }
+    assert_hidden(secrets, [guarded, by_url, @locker, lease].flat_map { |thing| all_that_shows(thing) })
     assert_hidden secrets, errors(guarded, by_url, lease) << lines.string
     refute_includes lease.message, lease.token
     lease.unlock

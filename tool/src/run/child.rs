@@ -9,14 +9,17 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, getpid};
 
 use super::guard::Announcement;
-use super::terminal::{Terminal, has_shell, stop_self};
+use super::terminal::Terminal;
 use super::tree;
 use crate::failure::{Failure, Kind};
+use crate::keys;
 
 pub(crate) struct Child {
     process: Pid,
     guard: Option<Pid>,
     terminal: Option<Terminal>,
+    /// By us, and so not by the terminal.
+    was_sent_interrupt: bool,
     end: End,
 }
 
@@ -52,12 +55,15 @@ impl Child {
         let child = match started {
             Ok(child) => child,
             Err(error) => {
-                terminal.iter_mut().for_each(Terminal::take_back);
+                if let Some(terminal) = &mut terminal {
+                    terminal.take_back();
+                }
                 return Err(cannot_run(&command, &error));
             }
         };
         let process = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-        Ok(Self { process, guard: None, terminal, end: End::default() })
+        let end = End::default();
+        Ok(Self { process, guard: None, terminal, was_sent_interrupt: false, end })
     }
 
     /// Its processes, but for those that have made a group of their own.
@@ -100,15 +106,16 @@ impl Child {
         tree::has_others(&[self.process, guard])
     }
 
-    /// It has ended: lets it go, and takes the terminal back.
-    pub(crate) fn leave(&mut self) {
+    /// It has ended: lets it go, and takes the terminal back. Returns whether Ctrl-C has ended it, of which nobody else
+    /// has heard.
+    pub(crate) fn leave(&mut self) -> bool {
         let _ = waitpid(self.process, None);
-        if let Some(terminal) = &mut self.terminal {
-            terminal.take_back();
-        }
+        let was_lent = self.terminal.as_mut().is_some_and(Terminal::take_back);
+        was_lent && self.end.signal == Some(libc::SIGINT) && !self.was_sent_interrupt
     }
 
-    pub(crate) fn pass_on(&self, number: i32) {
+    pub(crate) fn pass_on(&mut self, number: i32) {
+        self.was_sent_interrupt |= number == libc::SIGINT;
         if let Ok(signal) = Signal::try_from(number) {
             let _ = killpg(self.process, signal);
         }
@@ -122,10 +129,8 @@ impl Child {
     /// It has stopped. Where a shell looks after us, we stop as well, so that the shell hears of it.
     pub(crate) fn follow_stop(&mut self) {
         let Some(terminal) = &mut self.terminal else { return };
-        if has_shell() {
-            terminal.take_back();
-            stop_self();
-        }
+        terminal.take_back();
+        keys::stop_group();
         self.go_on();
     }
 

@@ -24,6 +24,7 @@ use self::hold::Hold;
 use self::watch::{Signal, Watch};
 use crate::cli::{Common, Run};
 use crate::failure::{Failure, Kind};
+use crate::keys;
 use crate::report::Report;
 use crate::servers::Servers;
 use crate::time::Wait;
@@ -187,8 +188,12 @@ fn supervise(
     };
     await_rest(watch, manager, &mut hold, &mut child)?;
     guard.dismiss();
-    child.leave();
-    finish(hold, end, report)
+    let was_interrupted = child.leave();
+    let finished = finish(hold, end, report);
+    if was_interrupted && finished.is_ok() {
+        keys::interrupt_group();
+    }
+    finished
 }
 
 /// Where the program was stopped, its other processes have to stop as well, or be killed. Otherwise what it leaves

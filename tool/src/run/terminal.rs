@@ -1,10 +1,10 @@
-//! The terminal, if there is one: who reads from it, and what Ctrl-Z does.
+//! The terminal, if there is one: who reads from it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::unistd::{Pid, getpgrp, getpid, getsid, tcgetpgrp, tcsetpgrp};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 /// The terminal that this process is controlled by.
 pub(crate) struct Terminal {
@@ -40,10 +40,13 @@ impl Terminal {
         }
     }
 
-    pub(crate) fn take_back(&mut self) {
-        if std::mem::take(&mut self.is_lent) {
+    /// Returns whether the program had it.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let was_lent = std::mem::take(&mut self.is_lent);
+        if was_lent {
             self.give(getpgrp());
         }
+        was_lent
     }
 
     /// Who is in the background is stopped for that, unless the signal is blocked.
@@ -55,14 +58,4 @@ impl Terminal {
         let _ = tcsetpgrp(self.file.as_fd(), group);
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&old), None);
     }
-}
-
-/// Whether a shell looks after this process, and lets it go on when it has stopped.
-pub(crate) fn has_shell() -> bool {
-    getsid(None).is_ok_and(|session| session != getpid())
-}
-
-/// Stops this process. It goes on here.
-pub(crate) fn stop_self() {
-    let _ = kill(getpid(), Signal::SIGSTOP);
 }

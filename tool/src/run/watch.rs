@@ -19,8 +19,8 @@ use signal_hook::consts::signal::{
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-use super::terminal;
 use crate::failure::{Failure, Kind};
+use crate::keys;
 
 /// Those that are passed on to the program as they are, and those that are more than that.
 const PASSED_ON: [i32; 7] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -120,7 +120,7 @@ impl Watch {
                             "a signal ended the wait for the lock",
                         ));
                     }
-                    Signal::Stop => terminal::stop_self(),
+                    Signal::Stop => keys::stop_self(),
                     _ => {}
                 }
             }

@@ -1,0 +1,184 @@
+/*
+ * Locks of several kinds beside each other in one process: a few cycles of each in turn, again and again, so that
+ * whatever else happens on the machine happens to all of them alike.
+ *
+ *     beside cycles 1 KEY WARM_MS RUN_MS PORT...
+ *
+ * The figures of a kind bear its name: plain_lock_p50_us, fenced_unlock_p50_us and so on.
+ */
+#define _GNU_SOURCE
+#include "manager.h"
+#include "measure.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+/* So many cycles of one kind before it is the next one's turn. */
+#define STRETCH 20
+
+#define SEVERAL 8
+
+struct kind {
+    const char *name;
+    bool unguarded, silent, fenced, background, submitted;
+    int32_t mode;
+    size_t resources;
+    RedLock *rl;
+    RedLockLease *lease;
+    struct pollfd ready; /* for submitted calls */
+    RedLockAcquireOptions options;
+    char names[SEVERAL][128];
+    const char *each[SEVERAL];
+    struct samples locks, unlocks, cycles;
+};
+
+static struct kind kinds[] = {
+    {.name = "plain", .resources = 1},
+    {.name = "unguarded", .resources = 1, .unguarded = true},
+    {.name = "silent", .resources = 1, .silent = true},
+    {.name = "fenced", .resources = 1, .fenced = true},
+    {.name = "shared", .resources = 1, .mode = REDLOCK_SHARED},
+    {.name = "several", .resources = SEVERAL},
+    {.name = "background", .resources = 1, .background = true},
+    {.name = "submitted", .resources = 1, .submitted = true},
+};
+
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static size_t cycles, failed;
+
+static struct samples room_for(int64_t run_ms)
+{
+    size_t room = measure_room(run_ms, KINDS);
+    return (struct samples){measure_shared(room * sizeof(float)), room, 0};
+}
+
+static void open_kind(struct kind *k, const char *key, int64_t run_ms, int count, char **ports)
+{
+    RedLock *rl = k->rl = manager_new(count, ports);
+
+    if (k->unguarded)
+        manager_check("guard", RedLock_SetRestartGuard(rl, REDLOCK_GUARD_OFF, 0, 0), rl, NULL);
+    manager_check("waking", RedLock_SetWaking(rl, !k->silent), rl, NULL);
+    manager_check("fencing", RedLock_SetFencing(rl, k->fenced), rl, NULL);
+    manager_check("background", RedLock_SetBackgroundThread(rl, k->background), rl, NULL);
+    manager_check("connect", RedLock_Connect(rl, 0), rl, NULL);
+    if (k->submitted)
+        k->ready = (struct pollfd){.fd = manager_descriptor(rl), .events = POLLIN};
+    k->lease = RedLockLease_New();
+    for (size_t i = 0; i < k->resources; i++) {
+        /* Names of one length. */
+        snprintf(k->names[i], sizeof k->names[i], "%s:%.6s:%zu", key, k->name, i);
+        k->each[i] = k->names[i];
+    }
+    k->options = (RedLockAcquireOptions)REDLOCK_ACQUIRE_OPTIONS_INIT;
+    k->options.resource = k->resources == 1 ? k->names[0] : NULL;
+    k->options.resources = k->resources == 1 ? NULL : k->each;
+    k->options.resource_count = k->resources == 1 ? 0 : k->resources;
+    k->options.mode = k->mode;
+    k->options.ttl_ms = MEASURE_TTL_MS;
+    k->locks = room_for(run_ms);
+    k->unlocks = room_for(run_ms);
+    k->cycles = room_for(run_ms);
+}
+
+/* The end of a submitted call. */
+static bool wait_for_event(struct kind *k)
+{
+    RedLockEvent event = REDLOCK_EVENT_INIT;
+
+    while (RedLock_NextEvent(k->rl, 0, &event) == REDLOCK_NO_EVENT)
+        poll(&k->ready, 1, -1);
+    return event.status == REDLOCK_OK;
+}
+
+static bool lock(struct kind *k)
+{
+    if (!k->submitted)
+        return RedLock_Acquire(k->rl, &k->options, k->lease) == REDLOCK_OK;
+    return RedLock_SubmitAcquire(k->rl, &k->options, k->lease, NULL) == REDLOCK_OK && wait_for_event(k);
+}
+
+static bool unlock(struct kind *k)
+{
+    if (!k->submitted)
+        return RedLock_Unlock(k->rl, k->lease) == REDLOCK_OK;
+    return RedLock_SubmitUnlock(k->rl, k->lease, NULL) == REDLOCK_OK && wait_for_event(k);
+}
+
+/* The first call on a connection that was quiet for a while looks at it first, and is no sample. */
+static void stretch(struct kind *k)
+{
+    for (int i = 0; i < STRETCH; i++) {
+        int64_t start = measure_now_ns(), locked, end;
+        bool held = lock(k);
+        locked = measure_now_ns();
+        held = held && unlock(k);
+        end = measure_now_ns();
+        if (i > 0) {
+            measure_keep(&k->locks, start, locked);
+            measure_keep(&k->unlocks, locked, end);
+            measure_keep(&k->cycles, start, end);
+        }
+        cycles++;
+        failed += !held;
+    }
+}
+
+/* Each time another one begins. */
+static void run(int64_t run_ms)
+{
+    int64_t end = measure_now_ns() + run_ms * 1000000;
+
+    cycles = failed = 0;
+    for (size_t i = 0; i < KINDS; i++)
+        kinds[i].locks.count = kinds[i].unlocks.count = kinds[i].cycles.count = 0;
+    for (size_t first = 0; measure_now_ns() < end; first++)
+        for (size_t i = 0; i < KINDS; i++)
+            stretch(&kinds[(first + i) % KINDS]);
+}
+
+static void print_kind(struct kind *k)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%s_lock", k->name);
+    measure_print(name, &k->locks);
+    snprintf(name, sizeof name, "%s_unlock", k->name);
+    measure_print(name, &k->unlocks);
+    snprintf(name, sizeof name, "%s_cycle", k->name);
+    measure_print(name, &k->cycles);
+}
+
+int main(int argc, char **argv)
+{
+    double cpu_before;
+    int64_t start, run_ms;
+
+    if (argc < 7) {
+        fputs("beside cycles 1 KEY WARM_MS RUN_MS PORT...\n", stderr);
+        return 2;
+    }
+    run_ms = atoll(argv[5]);
+    for (size_t i = 0; i < KINDS; i++)
+        open_kind(&kinds[i], argv[3], run_ms, argc - 6, argv + 6);
+    run(atoll(argv[4]));
+    if (!measure_ready())
+        return 0;
+    measure_running();
+    cpu_before = measure_cpu_us(RUSAGE_SELF);
+    start = measure_now_ns();
+    run(run_ms);
+    printf("cycles=%zu failed=%zu busy_us=%.0f seconds=%.6f", cycles, failed,
+           measure_cpu_us(RUSAGE_SELF) - cpu_before, (double)(measure_now_ns() - start) / 1e9);
+    for (size_t i = 0; i < KINDS; i++)
+        print_kind(&kinds[i]);
+    puts("");
+    for (size_t i = 0; i < KINDS; i++) {
+        RedLockLease_Free(kinds[i].lease);
+        RedLock_Free(kinds[i].rl);
+    }
+    return 0;
+}

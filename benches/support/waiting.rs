@@ -1,0 +1,75 @@
+//! What a waiter asks the servers while nothing changes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::Outcome;
+use super::contenders::Contenders;
+use super::figures::Figures;
+use super::servers::{Request, Servers, Watched};
+use super::talk::Talk;
+
+const SERVERS: usize = 5;
+const KEY: &str = "bench:waiting";
+const WAIT: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What it does at first, and when it gives up, is no waiting.
+const BEGIN: f64 = 1.0;
+const END: f64 = 9.5;
+
+/// What only that request has which asks whether the resource is free, and for a place in line.
+const LOOK: &str = "ZRANK";
+
+pub(crate) struct Waiting {
+    /// Requests to that server which had the most.
+    pub(crate) most: f64,
+    /// Those that no look is the reason for.
+    pub(crate) others: f64,
+    /// The most requests of one who is not told of releases.
+    pub(crate) silent: f64,
+}
+
+/// Two at the same time, each on servers of its own.
+pub(crate) fn measure(contenders: &Contenders, dir: &Path) -> Outcome<Waiting> {
+    let servers = [Servers::start(SERVERS, dir)?, Servers::start(SERVERS, dir)?];
+    let mut woken = Waiter::begin(&[], contenders, &servers[0])?;
+    let mut silent = Waiter::begin(&["--silent"], contenders, &servers[1])?;
+    woken.talk.say("go")?;
+    silent.talk.say("go")?;
+    let (woken, silent) = (woken.end()?, silent.end()?);
+    let most = |it: &[Vec<Request>]| it.iter().map(Vec::len).max().unwrap_or(0) as f64;
+    let others = woken.iter().map(|it| others(it)).sum::<usize>() as f64;
+    Ok(Waiting { most: most(&woken), others, silent: most(&silent) })
+}
+
+fn others(requests: &[Request]) -> usize {
+    let begin = requests.first().map_or(0.0, |it| it.at);
+    let waits = |it: &&Request| (BEGIN..END).contains(&(it.at - begin));
+    requests.iter().filter(waits).filter(|it| !it.words.contains(LOOK)).count()
+}
+
+struct Waiter {
+    talk: Talk,
+    watched: Vec<Watched>,
+}
+
+impl Waiter {
+    /// Connected, and watched from now on.
+    fn begin(options: &[&str], contenders: &Contenders, servers: &Servers) -> Outcome<Self> {
+        servers.occupy(KEY, 1)?;
+        let mut command = contenders.with_library("waiter");
+        command.args(options).arg(format!("{KEY}:0")).arg(WAIT.as_millis().to_string());
+        let mut talk = Talk::begin(command.args(servers.ports()))?;
+        talk.expect("ready", PATIENCE)?;
+        let watched = (0..SERVERS).map(|it| servers.watch(it)).collect::<Outcome<_>>()?;
+        Ok(Self { talk, watched })
+    }
+
+    fn end(mut self) -> Outcome<Vec<Vec<Request>>> {
+        if Figures::parse(&self.talk.hear(WAIT + PATIENCE)?)?.get("taken") < 1.0 {
+            return Err("a waiter did not wait in vain".into());
+        }
+        self.watched.into_iter().map(Watched::end).collect()
+    }
+}

@@ -1,0 +1,25 @@
+-- Deletes those keys that have our token, and tells the first in the lines of these (wake_each.lua). Returns how many they
+-- were; and 2 if somebody was told, else 1.
+--
+-- KEYS: the resources, and the lines of some. ARGV[1]: the token. ARGV[2]: how many resources there are. Further ones: of
+-- which resource each line is, from 1.
+
+local n=tonumber(ARGV[2])
+local values=redis.call('MGET',unpack(KEYS,1,n))
+local ours={}
+for i=1,n do
+    if values[i]==ARGV[1] then
+        ours[#ours+1]=KEYS[i]
+    end
+end
+if #ours>0 then
+    redis.call('DEL',unpack(ours))
+end
+local free,lines={},{}
+for i=3,#ARGV do
+    local place=tonumber(ARGV[i])
+    if values[place]==ARGV[1] then
+        free[#free+1]=KEYS[place]
+        lines[#lines+1]=KEYS[n+i-2]
+    end
+end

@@ -1,0 +1,321 @@
+//! Waiters for permits, and for several resources at once: told when what they wait for is released elsewhere.
+
+use std::thread::{self, JoinHandle};
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK_TAKEN};
+
+use crate::support::events::Wanted;
+use crate::support::usage::{TTL, connected, patient};
+use crate::support::{Cluster, Lease, Manager, Server, wait_until};
+
+const WAIT_MS: i64 = 60_000;
+
+fn permit() -> Wanted {
+    Wanted { permits: 2, wait_ms: WAIT_MS, ..Wanted::new("r", TTL) }
+}
+
+fn both() -> Wanted {
+    Wanted { wait_ms: WAIT_MS, ..Wanted::several(&["a", "b"], TTL) }
+}
+
+fn one(name: &str) -> Wanted {
+    Wanted { wait_ms: WAIT_MS, ..Wanted::new(name, TTL) }
+}
+
+/// How many stand in a line of a server.
+fn in_line(server: &Server, line: &str) -> i64 {
+    server.must(&["ZCARD", line]).integer()
+}
+
+#[track_caller]
+fn wait_until_in_line(cluster: &Cluster, line: &str, count: i64) {
+    let is_so = |server: &Server| in_line(server, line) == count;
+    wait_until("so many stand in line", || cluster.iter().all(is_so));
+}
+
+/// A line that ends by itself is empty as well: so it does not, from now on.
+#[track_caller]
+fn wait_until_nobody_is_in_line(cluster: &Cluster, line: &str) {
+    let is_empty = |server: &Server| {
+        server.must(&["PERSIST", line]);
+        in_line(server, line) == 0
+    };
+    wait_until("the line is empty", || cluster.iter().all(is_empty));
+}
+
+#[track_caller]
+fn take(manager: &Manager, wanted: &Wanted) -> Lease {
+    let lease = Lease::new();
+    assert_eq!(manager.acquire(wanted, &lease), REDLOCK_OK, "{}", lease.message());
+    lease
+}
+
+/// Waits on a thread of its own.
+fn waiting(manager: Manager, wanted: Wanted) -> JoinHandle<(Manager, Lease)> {
+    thread::spawn(move || {
+        let lease = take(&manager, &wanted);
+        (manager, lease)
+    })
+}
+
+/// What a waiter asks with that looks by itself: whether anybody has it.
+fn looks(server: &Server) -> u64 {
+    server.calls("exists")
+}
+
+/// A place so far behind that it looks next in five seconds; nobody else is there to be told. Returns how often it has looked.
+fn send_far_behind(server: &Server, line: &str) -> u64 {
+    for other in 0..40 {
+        server.must(&["ZADD", line, "1", &format!("gone:{other}")]);
+    }
+    let looked = looks(server);
+    wait_until("it has seen how far behind it is", || looks(server) > looked);
+    looks(server)
+}
+
+/// Somebody waits for this, and something is let go of: it has it, and has not looked again.
+#[track_caller]
+fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) {
+    // To take several is to look whether they are free.
+    let own = u64::from(wanted.several.is_some());
+    let waiting = waiting(connected(server), wanted);
+    wait_until_in_line(server, line, 1);
+    let looked = send_far_behind(&server[0], line);
+    let_go();
+    let (manager, lease) = waiting.join().expect("it has it");
+    assert_eq!(looks(&server[0]), looked + own, "it was told");
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    assert_eq!(in_line(&server[0], line), 0);
+}
+
+#[test]
+fn w06_who_waits_for_a_permit_is_told_when_any_is_released_by_another() {
+    for which in [0, 1] {
+        let (cluster, wanted) = (Cluster::start(1), permit());
+        let holder = connected(&cluster);
+        let held = [take(&holder, &wanted), take(&holder, &wanted)];
+        is_told(&cluster, wanted, "r:w", || {
+            assert_eq!(holder.unlock(&held[which]), REDLOCK_OK);
+        });
+    }
+}
+
+/// Who locks the name of a semaphore, or adopts a permit, uses one.
+#[test]
+fn w06_the_release_of_a_lock_that_uses_a_permit_is_told_too() {
+    let cluster = Cluster::start(1);
+    for name in ["r", "r#1"] {
+        let holder = connected(&cluster);
+        let (lock, permit_of_two) = (take(&holder, &one(name)), take(&holder, &permit()));
+        is_told(&cluster, permit(), "r:w", || assert_eq!(holder.unlock(&lock), REDLOCK_OK));
+        assert_eq!(holder.unlock(&permit_of_two), REDLOCK_OK);
+    }
+    let holder = connected(&cluster);
+    let held = [take(&holder, &permit()), take(&holder, &permit())];
+    is_told(&cluster, permit(), "r:w", || {
+        for lease in &held {
+            let (ticket, adopted) = (holder.detach(lease).expect("a ticket"), Lease::new());
+            assert_eq!(holder.adopt(&ticket, &adopted), REDLOCK_OK, "{}", adopted.message());
+            assert_eq!(holder.unlock(&adopted), REDLOCK_OK, "{}", adopted.message());
+        }
+    });
+}
+
+/// Who waits for the lock of that name stands before it, and cannot use what it is told.
+#[test]
+fn w06_a_permit_that_is_told_to_who_waits_for_the_lock_goes_to_the_next() {
+    let cluster = Cluster::start(1);
+    let holder = connected(&cluster);
+    let lock = take(&holder, &one("r"));
+    let held = take(&holder, &permit());
+    let locking = waiting(connected(&cluster), one("r"));
+    wait_until_in_line(&cluster, "r:w", 1);
+    let permitted = waiting(connected(&cluster), permit());
+    wait_until_in_line(&cluster, "r:w", 2);
+    assert_eq!(holder.unlock(&held), REDLOCK_OK);
+    let (manager, lease) = permitted.join().expect("it has it");
+    // The other has asked for its place again.
+    wait_until_in_line(&cluster, "r:w", 1);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    assert_eq!(holder.unlock(&lock), REDLOCK_OK);
+    locking.join().expect("it has it");
+}
+
+#[test]
+fn w07_who_wants_several_is_told_when_that_is_released_which_is_in_the_way() {
+    let cluster = Cluster::start(1);
+    for name in ["a", "b"] {
+        let holder = connected(&cluster);
+        let held = take(&holder, &one(name));
+        is_told(&cluster, both(), &format!("{name}:w"), || {
+            let other = if name == "a" { "b:w" } else { "a:w" };
+            assert_eq!(in_line(&cluster[0], other), 0);
+            assert_eq!(holder.unlock(&held), REDLOCK_OK);
+        });
+    }
+}
+
+#[test]
+fn w07_who_wants_several_moves_to_the_line_of_what_is_in_the_way_then() {
+    let cluster = Cluster::start(3);
+    let holder = connected(&cluster);
+    let (a, b) = (take(&holder, &one("a")), take(&holder, &Wanted { ttl_ms: TTL / 2, ..one("b") }));
+    let waiting = waiting(connected(&cluster), both());
+    wait_until_in_line(&cluster, "a:w", 1);
+    assert_eq!(holder.unlock(&a), REDLOCK_OK);
+    wait_until_in_line(&cluster, "b:w", 1);
+    wait_until_nobody_is_in_line(&cluster, "a:w");
+    assert_eq!(holder.unlock(&b), REDLOCK_OK);
+    let (manager, lease) = waiting.join().expect("it has it");
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    wait_until_nobody_is_in_line(&cluster, "b:w");
+}
+
+#[test]
+fn w07_the_release_of_several_is_told_to_who_waits_for_any_of_them() {
+    let cluster = Cluster::start(1);
+    let semaphore = |name: &str| Wanted { permits: 2, ..one(name) };
+    for (wanted, line) in [(one("a"), "a:w"), (one("b"), "b:w"), (both(), "a:w")] {
+        let holder = connected(&cluster);
+        let held = take(&holder, &both());
+        is_told(&cluster, wanted, line, || assert_eq!(holder.unlock(&held), REDLOCK_OK));
+    }
+    let holder = connected(&cluster);
+    let (held, permit) = (take(&holder, &both()), take(&holder, &semaphore("b")));
+    is_told(&cluster, semaphore("b"), "b:w", || assert_eq!(holder.unlock(&held), REDLOCK_OK));
+    assert_eq!(holder.unlock(&permit), REDLOCK_OK);
+}
+
+#[test]
+fn w08_who_gives_up_leaves_the_line_whatever_it_waits_for() {
+    for (wanted, line) in [(permit(), "r:w"), (both(), "a:w")] {
+        let cluster = Cluster::start(3);
+        let (holder, waiter) = (connected(&cluster), connected(&cluster));
+        let _held = take(&holder, &wanted);
+        let _other = (wanted.permits > 0).then(|| take(&holder, &wanted));
+        let lease = Lease::new();
+        let brief = Wanted { wait_ms: 300, ..wanted.clone() };
+        assert_eq!(waiter.acquire(&brief, &lease), REDLOCK_TAKEN, "{}", lease.message());
+        wait_until_nobody_is_in_line(&cluster, line);
+        thread::scope(|scope| {
+            let calling = scope.spawn(|| waiter.acquire(&wanted, &lease));
+            wait_until_in_line(&cluster, line, 1);
+            assert_eq!(waiter.cancel(&lease), REDLOCK_OK);
+            assert_eq!(calling.join().expect("it does not panic"), REDLOCK_CANCELLED);
+        });
+        wait_until_nobody_is_in_line(&cluster, line);
+        // One whose lease is freed, too.
+        assert_eq!(waiter.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
+        wait_until("it stands in line", || {
+            assert!(waiter.next_event(1).is_none());
+            cluster.iter().all(|server| in_line(server, line) == 1)
+        });
+        drop(lease);
+        wait_until("it has left the line", || {
+            waiter.next_event(1);
+            cluster.iter().all(|server| in_line(server, line) == 0)
+        });
+    }
+}
+
+#[test]
+fn w08_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
+    for (wanted, line) in [(permit(), "r:w"), (both(), "a:w")] {
+        let cluster = Cluster::start(3);
+        let (holder, frozen) = (connected(&cluster), connected(&cluster));
+        let held = take(&holder, &wanted);
+        let _other = (wanted.permits > 0).then(|| take(&holder, &wanted));
+        let lease = Lease::new();
+        assert_eq!(frozen.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
+        wait_until("it stands in line", || {
+            assert!(frozen.next_event(1).is_none());
+            cluster.iter().all(|server| in_line(server, line) == 1)
+        });
+        // Nobody asks for its events from now on.
+        let waiting = waiting(connected(&cluster), wanted);
+        wait_until_in_line(&cluster, line, 2);
+        assert_eq!(holder.unlock(&held), REDLOCK_OK);
+        waiting.join().expect("it has it");
+    }
+}
+
+/// What servers do not permit is left out, and nothing fails for it.
+#[test]
+fn w09_where_it_is_not_permitted_they_ask_by_themselves() {
+    for rule in [
+        &["resetchannels"][..],
+        &["-hello"],
+        &["-zadd"],
+        &["-publish"],
+        &["resetkeys", "~r", "~r#1", "~a", "~b", "~redlock:guard"],
+    ] {
+        for wanted in [permit(), both()] {
+            let cluster = Cluster::start(3);
+            for server in cluster.iter() {
+                server.must(&[&["ACL", "SETUSER", "default"], rule].concat());
+            }
+            let (holder, waiter) = (patient(&cluster), patient(&cluster));
+            let held = take(&holder, &wanted);
+            let other = (wanted.permits > 0).then(|| take(&holder, &wanted));
+            let asked = cluster[0].calls("eval");
+            let waiting = waiting(waiter, wanted);
+            wait_until("it has asked more than once", || cluster[0].calls("eval") > asked + 2);
+            assert_eq!(holder.unlock(&held), REDLOCK_OK, "{rule:?}: {}", held.message());
+            let (manager, lease) = waiting.join().expect("it has it");
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{rule:?}: {}", lease.message());
+            for lease in other {
+                assert_eq!(holder.unlock(&lease), REDLOCK_OK, "{rule:?}: {}", lease.message());
+            }
+        }
+    }
+}
+
+#[test]
+fn w09_turned_off_nothing_of_it_is_sent() {
+    for wanted in [permit(), both()] {
+        let cluster = Cluster::start(3);
+        let (holder, waiter) = (patient(&cluster), patient(&cluster));
+        for manager in [&holder, &waiter] {
+            assert_eq!(manager.set_waking(false), REDLOCK_OK);
+            manager.connect_to_all();
+        }
+        let held = take(&holder, &wanted);
+        let _other = (wanted.permits > 0).then(|| take(&holder, &wanted));
+        let asked = cluster[0].calls("eval");
+        let waiting = waiting(waiter, wanted);
+        wait_until("it has asked often", || cluster[0].calls("eval") > asked + 4);
+        assert_eq!(holder.unlock(&held), REDLOCK_OK);
+        waiting.join().expect("it has it");
+        for server in cluster.iter() {
+            for command in ["hello", "subscribe", "zadd", "publish", "zpopmin"] {
+                assert_eq!(server.calls(command), 0, "{command}");
+            }
+        }
+    }
+}
+
+/// A plain lock and several resources that one manager waits for at once: each has it in its time.
+#[test]
+fn w10_waiters_of_one_manager_that_share_a_line_do_not_take_each_others_place() {
+    let cluster = Cluster::start(3);
+    let holder = connected(&cluster);
+    let (lock, first) =
+        (take(&holder, &one("a")), take(&holder, &Wanted { permits: 2, ..one("a") }));
+    let waiter = connected(&cluster);
+    let all = [one("a"), Wanted { permits: 2, ..one("a") }, both()];
+    thread::scope(|scope| {
+        let calls = all.each_ref().map(|wanted| {
+            let (waiter, count) = (&waiter, &cluster);
+            let call = scope.spawn(move || {
+                let lease = take(waiter, wanted);
+                assert_eq!(waiter.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            });
+            wait_until_in_line(count, "a:w", 1);
+            call
+        });
+        assert_eq!(holder.unlock(&first), REDLOCK_OK);
+        assert_eq!(holder.unlock(&lock), REDLOCK_OK);
+        calls.into_iter().for_each(|call| call.join().expect("it has it"));
+    });
+    wait_until_nobody_is_in_line(&cluster, "a:w");
+}
