@@ -231,8 +231,8 @@ fn sentences(code: &str) -> Vec<String> {
                 found.push(words);
             }
             &string[(end + 1).min(string.len())..]
-        } else if from.starts_with("'\\") {
-            from[2..].find('\'').map_or("", |end| &from[end + 3..])
+        } else if let Some(escaped) = from.strip_prefix("'\\") {
+            escaped.find('\'').map_or("", |end| &escaped[end + 1..])
         } else if from.starts_with("'\"'") {
             &from[3..]
         } else {
