@@ -193,28 +193,6 @@ fn the_tokens_of_two_keys_are_drawn_and_raised_as_by_a_real_server() {
     }
 }
 
-/// A request to join the readers that is carried out late finds what has been set since, with a longer TTL.
-#[test]
-fn who_joins_readers_once_more_keeps_what_he_has() {
-    let server = Server::start();
-    let mut pair = Pair::new(&server, None);
-    let script = acquire::SCRIPT;
-    let has = |token| ["EVAL", inspect::SCRIPT, "2", "a", "a:r", token, "127", "9000000"];
-    for (token, ttl, least) in [
-        (TOKENS[0], "900000", 800_000),
-        (TOKENS[0], "100000", 800_000),
-        (TOKENS[1], "200000", 100_000),
-        (TOKENS[0], "2000000", 1_900_000),
-        (TOKENS[1], "100000", 100_000),
-    ] {
-        pair.compare(&["EVAL", script, "3", "a", "a:r", "a:i", token, ttl, "500", "9000000"]);
-        pair.compare(&has(token));
-        pair.compare(&["PTTL", "a"]);
-        let said = super::differential::pair(&pair.ask(&has(token))).expect("two numbers");
-        assert!(said.0 == 1 && said.1 > least, "{said:?} after {ttl}");
-    }
-}
-
 /// Whatever a client proposes, the number is near the clock of the server that draws it; and beyond the one before.
 #[test]
 fn the_number_that_is_drawn_is_near_the_servers_clock() {
