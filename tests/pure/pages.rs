@@ -233,8 +233,8 @@ fn sentences(code: &str) -> Vec<String> {
             &string[(end + 1).min(string.len())..]
         } else if let Some(escaped) = from.strip_prefix("'\\") {
             escaped.find('\'').map_or("", |end| &escaped[end + 1..])
-        } else if from.starts_with("'\"'") {
-            &from[3..]
+        } else if let Some(rest) = from.strip_prefix("'\"'") {
+            rest
         } else {
             &from[1..]
         };
