@@ -35,7 +35,6 @@ impl Patience {
     /// readers that have them; a look is told that, too.
     pub(super) fn note(&mut self, target: &Target, question: &Question) {
         match &target.kind {
-            LockKind::Shared => {}
             LockKind::Several(names) => {
                 let which = question.readers_in_the_way();
                 let is_one = |place: usize| which.checked_shr(place as u32).unwrap_or(0) & 1 != 0;

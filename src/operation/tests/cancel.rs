@@ -78,6 +78,19 @@ fn an_extension_leaves_the_lock_as_it_was() {
     assert_eq!(play.hear(2, &[extended(0), extended(1)]), [ended("extended")]);
 }
 
+/// A repair is only sent while nobody else asks about the lock.
+#[test]
+fn what_is_cancelled_stands_in_the_way_of_no_repair() {
+    let (mut play, view) = Play::holding();
+    play.submit(Extend::new(view.clone(), TTL));
+    cancel(&mut play, 1, &[0, 1, 2]);
+    play.submit(Confirm::new(view.clone(), 1));
+    cancel(&mut play, 2, &[0, 1, 2]);
+    play.submit(Extend::new(view, TTL));
+    let acts = play.hear(3, &[gone(0), extended(1), extended(2)]);
+    assert_eq!(acts, [Tell(Verb::Repair, vec![0]), ended("extended")]);
+}
+
 #[test]
 fn a_confirmation_leaves_the_lock_as_it_was() {
     let (mut play, view) = Play::holding();

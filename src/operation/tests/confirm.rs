@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::command::Verb::Inspect;
+use crate::command::shared;
+use crate::operation::downgrade::Downgrade;
 
 const LEAST_MS: i64 = 5_000;
 
@@ -66,6 +68,53 @@ fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
         assert_eq!(view.hold().valid_until(), at(until), "{words:?}");
         assert_eq!(play.world.woken.is_empty(), until == VALID_MS);
     }
+}
+
+/// A quorum has it no longer than the second of those that have it longest.
+#[test]
+fn a_server_that_has_lost_it_counts_as_one_that_has_it_no_longer() {
+    let another = |server| (server, Answer::Found { value: b"another".to_vec(), left_ms: 9_900 });
+    for without in [gone(2), another(2)] {
+        let (mut play, view) = Play::holding();
+        confirm(&mut play, &view);
+        let has = [without, found(0, view.hold(), 6_000), found(1, view.hold(), 7_000)];
+        assert_eq!(play.hear(1, &has), [ended("confirmed")]);
+        assert_eq!(view.hold().valid_until(), at(1_000 + 5_938));
+    }
+}
+
+#[test]
+fn a_key_of_another_that_has_no_end_is_no_vote() {
+    let another = |server| (server, Answer::Found { value: b"another".to_vec(), left_ms: -1 });
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    let words = "Lost: 0 of 3 servers confirmed for 5000 ms, 2 needed: a:1 held by another (for \
+                 ever), b:1 held by another (for ever), c:1 held by another (for ever)";
+    // Nor does it confirm anything when it is heard late.
+    assert_eq!(play.hear(1, &[another(0), another(1), another(2)]), [ended(words)]);
+}
+
+#[test]
+fn a_lock_that_is_lost_meanwhile_keeps_the_end_that_it_had() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    play.say(1, &[gone(0), found(1, view.hold(), 6_000)]);
+    view.witness().hear(2, (Verb::Extend, 0), &Answer::Absent, at(1_000));
+    let acts = play.at(1_500).time_is_up(1);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Lost: 1 of 3")), "{acts:?}");
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+}
+
+#[test]
+fn a_lock_that_becomes_shared_meanwhile_is_asked_about_once_more() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    play.submit(Downgrade::new(view.clone()));
+    let readers =
+        |server| (server, Answer::Found { value: shared::VALUE.to_vec(), left_ms: 9_000 });
+    assert_eq!(play.at(1_001).hear(1, &[readers(0), readers(1)]), [Ask(Inspect, 1_501)]);
+    let has = |server| found(server, view.hold(), 8_900);
+    assert_eq!(play.hear(1, &[has(0), has(1)]), [ended("confirmed")]);
 }
 
 #[test]

@@ -144,3 +144,15 @@ fn what_it_does_not_wait_for_changes_nothing() {
     assert_eq!(play.prepared(0), []);
     assert_eq!(play.hear(0, &[yes(0), yes(1)]), [Prepare(0)]);
 }
+
+#[test]
+fn what_is_asked_is_asked_over_a_majority_of_connections() {
+    for (servers, quorum) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
+        let mut play = Play::of(servers);
+        play.world.connected = quorum - 1;
+        assert_eq!(play.acquire(Plan::Tries(1)), [Prepare(quorum)]);
+        let mut play = Play::of(servers);
+        play.world.connected = quorum;
+        assert_eq!(play.acquire(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
+    }
+}

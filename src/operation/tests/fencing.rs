@@ -1,7 +1,9 @@
 //! Locks with fencing tokens: the greatest number that was drawn, and what is done until a quorum shows it.
 
+use super::world::WALL_US;
 use super::*;
 use crate::command::Verb::{AcquireFenced, RaiseFence, Release};
+use crate::command::{Capabilities, Encoder};
 
 /// A server grants the lock, and has drawn this number.
 fn drew(server: usize, number: i64) -> Word {
@@ -129,4 +131,34 @@ fn an_attempt_that_is_cut_short_is_so_while_it_is_raised() {
 fn who_wants_no_token_has_none() {
     let (play, _) = Play::holding();
     assert_eq!(token_of(&play), 0);
+}
+
+#[test]
+fn readers_and_those_who_have_a_permit_draw_no_token() {
+    assert_eq!(fenced(3).read(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
+    assert_eq!(fenced(3).permit(Plan::Tries(1)), [Ask(Verb::Acquire, 500)]);
+}
+
+/// A server that has no number for the resource goes on from it.
+#[test]
+fn who_asks_for_a_token_proposes_what_the_clock_shows() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    let request = play.calls[0].as_ref().unwrap().request.as_ref().unwrap();
+    let mut encoder = Encoder::default();
+    let bytes = request.bytes(Capabilities::default(), &mut encoder);
+    let proposed = WALL_US.to_string();
+    assert!(bytes.windows(proposed.len()).any(|it| it == proposed.as_bytes()));
+}
+
+#[test]
+fn what_was_raised_in_time_and_is_looked_at_too_late_is_not_had() {
+    let mut play = fenced(3);
+    play.acquire(Plan::Tries(1));
+    play.hear(0, &[drew(0, 7), drew(1, 8)]);
+    assert!(play.say(0, &[yes(0), yes(1)]));
+    let acts = play.at(VALID_MS).close(0);
+    let end = "TooSlow: 2 of 3 servers have its fencing token, 2 needed; that came too late for any \
+               validity to be left: c:1 had not answered yet";
+    assert_eq!(acts, [Tell(Release, vec![0, 1, 2]), ended(end)]);
 }

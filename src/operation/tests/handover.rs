@@ -146,6 +146,20 @@ fn it_is_adopted_by_a_quorum_or_not_at_all() {
     assert!(words.starts_with("Lost: ") && words.contains("has it for 3 ms only"), "{words}");
 }
 
+#[test]
+fn what_is_looked_at_when_nothing_is_left_of_it_is_not_adopted() {
+    for (looked_at, is_had) in [(1_940, true), (1_998, false)] {
+        let (mut play, view) = Play::holding();
+        detach(&mut play, &view);
+        adopt(&mut play, &view);
+        let short = |server| found(server, view.hold(), 2_000);
+        assert!(play.say(2, &[short(0), short(1)]));
+        let acts = play.at(looked_at).close(2);
+        let [Act::Ended(words)] = &acts[..] else { panic!("{acts:?}") };
+        assert!(words.starts_with(if is_had { "acquired" } else { "Lost: " }), "{words}");
+    }
+}
+
 /// Without an end, as by somebody who has taken it away by hand.
 #[test]
 fn a_key_without_an_end_is_a_lock_with_one() {

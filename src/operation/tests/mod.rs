@@ -3,6 +3,7 @@
 //! A test is told what an operation wants done ([`Act`]), and lets happen what the engine would: servers
 //! answer, the time is up, it is somebody's turn. All times are milliseconds since the beginning.
 
+mod account;
 mod acquire;
 mod cancel;
 mod confirm;
@@ -11,10 +12,13 @@ mod extend;
 mod fencing;
 mod handover;
 mod inspect;
+mod inspect_permits;
 mod leave;
 mod permits;
+mod question;
 mod release;
 mod renew;
+mod several;
 mod shared;
 mod waiting;
 mod waking;

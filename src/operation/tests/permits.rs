@@ -174,3 +174,32 @@ fn a_release_gives_the_permit_to_the_next_who_waits() {
     assert_eq!(play.world.requests.last().unwrap().0, Release);
     assert_eq!(play.happen(3, Event::YourTurn), [Ask(Acquire, 505)]);
 }
+
+#[test]
+fn a_permit_that_is_looked_at_too_late_is_none() {
+    let mut play = Play::of(3);
+    play.permit(Plan::Tries(1));
+    assert!(play.say(0, &[slots(0, Some(1), &[]), slots(1, Some(1), &[])]));
+    let acts = play.at(VALID_MS).close(0);
+    assert_eq!(acts[0], Tell(Release, vec![0, 1, 2]));
+    assert!(matches!(&acts[1], Act::Ended(it) if it.starts_with("TooSlow: 2 of 3")), "{acts:?}");
+}
+
+/// What it said before it was to move may be of another slot by now.
+#[test]
+fn a_server_vouches_for_what_it_said_late_unless_it_was_to_move_since() {
+    for is_moved in [false, true] {
+        let mut play = Play::of(3);
+        play.permit(Plan::Tries(1));
+        if is_moved {
+            play.hear(0, &[slots(0, Some(1), &[]), slots(1, Some(0), &[])]);
+            play.hear(0, &[refused(2)]);
+        }
+        let both = [slots(0, Some(1), &[]), slots(1, Some(1), &[])];
+        let acts = play.at(10).hear(0, &both);
+        assert_eq!(acts.last(), Some(&ended("acquired")));
+        let (_, late) = slots(2, Some(1), &[]);
+        play.view().witness().hear(2, (Acquire, 0), &late, at(20));
+        assert_eq!(play.view().is_sound(2), !is_moved);
+    }
+}

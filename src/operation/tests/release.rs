@@ -193,3 +193,11 @@ fn where_nothing_can_be_connected_to_the_release_is_queued_all_the_same() {
     assert_eq!(play.hear(2, &[down(0), down(1)]), [ended(words)]);
     assert!(!view.hold().is_over());
 }
+
+#[test]
+fn nobody_stands_back_where_no_server_has_woken_anybody() {
+    let (mut play, view) = Play::holding();
+    release(&mut play, &view);
+    assert_eq!(play.at(10).hear(1, &[yes(0), yes(1), yes(2)]), [ended("released")]);
+    assert_eq!(play.acquire(Plan::Until(at(60_000))), [Ask(Acquire, 510)]);
+}

@@ -201,3 +201,24 @@ fn it_is_kept_when_another_manager_gives_it_a_longer_ttl() {
     let acts = play.at(first).time_out(1);
     assert!(matches!(acts[..], [Ask(Extending, _)]), "{acts:?}");
 }
+
+#[test]
+fn what_was_asked_before_the_lease_was_gone_is_heard_to_its_end() {
+    let (mut play, view, keeper) = keep();
+    assert_eq!(play.at(3_300).time_out(1), [Ask(Extending, 3_800)]);
+    drop(keeper);
+    assert_eq!(play.hear(1, &[extended(0), extended(1)]), [ended("stopped")]);
+    assert_eq!(view.hold().valid_until(), at(3_300 + VALID_MS));
+}
+
+/// 15 percent of 10,050 ms, rounded up, and a millisecond.
+#[test]
+fn what_is_left_of_a_ttl_that_is_no_multiple_of_100_ms_is_rounded_up() {
+    let (mut play, view) = Play::holding();
+    view.hold().extend_to(at(VALID_MS), TTL + 50);
+    let keeper = Keeper::new();
+    play.submit(Renew::new(view, keeper.kept()));
+    play.world.connected = 0;
+    let acts = play.at(3_300).time_out(1);
+    assert_eq!(acts, [Prepare(2), WaitUntil(VALID_MS - 1_508 - 1)]);
+}

@@ -138,6 +138,41 @@ fn a_downgrade_finds_out_that_the_lock_is_lost() {
     assert_eq!(acts, [ended("Lost: the lock was released or lost before")]);
 }
 
+#[test]
+fn a_downgrade_that_is_looked_at_when_the_lock_has_expired_is_none() {
+    let (mut play, view) = Play::holding();
+    play.at(9_700).submit(Downgrade::new(view.clone()));
+    assert!(play.say(1, &[extended(0), extended(1)]));
+    let words = "Lost: 2 of 3 servers extended, 2 needed; but the lock had ended when that was \
+                 looked at: c:1 had not answered yet";
+    let acts = play.at(VALID_MS).close(1);
+    assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), ended(words)]);
+    assert!(view.hold().is_over());
+}
+
+#[test]
+fn a_lock_that_expires_while_it_is_downgraded_is_lost() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(play.at(9_700).submit(Downgrade::new(view)), [Ask(Downgrading, VALID_MS)]);
+    play.say(1, &[extended(0)]);
+    let words = "Lost: 1 of 3 servers extended, 2 needed: b:1 no answer in 198 ms, c:1 no answer in \
+                 198 ms";
+    let acts = play.at(VALID_MS).time_is_up(1);
+    assert_eq!(acts, [Tell(Releasing, vec![0, 1, 2]), ended(words)]);
+}
+
+#[test]
+fn a_lock_stays_exclusive_where_nobody_can_be_asked_to_downgrade_it() {
+    let (mut play, view) = Play::holding();
+    play.world.connected = 0;
+    play.submit(Downgrade::new(view.clone()));
+    play.prepared(1);
+    assert_eq!(play.hear(1, &[down(0), down(1), down(2)]), [Prepare(usize::MAX)]);
+    let acts = play.prepared(1);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
+    assert!(view.hold().is_held(at(0)) && !view.hold().is_shared());
+}
+
 /// Through another manager an extension may come behind the downgrade.
 #[test]
 fn an_extension_of_the_exclusive_lock_that_meets_readers_loses_nothing() {
@@ -177,12 +212,16 @@ fn readers_are_counted_where_they_have_it() {
     let acts = play.hear(0, &[found(0), found(1)]);
     assert_eq!(acts, [Ask(Verb::Inspect, 500)]);
     assert_eq!(play.hear(0, &[read_by(0, 3), gone(1)]), []);
-    assert_eq!(play.hear(0, &[read_by(2, 3)]), [ended("locked")]);
+    assert_eq!(play.hear(0, &[read_by(2, 3)]), [ended("shared")]);
     // They have left meanwhile.
     play.submit(Inspect::new(b"r").with_count());
     play.hear(1, &[found(0), found(1)]);
     assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("free")]);
+    // Who has it alone is not counted.
+    let another = |server| (server, Answer::Found { value: b"x".to_vec(), left_ms: 1_000 });
+    play.submit(Inspect::new(b"r").with_count());
+    assert_eq!(play.hear(2, &[another(0), another(1)]), [ended("locked")]);
     // Who does not want to know how many there are asks once.
     play.submit(Inspect::new(b"r"));
-    assert_eq!(play.hear(2, &[found(0), found(1)]), [ended("locked")]);
+    assert_eq!(play.hear(3, &[found(0), found(1)]), [ended("shared")]);
 }

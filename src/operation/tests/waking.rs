@@ -336,3 +336,27 @@ fn a_slot_that_a_try_had_and_gave_back_is_no_news() {
     let acts = play.hear(0, &[free(0), behind_all(1)]);
     assert!(matches!(acts[..], [Listen, WaitUntil(_)]), "one alone is no quorum: {acts:?}");
 }
+
+/// What it was told is used up: it does not try again and again without a pause.
+#[test]
+fn who_was_told_and_can_reach_no_server_pauses() {
+    let mut play = in_line();
+    push(play.at(90), 0, 0);
+    push(play.at(91), 0, 1);
+    play.world.connected = 0;
+    assert_eq!(play.time_out(0), [Prepare(2)]);
+    play.prepared(0);
+    assert_eq!(play.hear(0, &[down(0), down(1), down(2)]), [Prepare(usize::MAX)]);
+    // For a part of a millisecond, the first time: not until 90, when it was told.
+    assert_eq!(play.prepared(0), [Listen, WaitUntil(91)]);
+}
+
+/// The second of two, and of three the one in the middle.
+#[test]
+fn how_many_are_before_it_is_what_most_servers_say() {
+    let mut play = waking();
+    play.acquire(for_a_minute());
+    play.hear(0, &[taken(0, 50_000), taken(1, 50_000)]);
+    let acts = play.hear(0, &[behind(0, 0), behind(1, 3)]);
+    assert_eq!(acts, [Listen, WaitUntil(4 * LOOK_MS)]);
+}

@@ -20,10 +20,10 @@ use crate::transport::roster::Roster;
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
-/// The random number by which a pause is as long as its mean.
 /// What the machine's clock shows.
 pub(super) const WALL_US: i64 = 1_700_000_000_000_000;
 
+/// The random number by which a pause is as long as its mean.
 const MEAN: u64 = 1 << 63;
 
 /// What an operation wants done.
@@ -139,9 +139,14 @@ impl World {
             Ok(Ended::Confirmed { absent }) => ("confirmed", absent),
             Ok(Ended::Released { absent }) => ("released", absent),
             Ok(Ended::Connected { absent }) => ("connected", absent),
-            Ok(Ended::Inspected { locked_until: Some(_), .. }) => ("locked", String::new()),
+            Ok(Ended::Inspected { locked_until: Some(_), readers: None, .. }) => {
+                ("locked", String::new())
+            }
+            Ok(Ended::Inspected { locked_until: Some(_), .. }) => ("shared", String::new()),
             Ok(Ended::Inspected { locked_until: None, .. }) => ("free", String::new()),
-            Ok(Ended::Counted { absent, .. }) => ("counted", absent),
+            Ok(Ended::Counted { taken, absent, .. }) => {
+                return with_absent(&format!("counted: {taken}"), &absent);
+            }
             Ok(Ended::Detached) => ("detached", String::new()),
             Ok(Ended::Left) => ("left", String::new()),
             Ok(Ended::Stopped) => ("stopped", String::new()),
@@ -151,8 +156,12 @@ impl World {
                 return format!("{:?}: {error}", error.status());
             }
         };
-        if absent.is_empty() { what.to_owned() } else { format!("{what} without: {absent}") }
+        with_absent(what, &absent)
     }
+}
+
+fn with_absent(what: &str, absent: &str) -> String {
+    if absent.is_empty() { what.to_owned() } else { format!("{what} without: {absent}") }
 }
 
 impl Actions for World {

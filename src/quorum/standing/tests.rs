@@ -182,3 +182,115 @@ fn of_two_repairs_each_has_its_own_answer() {
     assert!(pass(&mut standings, 0b110));
     assert_eq!(sound(&standings), [0, 1, 2]);
 }
+
+/// A lock that the first three of five servers granted, and nothing was heard of the others.
+fn taken_of_five() -> Standings {
+    let mut standings = Standings::new(5);
+    standings.take(0b00111, 0b11111);
+    standings
+}
+
+fn sound_of_five(standings: &Standings) -> Vec<usize> {
+    (0..5).filter(|&server| standings.is_sound(server)).collect()
+}
+
+fn pass_of_five(standings: &mut Standings) -> bool {
+    let round = standings.begin_round();
+    standings.pass_round(round, 0b11111, 3)
+}
+
+/// All of five have granted it, and two have lost it and are sent a repair.
+fn repairing() -> Standings {
+    let mut standings = Standings::new(5);
+    standings.take(0b11111, 0b11111);
+    hear(&mut standings, 0, Word::Absent);
+    hear(&mut standings, 1, Word::Absent);
+    assert_eq!(standings.begin_repairs().1, 0b00011);
+    standings
+}
+
+#[test]
+fn a_grant_that_is_heard_twice_is_no_key_that_came_back() {
+    let mut standings = taken();
+    hear(&mut standings, 2, Word::Has { in_time: true });
+    hear(&mut standings, 0, Word::Absent);
+    standings.hear(0, 0, Word::Granted { in_time: true });
+    assert!(pass(&mut standings, 0b110));
+    assert_eq!(sound(&standings), [1, 2]);
+}
+
+#[test]
+fn each_grant_is_heard_before_it_is_decided() {
+    let mut standings = Standings::new(3);
+    hear(&mut standings, 0, Word::Granted { in_time: true });
+    hear(&mut standings, 1, Word::Granted { in_time: true });
+    standings.take(0b001, 0b111);
+    assert_eq!(sound(&standings), [0, 1]);
+}
+
+#[test]
+fn what_one_server_answers_says_nothing_of_what_another_was_sent() {
+    for word in [Word::Repaired, Word::NotSet, Word::Has { in_time: false }] {
+        let mut standings = repairing();
+        hear(&mut standings, 0, word);
+        hear(&mut standings, 1, Word::Repaired);
+        assert!(pass_of_five(&mut standings));
+        assert!(standings.is_sound(1), "{word:?}");
+        hear(&mut standings, 2, Word::Absent);
+        assert_eq!(standings.begin_repairs().1, 0b00100, "{word:?}");
+    }
+}
+
+#[test]
+fn only_those_are_repaired_that_have_no_key() {
+    for word in [Word::Foreign, Word::Has { in_time: false }] {
+        let mut standings = taken_of_five();
+        hear(&mut standings, 0, Word::Absent);
+        hear(&mut standings, 1, Word::Absent);
+        hear(&mut standings, 0, word);
+        assert_eq!(standings.begin_repairs().1, 0b00010, "{word:?}");
+    }
+}
+
+#[test]
+fn one_that_turns_out_to_have_granted_in_time_leaves_other_candidates_as_they_are() {
+    let mut standings = taken_of_five();
+    hear(&mut standings, 3, Word::Granted { in_time: false });
+    hear(&mut standings, 4, Word::Granted { in_time: false });
+    hear(&mut standings, 3, Word::Has { in_time: true });
+    assert_eq!(sound_of_five(&standings), [0, 1, 2, 3]);
+    assert!(pass_of_five(&mut standings));
+    assert_eq!(sound_of_five(&standings), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_round_admits_those_that_were_candidates_and_leaves_the_others_as_they_are() {
+    let mut standings = taken_of_five();
+    hear(&mut standings, 3, Word::Granted { in_time: false });
+    let round = standings.begin_round();
+    hear(&mut standings, 4, Word::Granted { in_time: false });
+    assert!(standings.pass_round(round, 0b00111, 3));
+    assert_eq!((sound_of_five(&standings), standings.voters()), (vec![0, 1, 2, 3], 5));
+    assert!(pass_of_five(&mut standings));
+    assert_eq!((sound_of_five(&standings), standings.voters()), (vec![0, 1, 2, 3, 4], 5));
+}
+
+#[test]
+fn a_repair_of_one_server_leaves_that_of_another_under_way() {
+    let mut standings = repairing();
+    let first = standings.last_number;
+    hear(&mut standings, 2, Word::Absent);
+    let (second, servers) = standings.begin_repairs();
+    assert_eq!(servers, 0b00100);
+    assert_eq!(standings.last_setter(0), first);
+    assert_eq!(standings.last_setter(2), second);
+}
+
+#[test]
+fn the_second_repair_of_a_server_takes_the_place_of_the_first() {
+    let mut standings = repairing();
+    hear(&mut standings, 1, Word::Has { in_time: false });
+    hear(&mut standings, 1, Word::Absent);
+    let (second, servers) = standings.begin_repairs();
+    assert_eq!((servers, standings.last_setter(1)), (0b00010, second));
+}

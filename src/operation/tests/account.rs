@@ -1,0 +1,65 @@
+//! What an operation says of itself, for those who count calls and follow them.
+
+use super::*;
+use crate::error::{Error, Status};
+use crate::keeper::Keeper;
+use crate::lease::BrokenOff;
+use crate::lock_ticket::LockTicket;
+use crate::operation::adopt::Adopt;
+use crate::operation::detach::Detach;
+use crate::operation::inspect::Inspect;
+use crate::operation::inspect_permits::InspectPermits;
+use crate::operation::renew::Renew;
+use crate::quorum::backoff::Backoff;
+use crate::stats::{Account, Kind, Record};
+
+/// An acquire that goes on with this wait.
+fn acquire(play: &Play, resumed: Option<Box<BrokenOff>>) -> Acquire {
+    let wanted = Wanted { resumed, ..play.wanted(Plan::Tries(1)) };
+    Acquire::new(wanted, play.world.draw_token().unwrap())
+}
+
+#[test]
+fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
+    let (play, view) = Play::holding();
+    let calls: [(Box<dyn Operation>, Kind); 8] = [
+        (Box::new(acquire(&play, None)), Kind::Acquire),
+        (Box::new(Extend::new(view.clone(), TTL)), Kind::Extend),
+        (Box::new(Confirm::new(view.clone(), 1)), Kind::Confirm),
+        (Box::new(Release::new(view.clone())), Kind::Release),
+        (Box::new(Adopt::new(LockTicket::of(view.hold()))), Kind::Adopt),
+        (Box::new(Inspect::new(b"r")), Kind::Inspect),
+        (Box::new(Detach::new(view.clone())), Kind::Detach),
+        // What keeps a lock is no call: its extensions are counted one by one.
+        (Box::new(Renew::new(view, Keeper::new().kept())), Kind::Other),
+    ];
+    for (operation, kind) in calls {
+        assert_eq!(operation.account().kind, kind);
+        assert_eq!(operation.resource().map(|it| &it[..]), Some(&b"r"[..]), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_question_about_permits_is_counted_as_one_about_locks() {
+    let target = Target::new(Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
+    assert_eq!(InspectPermits::new(target).account().kind, Kind::Inspect);
+}
+
+#[test]
+fn a_release_tells_since_when_the_lock_was_held() {
+    let mut play = Play::of(3);
+    play.at(7).acquire(Plan::Tries(1));
+    play.at(9).hear(0, &[yes(0), yes(1)]);
+    assert_eq!(Release::new(play.view()).account().held_since, Some(at(7)));
+}
+
+#[test]
+fn a_wait_that_goes_on_is_counted_with_its_slices_before() {
+    let play = Play::of(3);
+    let stretch = Some(Record::new(Account::default(), None).stretch(at(3)));
+    let error = Error::new(Status::Taken, "held by another");
+    let (pause_until, backoff) = (at(9), Backoff::default());
+    let resumed = BrokenOff { pause_until, backoff, has_asked: true, stretch, error };
+    assert_eq!(acquire(&play, Some(Box::new(resumed))).account().stretch, stretch);
+    assert_eq!(acquire(&play, None).account().stretch, None);
+}

@@ -1,0 +1,125 @@
+//! What a question makes of the servers' answers, where no list of events shows it.
+
+use super::super::question::Question;
+use super::*;
+use crate::command::{Place, SlotValue};
+use crate::held_lock::Asked;
+use crate::quorum::round::Outcome;
+use crate::quorum::validity::Drift;
+use crate::token::Token;
+
+fn drift() -> Drift {
+    World::of(1).settings.drift()
+}
+
+/// After these answers, 5 ms after the beginning.
+fn heard(mut question: Question, words: &[Word]) -> Question {
+    for (server, answer) in words {
+        question.hear(*server, answer.clone(), at(5));
+    }
+    question
+}
+
+/// A question, put at the beginning, where we stand in line.
+fn in_line(words: &[Word]) -> Question {
+    heard(Question::line(at(0), 3), words)
+}
+
+fn behind(server: usize, left_ms: i64) -> Word {
+    (server, Answer::Enrolled { left_ms, rank: 0 })
+}
+
+fn behind_readers(server: usize, left_ms: i64) -> Word {
+    (server, Answer::EnrolledBehindReaders { left_ms, rank: 0 })
+}
+
+/// Of three resources, somebody has this one, and we stand in its line.
+fn behind_one(server: usize, nth: u16, is_shared: bool) -> Word {
+    let (place, left_ms, rank) = (Place { nth, of: 3 }, Some(70), Some(0));
+    (server, Answer::EnrolledForOne { place, left_ms, rank, is_shared })
+}
+
+#[test]
+fn what_is_in_the_way_is_what_any_server_names() {
+    let question =
+        in_line(&[behind_one(0, 1, false), behind_one(1, 3, true), behind_one(2, 3, true)]);
+    assert_eq!(question.in_the_way(), 0b101);
+    assert_eq!(question.readers_in_the_way(), 0b100);
+    // An attempt is not told who has it: it may be readers.
+    let blocked = Answer::Blocked { place: Place { nth: 2, of: 3 }, left_ms: None };
+    let question = in_line(&[(0, blocked)]);
+    assert_eq!((question.in_the_way(), question.readers_in_the_way()), (0b010, 0b010));
+    let question = in_line(&[behind(0, 70)]);
+    assert_eq!((question.in_the_way(), question.readers_in_the_way()), (0, 0));
+}
+
+#[test]
+fn a_quorum_of_places_is_enough_or_what_all_say() {
+    let mut question = Question::line(at(0), 3);
+    assert!(!question.hear(0, Answer::Free, at(5)));
+    assert!(question.hear(1, behind(1, 70).1, at(5)));
+    let mut question = Question::line(at(0), 3);
+    let failed = || Answer::Failed(Failure::Mute);
+    assert!(!question.hear(0, failed(), at(5)) && !question.hear(1, failed(), at(5)));
+    assert!(question.hear(2, failed(), at(5)));
+}
+
+/// Each key has its end, by what the server said when it was asked.
+#[test]
+fn what_is_in_the_way_ends_when_its_key_does() {
+    let claims = |word: Word| {
+        let claims = in_line(&[word]).refusal(drift(), at(5)).claims;
+        claims.iter().map(|it| (it.earliest, it.expiry)).collect::<Vec<_>>()
+    };
+    // By a clock that runs faster it may end earlier by a hundredth.
+    assert_eq!(claims(behind(0, 10_000)), [(at(9_900), at(10_000))]);
+    assert_eq!(claims(behind(0, 0)), [(at(0), at(0))]);
+    assert_eq!(claims(behind(0, -1)), [(Moment::NEVER, Moment::NEVER)]);
+    // The key has gone in this very moment.
+    for gone_by_now in [behind(0, -2), behind_readers(0, -2)] {
+        assert_eq!(claims(gone_by_now), []);
+    }
+    for about_to_go in [behind(0, 2), behind_readers(0, 2)] {
+        assert_eq!(claims(about_to_go).len(), 1);
+    }
+}
+
+#[test]
+fn a_refusal_is_complete_if_each_that_refuses_says_for_how_long() {
+    let is_complete = |words: &[Word]| in_line(words).refusal(drift(), at(5)).is_complete;
+    assert!(is_complete(&[behind(0, 70), behind(1, 70)]));
+    assert!(!is_complete(&[behind(0, 70), behind(1, -2)]));
+}
+
+/// Also one whose fencing token could not be raised.
+#[test]
+fn a_round_trip_begins_when_the_lock_is_asked_for() {
+    let asked = Asked { at: at(0), ttl_ms: TTL, window_ms: 500, drift: drift() };
+    let (token, roster) = (Token::from_random([1; 20]), World::of(3).roster);
+    let target = Target::from(Arc::<[u8]>::from(&b"r"[..]));
+    let hold = Arc::new(HeldLock::new(target, token, asked, roster));
+    for question in [Question::acquire(Arc::clone(&hold), 3), Question::raise(hold, 3)] {
+        let refusal = heard(question, &[taken(0, 70), taken(1, 70)]).refusal(drift(), at(5));
+        assert_eq!(refusal.round_trip.as_millis(), 5);
+    }
+}
+
+#[test]
+fn what_is_found_ends_when_its_key_does() {
+    for (left_ms, end) in [(-1, Moment::NEVER), (0, at(5)), (70, at(75))] {
+        let found = |server| (server, Answer::Found { value: b"x".to_vec(), left_ms });
+        let holders = heard(Question::holders(3), &[found(0), found(1)]);
+        assert_eq!(holders.locked_until(), Some(end));
+        let slot = SlotValue { slot: 0, value: b"x".to_vec(), left_ms };
+        let taken = |server| (server, Answer::Permits(vec![slot.clone()]));
+        let question = heard(Question::taken(2, 3), &[taken(0), taken(1)]);
+        assert_eq!(question.permits_taken(), Some((1, Some(end))));
+    }
+}
+
+#[test]
+fn a_server_that_does_not_say_how_many_readers_it_has_has_not_none() {
+    let two = (0, Answer::Shared { readers: 2, left_ms: Some(70) });
+    let question = heard(Question::readers_of(3), &[two, refused(1), refused(2)]);
+    assert_eq!(question.outcome(), Outcome::Unreachable);
+}
