@@ -1,6 +1,11 @@
 use super::queue::RIVAL_MS;
 use super::*;
+use crate::held_lock::Asked;
+use crate::quorum::validity::Drift;
+use crate::server_set::ServerSet;
 use crate::token::Token;
+use crate::transport::endpoint::Endpoint;
+use crate::transport::roster::Roster;
 
 const MANY: usize = 10_000;
 const URGENT: Manners = Manners { is_urgent: true, is_last: true };
@@ -83,4 +88,56 @@ fn what_is_held_or_waited_for_is_not_forgotten() {
     }
     assert!(queues.queues[held.resource()].has(&held));
     assert!(queues.queues.contains_key(&waited_for.resource));
+}
+
+/// A semaphore of two permits.
+fn semaphore_of(number: usize) -> Target {
+    Target::new(Arc::from(number.to_string().into_bytes()), LockKind::Permit { of: 2 })
+}
+
+/// Somebody takes a permit for 100 ms, at this time.
+fn take_permit(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
+    let number = queues.join(target, None, at_ms(ms));
+    assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
+    let asked = Asked { at: at_ms(ms), ttl_ms: 100, window_ms: 100, drift: Drift::DEFAULT };
+    let roster = Roster::new(vec![Endpoint::parse("a", 1).unwrap()]);
+    let hold = HeldLock::new(target.clone(), Token::from_random([0; 20]), asked, roster);
+    hold.take(ServerSet::first(1), ServerSet::first(1));
+    let hold = Arc::new(hold);
+    assert_eq!(queues.acquired(target, number, &hold), []);
+    hold
+}
+
+#[test]
+fn the_queue_of_a_semaphore_is_forgotten_when_nobody_needs_it() {
+    let mut queues = WaitQueues::default();
+    let hold = take_permit(&mut queues, &semaphore_of(0), 0);
+    let waiter = queues.join(&semaphore_of(0), None, at_ms(1));
+    assert_eq!(queues.leave(&semaphore_of(0), waiter, at_ms(1)), []);
+    assert_eq!(queues.count(), 1, "it is held");
+    assert_eq!(queues.release(&hold, hold.resource(), at_ms(1)), (Next::Nobody, false));
+    assert_eq!(queues.count(), 0);
+}
+
+#[test]
+fn permits_that_nobody_releases_are_forgotten_when_they_are_over() {
+    let mut queues = WaitQueues::default();
+    for number in 0..1_000 {
+        take_permit(&mut queues, &semaphore_of(number), number as i64);
+        take(&mut queues, &name(number), number as i64);
+        // A hundred of each are held at a time.
+        assert!(queues.count() <= 8 * 100, "{} queues", queues.count());
+    }
+}
+
+/// Otherwise each that comes would look through all of them.
+#[test]
+fn queues_are_looked_through_when_they_are_twice_as_many() {
+    let mut queues = WaitQueues::default();
+    for number in 0..QUEUES_MIN {
+        take(&mut queues, &name(number), 0);
+        assert_eq!(queues.clean_at, QUEUES_MIN);
+    }
+    take(&mut queues, &name(QUEUES_MIN), 0);
+    assert_eq!(queues.clean_at, 2 * QUEUES_MIN);
 }

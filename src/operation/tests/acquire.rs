@@ -237,6 +237,15 @@ fn what_it_does_not_wait_for_changes_nothing() {
 }
 
 #[test]
+fn an_attempt_that_nobody_has_granted_is_not_divided() {
+    let mut play = Play::of(3);
+    play.acquire(Plan::Until(at(60_000)));
+    assert_eq!(play.haste(0), None);
+    play.say(0, &[taken(0, 5_000)]);
+    assert_eq!(play.haste(0), None);
+}
+
+#[test]
 fn a_divided_attempt_makes_haste_if_it_is_followed_by_another() {
     for (plan, haste) in
         [(Plan::Until(at(9_000)), Some(0)), (Plan::Tries(3), None), (Plan::Until(at(0)), None)]

@@ -338,3 +338,11 @@ fn where_nothing_can_be_connected_to_the_lock_is_kept() {
     assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
     assert!(view.hold().is_held(at(202)));
 }
+
+#[test]
+fn an_extension_gives_each_server_the_whole_of_its_time() {
+    let (mut play, view) = Play::holding();
+    extend(&mut play, &view);
+    play.say(1, &[extended(0), gone(1)]);
+    assert_eq!(play.haste(1), None);
+}

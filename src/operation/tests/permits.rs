@@ -191,15 +191,17 @@ fn a_server_vouches_for_what_it_said_late_unless_it_was_to_move_since() {
     for is_moved in [false, true] {
         let mut play = Play::of(3);
         play.permit(Plan::Tries(1));
+        play.at(500);
         if is_moved {
             play.hear(0, &[slots(0, Some(1), &[]), slots(1, Some(0), &[])]);
-            play.hear(0, &[refused(2)]);
+            assert_eq!(play.time_is_up(0), [Ask(Move, 1_000)]);
         }
         let both = [slots(0, Some(1), &[]), slots(1, Some(1), &[])];
-        let acts = play.at(10).hear(0, &both);
+        let acts = play.hear(0, &both);
         assert_eq!(acts.last(), Some(&ended("acquired")));
+        // In time still.
         let (_, late) = slots(2, Some(1), &[]);
-        play.view().witness().hear(2, (Acquire, 0), &late, at(20));
+        play.view().witness().hear(2, (Acquire, 0), &late, at(500));
         assert_eq!(play.view().is_sound(2), !is_moved);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::command::Place;
-use crate::command::Verb::{Acquire as Acquiring, Intend, Release as Releasing};
+use crate::command::Verb::{Acquire as Acquiring, Enrol, Intend, Leave, Release as Releasing};
 
 /// The resource of this number, from 1, is in the way on this server.
 fn blocked(server: usize, nth: u16) -> Word {
@@ -10,19 +10,45 @@ fn blocked(server: usize, nth: u16) -> Word {
     (server, Answer::Blocked { place, left_ms: Some(50_000) })
 }
 
-/// Readers may have that one. Readers of the others are not kept out.
-#[test]
-fn a_waiter_says_that_it_waits_where_something_is_in_the_way() {
-    let mut play = Play::of(3);
+/// A caller waits for three resources.
+fn want_three(play: &mut Play) -> Vec<Act> {
     let names = ["r#1", "r#2", "r#3"].map(|name| Arc::from(name.as_bytes()));
     let kind = LockKind::Several(Arc::new(names));
     let target = Target::new(Arc::from(&b"r"[..]), kind);
     let wanted = Wanted { target, ..play.wanted(Plan::Until(at(60_000))) };
-    assert_eq!(play.acquire_as(wanted), [Ask(Acquiring, 500)]);
+    play.acquire_as(wanted)
+}
+
+/// Readers may have that one. Readers of the others are not kept out.
+#[test]
+fn a_waiter_says_that_it_waits_where_something_is_in_the_way() {
+    let mut play = Play::of(3);
+    assert_eq!(want_three(&mut play), [Ask(Acquiring, 500)]);
     let acts = play.at(1).hear(0, &[blocked(0, 2), blocked(1, 2)]);
     let [Tell(Releasing, _), Tell(Intend, ref all), WaitUntil(_)] = acts[..] else {
         panic!("{acts:?}")
     };
     assert_eq!(all[..], [0, 1, 2]);
+    assert_eq!(play.world.told.as_ref().unwrap().resource(), b"r#2");
+}
+
+/// Somebody has this one alone, and we stand in its line.
+fn behind_one(server: usize, nth: u16) -> Word {
+    let (place, left_ms, rank) = (Place { nth, of: 3 }, Some(50_000), Some(0));
+    (server, Answer::EnrolledForOne { place, left_ms, rank, is_shared: false })
+}
+
+#[test]
+fn a_waiter_leaves_the_line_of_what_is_in_its_way_no_more() {
+    let mut play = Play::of(3);
+    play.world.settings.set_waking(true);
+    want_three(&mut play);
+    let acts = play.hear(0, &[blocked(0, 2), blocked(1, 2)]);
+    assert!(matches!(acts[..], [.., Ask(Enrol, 500)]), "{acts:?}");
+    let acts = play.hear(0, &[behind_one(0, 2), behind_one(1, 2)]);
+    let WaitUntil(until) = acts[acts.len() - 1] else { panic!("{acts:?}") };
+    assert_eq!(play.at(until).time_out(0), [Ask(Enrol, until + 500)]);
+    let acts = play.hear(0, &[behind_one(0, 3), behind_one(1, 3)]);
+    assert!(acts.iter().any(|act| matches!(act, Tell(Leave, _))), "{acts:?}");
     assert_eq!(play.world.told.as_ref().unwrap().resource(), b"r#2");
 }

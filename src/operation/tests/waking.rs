@@ -360,3 +360,24 @@ fn how_many_are_before_it_is_what_most_servers_say() {
     let acts = play.hear(0, &[behind(0, 0), behind(1, 3)]);
     assert_eq!(acts, [Listen, WaitUntil(4 * LOOK_MS)]);
 }
+
+/// A look that finds somebody else before it shows that there are others, as a refusal does.
+#[test]
+fn who_was_not_alone_when_it_looked_stands_back_later() {
+    for (others, again) in [(true, WaitUntil(554)), (false, Ask(Acquire, 1_050))] {
+        let mut play = in_line();
+        assert_eq!(play.at(400).time_out(0), [Ask(Enrol, 900)]);
+        let found = |server| if others { behind(server, 0) } else { free(server) };
+        let acts = play.hear(0, &[found(0), found(1)]);
+        if others {
+            assert!(matches!(acts[..], [Listen, WaitUntil(_)]), "{acts:?}");
+            push(&mut play, 0, 0);
+            push(&mut play, 0, 1);
+            play.time_out(0);
+        }
+        play.hear(0, &[yes(0), yes(1), yes(2)]);
+        let view = play.view();
+        play.at(550).submit(super::super::release::Release::new(view));
+        assert_eq!(play.acquire(for_a_minute()), [again]);
+    }
+}

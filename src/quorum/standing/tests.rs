@@ -279,6 +279,7 @@ fn a_round_admits_those_that_were_candidates_and_leaves_the_others_as_they_are()
 fn a_repair_of_one_server_leaves_that_of_another_under_way() {
     let mut standings = repairing();
     let first = standings.last_number;
+    assert_eq!(standings.last_setter(3), 0, "it was sent none");
     hear(&mut standings, 2, Word::Absent);
     let (second, servers) = standings.begin_repairs();
     assert_eq!(servers, 0b00100);

@@ -222,3 +222,153 @@ fn what_is_due_may_ask() {
         }
     }
 }
+
+#[test]
+fn a_queue_is_needed_as_long_as_anything_is_known_in_it() {
+    let none = || PermitQueue::new(2, at_ms(0));
+    assert!(!none().is_needed(at_ms(0)) && !none().is_waited_for());
+    // Somebody waits.
+    let mut queue = queue(1..=1);
+    assert!(queue.is_needed(at_ms(0)) && queue.is_waited_for());
+    // A permit is held.
+    let hold = permit(1);
+    assert_eq!(queue.acquired(1, &hold), None);
+    assert!(queue.is_needed(at_ms(0)) && !queue.is_waited_for());
+    assert!(!queue.is_needed(hold.valid_until()) && !queue.is_needed(at_ms(20_000)));
+    // Others were seen.
+    let mut queue = none();
+    queue.woke(at_ms(5), at_ms(0));
+    assert!(queue.is_needed(at_ms(RIVAL_MS - 1)) && !queue.is_needed(at_ms(RIVAL_MS)));
+    // Its place in line is kept for somebody who will be back.
+    let mut queue = none();
+    queue.line.begin_look(0, 1);
+    queue.line.keep(at_ms(0));
+    assert!(queue.is_needed(at_ms(1)) && !queue.is_needed(at_ms(10_000)));
+}
+
+#[test]
+fn that_somebody_else_was_woken_is_remembered_for_a_while() {
+    let mut queue = PermitQueue::new(2, at_ms(0));
+    assert!(!queue.was_woken(at_ms(0)));
+    queue.woke(at_ms(5), at_ms(0));
+    assert!(queue.was_woken(at_ms(RIVAL_MS - 1)) && !queue.was_woken(at_ms(RIVAL_MS)));
+    // Who comes next gives it its chance.
+    queue.join(1, None);
+    assert_eq!(queue.begin(1, PATIENT, at_ms(4)), Permission::NotYet);
+    assert_eq!(queue.begin(1, PATIENT, at_ms(5)), Permission::MayAsk);
+}
+
+#[test]
+fn the_first_stands_in_line_if_others_have_permits() {
+    let waiting = queue(1..=2);
+    assert!(waiting.may_stand_in_line(1) && !waiting.may_stand_in_line(2));
+    let (all_held, _holds) = all_held();
+    assert!(!all_held.may_stand_in_line(3));
+}
+
+#[test]
+fn who_is_the_only_one_is_alone() {
+    let one = queue(1..=1);
+    assert!(one.is_alone(1) && !one.is_alone(2));
+    let two = queue(1..=2);
+    assert!(!two.is_alone(1) && !two.is_alone(3));
+}
+
+#[test]
+fn others_are_seen_where_the_permits_are_taken_that_this_manager_has_not() {
+    let mut queue = queue(1..=2);
+    queue.refused(1, true, at_ms(0));
+    assert!(queue.has_rivals(at_ms(1)));
+    let (mut queue, _holds) = all_held();
+    assert_eq!(queue.begin(3, PATIENT, at_ms(1_000)), Permission::MayAsk);
+    queue.refused(3, true, at_ms(1_001));
+    assert!(!queue.has_rivals(at_ms(1_001)));
+}
+
+/// Who comes when nobody waits any more finds out anew.
+#[test]
+fn that_all_are_taken_is_known_for_as_long_as_somebody_waits() {
+    let mut queue = queue(1..=3);
+    queue.refused(1, true, at_ms(0));
+    waits(&mut queue, 3, NEVER, 0);
+    let (first, second) = (permit(1), permit(2));
+    queue.acquired(1, &first);
+    assert!(queue.is_full);
+    queue.acquired(2, &second);
+    assert_eq!(queue.release(&first, at_ms(1)), (Next::Ask(ticket(3)), false));
+    assert!(queue.is_full);
+    queue.acquired(3, &first);
+    assert!(!queue.is_full);
+    // That somebody waits for what this manager has says nothing of others.
+    queue.join(4, None);
+    queue.release(&second, at_ms(2));
+    assert!(!queue.is_full);
+    queue.refused(4, true, at_ms(3));
+    queue.leave(4, at_ms(3));
+    queue.release(&first, at_ms(4));
+    assert!(!queue.is_full);
+}
+
+#[test]
+fn the_next_is_told_that_all_are_held_only_if_it_looks_too_late() {
+    let end = permit(1).valid_until();
+    for (until, told) in [(end, None), (end.plus_ms(1), Some(ticket(3)))] {
+        let mut queue = queue(1..=3);
+        queue.acquired(1, &permit(1));
+        let wait = Wait { pause_until: NEVER, until };
+        let now = end.plus_ms(-10);
+        queue.waiters[0].asks = true;
+        assert_eq!(queue.wait(3, ticket(3), wait, now), until);
+        assert_eq!(queue.acquired(2, &permit(2)), told);
+    }
+}
+
+#[test]
+fn pauses_are_handed_on_by_the_first_to_somebody_who_is_there() {
+    let mut alone = queue(1..=1);
+    alone.pass_on(1, at_ms(9), Backoff::default());
+    alone.leave(1, at_ms(1));
+    alone.join(2, None);
+    assert!(alone.inherit(2).is_none());
+    let mut queue = queue(1..=3);
+    queue.pass_on(2, at_ms(9), Backoff::default());
+    assert!(queue.inherit(1).is_none());
+}
+
+#[test]
+fn when_the_first_leaves_in_a_pause_the_next_is_told() {
+    let mut queue = queue(1..=2);
+    waits(&mut queue, 1, at_ms(50), 0);
+    waits(&mut queue, 2, NEVER, 0);
+    assert_eq!(queue.leave(1, at_ms(1)), Some(ticket(2)));
+}
+
+#[test]
+fn who_is_due_at_once_does_not_wait() {
+    let mut queue = queue(1..=1);
+    assert_eq!(waits(&mut queue, 1, NEVER, 7), at_ms(7));
+    assert_eq!(queue.waiting_first(), None);
+    assert_eq!(waits(&mut queue, 1, at_ms(8), 7), at_ms(8));
+    assert_eq!(queue.waiting_first(), Some(ticket(1)));
+}
+
+#[test]
+fn a_release_gives_the_turn_to_the_first_that_waits() {
+    let (mut queue, holds) = all_held();
+    // The first looks at this moment.
+    queue.end_wait(3, Wait { pause_until: NEVER, until: at_ms(60_000) }, at_ms(1));
+    assert_eq!(queue.release(&holds[0], at_ms(1)), (Next::Ask(ticket(4)), false));
+}
+
+#[test]
+fn who_takes_a_permit_again_stands_back_if_others_want_it() {
+    for (has_rivals, stands_back) in [(true, true), (false, false)] {
+        let mut queue = queue(1..=2);
+        let hold = permit(1);
+        queue.acquired(1, &hold);
+        queue.refused(2, true, at_ms(0));
+        queue.waiters[0].asks = true;
+        queue.rival_at = has_rivals.then_some(at_ms(0));
+        assert_eq!(queue.release(&hold, at_ms(1)), (Next::Nobody, stands_back));
+    }
+}
