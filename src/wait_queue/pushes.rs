@@ -255,4 +255,89 @@ mod tests {
         assert_eq!(queues.lose_places(left), [one]);
         assert_eq!(queues.lose_places(left), []);
     }
+    #[test]
+    fn what_is_told_before_an_answer_that_is_waited_for_is_no_news() {
+        let (mut queues, number, ticket) = waiting();
+        assert_eq!(queues.pushed(RESOURCE, 0, |it| it == 4, at_ms(1)), told(&[ticket]));
+        assert_eq!(queues.line(&target(), number).unwrap().due(2), Moment::NEVER);
+    }
+
+    #[test]
+    fn each_hears_of_its_own_line() {
+        let (mut queues, [one, other]) =
+            (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
+        let first = wait_for(&mut queues, &both(), 2, one);
+        let alone = Target::from(Arc::from(&b"t"[..]));
+        let second = wait_for(&mut queues, &alone, 0, other);
+        assert_eq!(queues.pushed(b"t", 0, |_| false, at_ms(1)), told(&[other]));
+        assert_ne!(queues.line(&alone, second).unwrap().due(1), Moment::NEVER);
+        assert_eq!(queues.line(&both(), first).unwrap().due(1), Moment::NEVER);
+    }
+
+    #[test]
+    fn what_was_on_the_way_when_a_place_was_given_up_is_not_passed_on_by_who_came_next() {
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &target(), 0, ticket);
+        assert_eq!(queues.leave_line(&target(), number).len(), 1);
+        queues.leave(&target(), number, at_ms(1));
+        queues.join(&both(), None, at_ms(1));
+        assert_eq!(queues.pushed(RESOURCE, 0, |_| false, at_ms(1)), told(&[]));
+    }
+
+    #[test]
+    fn who_wanted_two_leaves_the_line_in_which_it_stood() {
+        let left = [(Target::from(Arc::from(&b"s"[..])), ServerSet::first(1))];
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &both(), 2, ticket);
+        assert_eq!(queues.leave_line(&both(), number), left);
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &both(), 2, ticket);
+        assert_eq!(queues.end_line(&both(), number), left);
+    }
+
+    #[test]
+    fn who_wants_two_asks_for_places_where_it_was_refused() {
+        let mut queues = WaitQueues::default();
+        let number = queues.join(&both(), None, at_ms(0));
+        queues.refused(&both(), (number, 0b10), true, at_ms(0));
+        assert_eq!(queues.lines_of(number, false), 0b10);
+        // As long as it was not refused again, what was in the way may be so still.
+        queues.begin(&both(), number, Manners { is_urgent: true, is_last: false }, at_ms(0));
+        queues.refused(&both(), (number, 0b01), true, at_ms(1));
+        assert_eq!(queues.lines_of(number, false), 0b10);
+        assert_eq!(queues.lines_of(number, true), 0b11);
+    }
+
+    #[test]
+    fn what_was_not_kept_is_not_taken_back() {
+        let (mut queues, ticket) = (WaitQueues::default(), Ticket::new(4, 1));
+        let number = wait_for(&mut queues, &both(), 2, ticket);
+        queues.leave_line(&both(), number);
+        queues.leave(&both(), number, at_ms(1));
+        let next = queues.join(&both(), None, at_ms(1));
+        assert_eq!(queues.lines_of(next, false) & 0b11, 0b11);
+    }
+
+    #[test]
+    fn semaphores_of_one_name_take_each_others_places_and_not_their_own() {
+        let (mut queues, [one, other]) =
+            (WaitQueues::default(), [4, 5].map(|it| Ticket::new(it, 1)));
+        wait_for(&mut queues, &semaphore(3), 0, one);
+        wait_for(&mut queues, &semaphore(5), 0, other);
+        let left = (semaphore(3), ServerSet::first(1));
+        assert_eq!(queues.lose_places(&left), [other]);
+        // It has none any more.
+        assert_eq!(queues.lose_places(&left), []);
+    }
+
+    #[test]
+    fn who_stands_behind_another_in_one_of_its_queues_does_not_stand_in_line() {
+        let mut queues = WaitQueues::default();
+        let first = queues.join(&target(), None, at_ms(0));
+        let second = queues.join(&target(), None, at_ms(0));
+        let several = queues.join(&both(), None, at_ms(0));
+        assert!(queues.may_stand_in_line(&target(), first));
+        assert!(!queues.may_stand_in_line(&target(), second));
+        assert!(!queues.may_stand_in_line(&both(), several));
+    }
 }

@@ -124,9 +124,8 @@ fn permits_that_nobody_releases_are_forgotten_when_they_are_over() {
     let mut queues = WaitQueues::default();
     for number in 0..1_000 {
         take_permit(&mut queues, &semaphore_of(number), number as i64);
-        take(&mut queues, &name(number), number as i64);
-        // A hundred of each are held at a time.
-        assert!(queues.count() <= 8 * 100, "{} queues", queues.count());
+        // A hundred of them are held at a time.
+        assert!(queues.count() <= 4 * 100, "{} queues", queues.count());
     }
 }
 

@@ -372,3 +372,17 @@ fn who_takes_a_permit_again_stands_back_if_others_want_it() {
         assert_eq!(queue.release(&hold, at_ms(1)), (Next::Nobody, stands_back));
     }
 }
+
+#[test]
+fn a_permit_of_this_manager_that_has_ended_may_be_asked_for_in_a_pause() {
+    let mut queue = queue(1..=2);
+    let hold = permit(1);
+    queue.acquired(1, &hold);
+    queue.refused(2, true, at_ms(1));
+    let end = hold.valid_until();
+    let wait = Wait { pause_until: end.plus_ms(500), until: at_ms(60_000) };
+    // That it was acquired opened the queue for a moment.
+    queue.open_at = None;
+    assert_eq!(queue.wait(2, ticket(2), wait, end.plus_ms(-1)), end.plus_ms(500));
+    assert_eq!(queue.wait(2, ticket(2), wait, end), end);
+}

@@ -203,3 +203,83 @@ fn readers_behind_one_that_stands_in_line_do_not_ask_and_are_called_when_it_is_i
     assert!(queue.end_wait(2, pause, at_ms(2)));
     assert_eq!(queue.begin(2, PATIENT, at_ms(2)), Permission::MayAsk);
 }
+
+#[test]
+fn the_head_stands_in_line_if_this_manager_has_not_the_lock() {
+    let mut free = queue_of(&[1, 2]);
+    assert!(free.may_stand_in_line(1) && !free.may_stand_in_line(2));
+    free.leave(1, at_ms(1));
+    assert!(free.may_stand_in_line(2));
+    let (held, _hold) = held();
+    assert!(!held.may_stand_in_line(2));
+}
+
+#[test]
+fn the_first_writer_is_the_one_that_came_first() {
+    assert_eq!(queue_of(&[-1, -2]).first_writer, None);
+    assert_eq!(queue_of(&[-1, 2, -3, 4]).first_writer, Some(2));
+    // One that had left comes back to where it was.
+    assert_eq!(queue_of(&[-1, 4, 3]).first_writer, Some(3));
+}
+
+#[test]
+fn one_that_comes_back_stands_where_it_stood() {
+    let queue = queue_of(&[1, 3, 5, 4]);
+    assert_eq!(queue.behind.iter().map(|it| it.number).collect::<Vec<_>>(), [3, 4, 5]);
+}
+
+#[test]
+fn another_process_is_seen_when_the_head_is_refused_for_its_sake() {
+    for (number, is_taken, is_seen) in [(1, true, true), (2, true, false), (1, false, false)] {
+        let mut queue = queue_of(&[1, 2]);
+        queue.refused(number, is_taken, at_ms(0));
+        assert_eq!(queue.has_rivals(at_ms(RIVAL_MS - 1)), is_seen);
+        assert!(!queue.has_rivals(at_ms(RIVAL_MS)));
+    }
+    // What this manager has is no other's.
+    let (mut queue, _hold) = held();
+    queue.refused(2, true, at_ms(1));
+    assert!(!queue.has_rivals(at_ms(1)));
+}
+
+/// The servers are asked for what this manager has by one of them, once a second.
+#[test]
+fn a_reader_beside_another_does_not_ask_for_what_this_manager_has() {
+    let mut queue = queue_of(&[1, -2, -3]);
+    let token = Token::from_random([0; 20]);
+    let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 10_000)));
+    assert_eq!(queue.acquired(1, &hold), []);
+    let permission = queue.begin(3, PATIENT, at_ms(1_000));
+    assert!(matches!(permission, Permission::Held { .. }), "{permission:?}");
+    assert_eq!(queue.begin(2, PATIENT, at_ms(1_000)), Permission::MayAsk);
+}
+
+#[test]
+fn the_next_is_told_that_the_lock_is_had_only_if_it_looks_too_late() {
+    let token = Token::from_random([0; 20]);
+    let hold = Arc::new(HeldLock::of_one_server(b"r", token, (at_ms(0), 500)));
+    let (end, ticket) = (hold.valid_until(), Ticket::new(2, 0));
+    for (until, told) in [(end, vec![]), (end.plus_ms(1), vec![ticket])] {
+        let mut queue = queue_of(&[1, 2]);
+        queue.note_wait(2, Some(ticket), until);
+        assert_eq!(queue.acquired(1, &hold), told);
+    }
+}
+
+#[test]
+fn who_is_due_at_once_does_not_wait() {
+    let (mut queue, ticket) = (queue_of(&[1]), Ticket::new(1, 0));
+    let wait = Wait { pause_until: at_ms(7), until: at_ms(60_000) };
+    assert_eq!(queue.wait(1, ticket, wait, at_ms(7)), at_ms(7));
+    assert_eq!(queue.waiting_head(), None);
+    assert_eq!(queue.wait(1, ticket, wait, at_ms(6)), at_ms(7));
+    assert_eq!(queue.waiting_head(), Some(ticket));
+}
+
+#[test]
+fn the_queue_of_a_lock_is_needed_until_the_lock_ends() {
+    let (mut queue, hold) = held();
+    queue.leave(3, at_ms(1));
+    queue.leave(2, at_ms(1));
+    assert!(queue.is_needed(at_ms(1)) && !queue.is_needed(hold.valid_until()));
+}

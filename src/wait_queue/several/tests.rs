@@ -176,3 +176,40 @@ fn one_that_comes_back_stands_before_those_that_came_later() {
     assert_eq!(queues.leave(&one("a"), head, at_ms(156)), [ticket(both)]);
     assert_eq!(queues.leave(&target, both, at_ms(157)), [ticket(last)]);
 }
+
+#[test]
+fn of_two_that_are_in_the_way_that_is_told_which_is_so_for_longest() {
+    for (a_ms, b_ms, nth) in [(0, 500, 2), (500, 0, 1)] {
+        let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));
+        for (name, ms) in [("a", a_ms), ("b", b_ms)] {
+            let holder = queues.join(&one(name), None, at_ms(ms));
+            taken(&mut queues, &one(name), holder, ms);
+        }
+        let number = queues.join(&both, None, at_ms(500));
+        let blocked = queues.begin(&both, number, PATIENT, at_ms(500));
+        assert!(matches!(blocked, Permission::Blocked { place: it, .. } if it == place(nth)));
+    }
+}
+
+/// It comes back for the others when what is in the way is free.
+#[test]
+fn who_waits_for_one_of_two_keeps_nobody_from_the_other_when_it_looks() {
+    let (mut queues, both, a) = (WaitQueues::default(), several(&["a", "b"]), one("a"));
+    let number = queues.join(&both, None, at_ms(0));
+    assert_eq!(queues.begin(&both, number, PATIENT, at_ms(0)), Permission::MayAsk);
+    queues.refused(&both, (number, 0b10), true, at_ms(1));
+    queues.stand_back(&both, b"b", at_ms(900));
+    let blocked = queues.begin(&both, number, PATIENT, at_ms(2));
+    assert!(matches!(blocked, Permission::Blocked { .. }), "{blocked:?}");
+    let other = queues.join(&a, None, at_ms(3));
+    assert_eq!(queues.begin(&a, other, PATIENT, at_ms(3)), Permission::MayAsk);
+    assert!(queues.may_stand_in_line(&a, other), "it is the head there");
+}
+
+#[test]
+fn who_is_due_at_once_in_all_its_queues_does_not_wait() {
+    let (mut queues, both) = (WaitQueues::default(), several(&["a", "b"]));
+    let number = queues.join(&both, None, at_ms(0));
+    assert_eq!(queues.wait(&both, number, ticket(number), WAIT, at_ms(0)), at_ms(0));
+    assert_eq!(queues.queues[&b"a"[..]].waiting_head(), None);
+}
