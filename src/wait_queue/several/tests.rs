@@ -221,6 +221,7 @@ fn who_waits_for_one_of_two_has_the_whole_of_its_pause() {
     let number = queues.join(&both, None, at_ms(0));
     assert_eq!(queues.begin(&both, number, PATIENT, at_ms(0)), Permission::MayAsk);
     queues.refused(&both, (number, 0b10), true, at_ms(1));
+    queues.join(&one("a"), None, at_ms(1));
     let wait = Wait { pause_until: at_ms(900), until: at_ms(60_000) };
     assert_eq!(queues.step_aside(&both, number, wait, at_ms(1)), []);
     assert_eq!(queues.wait(&both, number, ticket(number), wait, at_ms(1)), at_ms(900));
