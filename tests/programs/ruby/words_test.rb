@@ -2,6 +2,7 @@
 
 require "json"
 require "logger"
+require "pp" # For pretty_inspect. rubocop:disable Lint/RedundantRequireStatement
 require "stringio"
 require "yaml"
 require_relative "support"
