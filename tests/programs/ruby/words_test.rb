@@ -2,7 +2,8 @@
 
 require "json"
 require "logger"
-require "pp" # For pretty_inspect. rubocop:disable Lint/RedundantRequireStatement
+# For pretty_inspect.
+require "pp" # rubocop:disable Lint/RedundantRequireStatement
 require "stringio"
 require "yaml"
 require_relative "support"
