@@ -14,6 +14,8 @@ memory registries packages install demo demo-fencing:
 # Tests that wait for servers and for clocks more than they compute: four for each processor.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 matrix tls behaviour the-rest: export RUST_TEST_THREADS = $(shell expr 4 \* $(PROCESSORS))
+# Those of the languages compile as well.
+programs: export RUST_TEST_THREADS = $(shell expr 2 \* $(PROCESSORS))
 
 .PHONY: programs matrix tls guest played behaviour mutants
 programs matrix tls guest played behaviour mutants:

@@ -458,3 +458,17 @@ fn a_divided_attempt_gives_a_server_that_has_become_slow_more_time_each_time() {
     cluster.script(client.way(SLOW), std::iter::repeat_n(Trip::ms(1, 100), 50));
     assert_eq!(client.try_lock("r", TTL, 10_000, &mut Lease::new()), Ok(()));
 }
+
+/// Servers that are 50 ms away take 100 ms always, and have more than that.
+#[test]
+fn a_divided_attempt_gives_servers_that_are_far_away_their_time() {
+    let cluster = Cluster::new(5);
+    cluster.usual(Trip::ms(50, 50));
+    let client = cluster.client().connected();
+    cluster.put(4, "r", "theirs", 3_600_000);
+    let far = Trip::ms(60, 60);
+    (2..4).for_each(|it| cluster.script(client.way(it), [far]));
+    let start = cluster.now();
+    assert_eq!(client.try_lock("r", TTL, 10_000, &mut Lease::new()), Ok(()));
+    assert_eq!((cluster.now() - start) / MS, 120, "at the first try");
+}

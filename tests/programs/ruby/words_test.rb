@@ -2,6 +2,8 @@
 
 require "json"
 require "logger"
+# For pretty_inspect.
+require "pp" # rubocop:disable Lint/RedundantRequireStatement
 require "stringio"
 require "yaml"
 require_relative "support"
