@@ -32,6 +32,9 @@ impl Terminal {
             unsafe {
                 libc::setsid();
                 libc::ioctl(number, libc::TIOCSCTTY, 0);
+                // A shell hands on what it was started with, such as by a job in the background.
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
             }
             Ok(())
         };

@@ -93,7 +93,7 @@ fn options_are_looked_at_one_by_one() {
         (RedLockAcquireOptions { mode: 1, ..two }, "exclusively only"),
         (RedLockAcquireOptions { ttl_ms: 0, ..good }, "ttl_ms is 0"),
         (RedLockAcquireOptions { tries: -1, ..good }, "tries is -1"),
-        (RedLockAcquireOptions { mode: 1, ..good }, "REDLOCK_SHARED"),
+        (RedLockAcquireOptions { mode: 1, permits: 2, ..good }, "has no mode"),
         (RedLockAcquireOptions { mode: 7, ..good }, "mode is 7"),
         (RedLockAcquireOptions { permits: 257, ..good }, "permits is 257"),
     ];
