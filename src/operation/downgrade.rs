@@ -143,6 +143,10 @@ impl Operation for Downgrade {
         }
     }
 
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(self.view.hold().resource())
+    }
+
     fn question(&mut self) -> Option<&mut Question> {
         match &mut self.stage {
             Stage::Submitted => None,

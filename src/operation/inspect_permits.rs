@@ -1,6 +1,7 @@
 //! Asking how many permits of a semaphore are taken.
 
 use std::mem;
+use std::sync::Arc;
 
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
@@ -70,6 +71,10 @@ impl Operation for InspectPermits {
 
     fn account(&self) -> Account {
         Account { kind: Kind::Inspect, ..Account::default() }
+    }
+
+    fn resource(&self) -> Option<&Arc<[u8]>> {
+        Some(&self.target.resource)
     }
 
     fn question(&mut self) -> Option<&mut Question> {

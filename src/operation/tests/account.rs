@@ -7,6 +7,7 @@ use crate::lease::BrokenOff;
 use crate::lock_ticket::LockTicket;
 use crate::operation::adopt::Adopt;
 use crate::operation::detach::Detach;
+use crate::operation::downgrade::Downgrade;
 use crate::operation::inspect::Inspect;
 use crate::operation::inspect_permits::InspectPermits;
 use crate::operation::renew::Renew;
@@ -22,7 +23,8 @@ fn acquire(play: &Play, resumed: Option<Box<BrokenOff>>) -> Acquire {
 #[test]
 fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
     let (play, view) = Play::holding();
-    let calls: [(Box<dyn Operation>, Kind); 8] = [
+    let permits = Target::new(Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
+    let calls: [(Box<dyn Operation>, Kind); 10] = [
         (Box::new(acquire(&play, None)), Kind::Acquire),
         (Box::new(Extend::new(view.clone(), TTL)), Kind::Extend),
         (Box::new(Confirm::new(view.clone(), 1)), Kind::Confirm),
@@ -30,6 +32,8 @@ fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
         (Box::new(Adopt::new(LockTicket::of(view.hold()))), Kind::Adopt),
         (Box::new(Inspect::new(b"r")), Kind::Inspect),
         (Box::new(Detach::new(view.clone())), Kind::Detach),
+        (Box::new(InspectPermits::new(permits)), Kind::Inspect),
+        (Box::new(Downgrade::new(view.clone())), Kind::Other),
         // What keeps a lock is no call: its extensions are counted one by one.
         (Box::new(Renew::new(view, Keeper::new().kept())), Kind::Other),
     ];
@@ -37,12 +41,6 @@ fn each_call_is_counted_as_what_it_is_and_names_its_resource() {
         assert_eq!(operation.account().kind, kind);
         assert_eq!(operation.resource().map(|it| &it[..]), Some(&b"r"[..]), "{kind:?}");
     }
-}
-
-#[test]
-fn a_question_about_permits_is_counted_as_one_about_locks() {
-    let target = Target::new(Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
-    assert_eq!(InspectPermits::new(target).account().kind, Kind::Inspect);
 }
 
 #[test]
