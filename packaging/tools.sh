@@ -53,7 +53,8 @@ missing_tools() {
         python3 -m pip --version >/dev/null 2>&1 || printf ' pip'
     fi
     [ "$what_for" = test ] || return 0
-    for tool in g++ clang valgrind pkg-config cmake groff ps; do
+    # The shells read the completions of the command.
+    for tool in g++ clang valgrind pkg-config cmake groff ps zsh fish; do
         has "$tool" || printf ' %s' "$tool"
     done
     has_sanitizers || printf ' sanitizers'
@@ -82,8 +83,8 @@ missing_for_packages() {
 wanted_tools() {
     case $what_for in
     test)
-        # The last ones look at scripts, and read the completions of the command.
-        for tool in abidiff mandoc dpkg-deb shellcheck rubocop zsh fish; do
+        # The last ones look at scripts.
+        for tool in abidiff mandoc dpkg-deb shellcheck rubocop; do
             has "$tool" || printf ' %s' "$tool"
         done
         ! has apt-get || has lintian || printf ' lintian'
