@@ -298,7 +298,7 @@ impl Engine {
                     self.step(ticket.place(), event);
                 }
             } else if self.has_news() {
-                self.deliver(now);
+                self.deliver();
             } else if let Some(ticket) = self.decided.pop() {
                 self.close(ticket, now);
             } else if !self.state.take_up(now) {

@@ -9,6 +9,7 @@ use crate::command::Answer;
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::operation::Event;
+use crate::system::clock;
 use crate::transport::ticket::Ticket;
 
 /// How long a question that makes haste waits for a server: so many times what it took for its last answer, and as long as
@@ -19,7 +20,11 @@ const HASTE_MIN: Duration = Duration::from_millis(20);
 impl Engine {
     /// Brings what the servers said to the operations. Questions that have heard enough are closed when all
     /// is brought: what comes too late still tells that its request was sent.
-    pub(super) fn deliver(&mut self, now: Moment) {
+    ///
+    /// The clock is read after all of it was received: what a server says of the time that is left counts from then on at
+    /// the latest, and this thread may have been kept from running before it read the answer.
+    pub(super) fn deliver(&mut self) {
+        let now = clock::now();
         let mut deliveries = mem::take(&mut self.state.effects.deliveries);
         let mut pushes = mem::take(&mut self.state.effects.pushes).into_iter().peekable();
         for (nth, it) in deliveries.drain(..).enumerate() {

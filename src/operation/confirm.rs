@@ -88,8 +88,7 @@ impl Confirm {
         let is_reached = question.outcome() == Outcome::Reached && is_valid;
         let is_ours = end_round(view, number, is_reached, &question);
         let end = question.end(actions.settings().drift(), 0, self.asked_at);
-        let is_there = question.outcome() != Outcome::Refused && !view.is_lost();
-        if is_there && hold.shorten(self.valid_until, end) {
+        if !view.is_lost() && hold.shorten(self.valid_until, end) {
             // It has to be renewed earlier than its keepers wait for.
             actions.wake_keepers(*hold.token());
         }

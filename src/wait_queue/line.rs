@@ -63,7 +63,8 @@ impl Line {
     pub(crate) fn begin_attempt(&mut self, asker: usize) {
         self.asker = Some(asker);
         (self.free, self.news) = (ServerSet::default(), ServerSet::default());
-        (self.news_at, self.kept_until) = (None, None);
+        // A try that is refused asks for a place; one that reaches nobody has a pause as ever.
+        (self.news_at, self.kept_until, self.has_lost) = (None, None, false);
     }
 
     /// A try that failed had taken these, and has released them again. That is no news.
@@ -248,6 +249,14 @@ mod tests {
         assert_eq!(line.due(2), at_ms(5));
         line.begin_attempt(0);
         assert_eq!(line.due(2), Moment::NEVER);
+    }
+
+    #[test]
+    fn who_tries_after_it_has_lost_its_place_does_not_ask_for_it_again_and_again() {
+        let mut line = enrolled();
+        assert!(line.lose_place(0) && line.has_lost_place());
+        line.begin_attempt(0);
+        assert!(!line.has_lost_place(), "a try that reaches nobody has a pause");
     }
 
     #[test]

@@ -45,6 +45,9 @@ fn a_lock_that_is_there_for_too_short_is_not_given_up() {
                      only, b:1 has it for 5053 ms only, c:1 was not heard";
         assert_eq!(acts, [ended(if is_enough { "confirmed" } else { words })]);
         assert!(view.hold().is_held(at(1_000)));
+        // So long they have it for sure.
+        let until = 1_000 + LEAST_MS + i64::from(is_enough);
+        assert_eq!(view.hold().valid_until(), at(until));
     }
 }
 

@@ -136,6 +136,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     share_some(&mut schedule);
     if is_guarded {
         have_usual_clocks(&mut schedule);
+        let_guard_be_asked(&mut schedule);
     }
     if schedule.is_fenced {
         set_clocks(&mut schedule);
@@ -194,6 +195,15 @@ fn have_usual_clocks(schedule: &mut Schedule) {
     }
     for client in &mut schedule.clients {
         client.per_million = dice.between(999_800, 1_000_200);
+    }
+}
+
+/// Users may ask for what the guard and the clock sentinel go by at all times: who may not is unguarded.
+fn let_guard_be_asked(schedule: &mut Schedule) {
+    for fault in &mut schedule.faults {
+        if let What::Refuse { how: how @ Refusal::NoPermLook, .. } = &mut fault.what {
+            *how = Refusal::NoPerm;
+        }
     }
 }
 

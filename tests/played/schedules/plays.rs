@@ -65,6 +65,19 @@ fn one_seed() {
     }
 }
 
+/// Each of these has shown a fault once that is mended.
+#[test]
+fn seeds_that_showed_a_fault_show_none() {
+    // A call for several resources that lost its place in line tried again and again without a pause.
+    let spun = [70_012_221, 70_023_539, 70_027_720, 70_029_588, 70_029_976];
+    // An answer was taken to be older than it was, and the lock to end earlier than it did.
+    let was_shortened = [70_015_985];
+    for seed in spun.into_iter().chain(was_shortened) {
+        let violation = play(&Rc::new(schedule(seed, Wish::Any)), false).violation;
+        assert!(violation.is_none(), "seed {seed}: {violation:?}");
+    }
+}
+
 #[test]
 fn a_seed_is_played_the_same_again() {
     for seed in 0..60 {
