@@ -198,11 +198,13 @@ fn have_usual_clocks(schedule: &mut Schedule) {
     }
 }
 
-/// Users may ask for what the guard and the clock sentinel go by at all times: who may not is unguarded.
+/// Users may at all times ask for, and note, what the guard and the clock sentinel go by: who may not is unguarded.
 fn let_guard_be_asked(schedule: &mut Schedule) {
     for fault in &mut schedule.faults {
-        if let What::Refuse { how: how @ Refusal::NoPermLook, .. } = &mut fault.what {
-            *how = Refusal::NoPerm;
+        if let What::Refuse { how: how @ (Refusal::NoPerm | Refusal::NoPermLook), .. } =
+            &mut fault.what
+        {
+            *how = Refusal::Oom;
         }
     }
 }
