@@ -101,7 +101,7 @@ impl Runtime {
             slice_end: slice_end.unwrap_or(Moment::NEVER),
             resumed,
             thread,
-            keeping,
+            keeping: keeping.map(Box::new),
         };
         let operation = Box::new(Acquire::new(wanted, Token::draw(&SystemEntropy)?));
         Ok(Begun { operation, then: Then::Hold })

@@ -66,7 +66,7 @@ pub(super) struct Slot {
     /// Whether it waits for what servers may tell by themselves.
     listens: bool,
     /// The lock that it keeps.
-    pub(super) keeps: Option<Token>,
+    pub(super) keeps: Option<Box<Token>>,
     /// When something is due: the question's time is up, or the wait is over. Changed by
     /// [`State::set_until`] alone.
     pub(super) until: Moment,
@@ -168,8 +168,8 @@ impl State {
     /// The operation has ended. Returns who is told.
     pub(super) fn remove(&mut self, place: usize) -> Option<Caller> {
         let slot = self.slots[place].take()?;
-        if let Some(lock) = slot.keeps {
-            self.keepers.remove(&(lock, place));
+        if let Some(lock) = slot.keeps.as_deref() {
+            self.keepers.remove(&(*lock, place));
         }
         self.free.push(place);
         Some(slot.caller)

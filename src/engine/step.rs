@@ -194,7 +194,7 @@ impl Actions for Step<'_> {
     fn keep(&mut self, lock: Token) {
         self.state.keepers.insert((lock, self.place));
         if let Some(slot) = &mut self.state.slots[self.place] {
-            slot.keeps = Some(lock);
+            slot.keeps = Some(Box::new(lock));
         }
     }
 

@@ -8,7 +8,6 @@ mod permits;
 mod raising;
 mod waiting;
 mod waking;
-mod words;
 
 use std::mem;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use std::sync::Arc;
 use self::moves::Moves;
 use self::patience::Patience;
 use self::raising::{Raising, release};
-use self::words::{held_here, others_first};
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::renew::Renew;
@@ -59,7 +57,7 @@ pub(crate) struct Wanted {
     pub(crate) resumed: Option<Box<BrokenOff>>,
     /// The thread that waits for it, if one does.
     pub(crate) thread: Option<usize>,
-    pub(crate) keeping: Option<Keeping>,
+    pub(crate) keeping: Option<Box<Keeping>>,
 }
 
 /// What it takes to keep the lock as soon as it is had.
@@ -140,7 +138,7 @@ impl Acquire {
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
-                self.wait(Wait { pause_until, until }, Box::new(Miss::Queued(error)), actions);
+                self.wait(Wait { pause_until, until }, Box::new(Miss::Resumed(error)), actions);
             }
             _ => self.try_once(actions),
         }
@@ -160,19 +158,12 @@ impl Acquire {
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
-            Permission::Held { left_ms, readers } => {
+            Permission::Held { readers, .. } => {
                 self.patience.note_here(&self.wanted.target, readers > 0);
-                return self.miss(Miss::Queued(held_here("", left_ms, readers)), actions);
+                return self.miss(Miss::Behind(permission), actions);
             }
-            Permission::NotYet => {
-                return self.miss(Miss::Queued(others_first("the resource")), actions);
-            }
-            Permission::Blocked { place, left_ms } => {
-                let error = match left_ms {
-                    Some(left_ms) => held_here(&format!("{place} "), left_ms, 0),
-                    None => others_first(&place.to_string()),
-                };
-                return self.miss(Miss::Queued(error), actions);
+            Permission::NotYet | Permission::Blocked { .. } => {
+                return self.miss(Miss::Behind(permission), actions);
             }
         }
         // The first attempt is never cut short; a later one is, soon after the end of the plan.
@@ -298,7 +289,8 @@ impl Acquire {
         }
         let view = View::new(&hold, actions.roster());
         let keeping = self.wanted.keeping.take();
-        let keeper = keeping.zip(view).map(|(Keeping { keeper, kept, payload }, view)| {
+        let keeper = keeping.zip(view).map(|(keeping, view)| {
+            let Keeping { keeper, kept, payload } = *keeping;
             actions.begin(Box::new(Renew::new(view, kept)), payload);
             keeper
         });

@@ -18,11 +18,13 @@ pub(crate) mod leave;
 pub(crate) mod question;
 pub(crate) mod release;
 pub(crate) mod renew;
+mod words;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use self::question::Question;
+use self::words::came_first;
 use crate::command::{Answer, Request, Verb};
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, Phase, View};
@@ -36,7 +38,7 @@ use crate::token::Token;
 use crate::transport::condition::Condition;
 use crate::transport::roster::Roster;
 use crate::transport::ticket::Ticket;
-use crate::wait_queue::WaitQueues;
+use crate::wait_queue::{Permission, WaitQueues};
 
 /// The TTL that stands in for one where a question is about no lock of ours. It gives the longest of
 /// the derived reply timeouts.
@@ -284,14 +286,17 @@ impl From<Error> for Failed {
 pub(crate) enum Miss {
     /// The servers did not agree.
     Votes(Status, Box<Question>),
-    /// Somebody else of this process is, or was, before it.
-    Queued(Error),
+    /// Somebody else of this process is before it.
+    Behind(Permission),
+    /// That was so in an earlier slice of the wait, or the servers did not agree then.
+    Resumed(Error),
 }
 
 impl Miss {
     fn error(&self, roster: &Roster) -> Error {
         match self {
-            Self::Queued(error) => error.clone(),
+            Self::Behind(permission) => came_first(*permission),
+            Self::Resumed(error) => error.clone(),
             Self::Votes(status, question) => question.error(*status, roster),
         }
     }

@@ -52,7 +52,8 @@ pub(crate) enum Mark {
 /// Of one operation.
 #[derive(Debug)]
 pub(crate) struct Record {
-    account: Account,
+    kind: Kind,
+    held_since: Option<Moment>,
     /// Nothing before its first step.
     began: Option<Moment>,
     /// For a lock that has to be waited for.
@@ -64,9 +65,10 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(account: Account, resource: Option<Arc<[u8]>>) -> Self {
-        let stretch = account.stretch;
+        let Account { kind, held_since, stretch } = account;
         Self {
-            account,
+            kind,
+            held_since,
             began: stretch.map(|it| it.began),
             waits_since: stretch.and_then(|it| it.waits_since),
             attempts: stretch.map_or(0, |it| it.attempts),
@@ -87,7 +89,7 @@ impl Record {
 
     /// It waits for something else than servers.
     pub(crate) fn note_wait(&mut self, now: Moment, counts: &mut Counts) {
-        if self.account.kind == Kind::Acquire && self.waits_since.is_none() {
+        if self.kind == Kind::Acquire && self.waits_since.is_none() {
             self.waits_since = Some(now);
             counts.waits += 1;
         }
@@ -114,11 +116,11 @@ impl Record {
     ) -> Option<String> {
         let took_us = now.us_since(self.began.unwrap_or(now));
         let waited_us = self.waits_since.map(|since| now.us_since(since));
-        let held_us = self.account.held_since.map(|since| now.us_since(since));
-        if let Some(outcomes) = outcomes(self.account.kind, counts) {
+        let held_us = self.held_since.map(|since| now.us_since(since));
+        if let Some(outcomes) = outcomes(self.kind, counts) {
             outcomes.count(outcome);
         }
-        match (self.account.kind, outcome) {
+        match (self.kind, outcome) {
             (Kind::Acquire, Outcome::Ok) => counts.acquire_time.observe(took_us),
             (Kind::Release, Outcome::Ok) => {
                 held_us.into_iter().for_each(|us| counts.hold_time.observe(us));
@@ -130,17 +132,17 @@ impl Record {
         if !tracing.is_on() {
             return None;
         }
-        let event = event(self.account.kind, outcome)?;
+        let event = event(self.kind, outcome)?;
         let mut line = tracing.line(event, self.resource.as_deref());
         if outcome != Outcome::Ok {
             line.word("outcome", outcome.name());
         }
         line.time("duration_ms", Some(took_us));
-        if self.account.kind == Kind::Acquire {
+        if self.kind == Kind::Acquire {
             line.number("attempts", self.attempts);
             line.time("waited_ms", waited_us);
         }
-        if self.account.kind == Kind::Release {
+        if self.kind == Kind::Release {
             line.time("held_ms", held_us);
         }
         Some(line.finish())

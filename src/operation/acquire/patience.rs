@@ -13,11 +13,14 @@ use crate::token::Token;
 /// How often it says so: readers forget it after twice as long.
 const AGAIN_MS: i64 = shared::INTENT_MS / 2;
 
-/// What it takes to wait for readers.
+/// What it takes to wait for readers. Most wait for none: so it takes no memory then.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct Patience(Option<Box<Waits>>);
+
+#[derive(Default)]
+struct Waits {
     /// Where readers are in the way, or may be, when that was last seen.
-    waits_for: Vec<Arc<[u8]>>,
+    for_readers_of: Vec<Arc<[u8]>>,
     /// Where it was said on the servers.
     told: Vec<Arc<[u8]>>,
 }
@@ -25,10 +28,8 @@ pub(super) struct Patience {
 impl Patience {
     /// Readers of this manager have it, or nobody.
     pub(super) fn note_here(&mut self, target: &Target, has_readers: bool) {
-        self.waits_for.clear();
-        if has_readers {
-            self.waits_for.push(Arc::clone(&target.resource));
-        }
+        let readers_of = has_readers.then(|| Arc::clone(&target.resource));
+        self.wait_for(readers_of.into_iter().collect());
     }
 
     /// What the servers have said. Of several resources an attempt is told which are in the way, and not whether it is
@@ -39,21 +40,31 @@ impl Patience {
                 let which = question.readers_in_the_way();
                 let is_one = |place: usize| which.checked_shr(place as u32).unwrap_or(0) & 1 != 0;
                 let blocked = names.iter().enumerate().filter(|it| is_one(it.0));
-                self.waits_for = blocked.map(|it| Arc::clone(it.1)).collect();
+                self.wait_for(blocked.map(|it| Arc::clone(it.1)).collect());
             }
             _ => self.note_here(target, question.has_readers()),
         }
     }
 
+    fn wait_for(&mut self, readers_of: Vec<Arc<[u8]>>) {
+        match &mut self.0 {
+            None if readers_of.is_empty() => {}
+            waits => waits.get_or_insert_default().for_readers_of = readers_of,
+        }
+    }
+
     /// It waits. Returns when it has to say so again.
     pub(super) fn tell(&mut self, target: &Target, actions: &mut dyn Actions) -> Moment {
-        if self.waits_for.is_empty() || target.kind == LockKind::Shared {
+        let Some(Waits { for_readers_of, told }) = self.0.as_deref_mut() else {
+            return Moment::NEVER;
+        };
+        if for_readers_of.is_empty() || target.kind == LockKind::Shared {
             return Moment::NEVER;
         }
-        for resource in &self.waits_for {
+        for resource in for_readers_of {
             tell(Verb::Intend, resource, actions);
-            if !self.told.contains(resource) {
-                self.told.push(Arc::clone(resource));
+            if !told.contains(resource) {
+                told.push(Arc::clone(resource));
             }
         }
         actions.now().plus_ms(AGAIN_MS)
@@ -61,7 +72,8 @@ impl Patience {
 
     /// It has the lock: what it said is taken back. Others that wait say so again, if there are readers then.
     pub(super) fn end(&mut self, actions: &mut dyn Actions) {
-        self.told.drain(..).for_each(|resource| tell(Verb::Recant, &resource, actions));
+        let told = self.0.take().map_or_else(Vec::new, |waits| waits.told);
+        told.iter().for_each(|resource| tell(Verb::Recant, resource, actions));
     }
 }
 
