@@ -2,6 +2,7 @@
 //!
 //! All waiters of the manager have one place there: the head of their queue asks for it, and hears what is told.
 
+use std::mem;
 use std::time::Duration;
 
 use crate::moment::Moment;
@@ -141,9 +142,10 @@ impl Line {
         had_one
     }
 
-    /// Whether it is to ask for its place again at once.
-    pub(crate) fn has_lost_place(&self) -> bool {
-        self.has_lost
+    /// Whether it is to ask for its place again at once. It is asked once: where nobody can be reached, there is a pause as
+    /// ever.
+    pub(crate) fn take_lost_place(&mut self) -> bool {
+        mem::take(&mut self.has_lost)
     }
 
     fn note_free(&mut self, server: usize, now: Moment) {
@@ -254,9 +256,11 @@ mod tests {
     #[test]
     fn who_tries_after_it_has_lost_its_place_does_not_ask_for_it_again_and_again() {
         let mut line = enrolled();
-        assert!(line.lose_place(0) && line.has_lost_place());
+        assert!(line.lose_place(0));
         line.begin_attempt(0);
-        assert!(!line.has_lost_place(), "a try that reaches nobody has a pause");
+        assert!(!line.take_lost_place(), "a try that reaches nobody has a pause");
+        assert!(line.lose_place(1) && line.take_lost_place());
+        assert!(!line.take_lost_place(), "it did not get as far as that");
     }
 
     #[test]

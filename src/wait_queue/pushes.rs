@@ -211,9 +211,9 @@ mod tests {
         let heard = queues.pushed(b"r#1", 0, |_| false, at_ms(1));
         assert_eq!(heard, Heard { tell: vec![ticket], pass_on: true });
         let line = queues.line(&target(), number).unwrap();
-        assert!(line.has_lost_place() && line.due(1) == Moment::NEVER);
+        assert!(line.clone().take_lost_place() && line.due(1) == Moment::NEVER);
         line.begin_look(4, 1);
-        assert!(!line.has_lost_place());
+        assert!(!line.take_lost_place());
     }
 
     #[test]

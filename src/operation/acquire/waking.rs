@@ -143,7 +143,7 @@ impl Acquire {
         }
         let line = queues.line(target, number).filter(|line| line.is_listening());
         let Some(line) = line else { return wait };
-        let due = if line.has_lost_place() { now } else { line.due(quorum) };
+        let due = if line.take_lost_place() { now } else { line.due(quorum) };
         actions.listen();
         Wait { pause_until: wait.pause_until.min(due), ..wait }
     }
