@@ -27,12 +27,17 @@ impl Capabilities {
     pub(super) fn after_refusal(self, expects_waiters: bool, form: fn(Self) -> usize) -> Self {
         let form = |capabilities: Self| form(capabilities.expecting(expects_waiters));
         let without = [
-            Self { wakes: false, ..self },
+            self.without_waking(),
             Self { delete: Delete::Script, ..self },
             Self { expiry_time: false, ..self },
             Self { sets_several: false, ..self },
         ];
         without.into_iter().find(|&it| form(it) != form(self)).unwrap_or(self)
+    }
+
+    /// The same, where who releases wakes nobody.
+    pub(super) fn without_waking(self) -> Self {
+        Self { wakes: false, ..self }
     }
 
     /// The same, where somebody may be waiting, or nobody seems to.

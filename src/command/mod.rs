@@ -34,6 +34,7 @@ pub(crate) mod shared;
 pub(crate) mod take_permit;
 mod wait_for_permits;
 pub(crate) mod waking;
+mod waking_requests;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -259,25 +260,6 @@ impl Request {
         self.verb == Verb::Enrol
     }
 
-    /// Whether it is to wake somebody.
-    pub(crate) fn wakes(&self) -> bool {
-        self.verb == Verb::ReleaseAndWake
-    }
-
-    /// What is sent behind it to find out whether it has to wake somebody, if that is not a part of it.
-    pub(crate) fn look_for_waiters(&self, capabilities: Capabilities) -> Option<Vec<u8>> {
-        let is_one = self.subject.kind == LockKind::Exclusive;
-        let looks = is_one && self.wakes() && release_and_wake::looks_for_waiters(capabilities);
-        looks.then(|| release_and_wake::look_for_waiters(self.resource()))
-    }
-
-    /// What wakes somebody, where that was found out only after the release.
-    pub(crate) fn wake_late(&self) -> Self {
-        // Under the name of a channel that nobody has.
-        let resource = Arc::clone(&self.subject.resource);
-        Self::new(Verb::Leave, resource, *self.token(), self.ttl_ms())
-    }
-
     /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
         let is_plain = matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::Repair);
@@ -360,9 +342,11 @@ impl Request {
         self.definition().replies
     }
 
-    /// What the replies mean, which are taken out; none if they are not such as the server owes.
-    pub(crate) fn answer(&self, replies: &mut Vec<Value>) -> Option<Answer> {
-        (self.definition().decode)(&self.subject, &mut replies.drain(..))
+    /// What the replies mean, which are taken out; none if the server does not owe such to a request that wakes, or that
+    /// does not.
+    pub(crate) fn answer(&self, wakes: bool, replies: &mut Vec<Value>) -> Option<Answer> {
+        let verb = if wakes { self.verb } else { self.verb.without_waking() };
+        (verb.definition(&self.subject.kind).decode)(&self.subject, &mut replies.drain(..))
     }
 
     /// What a server is taken for that has refused this request in the form that its capabilities lead to.

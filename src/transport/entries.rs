@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) since: Moment,
     /// Whether it was sent in a form that only some servers know, and could be sent in another.
     pub(super) is_special: bool,
+    /// Whether it was sent in a form that wakes who waits.
+    pub(super) wakes: bool,
     /// Whether a longer TTL was noted before it, and whether the server's note is read behind it.
     pub(super) raises: bool,
     pub(super) reads: bool,
@@ -47,6 +49,7 @@ impl Entry {
             ticket,
             since: now,
             is_special: false,
+            wakes: false,
             raises: false,
             reads: false,
             subscribes: false,

@@ -264,7 +264,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::samples::{NOW, OTHER, TICKET, fresh, request, send, settle};
+    use super::samples::{
+        NOW, OTHER, TICKET, fresh, of_reader, of_semaphore, request, send, settle,
+    };
     use super::*;
     use crate::command::Verb;
 
@@ -310,6 +312,28 @@ mod tests {
         assert_eq!(settled.ticket, Some(TICKET));
         assert!(matches!(settled.answer, Answer::Failed(_)));
         assert!(!queue.has_unsent());
+    }
+
+    /// Two permits that are deleted are two; only the form that wakes says by it that somebody was woken.
+    #[test]
+    fn who_was_woken_is_told_by_the_form_that_wakes_alone() {
+        let settled = |request: Arc<Request>, capabilities| {
+            let mut queue = fresh();
+            queue.push(&request, Some(TICKET), NOW);
+            queue.send(&mut Vec::new(), capabilities, NOW);
+            settle(&mut queue, &[Value::Int(2)]).map(|it| it.answer)
+        };
+        let nonsense = || Err(Nonsense::Unwanted.into());
+        let (plain, waking) = (Capabilities::PLAIN, Capabilities::WAKING);
+        for (request, without) in [
+            (of_reader(Verb::ReleaseAndWake), nonsense()),
+            (request(Verb::ReleaseAndWake), nonsense()),
+            (of_semaphore(Verb::ReleaseAndWake), Ok(Answer::Done)),
+            (of_semaphore(Verb::ReleaseRestAndWake), Ok(Answer::Done)),
+        ] {
+            assert_eq!(settled(Arc::clone(&request), waking), Ok(Answer::Woke));
+            assert_eq!(settled(request, plain), without);
+        }
     }
 
     #[test]

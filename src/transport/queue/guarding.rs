@@ -64,6 +64,7 @@ impl Queue {
         outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
         entry.tells_end = entry.request.tells_end(capabilities);
         entry.is_special = entry.request.relies_on(capabilities);
+        entry.wakes = entry.request.wakes_in(capabilities);
         let look = entry.request.look_for_waiters(capabilities);
         entry.looks = look.is_some();
         outbox.extend(look.into_iter().flatten());
@@ -98,7 +99,7 @@ impl Queue {
             Some(&Value::Int(end_ms)) if entry.tells_end => Some(end_ms),
             _ => None,
         };
-        let answer = entry.request.answer(replies).ok_or(Nonsense::Unwanted)?;
+        let answer = entry.request.answer(entry.wakes, replies).ok_or(Nonsense::Unwanted)?;
         let answer = self.note_waiters(entry, waiters.as_ref(), answer);
         if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
             return Ok(Answer::Failed(failure));

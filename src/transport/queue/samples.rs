@@ -41,6 +41,13 @@ pub(super) fn of_semaphore(verb: Verb) -> Arc<Request> {
     Arc::new(request.with_slot(1).to(ServerSet::default().with(SERVER)))
 }
 
+/// Of a reader, with the same token.
+pub(super) fn of_reader(verb: Verb) -> Arc<Request> {
+    let target = Target { resource: Arc::from(&b"r"[..]), kind: LockKind::Shared };
+    let request = Request::new(verb, target, Token::from_random([7; 20]), 10_000);
+    Arc::new(request.to(ServerSet::default().with(SERVER)))
+}
+
 /// The queue of a connection that has just begun.
 pub(super) fn fresh() -> Queue {
     Queue::new(SERVER, &Arc::default(), &Arc::default())
