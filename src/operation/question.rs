@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::permits::Found;
 use self::place::Places;
-use crate::command::{Answer, shared};
+use crate::command::Answer;
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
 use crate::quorum::ballot::Ballot;
@@ -127,7 +127,7 @@ impl Question {
     }
 
     pub(crate) fn holders(servers: usize) -> Self {
-        Self::new(Count::Holders(Holders::new(servers, shared::VALUE)))
+        Self::new(Count::Holders(Holders::new(servers)))
     }
 
     /// How many readers have a resource.

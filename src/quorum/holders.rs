@@ -1,7 +1,4 @@
 //! Does anybody hold a resource? One value that stands on a quorum says so.
-//!
-//! A lock that is becoming a shared one has the mark of readers on some servers, and its holder's value on others. So
-//! where readers have it counts for every value.
 
 use super::ballot::{Ballot, Vote};
 use crate::moment::Moment;
@@ -23,15 +20,13 @@ pub struct Holders {
     ballot: Ballot,
     /// Each value, and when it ends on each of the servers that have it.
     values: Vec<(Vec<u8>, Vec<Moment>)>,
-    /// The value that says that there are readers.
-    readers: &'static [u8],
     finding: Option<Finding>,
 }
 
 impl Holders {
     /// A count in which no server has answered yet.
-    pub fn new(servers: usize, readers: &'static [u8]) -> Self {
-        Self { ballot: Ballot::new(servers), values: Vec::new(), readers, finding: None }
+    pub fn new(servers: usize) -> Self {
+        Self { ballot: Ballot::new(servers), values: Vec::new(), finding: None }
     }
 
     /// Counts a server that has this value until then, or none. Returns whether it is decided.
@@ -60,20 +55,10 @@ impl Holders {
     /// Until when a quorum has the value that stands on one, if it is neither extended nor released.
     pub fn locked_until(&self) -> Option<Moment> {
         let quorum = self.ballot.quorum() as usize;
-        let mut ends = self.each().find(|ends| ends.len() >= quorum)?;
+        let (_, ends) = self.values.iter().find(|(_, ends)| ends.len() >= quorum)?;
+        let mut ends = ends.clone();
         ends.sort_unstable_by(|one, other| other.cmp(one));
         ends.get(quorum - 1).copied()
-    }
-
-    /// When each value ends, where it stands or readers are.
-    fn each(&self) -> impl Iterator<Item = Vec<Moment>> + '_ {
-        let is_readers = |value: &Vec<u8>| value == self.readers;
-        let readers = self.values.iter().find(|it| is_readers(&it.0));
-        let of_readers = readers.map_or(&[][..], |it| &it.1);
-        self.values.iter().map(move |(value, ends)| match is_readers(value) {
-            true => ends.clone(),
-            false => [ends, of_readers].concat(),
-        })
     }
 
     /// Whether a quorum has this value.
@@ -96,7 +81,7 @@ impl Holders {
 
     fn find(&self) -> Option<Finding> {
         let ballot = &self.ballot;
-        let most = self.each().map(|ends| ends.len()).max().unwrap_or(0);
+        let most = self.values.iter().map(|(_, ends)| ends.len()).max().unwrap_or(0);
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         if most >= ballot.quorum() {
             Some(Finding::Locked)
@@ -119,12 +104,8 @@ mod tests {
 
     const END: Moment = Moment::from_nanos(9_000_000);
 
-    fn new(servers: usize) -> Holders {
-        Holders::new(servers, b"readers")
-    }
-
     fn take(servers: usize, values: &[Option<&str>]) -> Option<Finding> {
-        let mut holders = new(servers);
+        let mut holders = Holders::new(servers);
         for (server, value) in values.iter().enumerate() {
             holders.handle_value(server, value.map(|it| (it.as_bytes().to_vec(), END)));
         }
@@ -141,18 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_becoming_a_shared_one_is_there_all_the_time() {
-        let [free, ours, readers] = [None, Some("a"), Some("readers")];
-        assert_eq!(take(3, &[ours, readers]), Some(Finding::Locked));
-        assert_eq!(take(3, &[readers, readers]), Some(Finding::Locked));
-        assert_eq!(take(5, &[ours, Some("b"), readers, readers, free]), Some(Finding::Locked));
-        assert_eq!(take(3, &[readers, free, free]), Some(Finding::Free));
-        assert_eq!(take(5, &[ours, Some("b"), readers, free, free]), Some(Finding::Free));
-    }
-
-    #[test]
     fn a_value_is_there_if_it_stands_on_a_quorum() {
-        let mut holders = new(3);
+        let mut holders = Holders::new(3);
         holders.handle_value(0, Some((b"a".to_vec(), END)));
         assert!(!holders.has(b"a") && !holders.has(b"b"));
         holders.handle_value(1, Some((b"b".to_vec(), END)));
@@ -162,12 +133,12 @@ mod tests {
 
     #[test]
     fn silence_is_no_answer() {
-        let mut holders = new(3);
+        let mut holders = Holders::new(3);
         assert!(!holders.handle_silence(0));
         assert!(!holders.handle_value(1, Some((b"a".to_vec(), END))));
         assert!(holders.handle_value(2, Some((b"a".to_vec(), END))));
         assert_eq!(holders.finding(), Some(Finding::Locked));
-        let mut holders = new(3);
+        let mut holders = Holders::new(3);
         holders.handle_silence(0);
         assert!(holders.handle_silence(1));
         assert_eq!(holders.finding(), Some(Finding::Unreachable));
@@ -182,11 +153,11 @@ mod tests {
             }
             holders.locked_until().map(|it| it.ms_since(Moment::from_nanos(0)))
         };
-        assert_eq!(until(&mut new(3), &[("a", 5), ("a", 7)]), Some(5));
-        assert_eq!(until(&mut new(3), &[("b", 5), ("a", 7), ("a", 9)]), Some(7));
-        assert_eq!(until(&mut new(3), &[("a", 9), ("a", 5), ("a", 7)]), Some(7));
-        assert_eq!(until(&mut new(5), &[("a", 5), ("a", 7)]), None);
-        let mut forever = new(1);
+        assert_eq!(until(&mut Holders::new(3), &[("a", 5), ("a", 7)]), Some(5));
+        assert_eq!(until(&mut Holders::new(3), &[("b", 5), ("a", 7), ("a", 9)]), Some(7));
+        assert_eq!(until(&mut Holders::new(3), &[("a", 9), ("a", 5), ("a", 7)]), Some(7));
+        assert_eq!(until(&mut Holders::new(5), &[("a", 5), ("a", 7)]), None);
+        let mut forever = Holders::new(1);
         forever.handle_value(0, Some((b"a".to_vec(), Moment::NEVER)));
         assert_eq!(forever.locked_until(), Some(Moment::NEVER));
     }

@@ -13,8 +13,8 @@ pub struct Taken {
 
 impl Taken {
     /// A count in which no server has answered yet.
-    pub fn new(of: u16, servers: usize, readers: &'static [u8]) -> Self {
-        let slots = (0..of).map(|_| Holders::new(servers, readers)).collect();
+    pub fn new(of: u16, servers: usize) -> Self {
+        let slots = (0..of).map(|_| Holders::new(servers)).collect();
         Self { slots, ballot: Ballot::new(servers) }
     }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_stands_on_a_quorum_is_taken() {
-        let mut taken = Taken::new(3, 3, b"readers");
+        let mut taken = Taken::new(3, 3);
         assert!(!say(&mut taken, 0, &[(0, "a", 9), (1, "b", 7)]));
         // The slot 1 is another's here, and may be either's on the third.
         assert!(!say(&mut taken, 1, &[(0, "a", 8), (1, "c", 7)]));
@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn without_a_quorum_nobody_can_say() {
-        let mut taken = Taken::new(2, 3, b"readers");
+        let mut taken = Taken::new(2, 3);
         assert!(!taken.handle_silence(0));
         assert!(taken.handle_silence(1));
         assert_eq!(taken.count(), None);
-        let mut taken = Taken::new(2, 3, b"readers");
+        let mut taken = Taken::new(2, 3);
         assert!(!taken.handle_silence(0));
         assert!(!say(&mut taken, 1, &[]));
         assert!(say(&mut taken, 2, &[]));

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::permits::Found;
 use super::{Count, Question};
-use crate::command::shared;
 use crate::held_lock::HeldLock;
 use crate::moment::Moment;
 use crate::quorum::permits::Permits;
@@ -33,7 +32,7 @@ impl Question {
 
     /// How many permits are taken?
     pub(crate) fn taken(of: u16, servers: usize) -> Self {
-        Self::new(Count::Taken(Taken::new(of, servers, shared::VALUE)))
+        Self::new(Count::Taken(Taken::new(of, servers)))
     }
 
     /// How many are, and when the first of them ends, if somebody can say.
