@@ -3,6 +3,7 @@
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::rivals::RESOURCE;
+use crate::support::events::Wanted;
 use crate::support::product::product;
 use crate::support::usage::{
     PATIENT_MS, TOO_LONG, TTL, addresses, blames, everything_works, in_time, nothing_is_left,
@@ -177,6 +178,58 @@ fn a01_whoever_is_not_let_in_is_told_why() {
 }
 
 /// Three servers that a user with a password may use.
+/// The commands of the paragraph of docs/shared.md about users: what readers and writers need, and what it takes to be
+/// woken and to wake.
+fn named_rights() -> (Vec<String>, Vec<String>) {
+    let page = include_str!("../../../docs/shared.md");
+    let paragraph = page.split("A user of few rights needs").nth(1).expect("it is there");
+    let paragraph = paragraph.split("\n\n").next().unwrap_or_default();
+    let commands = |text: &str| -> Vec<String> {
+        let words = text.split(|it: char| it.is_whitespace() || it == '`');
+        words.filter(|it| it.starts_with('+')).map(str::to_owned).collect()
+    };
+    let (to_lock, to_wake) = paragraph.split_once(';').expect("two lists");
+    (commands(to_lock), commands(to_wake))
+}
+
+#[test]
+fn r09_the_rights_that_the_page_names_are_enough_for_shared_locks() {
+    let (to_lock, to_wake) = named_rights();
+    let cluster = guarded();
+    for lacks in ["", "+getrange", "+zadd", "+zrange", "+pexpireat"] {
+        for wakes in [false, true] {
+            let mut rules = vec!["resetkeys", "resetchannels", "-@all", "~r*", "+ping"];
+            rules.extend(to_lock.iter().map(String::as_str).filter(|it| *it != lacks));
+            if wakes {
+                rules.push("&redlock:w:*");
+                rules.extend(to_wake.iter().map(String::as_str));
+            }
+            cluster.iter().for_each(|it| permit(it, &rules));
+            let (manager, lease) = (insider(&cluster), Lease::new());
+            let judge = |what, status, lease: &Lease, is_permitted: bool| {
+                let expected = if is_permitted { REDLOCK_OK } else { REDLOCK_UNREACHABLE };
+                let words = lease.message();
+                assert_eq!(status, expected, "{what} without {lacks}: {words}");
+                assert!(is_permitted || words.contains("not permit"), "{what}: {words}");
+            };
+            let can_read = ["", "+getrange"].contains(&lacks);
+            let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
+            judge("a reader", status, &lease, can_read);
+            if can_read {
+                judge("extend", manager.extend(&lease, 2 * TTL), &lease, true);
+                judge("confirm", manager.confirm(&lease, 1000), &lease, lacks.is_empty());
+                assert_eq!(manager.inspect(RESOURCE).is_ok(), lacks.is_empty());
+                judge("unlock", manager.unlock(&lease), &lease, true);
+            }
+            judge("a writer", manager.try_lock(RESOURCE, TTL, 0, &lease), &lease, true);
+            judge("downgrade", manager.downgrade(&lease), &lease, can_read);
+            judge("unlock", manager.unlock(&lease), &lease, true);
+            cluster.iter().for_each(|it| permit(it, EVERYTHING));
+            nothing_is_left(&manager, &cluster, RESOURCE);
+        }
+    }
+}
+
 fn guarded() -> Cluster {
     let cluster = Cluster::start(3);
     cluster.iter().for_each(admit);
