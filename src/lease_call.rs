@@ -180,6 +180,8 @@ impl Runtime {
             Then::Clear(view) => {
                 if view.hold().is_over() || view.hold().is_detached() {
                     lease.clear();
+                    // Nothing more is told of it, also if it was lost before.
+                    lease.keeper = None;
                 }
                 lease.absent = words(end)?;
                 Ok(())

@@ -143,6 +143,15 @@ impl Judge {
         answers.nth(asked - 1).map(|it| it.answer.clone())
     }
 
+    /// Whether a release of this resource was refused, the last time that it was answered.
+    pub(crate) fn has_refused_release(&self, resource: &[u8]) -> bool {
+        let last = self.verdicts.iter().rfind(|it| it.asked.resource == resource);
+        last.is_some_and(|it| {
+            let is_release = matches!(it.asked.verb, Verb::Release | Verb::ReleaseAndWake);
+            is_release && it.answer == Answer::Failed(Failure::Nonsense)
+        })
+    }
+
     /// Whether the client has asked for a lock with this token, and was not told that it has it not.
     pub(crate) fn may_have_locked(&self, token: &[u8]) -> bool {
         let owed = self.owed.iter().filter_map(|it| match it {

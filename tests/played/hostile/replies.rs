@@ -121,6 +121,11 @@ fn judge(number: usize, waits: bool, heard: Option<Answer>) {
             let is_unheard = |it: &Connection| it.judge.is_unheard;
             assert!(world::with(|world| world.connections.iter().any(is_unheard)), "{name}");
         }
+        // A release that was refused is sent again, for nobody who waits.
+        Answer::Failed(Failure::Refused(_)) if right.is_none() => {
+            let has = |it: &Connection| it.judge.has_refused_release(name.as_bytes());
+            assert!(world::with(|world| world.connections.iter().any(has)), "{name} was refused");
+        }
         Answer::Failed(Failure::Refused(_) | Failure::NoCounter) => {
             assert_eq!(right, Some(Answer::Failed(Failure::Nonsense)), "{name} was refused");
         }
