@@ -28,3 +28,25 @@ fn others_first(what: &str) -> Error {
     let words = format!("others of this process want {what}, too, and came first");
     Error::new(Status::Taken, words)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Place;
+
+    #[test]
+    fn who_comes_first_is_told_and_where() {
+        let place = Place { nth: 2, of: 3 };
+        let told = |permission| came_first(permission).to_string();
+        let held = |readers| told(Permission::Held { left_ms: 7, readers });
+        assert_eq!(held(0), "held through another lease of this manager (7 ms left)");
+        assert_eq!(held(2), "held shared through 2 leases of this manager (7 ms left)");
+        let words = "others of this process want the resource, too, and came first";
+        assert_eq!(told(Permission::NotYet), words);
+        let words = "resource 2 of 3 held through another lease of this manager (7 ms left)";
+        assert_eq!(told(Permission::Blocked { place, left_ms: Some(7) }), words);
+        let words = "others of this process want resource 2 of 3, too, and came first";
+        assert_eq!(told(Permission::Blocked { place, left_ms: None }), words);
+        assert_eq!(came_first(Permission::NotYet).status(), Status::Taken);
+    }
+}

@@ -6,7 +6,8 @@ use crate::rivals::RESOURCE;
 use crate::support::events::Wanted;
 use crate::support::product::product;
 use crate::support::usage::{
-    PATIENT_MS, TOO_LONG, TTL, addresses, blames, everything_works, in_time, nothing_is_left,
+    PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, everything_works, in_time,
+    nothing_is_left,
 };
 use crate::support::{Cluster, Lease, Manager, Server, wait_until, wait_until_ok};
 
@@ -213,16 +214,30 @@ fn r09_the_rights_that_the_page_names_are_enough_for_shared_locks() {
                 assert!(is_permitted || words.contains("not permit"), "{what}: {words}");
             };
             let can_read = ["", "+getrange"].contains(&lacks);
-            let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
-            judge("a reader", status, &lease, can_read);
-            if can_read {
-                judge("extend", manager.extend(&lease, 2 * TTL), &lease, true);
-                judge("confirm", manager.confirm(&lease, 1000), &lease, lacks.is_empty());
-                assert_eq!(manager.inspect(RESOURCE).is_ok(), lacks.is_empty());
-                judge("unlock", manager.unlock(&lease), &lease, true);
+            let (everybody, reader) = (connected(&cluster), Lease::new());
+            let status = everybody.acquire(&Wanted::shared(RESOURCE, TTL), &reader);
+            judge("a reader of all rights", status, &reader, true);
+            for is_alone in [false, true] {
+                let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
+                judge("a reader", status, &lease, can_read);
+                if can_read {
+                    judge("extend", manager.extend(&lease, 2 * TTL), &lease, true);
+                    judge("confirm", manager.confirm(&lease, 1000), &lease, lacks.is_empty());
+                    assert_eq!(manager.inspect(RESOURCE).is_ok(), lacks.is_empty());
+                    judge("unlock", manager.unlock(&lease), &lease, true);
+                }
+                if !is_alone {
+                    judge("confirm", everybody.confirm(&reader, 1000), &reader, true);
+                    judge("unlock", everybody.unlock(&reader), &reader, true);
+                }
             }
             judge("a writer", manager.try_lock(RESOURCE, TTL, 0, &lease), &lease, true);
+            cluster.wait_until_everywhere(RESOURCE);
             judge("downgrade", manager.downgrade(&lease), &lease, can_read);
+            for server in cluster.iter() {
+                let left_ms = server.must(&["PTTL", RESOURCE]).integer();
+                assert!((1..=TTL).contains(&left_ms), "{left_ms} without {lacks}");
+            }
             judge("unlock", manager.unlock(&lease), &lease, true);
             cluster.iter().for_each(|it| permit(it, EVERYTHING));
             nothing_is_left(&manager, &cluster, RESOURCE);
