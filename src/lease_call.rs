@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::check;
 use crate::error::{Error, Status};
 use crate::held_lock::{HeldLock, View};
+use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::lock_kind::{LockKind, Target};
 use crate::lock_ticket::LockTicket;
@@ -126,6 +127,8 @@ impl Runtime {
             return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
         }
         self.continued().forget(view.hold());
+        // From now on nobody is told that it cannot be kept, also if it was lost before.
+        lease.keeper.iter().for_each(Keeper::give_up);
         let operation = Box::new(Release::new(view.clone()));
         Ok(Begun { operation, then: Then::Clear(view) })
     }
@@ -180,8 +183,6 @@ impl Runtime {
             Then::Clear(view) => {
                 if view.hold().is_over() || view.hold().is_detached() {
                     lease.clear();
-                    // Nothing more is told of it, also if it was lost before.
-                    lease.keeper = None;
                 }
                 lease.absent = words(end)?;
                 Ok(())
