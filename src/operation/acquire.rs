@@ -10,6 +10,7 @@ mod waiting;
 mod waking;
 
 use std::mem;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use self::moves::Moves;
@@ -83,8 +84,8 @@ pub(crate) struct Acquire {
     looks: bool,
     /// For which slots the attempt has asked, of a semaphore.
     moves: Moves,
-    /// Its number in the wait queue; none once it has left it.
-    number: Option<u64>,
+    /// Its number in the wait queue, from 1; none once it has left it.
+    number: Option<NonZeroU64>,
     /// Whether the servers have refused it because of somebody else.
     was_refused: bool,
     patience: Patience,
@@ -134,7 +135,7 @@ impl Acquire {
     fn begin(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
         let (target, thread) = (&self.wanted.target, self.wanted.thread);
-        self.number = Some(actions.wait_queues().join(target, thread, now));
+        self.number = NonZeroU64::new(actions.wait_queues().join(target, thread, now));
         match (self.wanted.resumed.take(), self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
                 let BrokenOff { error, pause_until, .. } = *broken_off;
@@ -284,7 +285,7 @@ impl Acquire {
         self.end_waiting(actions);
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target, number, &hold);
+            let next = queues.acquired(&self.wanted.target, number.get(), &hold);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());
@@ -321,7 +322,7 @@ impl Acquire {
     }
 
     fn number(&self) -> u64 {
-        self.number.unwrap_or_default()
+        self.number.map_or(0, NonZeroU64::get)
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Account {
 pub(crate) struct Stretch {
     began: Moment,
     waits_since: Option<Moment>,
-    attempts: u64,
+    attempts: u32,
 }
 
 /// Something in the midst of an operation that is counted.
@@ -58,7 +58,7 @@ pub(crate) struct Record {
     began: Option<Moment>,
     /// For a lock that has to be waited for.
     waits_since: Option<Moment>,
-    attempts: u64,
+    attempts: u32,
     /// For traces that name it.
     resource: Option<Arc<[u8]>>,
 }
@@ -83,7 +83,7 @@ impl Record {
 
     /// Servers are asked for a lock.
     pub(crate) fn note_attempt(&mut self, counts: &mut Counts) {
-        self.attempts += 1;
+        self.attempts = self.attempts.saturating_add(1);
         counts.attempts += 1;
     }
 
@@ -139,7 +139,7 @@ impl Record {
         }
         line.time("duration_ms", Some(took_us));
         if self.kind == Kind::Acquire {
-            line.number("attempts", self.attempts);
+            line.number("attempts", u64::from(self.attempts));
             line.time("waited_ms", waited_us);
         }
         if self.kind == Kind::Release {

@@ -139,7 +139,7 @@ impl Acquire {
     pub(super) fn leave_queue(&mut self, actions: &mut dyn Actions) {
         if let Some(number) = self.number.take() {
             let now = actions.now();
-            let next = actions.wait_queues().leave(&self.wanted.target, number, now);
+            let next = actions.wait_queues().leave(&self.wanted.target, number.get(), now);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
     }
