@@ -14,9 +14,9 @@ use std::{env, iter, mem, process, thread};
 use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_TAKEN, REDLOCK_UNREACHABLE};
 
 use crate::history::{self, File, History, Limits};
-use crate::support::sentinels::{Group, Sentinel, info, url};
+use crate::support::sentinels::{Group, Sentinel, anew, info, url};
 use crate::support::usage::{make_brief, unguarded};
-use crate::support::{Lease, Manager, wait_until};
+use crate::support::{Lease, Manager, wait_until, wait_until_ok};
 
 const WORKERS: u64 = 6;
 const RESOURCES: [&str; 4] = ["a", "b", "c", "d"];
@@ -161,7 +161,6 @@ fn fail_over(group: &Group, sentinels: &[Sentinel], way: Way, board: &Board) {
         let new = sentinels[0].master_of(&group.name);
         new != old && info(group.at(&new)).contains("role:master")
     });
-    let new = group.at(&sentinels[0].master_of(&group.name));
     match way {
         Way::Killed => old_server.restart(),
         Way::Frozen => {
@@ -170,11 +169,35 @@ fn fail_over(group: &Group, sentinels: &[Sentinel], way: Way, board: &Board) {
         }
         Way::ByHand => {}
     }
-    group.have_follow(old_server, new.port());
-    wait_until("all Sentinels agree", || {
-        let agrees = |it: &Sentinel| it.master_of(&group.name) == new.address();
-        sentinels.iter().all(|it| agrees(it) && it.knows_good_replica(&group.name))
-    });
+    wait_until_ok("all Sentinels agree", || settle(group, sentinels));
+}
+
+/// Has the group's other server follow the master of which the Sentinels agree, whichever that is: on a busy
+/// machine they may take the new master to be down, and have the old one take its place again.
+fn settle(group: &Group, sentinels: &[Sentinel]) -> Result<(), String> {
+    let address = sentinels[0].master_of(&group.name);
+    for sentinel in sentinels {
+        let state = sentinel.state_of(&group.name);
+        let (other, flags) = (sentinel.master_of(&group.name), &state["flags"]);
+        if other != address || flags != "master" {
+            return Err(format!("{}: the master is {other}, {flags}", sentinel.address()));
+        }
+    }
+    let master = group.at(&address);
+    if !info(master).contains("role:master") {
+        // It was told to follow another one just as they chose it.
+        anew(master, &["REPLICAOF", "NO", "ONE"]);
+        return Err(format!("{address} does not know that it is the master"));
+    }
+    for server in group.servers.iter().filter(|it| it.address() != address) {
+        if !info(server).contains(&format!("master_port:{}", master.port())) {
+            anew(server, &["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
+        }
+    }
+    match sentinels.iter().find(|it| !it.knows_good_replica(&group.name)) {
+        Some(sentinel) => Err(format!("{} knows of no replica that is well", sentinel.address())),
+        None => Ok(()),
+    }
 }
 
 /// Returns when the group's master has its vote again.
