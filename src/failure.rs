@@ -179,7 +179,8 @@ const UNKNOWN_COMMAND: &str = "ERR: does not know the command";
 const TEXT_MAX: usize = 512;
 
 fn meaning(code: &str, text: &str) -> &'static str {
-    let text = text.get(..TEXT_MAX).unwrap_or(text);
+    let end = text.char_indices().map(|(place, _)| place).find(|&place| place >= TEXT_MAX);
+    let text = &text[..end.unwrap_or(text.len())];
     let of_code = |code: &str| CODES.iter().find(|entry| entry.0 == code);
     // Redis before 7.0 wraps the error of a command in a script into one of the script.
     let in_text =
@@ -222,7 +223,7 @@ mod tests {
         assert!(meaning("ERR", &format!("{long} OOM")).starts_with("answered"));
         assert!(meaning("ERR", &format!("OOM {long}")).starts_with("OOM"));
         let split = "\u{FC}".repeat(TEXT_MAX);
-        assert!(meaning("ERR", &format!("x{split}")).starts_with("answered"));
+        assert!(meaning("ERR", &format!("x{split} OOM")).starts_with("answered"));
     }
 
     #[test]

@@ -62,7 +62,9 @@ impl Reader<'_> {
         match kind {
             b'+' => Ok(Reply::Status(self.line(room, Lack::TooLarge)?.to_vec())),
             b'-' => {
-                let line = text(self.line(room, Lack::TooLarge)?);
+                // Of a long one the first bytes are read: each byte is one letter, whatever it is.
+                let line = self.line(room, Lack::TooLarge)?;
+                let line: String = line.iter().map(|&byte| char::from(byte.min(0x7F))).collect();
                 let (code, words) = line.split_once(' ').unwrap_or((&line, ""));
                 Ok(Reply::Error(code.to_owned(), words.to_owned()))
             }
