@@ -25,6 +25,9 @@ enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
     Asking(Box<Question>),
+    /// Some servers have a token and others the mark of readers: is its holder one of these there? Asked for the last of
+    /// these tokens.
+    AskingFor(Vec<Token>, Box<Question>),
     /// Readers have it: how many? With what was found before.
     Counting(Box<Question>, Box<Question>),
 }
@@ -48,40 +51,74 @@ impl Inspect {
 
     fn ask(&mut self, actions: &mut dyn Actions) {
         self.stage = Stage::Asking(Box::new(Question::holders(actions.roster().len())));
-        self.put(LockKind::Exclusive, actions);
+        self.put(LockKind::Exclusive, nobody(), actions);
     }
 
     /// As the holder of an exclusive lock asks, and every server knows how to answer; or as a reader.
-    fn put(&self, kind: LockKind, actions: &mut dyn Actions) {
-        let nobody = Token::from_random([0; 20]);
+    fn put(&self, kind: LockKind, token: Token, actions: &mut dyn Actions) {
         let target = Target { resource: Arc::clone(&self.resource), kind };
-        let request = Request::new(Verb::Inspect, target, nobody, QUESTION_TTL_MS);
+        let request = Request::new(Verb::Inspect, target, token, QUESTION_TTL_MS);
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
     }
 
     fn conclude(&mut self, holders: Box<Question>, actions: &mut dyn Actions) {
         if holders.outcome() != Outcome::Reached {
-            let error = holders.error(Status::Unreachable, actions.roster());
-            return actions.end(Err(error.into()));
+            return Self::fail(&holders, actions);
         }
-        if self.counts && holders.is_locked_by(shared::VALUE) {
-            let counting = Question::readers_of(actions.roster().len());
-            self.stage = Stage::Counting(Box::new(counting), holders);
-            return self.put(LockKind::Shared, actions);
+        let tokens = holders.holders_in_change();
+        if !tokens.is_empty() {
+            return self.ask_for(tokens, actions);
         }
         let is_shared = holders.is_locked_by(shared::VALUE);
+        if self.counts && is_shared {
+            let counting = Question::readers_of(actions.roster().len());
+            self.stage = Stage::Counting(Box::new(counting), holders);
+            return self.put(LockKind::Shared, nobody(), actions);
+        }
+        Self::end(&holders, is_shared.then_some(0), actions);
+    }
+
+    fn conclude_for(
+        &mut self,
+        mut tokens: Vec<Token>,
+        holders: &Question,
+        actions: &mut dyn Actions,
+    ) {
+        if holders.outcome() != Outcome::Reached {
+            return Self::fail(holders, actions);
+        }
+        tokens.pop();
+        if holders.locked_until().is_some() || tokens.is_empty() {
+            return Self::end(holders, None, actions);
+        }
+        self.ask_for(tokens, actions);
+    }
+
+    /// Asks for the last of these, of which there is one.
+    fn ask_for(&mut self, tokens: Vec<Token>, actions: &mut dyn Actions) {
+        let token = tokens.last().copied().unwrap_or_else(nobody);
+        let question = Box::new(Question::holders(actions.roster().len()));
+        self.stage = Stage::AskingFor(tokens, question);
+        self.put(LockKind::Shared, token, actions);
+    }
+
+    fn fail(question: &Question, actions: &mut dyn Actions) {
+        let error = question.error(Status::Unreachable, actions.roster());
+        actions.end(Err(error.into()));
+    }
+
+    fn end(holders: &Question, readers: Option<i64>, actions: &mut dyn Actions) {
         actions.end(Ok(Ended::Inspected {
             locked_until: holders.locked_until(),
-            readers: is_shared.then_some(0),
+            readers,
             absent: holders.absent(actions.roster()),
         }));
     }
 
     fn conclude_count(counted: &Question, holders: &Question, actions: &mut dyn Actions) {
         if counted.outcome() != Outcome::Reached {
-            let error = counted.error(Status::Unreachable, actions.roster());
-            return actions.end(Err(error.into()));
+            return Self::fail(counted, actions);
         }
         // They may all have left in between.
         let readers = counted.readers();
@@ -89,6 +126,11 @@ impl Inspect {
         let absent = counted.absent(actions.roster());
         actions.end(Ok(Ended::Inspected { locked_until, readers: Some(readers), absent }));
     }
+}
+
+/// The token of who has nothing.
+fn nobody() -> Token {
+    Token::from_random([0; 20])
 }
 
 impl Operation for Inspect {
@@ -104,6 +146,7 @@ impl Operation for Inspect {
                 }
             },
             Stage::Asking(holders) => self.conclude(holders, actions),
+            Stage::AskingFor(tokens, holders) => self.conclude_for(tokens, &holders, actions),
             Stage::Counting(counted, holders) => Self::conclude_count(&counted, &holders, actions),
         }
     }
@@ -120,7 +163,9 @@ impl Operation for Inspect {
         match &mut self.stage {
             Stage::Submitted => None,
             Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(question) | Stage::Counting(question, _) => Some(question),
+            Stage::Asking(question)
+            | Stage::AskingFor(_, question)
+            | Stage::Counting(question, _) => Some(question),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::permits::Found;
 use self::place::Places;
-use crate::command::Answer;
+use crate::command::{Answer, shared};
 use crate::held_lock::{HeldLock, View};
 use crate::moment::Moment;
 use crate::quorum::ballot::Ballot;
@@ -27,6 +27,7 @@ use crate::quorum::round::{Goal, Outcome, Round};
 use crate::quorum::taken::Taken;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::server_set::ServerSet;
+use crate::token::Token;
 use crate::transport::condition::Condition;
 use crate::wait_queue::Place;
 
@@ -127,7 +128,7 @@ impl Question {
     }
 
     pub(crate) fn holders(servers: usize) -> Self {
-        Self::new(Count::Holders(Holders::new(servers)))
+        Self::new(Count::Holders(Holders::new(servers).with_mark(shared::VALUE)))
     }
 
     /// How many readers have a resource.
@@ -172,7 +173,7 @@ impl Question {
             Count::Permits(permits) => permits.outcome(),
             Count::Taken(taken) => taken.count().map(|_| Outcome::Reached),
             Count::Holders(holders) => holders.finding().map(|finding| match finding {
-                Finding::Locked | Finding::Free => Outcome::Reached,
+                Finding::Locked | Finding::Free | Finding::Mixed => Outcome::Reached,
                 Finding::Unreachable => Outcome::Unreachable,
             }),
             Count::Readers(readers) => readers.outcome(),
@@ -195,6 +196,16 @@ impl Question {
     /// Whether a quorum has this value.
     pub(crate) fn is_locked_by(&self, value: &[u8]) -> bool {
         matches!(&self.count, Count::Holders(holders) if holders.has(value))
+    }
+
+    /// Whose lock it may be, on a quorum, if the mark of readers stands for that holder where it stands.
+    pub(crate) fn holders_in_change(&self) -> Vec<Token> {
+        match &self.count {
+            Count::Holders(holders) if holders.finding() == Some(Finding::Mixed) => {
+                holders.mixed().filter_map(Token::from_digits).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// How many readers a quorum has.

@@ -1,4 +1,8 @@
 //! Does anybody hold a resource? One value that stands on a quorum says so.
+//!
+//! Where readers have a resource, a mark stands in place of a token. While the holder of an exclusive lock makes it a shared
+//! one, some servers have its token still and others the mark: together they may be a quorum. Whether the mark stands for
+//! that holder has to be asked.
 
 use super::ballot::{Ballot, Vote};
 use crate::moment::Moment;
@@ -10,6 +14,8 @@ pub enum Finding {
     Locked,
     /// A quorum answered, and no value stands on one.
     Free,
+    /// No value stands on a quorum, but one does together with the mark of readers.
+    Mixed,
     /// Too few servers answered.
     Unreachable,
 }
@@ -18,6 +24,8 @@ pub enum Finding {
 #[derive(Clone, Debug)]
 pub struct Holders {
     ballot: Ballot,
+    /// What stands where readers have the resource.
+    mark: Option<&'static [u8]>,
     /// Each value, and when it ends on each of the servers that have it.
     values: Vec<(Vec<u8>, Vec<Moment>)>,
     finding: Option<Finding>,
@@ -26,7 +34,12 @@ pub struct Holders {
 impl Holders {
     /// A count in which no server has answered yet.
     pub fn new(servers: usize) -> Self {
-        Self { ballot: Ballot::new(servers), values: Vec::new(), finding: None }
+        Self { ballot: Ballot::new(servers), mark: None, values: Vec::new(), finding: None }
+    }
+
+    /// The same of a resource that readers may have, where this stands then.
+    pub fn with_mark(self, mark: &'static [u8]) -> Self {
+        Self { mark: Some(mark), ..self }
     }
 
     /// Counts a server that has this value until then, or none. Returns whether it is decided.
@@ -67,6 +80,22 @@ impl Holders {
         self.values.iter().any(|(known, ends)| known == value && ends.len() >= quorum)
     }
 
+    /// The values that stand on a quorum together with the mark of readers.
+    pub fn mixed(&self) -> impl Iterator<Item = &[u8]> {
+        let (quorum, marks) = (self.ballot.quorum() as usize, self.marks());
+        let of_one = move |it: &&(Vec<u8>, Vec<Moment>)| marks + it.1.len() >= quorum;
+        self.others().filter(move |it| marks > 0 && of_one(it)).map(|(value, _)| &**value)
+    }
+
+    fn marks(&self) -> usize {
+        let of_readers = self.values.iter().find(|(value, _)| Some(&**value) == self.mark);
+        of_readers.map_or(0, |(_, ends)| ends.len())
+    }
+
+    fn others(&self) -> impl Iterator<Item = &(Vec<u8>, Vec<Moment>)> {
+        self.values.iter().filter(|(value, _)| Some(&**value) != self.mark)
+    }
+
     /// Who has answered: yes, a value; no, none.
     pub fn ballot(&self) -> &Ballot {
         &self.ballot
@@ -80,15 +109,19 @@ impl Holders {
     }
 
     fn find(&self) -> Option<Finding> {
-        let ballot = &self.ballot;
-        let most = self.values.iter().map(|(_, ends)| ends.len()).max().unwrap_or(0);
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let (ballot, number) = (&self.ballot, |it| u32::try_from(it).unwrap_or(u32::MAX));
+        let most_others = self.others().map(|(_, ends)| ends.len()).max().unwrap_or(0);
+        let most = number(most_others.max(self.marks()));
+        let most_mixed = number(most_others + self.marks());
+        let to_come = ballot.pending() + ballot.unusable();
         if most >= ballot.quorum() {
             Some(Finding::Locked)
         } else if ballot.unusable() > ballot.tolerance() {
             Some(Finding::Unreachable)
-        } else if most + ballot.pending() + ballot.unusable() < ballot.quorum() {
+        } else if most_mixed + to_come < ballot.quorum() {
             Some(Finding::Free)
+        } else if most_mixed >= ballot.quorum() && most + ballot.pending() < ballot.quorum() {
+            Some(Finding::Mixed)
         } else if ballot.pending() == 0 {
             // Those that are silent may make a quorum of those that have it.
             Some(Finding::Unreachable)
@@ -104,8 +137,12 @@ mod tests {
 
     const END: Moment = Moment::from_nanos(9_000_000);
 
+    fn count(servers: usize) -> Holders {
+        Holders::new(servers).with_mark(b"mark")
+    }
+
     fn take(servers: usize, values: &[Option<&str>]) -> Option<Finding> {
-        let mut holders = Holders::new(servers);
+        let mut holders = count(servers);
         for (server, value) in values.iter().enumerate() {
             holders.handle_value(server, value.map(|it| (it.as_bytes().to_vec(), END)));
         }
@@ -122,8 +159,42 @@ mod tests {
     }
 
     #[test]
+    fn a_value_and_the_mark_of_readers_on_a_quorum_have_to_be_asked_about() {
+        let (mark, a, b) = (Some("mark"), Some("a"), Some("b"));
+        assert_eq!(take(3, &[mark, a]), None);
+        assert_eq!(take(3, &[mark, a, None]), Some(Finding::Mixed));
+        assert_eq!(take(3, &[mark, a, b]), Some(Finding::Mixed));
+        assert_eq!(take(3, &[mark, a, mark]), Some(Finding::Locked));
+        assert_eq!(take(3, &[mark, None, None]), Some(Finding::Free));
+        assert_eq!(take(5, &[mark, a, None, None]), None);
+        assert_eq!(take(5, &[mark, a, None, None, a]), Some(Finding::Mixed));
+        assert_eq!(take(5, &[mark, a, None, None, b]), Some(Finding::Free));
+        let mut holders = count(3);
+        for (server, value) in ["mark", "a", "b"].into_iter().enumerate() {
+            holders.handle_value(server, Some((value.as_bytes().to_vec(), END)));
+        }
+        assert_eq!(holders.mixed().collect::<Vec<_>>(), [b"a", b"b"]);
+    }
+
+    #[test]
+    fn who_is_silent_may_have_what_makes_a_quorum_of_value_and_mark() {
+        let mut holders = count(3);
+        holders.handle_silence(0);
+        holders.handle_value(1, Some((b"a".to_vec(), END)));
+        assert!(holders.handle_value(2, Some((b"mark".to_vec(), END))));
+        assert_eq!(holders.finding(), Some(Finding::Mixed));
+        let mut holders = count(5);
+        holders.handle_silence(0);
+        holders.handle_value(1, Some((b"a".to_vec(), END)));
+        holders.handle_value(2, Some((b"mark".to_vec(), END)));
+        holders.handle_value(3, None);
+        assert!(holders.handle_value(4, None));
+        assert_eq!(holders.finding(), Some(Finding::Unreachable));
+    }
+
+    #[test]
     fn a_value_is_there_if_it_stands_on_a_quorum() {
-        let mut holders = Holders::new(3);
+        let mut holders = count(3);
         holders.handle_value(0, Some((b"a".to_vec(), END)));
         assert!(!holders.has(b"a") && !holders.has(b"b"));
         holders.handle_value(1, Some((b"b".to_vec(), END)));
@@ -133,12 +204,12 @@ mod tests {
 
     #[test]
     fn silence_is_no_answer() {
-        let mut holders = Holders::new(3);
+        let mut holders = count(3);
         assert!(!holders.handle_silence(0));
         assert!(!holders.handle_value(1, Some((b"a".to_vec(), END))));
         assert!(holders.handle_value(2, Some((b"a".to_vec(), END))));
         assert_eq!(holders.finding(), Some(Finding::Locked));
-        let mut holders = Holders::new(3);
+        let mut holders = count(3);
         holders.handle_silence(0);
         assert!(holders.handle_silence(1));
         assert_eq!(holders.finding(), Some(Finding::Unreachable));
@@ -153,11 +224,11 @@ mod tests {
             }
             holders.locked_until().map(|it| it.ms_since(Moment::from_nanos(0)))
         };
-        assert_eq!(until(&mut Holders::new(3), &[("a", 5), ("a", 7)]), Some(5));
-        assert_eq!(until(&mut Holders::new(3), &[("b", 5), ("a", 7), ("a", 9)]), Some(7));
-        assert_eq!(until(&mut Holders::new(3), &[("a", 9), ("a", 5), ("a", 7)]), Some(7));
-        assert_eq!(until(&mut Holders::new(5), &[("a", 5), ("a", 7)]), None);
-        let mut forever = Holders::new(1);
+        assert_eq!(until(&mut count(3), &[("a", 5), ("a", 7)]), Some(5));
+        assert_eq!(until(&mut count(3), &[("b", 5), ("a", 7), ("a", 9)]), Some(7));
+        assert_eq!(until(&mut count(3), &[("a", 9), ("a", 5), ("a", 7)]), Some(7));
+        assert_eq!(until(&mut count(5), &[("a", 5), ("a", 7)]), None);
+        let mut forever = count(1);
         forever.handle_value(0, Some((b"a".to_vec(), Moment::NEVER)));
         assert_eq!(forever.locked_until(), Some(Moment::NEVER));
     }

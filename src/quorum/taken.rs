@@ -56,7 +56,7 @@ impl Taken {
         for holders in &self.slots {
             match holders.finding() {
                 Some(Finding::Locked) => count += 1,
-                Some(Finding::Free) => {}
+                Some(Finding::Free | Finding::Mixed) => {}
                 Some(Finding::Unreachable) | None => return None,
             }
         }

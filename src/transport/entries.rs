@@ -29,6 +29,9 @@ pub(super) struct Entry {
     pub(super) tells_end: bool,
     /// It was not sent before.
     pub(super) written_at: Moment,
+    /// Whether it is sent once more, in another form, and how long after the first time, in ms.
+    pub(super) is_again: bool,
+    again_after_ms: u32,
     /// Whether it was, or is, sent over another connection, too: then it may have been carried out there first.
     pub(super) is_repeated: bool,
     /// A request that must reach the server is worth sending until then, over another connection if need
@@ -57,6 +60,8 @@ impl Entry {
             reads_clock: false,
             tells_end: false,
             written_at: now,
+            is_again: false,
+            again_after_ms: 0,
             is_repeated: false,
             keep_until,
         }
@@ -64,6 +69,20 @@ impl Entry {
 
     pub(super) fn token(&self) -> Token {
         *self.request.token()
+    }
+
+    /// It counts as sent from now on.
+    pub(super) fn note_sent(&mut self, now: Moment) {
+        if self.is_again {
+            let after_ms = u32::try_from(now.ms_since(self.since)).unwrap_or(u32::MAX);
+            self.again_after_ms = self.again_after_ms.saturating_add(after_ms);
+        }
+        self.since = now;
+    }
+
+    /// From when on whoever waits for the answer has waited: a server that wants another form gets no more time.
+    pub(super) fn first_sent_at(&self) -> Moment {
+        self.since.plus_ms(-i64::from(self.again_after_ms))
     }
 
     /// Whether it must reach the server still.

@@ -105,7 +105,7 @@ impl Queue {
         let now = clock();
         let mut longest_ms = 0;
         for entry in self.awaiting.iter_mut().rev().take(written) {
-            entry.since = now;
+            entry.note_sent(now);
             longest_ms = longest_ms.max(entry.request.ttl_ms());
         }
         self.bear_silence(longest_ms, now);
@@ -134,7 +134,7 @@ impl Queue {
         });
         let entry = self.awaiting.find_mut(|entry| entry.ticket == Some(ticket))?;
         entry.ticket = None;
-        Some(entry.since)
+        Some(entry.first_sent_at())
     }
 
     /// When the request was sent whose answer this ticket waits for, if it was.
@@ -143,7 +143,7 @@ impl Queue {
             .iter()
             .rev()
             .find(|entry| entry.ticket == Some(ticket))
-            .map(|entry| entry.since)
+            .map(Entry::first_sent_at)
     }
 
     /// Whether something waits to be sent.
@@ -160,7 +160,8 @@ impl Queue {
                 continue;
             }
             self.write(&mut entry, outbox, capabilities);
-            (entry.since, entry.written_at) = (now, now);
+            entry.note_sent(now);
+            entry.written_at = now;
             self.awaiting.push_back(entry);
             self.unwritten += 1;
         }
@@ -244,6 +245,7 @@ impl Queue {
             && may_go_again
             && matches!(&answer, Answer::Failed(it) if it.is_of_the_form())
         {
+            entry.is_again = true;
             self.unsent.push_back(entry);
             return Ok(None);
         }
@@ -312,6 +314,22 @@ mod tests {
         assert_eq!(settled.ticket, Some(TICKET));
         assert!(matches!(settled.answer, Answer::Failed(_)));
         assert!(!queue.has_unsent());
+    }
+
+    #[test]
+    fn a_request_that_is_sent_once_more_in_another_form_has_no_more_time() {
+        let mut queue = fresh();
+        queue.push(&request(Verb::Release), Some(TICKET), NOW);
+        queue.send(&mut Vec::new(), Capabilities::DELIFEQ, NOW);
+        queue.note_written(0, || NOW.plus_ms(1));
+        assert_eq!(queue.sent_at(TICKET), Some(NOW.plus_ms(1)));
+        let error = redis::parse_redis_value(b"-NOPERM no\r\n").unwrap();
+        assert_eq!(queue.settle(&mut vec![error], NOW.plus_ms(5)), Ok(None));
+        queue.send(&mut Vec::new(), Capabilities::default(), NOW.plus_ms(7));
+        queue.note_written(0, || NOW.plus_ms(9));
+        assert_eq!(queue.owes_since(), Some(NOW.plus_ms(9)));
+        assert_eq!(queue.sent_at(TICKET), Some(NOW.plus_ms(1)));
+        assert_eq!(queue.abandon(TICKET), Some(NOW.plus_ms(1)));
     }
 
     /// Two permits that are deleted are two; only the form that wakes says by it that somebody was woken.

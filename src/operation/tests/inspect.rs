@@ -24,6 +24,47 @@ fn one_value_on_a_quorum_is_a_lock_and_no_value_on_one_is_none() {
     assert_eq!(play.hear(2, &[value(0, "x"), value(1, "y"), value(2, "z")]), [ended("free")]);
 }
 
+/// A holder whose lock is being made a shared one: some servers have its token, others the mark of readers.
+#[test]
+fn who_becomes_a_reader_has_the_lock_on_the_servers_of_both() {
+    let token = "0123456789".repeat(4);
+    let (exclusive, shared) = (|it| value(it, &token), |it| value(it, "redlock:shared"));
+    let readers = |it| (it, Answer::Shared { readers: 1, left_ms: Some(1_000) });
+    let mut play = Play::of(3);
+    let ask = |play: &mut Play, call| {
+        inspect(play);
+        assert_eq!(play.hear(call, &[exclusive(0), shared(1)]), []);
+        assert_eq!(play.hear(call, &[gone(2)]), [Ask(Verb::Inspect, 500)]);
+    };
+    ask(&mut play, 0);
+    assert_eq!(play.hear(0, &[exclusive(0), gone(2), exclusive(1)]), [ended("locked")]);
+    // Others read there.
+    ask(&mut play, 1);
+    assert_eq!(play.hear(1, &[exclusive(0), gone(2), readers(1)]), [ended("free")]);
+    ask(&mut play, 2);
+    play.hear(2, &[exclusive(0)]);
+    let words = "Unreachable: 1 of 3 servers answered, 2 needed: b:1 no answer in 500 ms, c:1 no \
+                 answer in 500 ms";
+    assert_eq!(play.at(500).time_is_up(2), [ended(words)]);
+}
+
+#[test]
+fn of_each_who_may_be_becoming_a_reader_it_is_asked() {
+    let tokens = ["0", "1"].map(|it| it.repeat(40));
+    let mut play = Play::of(3);
+    inspect(&mut play);
+    let first = [value(0, &tokens[0]), value(1, "redlock:shared"), value(2, &tokens[1])];
+    assert_eq!(play.hear(0, &first), [Ask(Verb::Inspect, 500)]);
+    let none = [value(0, &tokens[0]), gone(1), gone(2)];
+    assert_eq!(play.hear(0, &none), [Ask(Verb::Inspect, 500)]);
+    let found = [value(0, &tokens[0]), value(1, &tokens[0])];
+    assert_eq!(play.hear(0, &found), [ended("locked")]);
+    // What is no token of ours is nobody's who becomes a reader.
+    inspect(&mut play);
+    let first = [value(0, "plain"), value(1, "redlock:shared"), gone(2)];
+    assert_eq!(play.hear(1, &first), [ended("free")]);
+}
+
 #[test]
 fn one_that_is_held_on_all_servers_that_answer_is_a_lock() {
     let mut play = Play::of(3);

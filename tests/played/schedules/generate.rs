@@ -35,6 +35,8 @@ pub(crate) const PASSWORD: &str = "open-sesame";
 pub(crate) enum Wish {
     /// The seed says: none, mostly.
     Any,
+    /// The same, and all locks have fencing tokens.
+    Fenced,
     Nothing,
     This(Sin),
     /// Servers lose keys, one of them only, and what they grant is guarded against that.
@@ -73,8 +75,10 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut dice = Dice::of(seed, 0, 0);
     let mut keeping = Dice::of(seed, 4, 0);
     let sins = match wish {
-        Wish::Any if dice.once_in(4) => vec![dice.pick(&[&SINS[..], &[Sin::LostKeys; 3]].concat())],
-        Wish::Any | Wish::Nothing => Vec::new(),
+        Wish::Any | Wish::Fenced if dice.once_in(4) => {
+            vec![dice.pick(&[&SINS[..], &[Sin::LostKeys; 3]].concat())]
+        }
+        Wish::Any | Wish::Fenced | Wish::Nothing => Vec::new(),
         Wish::This(sin) => vec![sin],
         Wish::Guarded => vec![Sin::LostKeys],
         Wish::Stepped => vec![Sin::LeapingClocks],
@@ -114,6 +118,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let faults = maker.faults();
     maker.hitches(&mut clients);
     let is_guarded = matches!(wish, Wish::Guarded | Wish::Stepped);
+    let has_tokens = matches!(wish, Wish::Fenced) || env::var_os(FENCED).is_some();
     let mut schedule = Schedule {
         seed,
         sins: maker.sins,
@@ -123,7 +128,7 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         faults,
         is_guarded,
         // Drawn by dice of its own: the rest of a schedule is the same without.
-        is_fenced: Dice::of(seed, 6, 0).once_in(3) || env::var_os(FENCED).is_some(),
+        is_fenced: Dice::of(seed, 6, 0).once_in(3) || has_tokens,
         is_waking: Dice::of(seed, 15, 0).once_in(2),
         loses_pushes_in: Dice::of(seed, 13, 0).pick(&[0, 0, 1, 4]),
         connects_first: false,

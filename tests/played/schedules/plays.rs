@@ -72,8 +72,13 @@ fn seeds_that_showed_a_fault_show_none() {
     let spun = [70_012_221, 70_023_539, 70_027_720, 70_029_588, 70_029_976, 90_017_623, 90_029_981];
     // An answer was taken to be older than it was, and the lock to end earlier than it did.
     let was_shortened = [70_015_985];
-    for seed in spun.into_iter().chain(was_shortened) {
-        let violation = play(&Rc::new(schedule(seed, Wish::Any)), false).violation;
+    // A lock was told to be free that was being made a shared one.
+    let was_told_free = [90_162_085];
+    let as_drawn = spun.into_iter().chain(was_shortened).chain(was_told_free);
+    // The same of locks with tokens; and a server that wanted another form of a request was given more time for it.
+    let with_tokens = [91_022_810, 91_037_718].map(|seed| (seed, Wish::Fenced));
+    for (seed, wish) in as_drawn.map(|seed| (seed, Wish::Any)).chain(with_tokens) {
+        let violation = play(&Rc::new(schedule(seed, wish)), false).violation;
         assert!(violation.is_none(), "seed {seed}: {violation:?}");
     }
 }
