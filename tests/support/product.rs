@@ -60,6 +60,12 @@ impl Product {
         !self.is_valkey && self.version < (7, 0)
     }
 
+    /// Whether it has `MSETEX`.
+    pub(crate) fn sets_several(self) -> bool {
+        let since = if self.is_valkey { (9, 1) } else { (8, 4) };
+        self.version >= since
+    }
+
     /// The command, as the server counts them, by which it is asked to delete a key that has a value.
     pub(crate) fn deletes_by(self) -> &'static str {
         match (self.is_valkey, self.version) {

@@ -21,7 +21,12 @@ const DOWN_MS: i64 = 500;
 
 /// A Sentinel of its own process, on a port of its own.
 pub(crate) struct Sentinel {
+    /// Where the tests ask it. Clients go there as well, unless it is one with TLS.
+    plain_port: u16,
+    /// The port for clients.
     port: u16,
+    /// What who asks it has to say, if it wants a password.
+    password: Option<String>,
     process: Process,
     _directory: Directory,
 }
@@ -32,16 +37,20 @@ impl Sentinel {
         Self::start_with(masters, quorum, &[])
     }
 
-    /// With more lines of configuration.
+    /// With more lines of configuration: a certificate makes it one with TLS, that the tests ask over its plain
+    /// port.
     pub(crate) fn start_with(masters: &[(&str, u16)], quorum: usize, more: &[&str]) -> Self {
         let directory = Directory::new();
         let file = directory.join("sentinel.conf");
         for _ in 0..20 {
-            let port = ports::free();
+            let plain_port = ports::free();
             let mut text = format!("bind 127.0.0.1\ndir {}\n", directory.join("."));
+            let _ = writeln!(text, "port {plain_port}\nlogfile {}", directory.join("log"));
             let is_over_tls = more.iter().any(|line| line.starts_with("tls-cert-file"));
-            let port_line = if is_over_tls { "port 0\ntls-port" } else { "port" };
-            let _ = writeln!(text, "{port_line} {port}\nlogfile {}", directory.join("log"));
+            let port = if is_over_tls { ports::free() } else { plain_port };
+            if is_over_tls {
+                let _ = writeln!(text, "tls-port {port}");
+            }
             for (name, master) in masters {
                 let _ = writeln!(text, "sentinel monitor {name} 127.0.0.1 {master} {quorum}");
                 let _ = writeln!(text, "sentinel down-after-milliseconds {name} {DOWN_MS}");
@@ -58,10 +67,12 @@ impl Sentinel {
                 process.has_ended() || log().contains("Sentinel ID is")
             });
             // Before it listens it has nothing to say.
-            let listens = || is_over_tls || Connection::open(&format!("127.0.0.1:{port}")).is_ok();
+            let listens = || Connection::open(&format!("127.0.0.1:{port}")).is_ok();
             wait_until("it listens", || process.has_ended() || listens());
             if !process.has_ended() {
-                return Self { port, process, _directory: directory };
+                let password = more.iter().find_map(|line| line.strip_prefix("requirepass "));
+                let password = password.map(str::to_owned);
+                return Self { plain_port, port, password, process, _directory: directory };
             }
         }
         panic!("there is no Sentinel to be had");
@@ -78,7 +89,12 @@ impl Sentinel {
     /// Asks it.
     #[track_caller]
     pub(crate) fn command(&self, words: &[&str]) -> Reply {
-        let mut connection = Connection::open(&self.address()).expect("it can be reached");
+        let at = format!("127.0.0.1:{}", self.plain_port);
+        let mut connection = Connection::open(&at).expect("it can be reached");
+        if let Some(password) = &self.password {
+            let reply = connection.command(&["AUTH", password]).expect("it answers");
+            assert!(reply.is_ok(), "{reply:?}");
+        }
         connection.command(words).expect("it answers")
     }
 
@@ -128,6 +144,13 @@ impl Sentinel {
             };
             count("REPLICAS") >= replicas && count("SENTINELS") >= sentinels
         });
+    }
+
+    /// How long a master may be silent before it is down, from now on.
+    pub(crate) fn be_patient_for(&self, name: &str, ms: i64) {
+        let reply =
+            self.command(&["SENTINEL", "SET", name, "down-after-milliseconds", &ms.to_string()]);
+        assert!(reply.is_ok(), "{reply:?}");
     }
 
     pub(crate) fn kill(&self) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::Deref;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::{fs, io, thread};
+use std::{fs, io, iter, thread};
 
 use super::client::Manager;
 use super::directory::Directory;
@@ -215,6 +215,19 @@ impl Server {
         self.command(&["PTTL", key]).integer()
     }
 
+    /// When a key ends, by the server's clock in milliseconds: `PEXPIRETIME`, for servers of before Redis 7.0
+    /// as well; -1 never, -2 if there is none. The clock must not move on while the rest is asked for.
+    #[track_caller]
+    pub(crate) fn ends_at(&self, key: &str) -> i64 {
+        const SCRIPT: &str = "local function now() local t=redis.call('TIME') \
+            return t[1]*1000+math.floor(t[2]/1000) end \
+            local known=redis.pcall('PEXPIRETIME',KEYS[1]) \
+            if type(known)=='number' then return known end \
+            local before,left repeat before=now() left=redis.call('PTTL',KEYS[1]) until now()==before \
+            return left<0 and left or before+left";
+        self.must(&["EVAL", SCRIPT, "1", key]).integer()
+    }
+
     /// The connections of clients, as the server numbers them, without the one that asks.
     #[track_caller]
     pub(crate) fn clients(&self) -> Vec<u64> {
@@ -239,6 +252,18 @@ impl Server {
             .lines()
             .find_map(|line| line.strip_prefix(&prefix)?.split(',').next()?.parse().ok())
             .unwrap_or(0)
+    }
+
+    /// What clients ask of the server while this runs, as it tells of that: a script with its text.
+    #[track_caller]
+    pub(crate) fn requests_in(&self, body: impl FnOnce()) -> Vec<String> {
+        const END: &str = "the end of what is looked at";
+        let mut told = self.connect().expect("the server can be reached");
+        assert!(told.command(&["MONITOR"]).is_ok_and(|it| it.is_ok()));
+        body();
+        self.must(&["ECHO", END]);
+        let lines = iter::from_fn(|| told.reply().expect("the server tells it").text());
+        lines.take_while(|line| !line.contains(END)).collect()
     }
 
     fn process(&self) -> MutexGuard<'_, Process> {

@@ -231,6 +231,8 @@ fn r09_the_rights_that_the_page_names_are_enough_for_shared_locks() {
                     judge("unlock", everybody.unlock(&reader), &reader, true);
                 }
             }
+            // A release is done when a quorum has heard of it. Elsewhere the writer would be refused.
+            cluster.wait_until_gone(RESOURCE);
             judge("a writer", manager.try_lock(RESOURCE, TTL, 0, &lease), &lease, true);
             cluster.wait_until_everywhere(RESOURCE);
             judge("downgrade", manager.downgrade(&lease), &lease, can_read);

@@ -29,6 +29,8 @@ mod masters;
 mod masters_moving;
 #[cfg(feature = "tls")]
 mod masters_secure;
+#[cfg(feature = "tls")]
+mod masters_secure_moving;
 mod masters_storm;
 mod network;
 mod obedient;

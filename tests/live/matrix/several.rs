@@ -7,6 +7,7 @@ use redlock::ffi::status::RedLockStatus::{
 use crate::calls::{MANNERS, Manner};
 use crate::rig::Rig;
 use crate::support::events::Wanted;
+use crate::support::product::product;
 use crate::support::proxy::BOTH;
 use crate::support::usage::{DEADLINE, TTL, connected, connected_unguarded, in_time};
 use crate::support::{Cluster, Lease, Manager, Server, Way, wait_until};
@@ -204,6 +205,10 @@ fn d05_who_may_not_use_what_it_takes_is_told_and_locks_one_at_a_time() {
     let permit = |rule: &str| {
         cluster.iter().for_each(|it| drop(it.must(&["ACL", "SETUSER", "default", rule])));
     };
+    if product().sets_several() {
+        // It does without all of these. Where it is not permitted, they take its place.
+        permit("-msetex");
+    }
     let lease = Lease::new();
     for command in ["exists", "set"] {
         permit(&format!("-{command}"));

@@ -64,8 +64,7 @@ fn ends(server: &Server) -> (Vec<i64>, i64, i64) {
                   if i%2==0 then t[#t+1]=v end end return table.concat(t,' ')";
     let scores = server.must(&["EVAL", script, "1", READERS]).text().unwrap_or_default();
     let scores = scores.split_whitespace().map(|it| it.parse().expect("a number")).collect();
-    let end = |key| server.must(&["PEXPIRETIME", key]).integer();
-    (scores, end(RESOURCE), end(READERS))
+    (scores, server.ends_at(RESOURCE), server.ends_at(READERS))
 }
 
 /// On each server the resource ends with the last of its readers, and so do they.
@@ -154,13 +153,13 @@ fn r02_a_writer_becomes_a_reader_and_no_reader_a_writer() {
     let (writer, reader) = (connected(&cluster), connected(&cluster));
     let lease = writer.take(RESOURCE, TTL);
     cluster.wait_until_everywhere(RESOURCE);
-    let (token, end) = (lease.token(), cluster[0].must(&["PEXPIRETIME", RESOURCE]).integer());
+    let (token, end) = (lease.token(), cluster[0].ends_at(RESOURCE));
     refused(&reader, &Wanted::shared(RESOURCE, TTL));
     assert_eq!(writer.downgrade(&lease), REDLOCK_OK, "{}", lease.message());
     assert!(lease.is_shared() && lease.token() == token && lease.is_held());
     ends_with_the_last_reader(&cluster, 1);
     // It keeps its end; the server may count a millisecond more.
-    let now = cluster[0].must(&["PEXPIRETIME", RESOURCE]).integer();
+    let now = cluster[0].ends_at(RESOURCE);
     assert!((end..=end + 2).contains(&now), "{end} {now}");
     let beside = read(&reader, TTL);
     ends_with_the_last_reader(&cluster, 2);

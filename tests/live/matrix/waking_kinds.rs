@@ -7,6 +7,7 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK
 use crate::support::events::Wanted;
 use crate::support::usage::{TTL, connected, patient};
 use crate::support::{Cluster, Lease, Manager, Server, wait_until};
+use crate::waking::is_look;
 
 const WAIT_MS: i64 = 60_000;
 
@@ -58,45 +59,42 @@ fn waiting(manager: Manager, wanted: Wanted) -> JoinHandle<(Manager, Lease)> {
     })
 }
 
-/// What a waiter asks with that looks by itself: whether anybody has it.
-fn looks(server: &Server) -> u64 {
-    server.calls("exists")
-}
-
-/// A place so far behind that it looks next in five seconds; nobody else is there to be told. Returns how often it has looked.
-fn send_far_behind(server: &Server, line: &str) -> u64 {
+/// A place so far behind that it looks next in five seconds; nobody else is there to be told.
+fn send_far_behind(server: &Server, line: &str) {
     for other in 0..40 {
         server.must(&["ZADD", line, "1", &format!("gone:{other}")]);
     }
-    let looked = looks(server);
-    wait_until("it has seen how far behind it is", || looks(server) > looked);
-    looks(server)
+    let looked = server.calls("zrank");
+    wait_until("it has seen how far behind it is", || server.calls("zrank") > looked);
 }
 
 /// Somebody waits for this, and something is let go of: it has it, and has not looked again.
 #[track_caller]
 fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) {
-    // To take several is to look whether they are free.
-    let own = u64::from(wanted.several.is_some());
     let waiting = waiting(connected(server), wanted);
     wait_until_in_line(server, line, 1);
-    let looked = send_far_behind(&server[0], line);
-    let_go();
-    let (manager, lease) = waiting.join().expect("it has it");
-    assert_eq!(looks(&server[0]), looked + own, "it was told");
+    send_far_behind(&server[0], line);
+    let mut had = None;
+    let asked = server[0].requests_in(|| {
+        let_go();
+        had = Some(waiting.join().expect("it has it"));
+    });
+    let (manager, lease) = had.expect("it was waited for");
+    assert!(!asked.iter().any(is_look), "it was told: {asked:#?}");
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     assert_eq!(in_line(&server[0], line), 0);
 }
 
 #[test]
 fn w06_who_waits_for_a_permit_is_told_when_any_is_released_by_another() {
-    for which in [0, 1] {
+    for slot in ["r", "r#1"] {
         let (cluster, wanted) = (Cluster::start(1), permit());
         let holder = connected(&cluster);
         let held = [take(&holder, &wanted), take(&holder, &wanted)];
-        is_told(&cluster, wanted, "r:w", || {
-            assert_eq!(holder.unlock(&held[which]), REDLOCK_OK);
-        });
+        // Which of the two permits it is was drawn.
+        let token = cluster[0].get(slot);
+        let lease = held.iter().find(|it| Some(it.token()) == token).expect("both are taken");
+        is_told(&cluster, wanted, "r:w", || assert_eq!(holder.unlock(lease), REDLOCK_OK));
     }
 }
 

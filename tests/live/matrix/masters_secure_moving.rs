@@ -1,0 +1,345 @@
+//! Failovers with TLS: Sentinels and masters that want a certificate and a password of everybody, and what
+//! another server has to show that takes the place of a master.
+
+use std::fs;
+use std::sync::Arc;
+
+use redlock::ffi::status::RedLockStatus::{REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
+
+use crate::support::sentinels::{Group, Sentinel, anew, info};
+use crate::support::usage::{PATIENT_MS, blames};
+use crate::support::{Authority, Identity, Lease, Manager, Server, wait_until, wait_until_ok};
+
+const RESOURCE: &str = "r";
+
+/// Long enough for a failover, and for three seconds to be longer.
+const TTL: i64 = 5_000;
+
+/// The longest that was in use before. A shorter one would have a new master wait for its vote as long.
+const SHORT_TTL: i64 = 3_000;
+
+/// No failover but those that a test wants: to Sentinels a busy machine looks like one that is down.
+const NEVER_MS: i64 = 3_600_000;
+const SOON_MS: i64 = 500;
+
+/// Who we are on the masters and on the Sentinels.
+const USER: &str = "locker";
+const PASSWORD: &str = "s3same-0pen";
+const WATCHER: &str = "watcher";
+const WATCHWORD: &str = "0pen-s3same";
+
+/// A master and its copy, and the Sentinel that watches them. All of it speaks TLS alone to clients, and wants
+/// their certificates.
+struct House {
+    authority: Arc<Authority>,
+    /// What clients show; what servers show each other is signed for clients, too.
+    client: Identity,
+    group: Group,
+    sentinel: Sentinel,
+}
+
+impl House {
+    fn start() -> Self {
+        let authority = Arc::new(Authority::new());
+        let identities = [authority.server(), authority.server()];
+        let trusted = authority.file();
+        Self::of(authority, identities, &trusted, &[])
+    }
+
+    /// The master and its copy show these. They and the Sentinel trust who is in this file. The copy is started
+    /// with more arguments.
+    fn of(
+        authority: Arc<Authority>,
+        identities: [Identity; 2],
+        trusted: &str,
+        of_copy: &[&str],
+    ) -> Self {
+        let client = authority.client();
+        let common = [
+            ["--tls-auth-clients", "yes"],
+            ["--tls-replication", "yes"],
+            ["--tls-ca-cert-file", trusted],
+            ["--tls-client-cert-file", &client.certificate],
+            ["--tls-client-key-file", &client.key],
+            ["--repl-diskless-sync-delay", "0"],
+        ];
+        let [master, copy] = identities;
+        let start = |identity: &Identity, more: &[&str]| {
+            let arguments = [common.as_flattened(), more].concat();
+            Server::start_tls(&authority, identity, &arguments)
+        };
+        let servers = vec![start(&master, &[]), start(&copy, of_copy)];
+        let group = Group::of("mymaster", servers, SHORT_TTL);
+        for server in &group.servers {
+            let password = format!(">{PASSWORD}");
+            server.must(&["ACL", "SETUSER", USER, "on", &password, "~*", "&*", "+@all"]);
+            // Nobody else takes a lock.
+            server.must(&["ACL", "SETUSER", "default", "-set", "-eval", "-evalsha"]);
+        }
+        let own = authority.server();
+        let lines = [
+            format!("tls-cert-file {}", own.certificate),
+            format!("tls-key-file {}", own.key),
+            format!("tls-ca-cert-file {trusted}"),
+            format!("tls-client-cert-file {}", client.certificate),
+            format!("tls-client-key-file {}", client.key),
+            "tls-auth-clients yes".to_owned(),
+            "tls-replication yes".to_owned(),
+            "requirepass nobody-elses".to_owned(),
+            format!("user {WATCHER} on >{WATCHWORD} ~* &* +@all"),
+            format!("sentinel down-after-milliseconds mymaster {NEVER_MS}"),
+            "sentinel resolve-hostnames yes".to_owned(),
+            "sentinel announce-hostnames yes".to_owned(),
+        ];
+        let lines = lines.each_ref().map(String::as_str);
+        let sentinel = Sentinel::start_with(&[group.master_port()], 1, &lines);
+        sentinel.await_company("mymaster", 1, 0);
+        Self { authority, client, group, sentinel }
+    }
+
+    /// A URL with these log-ins, each a user and a password.
+    fn url(&self, [user, password]: [&str; 2], [watcher, watchword]: [&str; 2]) -> String {
+        let sentinel = self.sentinel.address();
+        let query = format!("sentinel_username={watcher}&sentinel_password={watchword}");
+        format!("rediss-sentinel://{user}:{password}@{sentinel}/mymaster?{query}")
+    }
+
+    fn manager_of(&self, url: &str) -> Manager {
+        let manager = Manager::new();
+        assert_eq!(manager.set_tls_ca(Some(&self.authority.file())), REDLOCK_OK);
+        manager.shows(&self.client);
+        // Nobody is silent here but who is frozen, and then nobody asks: a busy machine is waited for.
+        assert_eq!(manager.set_timeouts(PATIENT_MS, PATIENT_MS), REDLOCK_OK);
+        assert_eq!(manager.add(url, 0), REDLOCK_OK, "{}", manager.message());
+        manager
+    }
+
+    fn manager(&self) -> Manager {
+        self.manager_of(&self.url([USER, PASSWORD], [WATCHER, WATCHWORD]))
+    }
+
+    fn old(&self) -> &Server {
+        &self.group.servers[0]
+    }
+
+    fn new(&self) -> &Server {
+        &self.group.servers[1]
+    }
+
+    /// Has the copy take the place of the master. Returns when the Sentinel has told of it.
+    fn fail_over(&self, way: Way) {
+        match way {
+            Way::Killed => self.old().kill(),
+            Way::Frozen => self.old().freeze(),
+            Way::ByHand => self.sentinel.fail_over("mymaster", &self.old().address()),
+        }
+        if way != Way::ByHand {
+            self.sentinel.be_patient_for("mymaster", SOON_MS);
+        }
+        wait_until_ok("another one is the master", || {
+            let state = self.sentinel.state_of("mymaster");
+            let is_there = state["port"] == self.new().port().to_string();
+            match is_there && !state["flags"].contains("failover_in_progress") {
+                true => Ok(()),
+                false => Err(format!("{state:?}")),
+            }
+        });
+        self.sentinel.be_patient_for("mymaster", NEVER_MS);
+        assert!(info(self.new()).contains("role:master"));
+    }
+
+    /// How many connections of a user there are at the new master.
+    fn guests(&self, user: &str) -> usize {
+        connections(&anew(self.new(), &["CLIENT", "LIST"]).text().expect("a list"), user)
+    }
+}
+
+fn connections(list: &str, user: &str) -> usize {
+    list.lines().filter(|line| line.contains(&format!(" user={user} "))).count()
+}
+
+/// How a master comes to be none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Killed,
+    /// It is told to follow the other one.
+    ByHand,
+    /// It goes on later, and takes itself for the master.
+    Frozen,
+}
+
+/// The only voter: its vote alone decides. What its copy has not heard of is lost.
+#[track_caller]
+fn nobody_else_has_it_while_it_may_be_held(way: Way) {
+    let house = House::start();
+    let (holder, rival) = (house.manager(), house.manager());
+    let other = rival.take("other", SHORT_TTL);
+    assert_eq!(rival.unlock(&other), REDLOCK_OK, "{}", other.message());
+    let held = holder.take(RESOURCE, TTL);
+    house.fail_over(way);
+    anew(house.new(), &["DEL", RESOURCE]);
+    if way == Way::Frozen {
+        house.old().resume();
+        // It answers, and would grant this. At the word of the Sentinel nothing more is asked of it.
+        let taken = Lease::new();
+        let _ = rival.try_lock("other", TTL, 0, &taken);
+        let has_granted = anew(house.old(), &["EXISTS", "other"]).integer() == 1;
+        // Later on it has what the new master has.
+        let is_a_copy = info(house.old()).contains("role:slave");
+        assert!(is_a_copy || !has_granted, "the old master was asked");
+        rival.unlock(&taken);
+    }
+    let (taken, mut has_said) = (Lease::new(), false);
+    wait_until_ok("the rival has its turn", || {
+        let status = rival.try_lock(RESOURCE, TTL, 0, &taken);
+        has_said |= taken.message().contains("lost its memory");
+        if status == REDLOCK_OK { Ok(()) } else { Err(taken.message()) }
+    });
+    assert_eq!(held.remaining_ms(), 0, "two hold it");
+    assert!(has_said);
+    assert_eq!(anew(house.new(), &["EXISTS", RESOURCE]).integer(), 1);
+    assert_eq!(rival.servers()[0].name, format!("mymaster ({})", house.new().address()));
+    assert!(house.guests(USER) > 0, "it has logged in there");
+    assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
+    assert_eq!(holder.extend(&held, TTL), REDLOCK_LOST);
+    wait_until("all is well", || holder.try_lock(RESOURCE, TTL, 0, &taken) == REDLOCK_OK);
+    assert_eq!(holder.unlock(&taken), REDLOCK_OK, "{}", taken.message());
+}
+
+#[test]
+fn m10_a_failover_over_tls_is_a_server_that_lost_its_memory() {
+    nobody_else_has_it_while_it_may_be_held(Way::Killed);
+}
+
+#[test]
+fn m10_a_failover_by_hand_is_followed_over_tls() {
+    nobody_else_has_it_while_it_may_be_held(Way::ByHand);
+}
+
+#[test]
+fn m10_an_old_master_that_still_answers_over_tls_is_left() {
+    nobody_else_has_it_while_it_may_be_held(Way::Frozen);
+}
+
+#[test]
+fn m11_sentinels_that_want_a_certificate_and_a_user_are_shown_them() {
+    let house = House::start();
+    let (at_master, at_sentinel) = ([USER, PASSWORD], [WATCHER, WATCHWORD]);
+    let right = house.url(at_master, at_sentinel);
+    let manager = house.manager_of(&right);
+    let lease = manager.take(RESOURCE, SHORT_TTL);
+    let guests = house.sentinel.command(&["CLIENT", "LIST"]).text().expect("a list");
+    assert_eq!(connections(&guests, WATCHER), 1, "{guests}");
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+
+    let stranger = house.manager_of(&right);
+    assert_eq!(stranger.set_tls_certificate(None, None), REDLOCK_OK);
+    let (sentinel, master) = (house.sentinel.address(), house.old().address());
+    let at = |at_master, at_sentinel| house.manager_of(&house.url(at_master, at_sentinel));
+    for (manager, server, words) in [
+        (stranger, &sentinel, "it wants a certificate of ours"),
+        (at(at_master, [WATCHER, "wrong"]), &sentinel, "WRONGPASS"),
+        (at(at_master, [USER, PASSWORD]), &sentinel, "WRONGPASS"),
+        (at([USER, "wrong"], at_sentinel), &master, "WRONGPASS"),
+        (at([WATCHER, WATCHWORD], at_sentinel), &master, "WRONGPASS"),
+    ] {
+        wait_until_ok("the words say it", || {
+            let status = manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease);
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+            let said = lease.message();
+            if said.contains(&format!("{server}: {words}")) { Ok(()) } else { Err(said) }
+        });
+        let said = lease.message();
+        assert!(![PASSWORD, WATCHWORD, "wrong"].iter().any(|it| said.contains(it)), "{said}");
+    }
+}
+
+/// The old one goes by its address alone, and the new one by its name.
+#[test]
+fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
+    let authority = Arc::new(Authority::new());
+    let names = ["127.0.0.1", "localhost"];
+    let identities = names.map(|name| authority.server_named(&[name]));
+    let trusted = authority.file();
+    let announced = ["--replica-announce-ip", "localhost"];
+    let house = House::of(authority, identities, &trusted, &announced);
+    let manager = house.manager();
+    let lease = manager.take(RESOURCE, SHORT_TTL);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    house.fail_over(Way::ByHand);
+    let name = format!("localhost:{}", house.new().port());
+    assert_eq!(house.sentinel.master_of("mymaster"), name);
+    wait_until_ok("the new one has the vote", || {
+        match manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease) {
+            REDLOCK_OK => Ok(()),
+            _ => Err(lease.message()),
+        }
+    });
+    assert_eq!(anew(house.new(), &["EXISTS", RESOURCE]).integer(), 1);
+    assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+}
+
+/// With two others that vote. To the Sentinel and the old master the new one is as good as any.
+#[test]
+fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
+    type Case = (fn(&Authority, &Authority) -> Identity, &'static str);
+    let cases: [Case; 2] = [
+        (|_, impostor| impostor.server(), "its certificate was not signed by whom it says"),
+        (|it, _| it.server_named(&["redis.example"]), "its certificate is for another name"),
+    ];
+    for (identity, words) in cases {
+        let authority = Arc::new(Authority::new());
+        let impostor = authority.impostor();
+        let shown = identity(&authority, &impostor);
+        let trusted = authority.write("both.pem", authority.pem() + &impostor.pem());
+        let identities = [authority.server(), shown.clone()];
+        let house = House::of(Arc::clone(&authority), identities, &trusted, &[]);
+        let others = [(); 2].map(|()| {
+            let server = Server::start_tls(&authority, &authority.server(), &[]);
+            server.be_in_use(SHORT_TTL);
+            server
+        });
+        let manager = house.manager();
+        for server in &others {
+            assert_eq!(manager.add(&server.url(), 0), REDLOCK_OK, "{}", manager.message());
+        }
+        manager.connect_to_all();
+        house.fail_over(Way::ByHand);
+        wait_until_ok("the old one is left", || {
+            // A majority of others is enough.
+            let lease = manager.take(RESOURCE, SHORT_TTL);
+            assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+            let known = &manager.servers()[0];
+            let is_named =
+                known.words.contains(words) && known.name.contains(&house.new().address());
+            if is_named { Ok(()) } else { Err(format!("{known:?}")) }
+        });
+        // Nor has it a vote where that is needed.
+        others[0].kill();
+        let lease = Lease::new();
+        wait_until_ok("the words say it", || {
+            let status = manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease);
+            assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+            blames(&lease.message(), &[house.new().address()], &[words])
+        });
+        assert!(!lease.message().contains(PASSWORD));
+        assert!(!manager.servers()[0].votes);
+        let heard = anew(house.new(), &["INFO", "commandstats"]).text().expect("words");
+        assert!(!heard.contains("cmdstat_auth") && !heard.contains("cmdstat_hello"), "{heard}");
+        assert_eq!(house.guests(USER), 0);
+        // It is set right.
+        let good = authority.server();
+        fs::copy(&good.certificate, &shown.certificate).expect("it is ours");
+        fs::copy(&good.key, &shown.key).expect("it is ours");
+        let reply = anew(house.new(), &["CONFIG", "SET", "tls-cert-file", &shown.certificate]);
+        assert!(reply.is_ok(), "{reply:?}");
+        wait_until_ok("it has the vote", || {
+            match manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease) {
+                REDLOCK_OK => Ok(()),
+                _ => Err(lease.message()),
+            }
+        });
+        assert!(manager.servers()[0].votes);
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    }
+}
