@@ -56,6 +56,7 @@ mod shared_forgetting;
 mod shared_forks;
 mod shared_resets;
 mod shared_together;
+mod shared_waiting;
 mod signals;
 mod strangers;
 mod succession;

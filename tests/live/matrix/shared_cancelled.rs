@@ -1,9 +1,9 @@
 //! Calls about shared locks that are cancelled at every step of their conversation with the servers: taking one, as the
-//! first reader, beside another one, or behind a writer that waits; and making a shared one of an exclusive one.
+//! first reader or beside another one; and making a shared one of an exclusive one. `shared_waiting.rs` has those that wait.
 
 use std::thread;
 
-use redlock::ffi::status::RedLockStatus::{self, REDLOCK_CANCELLED, REDLOCK_OK, REDLOCK_TAKEN};
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_CANCELLED, REDLOCK_LOST, REDLOCK_OK};
 
 use crate::calls::{MANNERS, Manner, TAG, cancelled_once};
 use crate::calls_cancelled::Stand;
@@ -11,13 +11,12 @@ use crate::readers::{
     INTENT, LINE, RESOURCE, readers_of, shared, take, unlock, wait_until_read_by,
 };
 use crate::rig::Rig;
-use crate::support::events::Wanted;
 use crate::support::proxy::BOTH;
 use crate::support::usage::{TTL, connected};
 use crate::support::{Cluster, Lease, Manager, Proxy, Server, Way, wait_until};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+pub(crate) enum Call {
     /// Nobody reads yet.
     First,
     /// Somebody reads.
@@ -54,7 +53,7 @@ impl Call {
     }
 
     #[track_caller]
-    fn cancelled_once(
+    pub(crate) fn cancelled_once(
         self,
         manner: Manner,
         manager: &Manager,
@@ -67,7 +66,7 @@ impl Call {
 
     /// Whether it was cancelled after the servers were asked, and not over before. The lease is as it has to be then.
     #[track_caller]
-    fn is_cancelled(self, status: RedLockStatus, lease: &Lease) -> bool {
+    pub(crate) fn is_cancelled(self, status: RedLockStatus, lease: &Lease) -> bool {
         if status == REDLOCK_OK {
             assert!(lease.is_held() && lease.is_shared(), "{self:?}");
             return false;
@@ -75,9 +74,10 @@ impl Call {
         assert_eq!(status, REDLOCK_CANCELLED, "{self:?}: {}", lease.message());
         assert!(lease.message().contains("cancelled"), "{self:?}: {}", lease.message());
         if self == Self::Downgrade {
-            // A server may have done it, or do it yet.
-            assert!(lease.is_held() && lease.is_shared() && lease.remaining_ms() > 0);
-            assert!(lease.message().contains("counts as shared"), "{}", lease.message());
+            // It counts as shared if a server may have done it, or may do it yet.
+            assert!(lease.is_held() && lease.remaining_ms() > 0);
+            let is_told = lease.message().contains("counts as shared");
+            assert_eq!(is_told, lease.is_shared(), "{}", lease.message());
         } else {
             assert!(!lease.is_held() && lease.token().is_empty(), "{self:?}");
         }
@@ -129,7 +129,7 @@ impl Others {
 }
 
 /// It is connected to a quorum. Who is connected last has its release then, if somebody drives.
-fn is_used(manager: &Manager) -> bool {
+pub(crate) fn is_used(manager: &Manager) -> bool {
     manager.is_locked("another") == Ok(false)
 }
 
@@ -192,7 +192,7 @@ fn r12_a_downgrade_is_cancelled_at_any_byte() {
 }
 
 /// Of a script, which is a thousand bytes, so many at once; of the short replies each.
-fn step(way: Way) -> usize {
+pub(crate) fn step(way: Way) -> usize {
     if way == Way::Requests { Way::Replies.step() } else { 1 }
 }
 
@@ -229,6 +229,7 @@ fn at_byte(
     proxy.stall_after(way, count);
     let status = call.cancelled_once(manner, manager, &lease, || proxy.is_holding(way));
     let is_less = call.is_cancelled(status, &lease);
+    assert!(call != Call::Downgrade || lease.is_shared(), "the server was asked");
     if call == Call::Downgrade && is_less && count % 2 == 0 {
         // Released at once, whatever the server has done by then, or will do.
         assert_eq!(manager.submit_unlock(&lease, TAG), REDLOCK_OK, "{}", lease.message());
@@ -252,6 +253,78 @@ fn at_byte(
     }
     others.are_alone(manager, &rig.servers);
     is_less
+}
+
+/// Through a manager that has to connect first: nobody is asked for anything before that.
+#[test]
+fn r12_a_downgrade_is_cancelled_at_any_byte_of_its_connecting() {
+    thread::scope(|scope| {
+        for way in BOTH {
+            for manner in MANNERS {
+                scope.spawn(move || {
+                    let rig = Rig::start(1);
+                    let holder = rig.connected();
+                    let cut = |count: &u64| connecting(manner, (&rig, &holder), (way, *count));
+                    let cuts = (0..).step_by(Way::Replies.step()).take_while(cut).count();
+                    assert!(cuts >= 60, "{cuts} places are no handshake: {way:?}");
+                });
+            }
+        }
+    });
+}
+
+/// Returns whether so many bytes are less than all.
+fn connecting(manner: Manner, (rig, holder): (&Rig, &Manager), (way, count): (Way, u64)) -> bool {
+    let (proxy, server, manager) = (&rig.proxies[0], &rig.servers[0], rig.manager());
+    let lease = holder.take(RESOURCE, TTL);
+    proxy.stall_after(way, count);
+    let is_there = || proxy.is_holding(way);
+    let status = Call::Downgrade.cancelled_once(manner, &manager, &lease, is_there);
+    let is_less = Call::Downgrade.is_cancelled(status, &lease);
+    proxy.heal();
+    if lease.is_shared() {
+        is_shared_after_an_extension(&manager, &lease, &rig.servers);
+    } else {
+        manager.connect_to_all();
+        assert_eq!(manager.confirm(&lease, 1), REDLOCK_OK, "{}", lease.message());
+        assert_eq!(server.get(RESOURCE), Some(lease.token()), "it was never asked for");
+    }
+    unlock(holder, &lease);
+    wait_until("nothing is left", || server.locks() == 0);
+    is_less
+}
+
+/// While the answers that would say so are under way. Whichever call comes next tells it; what is left is released by that,
+/// or, where it only asks, by Unlock.
+#[test]
+fn r12_who_has_cancelled_the_downgrade_of_a_lock_that_is_lost_is_told_by_the_next_call() {
+    type Next = fn(&Manager, &Lease) -> RedLockStatus;
+    let calls: [(Next, bool); 4] = [
+        (|manager, lease| manager.confirm(lease, 0), true),
+        (|manager, lease| manager.extend(lease, TTL), false),
+        (Manager::downgrade, false),
+        (Manager::unlock, false),
+    ];
+    let rig = Rig::start(3);
+    let manager = rig.connected();
+    for ((next, only_asks), manner) in calls.iter().flat_map(|it| MANNERS.map(|how| (it, how))) {
+        let lease = manager.take(RESOURCE, TTL);
+        rig.servers.wait_until_everywhere(RESOURCE);
+        rig.servers[..2].iter().for_each(|it| _ = it.must(&["DEL", RESOURCE]));
+        rig.proxies.iter().for_each(|it| it.stall(Way::Replies));
+        let are_there = || rig.proxies.iter().all(|it| it.is_holding(Way::Replies));
+        let status = Call::Downgrade.cancelled_once(manner, &manager, &lease, are_there);
+        assert!(Call::Downgrade.is_cancelled(status, &lease) && lease.is_shared());
+        rig.heal();
+        assert_eq!(next(&manager, &lease), REDLOCK_LOST, "{}", lease.message());
+        assert!(!lease.is_held());
+        if *only_asks {
+            assert_eq!(manager.unlock(&lease), REDLOCK_LOST, "{}", lease.message());
+        }
+        wait_until("nothing is left", || {
+            is_used(&manager) && rig.servers.iter().all(|it| it.locks() == 0)
+        });
+    }
 }
 
 #[test]
@@ -296,6 +369,7 @@ fn at_packet(call: Call, manner: Manner, (rig, others): (&Rig, &Others), stands:
     let status = call.cancelled_once(manner, &manager, &lease, || !is_quorum && are_there());
     let is_cancelled = call.is_cancelled(status, &lease);
     assert_eq!(is_cancelled, !is_quorum, "{call:?} at {stands:?}: {status:?}");
+    assert!(call != Call::Downgrade || lease.is_shared(), "the servers were asked");
     if call != Call::Downgrade && is_cancelled {
         wait_until("it is undone where it was done", || {
             let readers = |it| readers_of(it, RESOURCE).len();
@@ -356,151 +430,4 @@ fn as_it_ends(call: Call, manner: Manner, (rig, others, manager): (&Rig, &Others
         unlock(manager, &lease);
     }
     others.are_alone(manager, &rig.servers);
-}
-
-/// Somebody reads, and a writer waits for that: so a reader that comes now waits, too.
-struct Queue {
-    reader: Manager,
-    lease: Lease,
-    writer: Manager,
-    wanted: Lease,
-}
-
-impl Queue {
-    fn of(cluster: &Cluster) -> Self {
-        let (reader, writer) = (connected(cluster), connected(cluster));
-        let (lease, wanted) = (take(&reader, &shared()), Lease::new());
-        wait_until_read_by(cluster, &[&lease]);
-        assert_eq!(writer.set_background_thread(true), REDLOCK_OK);
-        let patient = Wanted { wait_ms: -1, ..Wanted::new(RESOURCE, TTL) };
-        assert_eq!(writer.submit_acquire(&patient, &wanted, 9), REDLOCK_OK);
-        wait_until("it says that it waits", || {
-            cluster.iter().all(|it| it.exists(INTENT) && in_line(it) == 1)
-        });
-        Self { reader, lease, writer, wanted }
-    }
-
-    /// Nothing is left of the one that was cancelled: the writer waits alone, for the reader of before.
-    #[track_caller]
-    fn is_as_it_was(&self, manager: &Manager, cluster: &Cluster) {
-        wait_until("all is as it was", || {
-            let is_so = |it: &Server| {
-                let readers = readers_of(it, RESOURCE);
-                readers.len() == 1 && readers[0].0 == self.lease.token() && in_line(it) == 1
-            };
-            is_used(manager) && cluster.iter().all(is_so)
-        });
-        assert_eq!(self.writer.next_event(0), None, "the writer has come to something");
-    }
-
-    /// The reader of before leaves, and the writer has it; then nothing is left.
-    #[track_caller]
-    fn ends(self, cluster: &Cluster) {
-        unlock(&self.reader, &self.lease);
-        assert_eq!(self.writer.event().status, REDLOCK_OK, "{}", self.wanted.message());
-        assert!(!self.wanted.is_shared() && self.wanted.is_held());
-        unlock(&self.writer, &self.wanted);
-        wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
-    }
-}
-
-fn in_line(server: &Server) -> i64 {
-    server.must(&["ZCARD", LINE]).integer()
-}
-
-/// It tries, stands in line, and looks again now and then.
-#[test]
-fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_at_any_byte() {
-    thread::scope(|scope| {
-        for way in BOTH {
-            for manner in MANNERS {
-                scope.spawn(move || {
-                    let rig = Rig::start(1);
-                    let (queue, manager) = (Queue::of(&rig.servers), rig.connected());
-                    let wanted = Wanted { wait_ms: -1, ..shared() };
-                    let length = until_it_stands_in_line((&rig, &queue, &manager), &wanted, way);
-                    for count in (0..length).step_by(step(way)) {
-                        let cut = || rig.proxies[0].stall_after(way, count);
-                        let is_there = || rig.proxies[0].is_holding(way);
-                        waits((&rig, &queue, &manager), (manner, &wanted), cut, is_there);
-                    }
-                    queue.ends(&rig.servers);
-                });
-            }
-        }
-    });
-}
-
-/// How many bytes are said until it waits in line. The first that waits over a connection says more.
-fn until_it_stands_in_line(
-    (rig, queue, manager): (&Rig, &Queue, &Manager),
-    wanted: &Wanted,
-    way: Way,
-) -> u64 {
-    let mut length = 0;
-    for _ in 0..2 {
-        let before = rig.proxies[0].handed_on(way);
-        let mut looks = 0;
-        let is_there = || {
-            length = rig.proxies[0].handed_on(way) - before;
-            // It is driven between two of these: so it hears that it stands there.
-            looks += u32::from(in_line(&rig.servers[0]) == 2);
-            looks == 3
-        };
-        waits((rig, queue, manager), (Manner::Submitted, wanted), || {}, is_there);
-    }
-    assert!(length > 20, "{length} bytes are no conversation: {way:?}");
-    length
-}
-
-/// A call that waits, and is cancelled when it is so far, unless it was let in: on a busy machine the word of the writer
-/// may be forgotten before it says it again.
-#[track_caller]
-fn waits(
-    (rig, queue, manager): (&Rig, &Queue, &Manager),
-    (manner, wanted): (Manner, &Wanted),
-    cut: impl FnOnce(),
-    is_there: impl FnMut() -> bool,
-) {
-    let lease = Lease::new();
-    cut();
-    let run = || manager.acquire(wanted, &lease);
-    let submit = || {
-        let status = manager.submit_acquire(wanted, &lease, TAG);
-        assert_eq!(status, REDLOCK_OK, "{}", lease.message());
-    };
-    let status = cancelled_once(manner, (manager, &lease), (run, submit), is_there);
-    rig.heal();
-    if Call::Second.is_cancelled(status, &lease) {
-        assert!(!lease.is_held());
-    } else {
-        unlock(manager, &lease);
-    }
-    queue.is_as_it_was(manager, &rig.servers);
-}
-
-/// One attempt is refused by a quorum before it is cancelled, or cancelled before that.
-#[test]
-fn r12_a_reader_behind_a_writer_that_waits_is_cancelled_between_any_two_packets() {
-    for manner in MANNERS {
-        let rig = Rig::start(3);
-        let (queue, manager) = (Queue::of(&rig.servers), rig.connected());
-        for stands in Stand::of_three() {
-            let lease = Lease::new();
-            let are_there = Stand::bring_about(stands, &rig);
-            let is_quorum = stands.iter().filter(|it| **it == Stand::Heard).count() >= 2;
-            let status =
-                Call::Second.cancelled_once(manner, &manager, &lease, || !is_quorum && are_there());
-            rig.heal();
-            match status {
-                // The word of the writer was forgotten on a busy machine.
-                REDLOCK_OK => unlock(&manager, &lease),
-                REDLOCK_TAKEN => assert!(is_quorum, "{stands:?}: {}", lease.message()),
-                status => assert!(Call::Second.is_cancelled(status, &lease) && !is_quorum),
-            }
-            queue.is_as_it_was(&manager, &rig.servers);
-        }
-        assert!(queue.writer.inspect(RESOURCE).is_ok_and(|it| it.readers == 1));
-        queue.ends(&rig.servers);
-    }
 }
