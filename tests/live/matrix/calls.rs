@@ -11,7 +11,7 @@ use crate::support::{Lease, Manager, wait_until};
 
 pub(crate) const KEY: &str = "r";
 /// What comes with the events of submitted calls.
-const TAG: usize = 7;
+pub(crate) const TAG: usize = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -68,30 +68,10 @@ impl Verb {
         manner: Manner,
         manager: &Manager,
         lease: &Lease,
-        mut is_there: impl FnMut() -> bool,
+        is_there: impl FnMut() -> bool,
     ) -> RedLockStatus {
-        match manner {
-            Manner::Blocking => thread::scope(|scope| {
-                let call = scope.spawn(|| self.run(manager, lease));
-                wait_until("the call is there", || is_there() || call.is_finished());
-                assert_eq!(manager.cancel(lease), REDLOCK_OK);
-                call.join().expect("no panic")
-            }),
-            Manner::Submitted => {
-                self.submit(manager, lease, TAG);
-                let mut event = None;
-                wait_until("the call is there", || {
-                    event = event.or_else(|| manager.next_event(0));
-                    event.is_some() || is_there()
-                });
-                assert_eq!(manager.cancel(lease), REDLOCK_OK);
-                let event = event.unwrap_or_else(|| manager.event());
-                assert_eq!((event.is_lost, event.user_data), (false, TAG));
-                assert_eq!(event.lease, lease.raw().addr());
-                assert_eq!(manager.next_event(0), None, "one event for one call");
-                event.status
-            }
-        }
+        let (run, submit) = (|| self.run(manager, lease), || self.submit(manager, lease, TAG));
+        cancelled_once(manner, (manager, lease), (run, submit), is_there)
     }
 
     /// The lease is as it has to be after a call that was cancelled.
@@ -126,6 +106,38 @@ impl Verb {
         assert_eq!(rival.unlock(&lease), REDLOCK_OK, "{self:?}: {}", lease.message());
         rig.servers.wait_until_gone(KEY);
         assert_eq!(manager.next_event(0), None, "one event for one call");
+    }
+}
+
+/// The same for any call on this lease, in the manner that is asked for; with [`TAG`] where it is submitted.
+#[track_caller]
+pub(crate) fn cancelled_once(
+    manner: Manner,
+    (manager, lease): (&Manager, &Lease),
+    (run, submit): (impl FnOnce() -> RedLockStatus + Send, impl FnOnce()),
+    mut is_there: impl FnMut() -> bool,
+) -> RedLockStatus {
+    match manner {
+        Manner::Blocking => thread::scope(|scope| {
+            let call = scope.spawn(run);
+            wait_until("the call is there", || is_there() || call.is_finished());
+            assert_eq!(manager.cancel(lease), REDLOCK_OK);
+            call.join().expect("no panic")
+        }),
+        Manner::Submitted => {
+            submit();
+            let mut event = None;
+            wait_until("the call is there", || {
+                event = event.or_else(|| manager.next_event(0));
+                event.is_some() || is_there()
+            });
+            assert_eq!(manager.cancel(lease), REDLOCK_OK);
+            let event = event.unwrap_or_else(|| manager.event());
+            assert_eq!((event.is_lost, event.user_data), (false, TAG));
+            assert_eq!(event.lease, lease.raw().addr());
+            assert_eq!(manager.next_event(0), None, "one event for one call");
+            event.status
+        }
     }
 }
 

@@ -144,7 +144,7 @@ fn others_lock_meanwhile(way: Way, rig: &Rig, manager: &Manager) {
 
 /// How far one server of three is when the call is cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+pub(crate) enum Stand {
     /// It has not heard of it.
     Unasked,
     /// Its answer is on its way.
@@ -153,6 +153,34 @@ enum Stand {
 }
 
 const STANDS: [Stand; 3] = [Stand::Unasked, Stand::Asked, Stand::Heard];
+
+impl Stand {
+    /// All that three servers can be in.
+    pub(crate) fn of_three() -> impl Iterator<Item = [Self; 3]> {
+        (0..27).map(|number| [number / 9, number / 3 % 3, number % 3].map(|it| STANDS[it]))
+    }
+
+    /// From now on each server gets no further than that. What is returned tells whether each is so far.
+    pub(crate) fn bring_about(stands: [Self; 3], rig: &Rig) -> impl Fn() -> bool {
+        let heard = |it: &Proxy| it.handed_on(Way::Replies);
+        let before: Vec<_> = rig.proxies.iter().map(heard).collect();
+        for (proxy, stand) in rig.proxies.iter().zip(stands) {
+            match stand {
+                Self::Unasked => proxy.stall(Way::Requests),
+                Self::Asked => proxy.stall(Way::Replies),
+                Self::Heard => {}
+            }
+        }
+        move || {
+            let mut servers = rig.proxies.iter().zip(stands).zip(&before);
+            servers.all(|((proxy, stand), before)| match stand {
+                Self::Unasked => proxy.is_holding(Way::Requests),
+                Self::Asked => proxy.is_holding(Way::Replies),
+                Self::Heard => heard(proxy) > *before,
+            })
+        }
+    }
+}
 
 #[test]
 fn e03_an_acquire_is_cancelled_between_any_two_packets() {
@@ -179,10 +207,7 @@ fn at_every_packet(verb: Verb) {
         for manner in MANNERS {
             scope.spawn(move || {
                 let rig = Rig::start(3);
-                for number in 0..27 {
-                    let stands = [number / 9, number / 3 % 3, number % 3].map(|it| STANDS[it]);
-                    at_packet(verb, manner, &rig, stands);
-                }
+                Stand::of_three().for_each(|it| at_packet(verb, manner, &rig, it));
             });
         }
     });
@@ -197,23 +222,9 @@ fn at_packet(verb: Verb, manner: Manner, rig: &Rig, stands: [Stand; 3]) {
         rig.servers.wait_until_everywhere(KEY);
     }
     let manager = rig.connected();
-    let before: Vec<_> = rig.proxies.iter().map(|it| it.handed_on(Way::Replies)).collect();
-    for (proxy, stand) in rig.proxies.iter().zip(stands) {
-        match stand {
-            Stand::Unasked => proxy.stall(Way::Requests),
-            Stand::Asked => proxy.stall(Way::Replies),
-            Stand::Heard => {}
-        }
-    }
-    let is_there = |(nth, stand): (usize, &Stand)| match stand {
-        Stand::Unasked => rig.proxies[nth].is_holding(Way::Requests),
-        Stand::Asked => rig.proxies[nth].is_holding(Way::Replies),
-        Stand::Heard => rig.proxies[nth].handed_on(Way::Replies) > before[nth],
-    };
+    let are_there = Stand::bring_about(stands, rig);
     let is_quorum = stands.iter().filter(|it| **it == Stand::Heard).count() >= 2;
-    let status = verb.cancelled_once(manner, &manager, &lease, || {
-        !is_quorum && stands.iter().enumerate().all(is_there)
-    });
+    let status = verb.cancelled_once(manner, &manager, &lease, || !is_quorum && are_there());
     assert_eq!(
         is_cancelled(verb, status, &lease),
         !is_quorum,

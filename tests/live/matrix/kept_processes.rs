@@ -11,10 +11,16 @@ use crate::support::usage::{TTL, connected};
 use crate::support::{Cluster, Program, Server, wait_until};
 
 /// Who drives in the process: a thread of the library, or the program itself.
-const DRIVERS: [&str; 2] = ["thread", "events"];
+pub(crate) const DRIVERS: [&str; 2] = ["thread", "events"];
 
 fn keeper(program: &Program, driver: &str, cluster: &Cluster) -> Running {
-    let mut keeper = program.start(&[vec![driver.to_owned()], cluster.urls()].concat());
+    keeper_of(program, &[driver], cluster)
+}
+
+/// One that is told so much of its lock.
+pub(crate) fn keeper_of(program: &Program, words: &[&str], cluster: &Cluster) -> Running {
+    let words = words.iter().map(|it| (*it).to_owned());
+    let mut keeper = program.start(&words.chain(cluster.urls()).collect::<Vec<_>>());
     keeper.hears("kept");
     cluster.wait_until_everywhere(KEY);
     keeper.says("renew");
@@ -24,7 +30,7 @@ fn keeper(program: &Program, driver: &str, cluster: &Cluster) -> Running {
 
 /// From now on no key lives longer than it does now.
 #[track_caller]
-fn ends_with_its_time(cluster: &Cluster) {
+pub(crate) fn ends_with_its_time(cluster: &Cluster) {
     let mut left = vec![i64::MAX; cluster.len()];
     wait_until("the lock ends with its time", || {
         for (server, left) in cluster.iter().zip(&mut left) {

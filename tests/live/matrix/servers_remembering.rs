@@ -11,17 +11,18 @@ use redlock::ffi::status::RedLockStatus::{
 };
 
 use crate::rivals::{RESOURCE, Rivals};
+use crate::support::events::Wanted;
 use crate::support::usage::{
     PATIENT_MS, TTL, connected, everything_works, make_brief, patient, unguarded,
 };
 use crate::support::{Cluster, Lease, Manager, Proxy, Server, wait_until, wait_until_ok};
 
 /// The key of the note, and for how long there is no vote at least.
-const NOTE: &str = "redlock:guard";
+pub(crate) const NOTE: &str = "redlock:guard";
 const LEAST: Duration = Duration::from_secs(3);
 const LEAST_MS: i64 = 3_000;
 
-const LOST: &str = "lost its memory";
+pub(crate) const LOST: &str = "lost its memory";
 
 /// Nothing is known of these servers: they were just set up.
 fn new(count: usize) -> Cluster {
@@ -30,12 +31,17 @@ fn new(count: usize) -> Cluster {
     cluster
 }
 
-/// The manager tries until the words say of these servers that they have no vote, and never gets the lock.
 #[track_caller]
 fn is_kept_out(manager: &Manager, addresses: &[String]) {
+    is_kept_out_who_wants(&Wanted::new(RESOURCE, TTL), manager, addresses);
+}
+
+/// The manager tries until the words say of these servers that they have no vote, and never gets the lock.
+#[track_caller]
+pub(crate) fn is_kept_out_who_wants(wanted: &Wanted, manager: &Manager, addresses: &[String]) {
     let lease = Lease::new();
     wait_until_ok("it is told who lost its memory", || {
-        let status = manager.try_lock(RESOURCE, TTL, 0, &lease);
+        let status = manager.acquire(wanted, &lease);
         assert!(
             [REDLOCK_UNREACHABLE, REDLOCK_TAKEN, REDLOCK_TOO_SLOW].contains(&status),
             "{status:?}: {}",
@@ -65,7 +71,8 @@ fn a_majority_forgets(forget: impl Fn(&Server)) {
     rivals.the_holder_is_told();
 }
 
-fn connected_to(cluster: &Cluster) -> Manager {
+/// Also to servers that have no votes.
+pub(crate) fn connected_to(cluster: &Cluster) -> Manager {
     let manager = patient(cluster);
     wait_until("all servers are connected", || {
         manager.connect(0) == REDLOCK_OK && manager.servers().iter().all(|it| it.connected)

@@ -1,6 +1,7 @@
 /* A process that keeps a lock, and does what it is told, one line each. The first argument tells who drives: the
  * library's own "thread", or this program, which asks for "events". Of the lock it says when it is kept, and when it
- * was told that it is lost. The other arguments are the servers. */
+ * was told that it is lost. The other arguments are the servers; before them may stand that the lock is "taken" as a
+ * shared one, or "made" one. */
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -10,7 +11,7 @@ enum { KEPT_MS = 8000 };
 
 static RedLock *manager;
 static RedLockLease *lease;
-static bool has_thread;
+static bool has_thread, is_taken_shared, is_made_shared;
 /* How often it was told that the lock is lost. */
 static atomic_int losses;
 
@@ -48,8 +49,12 @@ static void keep(void) {
     RedLockAcquireOptions options = REDLOCK_ACQUIRE_OPTIONS_INIT;
     options.resource = "r";
     options.ttl_ms = KEPT_MS;
+    options.mode = is_taken_shared ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
     EXPECT(REDLOCK_OK, RedLock_Acquire(manager, &options, lease), lease);
     EXPECT(REDLOCK_OK, RedLock_KeepAlive(manager, lease, (void *)&losses), lease);
+    if (is_made_shared) {
+        EXPECT(REDLOCK_OK, RedLock_Downgrade(manager, lease), lease);
+    }
 }
 
 /* Drives until the lock was extended so often. */
@@ -163,7 +168,10 @@ int main(int argc, char **argv) {
         return 0;
     }
     has_thread = strcmp(argv[1], "thread") == 0;
-    manager = manager_of(argc - 2, argv + 2);
+    is_taken_shared = strcmp(argv[2], "taken") == 0;
+    is_made_shared = strcmp(argv[2], "made") == 0;
+    int first = is_taken_shared || is_made_shared ? 3 : 2;
+    manager = manager_of(argc - first, argv + first);
     lease = new_lease();
     connect_to_all(manager);
     if (has_thread) {
