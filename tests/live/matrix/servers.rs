@@ -270,7 +270,10 @@ fn s10_servers_that_run_somebodys_script_are_not_hammered_and_are_used_again() {
     for server in &cluster[..2] {
         // An attempt is three commands, and a release is tried again at most every 200 ms.
         let refused = error_replies(server, "BUSY");
-        assert!(refused <= 4 * calls + probes + 20, "{refused} commands of {calls} calls were refused");
+        assert!(
+            refused <= 4 * calls + probes + 20,
+            "{refused} commands of {calls} calls were refused"
+        );
     }
     nothing_is_left(&manager, &cluster, "r");
     wait_until("it locks again", || manager.try_lock("r", TTL, 0, &lease) == REDLOCK_OK);

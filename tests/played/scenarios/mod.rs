@@ -26,6 +26,7 @@ mod suspend;
 mod unlock;
 mod validity;
 mod waking;
+mod waking_kinds;
 
 /// A TTL with its validity, by the book: 1 % and 2 ms less.
 const TTL: i64 = 10_000;

@@ -2,8 +2,8 @@
 //! long as the scenario says, callers go on as soon as they can and in the order in which they came,
 //! and what the servers did is written down.
 
-use crate::command::shared::{enrol as enrol_reader, intend};
 use crate::command::several::waking::ENROL_SCRIPT;
+use crate::command::shared::{enrol as enrol_reader, intend};
 use crate::command::waking::{ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT};
 use crate::schedules::schedule::{ClientPlan, Cut, Schedule, ServerPlan};
 use crate::world::clocks::MS;
@@ -157,7 +157,9 @@ impl World {
             password,
         };
         let schedule = Schedule { servers: vec![server; servers], ..Schedule::empty() };
-        Self { script: Some(Script::default()), ..Self::new(schedule.into()) }
+        let mut world = Self { script: Some(Script::default()), ..Self::new(schedule.into()) };
+        world.servers.iter_mut().for_each(|it| it.store.knows_resp3 = true);
+        world
     }
 
     /// Returns its number.
