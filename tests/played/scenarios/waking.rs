@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::client::{Client, Said};
-use super::cluster::Verb::{Acquire, Look, Release, Subscribe, Told};
+use super::cluster::Verb::{Acquire, Leave, Look, Release, Subscribe, Told};
 use super::cluster::{Cluster, MS, Telling, Trip, Verb};
 use super::crowd::{Crowd, LONG, waits, waits_in_slices};
 use crate::error::Status;
@@ -167,14 +167,24 @@ fn a_message_that_comes_twice_is_one() {
 /// Nobody is there to hear it on connections that are lost, and so it is told by nobody.
 #[test]
 fn who_has_lost_its_connections_looks_and_stands_in_line_again() {
-    let cluster = Cluster::new(3);
-    let all = processes(&cluster);
-    let ways = [0, 1, 2].map(|it| all[1].client.way(it));
-    cluster.after_ms(50, move |world| ways.iter().for_each(|it| world.cut(*it, true)));
-    let had_at = waited(&all);
-    assert!(had_at <= 225, "{had_at}");
-    nothing_is_left(&cluster, LINE);
-    assert_eq!(done(&all[1], 0, Told), []);
+    // The lock is released before its look, or after that.
+    for (hold_ms, had_at) in [(100, 225), (400, 406)] {
+        let cluster = Cluster::new(3);
+        let [a, b] = processes(&cluster);
+        let ways = [0, 1, 2].map(|it| b.client.way(it));
+        cluster.after_ms(50, move |world| ways.iter().for_each(|it| world.cut(*it, true)));
+        a.caller('a', 0, waits(0), hold_ms);
+        b.caller('b', 10, waits(5_000), 20);
+        let told = b.told();
+        assert!((had_at - 7..=had_at).contains(&told[1].2), "{told:?}");
+        for server in 0..3 {
+            let is_told = usize::from(hold_ms == 400);
+            assert_eq!(done(&b, server, Told).len(), is_told);
+            assert_eq!(done(&b, server, Subscribe).len(), 2);
+            assert_eq!(done(&b, server, Acquire).len(), 2);
+        }
+        nothing_is_left(&cluster, LINE);
+    }
 }
 
 /// Whoever stands at the head of the line is told, and nobody else is: one on each server, for each release.
@@ -446,6 +456,8 @@ fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
             let round = 2 + 2 * back_ms;
             assert!(said == Ok(()) && at_ms <= 110 + 40 / 4 + 4 * round, "{step}: {told:?}");
             assert!(done(&c, 0, Acquire).len() <= 3, "{:?}", c.deeds());
+            // It leaves the line once, and passes on nothing that was on the way then.
+            assert!((0..3).all(|it| done(&b, it, Leave).len() <= 1), "{:?}", b.deeds());
             nothing_is_left(&cluster, LINE);
         }
     }
