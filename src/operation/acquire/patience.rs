@@ -23,6 +23,8 @@ struct Waits {
     for_readers_of: Vec<Arc<[u8]>>,
     /// Where it was said on the servers.
     told: Vec<Arc<[u8]>>,
+    /// When it is to be said again, if nothing more is seen before that: what is told meanwhile is no reason.
+    again_at: Option<Moment>,
 }
 
 impl Patience {
@@ -49,17 +51,24 @@ impl Patience {
     fn wait_for(&mut self, readers_of: Vec<Arc<[u8]>>) {
         match &mut self.0 {
             None if readers_of.is_empty() => {}
-            waits => waits.get_or_insert_default().for_readers_of = readers_of,
+            waits => {
+                let waits = waits.get_or_insert_default();
+                (waits.for_readers_of, waits.again_at) = (readers_of, None);
+            }
         }
     }
 
     /// It waits. Returns when it has to say so again.
     pub(super) fn tell(&mut self, target: &Target, actions: &mut dyn Actions) -> Moment {
-        let Some(Waits { for_readers_of, told }) = self.0.as_deref_mut() else {
+        let Some(Waits { for_readers_of, told, again_at }) = self.0.as_deref_mut() else {
             return Moment::NEVER;
         };
         if for_readers_of.is_empty() || target.kind == LockKind::Shared {
             return Moment::NEVER;
+        }
+        let now = actions.now();
+        if let Some(again_at) = again_at.filter(|it| now < *it) {
+            return again_at;
         }
         for resource in for_readers_of {
             tell(Verb::Intend, resource, actions);
@@ -67,7 +76,7 @@ impl Patience {
                 told.push(Arc::clone(resource));
             }
         }
-        actions.now().plus_ms(AGAIN_MS)
+        *again_at.insert(now.plus_ms(AGAIN_MS))
     }
 
     /// It has the lock: what it said is taken back. Others that wait say so again, if there are readers then.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::cluster::{Cluster, MS, Scene, Trip, Verb, Way};
 use crate::error::{Error, Status};
 use crate::lease::Lease;
-use crate::redlock::RedLock;
+use crate::lock_kind::LockKind;
+use crate::redlock::{AcquireOptions, Canceller, RedLock};
 use crate::schedules::generate::PASSWORD;
 use crate::world::network::FIRST_PORT;
 use crate::world::turns::Stall;
@@ -38,6 +39,13 @@ impl Client {
     /// How often it tries, and the mean pause.
     pub(crate) fn tries(self, count: i32, delay_ms: i32) -> Self {
         self.manager.set_retry(count, delay_ms).expect("they are in bounds");
+        self
+    }
+
+    /// One that is told of releases, and tells of its own; with a chance that is always the least.
+    pub(crate) fn woken(self) -> Self {
+        self.manager.set_waking(true);
+        self.rig(Some(0));
         self
     }
 
@@ -172,6 +180,37 @@ impl Client {
         lease: &mut Lease,
     ) -> Said {
         self.call(|it| it.try_lock_slice(resource.as_bytes(), ttl_ms, wait_and_slice_ms, lease))
+    }
+
+    /// A lock of any kind, waited for so long.
+    pub(crate) fn acquire(
+        &self,
+        (resource, kind): (&str, &LockKind),
+        ttl_ms: i64,
+        wait_ms: i64,
+        lease: &mut Lease,
+    ) -> Said {
+        let (resource, kind) = (resource.as_bytes(), kind.clone());
+        let options = AcquireOptions {
+            resource,
+            kind,
+            ttl_ms,
+            wait_ms,
+            tries: 0,
+            slice_ms: None,
+            keep: None,
+        };
+        self.call(|it| it.acquire(options, lease))
+    }
+
+    /// Makes a shared lock of an exclusive one.
+    pub(crate) fn downgrade(&self, lease: &mut Lease) -> Said {
+        self.call(|it| it.downgrade(lease))
+    }
+
+    /// Cancels what a thread of it does with that lease.
+    pub(crate) fn cancel(&self, canceller: &Canceller) {
+        self.scene.call(self.me, || self.manager.cancel(canceller));
     }
 
     pub(crate) fn continue_lock(&self, resource: &str, ttl_ms: i64, lease: &mut Lease) -> Said {

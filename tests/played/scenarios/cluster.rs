@@ -9,7 +9,8 @@ use std::panic::resume_unwind;
 use crate::schedules::promises::Promise;
 pub(crate) use crate::world::clocks::MS;
 use crate::world::coroutine::Coroutine;
-pub(crate) use crate::world::script::{Done, Fault, Trip, Verb};
+pub(crate) use crate::world::script::{Done, Fault, Telling, Trip, Verb};
+use crate::world::store::Refusal;
 use crate::world::turns::{self, Stall};
 use crate::world::{self, World};
 
@@ -287,6 +288,38 @@ impl Scene {
     /// The client does nothing for so long, and time goes on for everybody.
     pub(crate) fn suspend(self, client: usize, ms: i64) {
         self.with(|world| world.stop(client, ms * MS));
+    }
+
+    /// What becomes of what the server tells this client next by itself.
+    pub(crate) fn telling(self, way: Way, tellings: impl IntoIterator<Item = Telling>) {
+        self.with(|world| world.wire(way.client, way.server).tellings.extend(tellings));
+    }
+
+    /// How many stand in this line, on each server.
+    pub(crate) fn in_line(self, line: &str) -> Vec<usize> {
+        let count = |server: usize| {
+            self.with(|world| {
+                let now_ms = world.servers[server].now_ms(world.now);
+                let mut lines = world.servers[server].store.lines.iter();
+                lines.find(|it| it.is_of(line.as_bytes())).map_or(0, |it| it.len(now_ms))
+            })
+        };
+        (0..self.servers).map(count).collect()
+    }
+
+    /// The server is older than RESP3.
+    pub(crate) fn speaks_resp2(self, server: usize) {
+        self.with(|world| world.servers[server].store.knows_resp3 = false);
+    }
+
+    /// From now on the server refuses this.
+    pub(crate) fn refuse(self, server: usize, what: Refusal) {
+        self.with(|world| world.servers[server].refusals.push(what));
+    }
+
+    /// The process of this client ends.
+    pub(crate) fn end_process(self, client: usize) {
+        self.with(|world| world.crash(client, false));
     }
 
     /// Stops a server: what is sent to it waits, and what it has sent is on its way.

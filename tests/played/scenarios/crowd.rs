@@ -77,6 +77,25 @@ impl Crowd {
         said
     }
 
+    /// Somebody who comes so late, makes this call for a lock that others may have as well, and holds it for so long.
+    pub(crate) fn sharer(
+        &self,
+        who: char,
+        at_ms: i64,
+        call: impl FnOnce(&Client, &mut Lease) -> Said + 'static,
+        hold_ms: i64,
+    ) {
+        self.thread(at_ms, move |crowd| {
+            let mut lease = Lease::new();
+            let said = call(&crowd.client, &mut lease);
+            crowd.told.borrow_mut().push((who, said, crowd.now_ms()));
+            if said == Ok(()) {
+                crowd.world.run_ms(hold_ms);
+                let _ = crowd.client.unlock(&mut lease);
+            }
+        });
+    }
+
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Said {
         self.believes_no_more(lease);
         self.client.unlock(lease)

@@ -25,6 +25,8 @@ mod slices;
 mod suspend;
 mod unlock;
 mod validity;
+mod waking;
+mod waking_kinds;
 
 /// A TTL with its validity, by the book: 1 % and 2 ms less.
 const TTL: i64 = 10_000;

@@ -98,6 +98,11 @@ impl Client {
         self.wall_ahead.unwrap_or_else(|| self.wall_dice.between(-error, error))
     }
 
+    /// By so much, all the time.
+    pub(crate) fn set_wall_ahead(&mut self, ns: i64) {
+        self.wall_ahead = Some(ns);
+    }
+
     pub(crate) fn skip_to(&mut self, shown: i64) {
         self.skipped_to = self.skipped_to.max(shown.min(i64::MAX / 2));
     }

@@ -29,6 +29,17 @@ pub(crate) struct Channels {
 /// How many of a line are told at most, until one is there.
 const TOLD_MAX: usize = 64;
 
+impl Line {
+    pub(crate) fn is_of(&self, name: &[u8]) -> bool {
+        *self.name == *name
+    }
+
+    /// How many stand in it.
+    pub(crate) fn len(&self, now_ms: i64) -> usize {
+        if now_ms < self.expires_ms { self.members.len() } else { 0 }
+    }
+}
+
 impl<'a> Command<'a, '_> {
     /// The server speaks RESP3 from now on, if it knows that.
     pub(super) fn hello(&mut self) -> Deed<'a> {
@@ -43,7 +54,8 @@ impl<'a> Command<'a, '_> {
     }
 
     pub(super) fn subscribe(&mut self) -> Deed<'a> {
-        if self.store.refusal == Some(Refusal::NoPermLook) {
+        let refusal = self.store.refusal;
+        if matches!(refusal, Some(Refusal::NoPermLook | Refusal::NoPermTell)) {
             return self.error("NOPERM No permissions to access a channel");
         }
         let name = self.words[1];
@@ -222,6 +234,9 @@ impl<'a> Command<'a, '_> {
             let line = line.filter(|line| line.members.first().is_some_and(|it| is_wanted(it.0)));
             let Some(line) = line else { break };
             let (score, channel) = line.members.remove(0);
+            if self.store.refusal == Some(Refusal::NoPermTell) {
+                break;
+            }
             if self.tell(key, &channel) {
                 was_told = true;
                 if score % 2 == 0 {
@@ -249,6 +264,9 @@ impl<'a> Command<'a, '_> {
 
     /// Publishes it to a channel. Returns whether anybody listens.
     fn tell(&mut self, key: &[u8], channel: &[u8]) -> bool {
+        if self.store.refusal == Some(Refusal::NoPermTell) {
+            return false;
+        }
         let listeners = self.store.channels.listeners.iter();
         let heard: Vec<usize> =
             listeners.filter(|it| it.0 == tag(channel)).map(|it| it.1).collect();

@@ -6,7 +6,7 @@ use std::io;
 use crate::schedules::plants::Plant;
 use crate::schedules::schedule::Cut;
 use crate::world::dice::Dice;
-use crate::world::script::Trip;
+use crate::world::script::{Telling, Trip};
 use crate::world::store::Session;
 use crate::world::{Event, World};
 
@@ -30,6 +30,8 @@ pub(crate) struct Wire {
     pub(crate) stalled_until: [i64; 2],
     /// What becomes of the next requests, if a scenario says so.
     pub(crate) trips: VecDeque<Trip>,
+    /// The same for what the server tells by itself.
+    pub(crate) tellings: VecDeque<Telling>,
 }
 
 /// What wakes a client's caller that watches.
@@ -109,7 +111,8 @@ impl Load {
 
 impl Wire {
     pub(crate) fn new(seed: u64, index: usize) -> Self {
-        Self { dice: Dice::of(seed, 2, index), stalled_until: [0; 2], trips: VecDeque::new() }
+        let (trips, tellings) = Default::default();
+        Self { dice: Dice::of(seed, 2, index), stalled_until: [0; 2], trips, tellings }
     }
 }
 

@@ -2,6 +2,9 @@
 //! long as the scenario says, callers go on as soon as they can and in the order in which they came,
 //! and what the servers did is written down.
 
+use crate::command::several::waking::ENROL_SCRIPT;
+use crate::command::shared::{enrol as enrol_reader, intend};
+use crate::command::waking::{ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT};
 use crate::schedules::schedule::{ClientPlan, Cut, Schedule, ServerPlan};
 use crate::world::clocks::MS;
 use crate::world::commands::NOTE;
@@ -53,6 +56,28 @@ pub(crate) enum Verb {
     Extend,
     Release,
     Inspect,
+    /// Of a semaphore: to have another slot, or to keep one and no other.
+    Move,
+    GiveUp,
+    /// To be told what is said over its channel.
+    Subscribe,
+    /// To stand in line, or else to know that it is free.
+    Look,
+    Leave,
+    /// That a writer waits.
+    Intend,
+    /// Nothing: the server told it by itself that something is free. Whether that arrives is another matter.
+    Told,
+}
+
+/// What becomes of what a server tells by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Telling {
+    Usual,
+    Lost,
+    /// It takes so long, and so does all that comes behind it.
+    Late(i64),
+    Twice,
 }
 
 /// Something that a server did.
@@ -98,7 +123,25 @@ fn requests(bytes: &[u8]) -> Vec<(usize, bool)> {
 
 /// Whether it is the beginning of one, and not a part of the greeting.
 fn is_request(name: &[u8], words: usize) -> bool {
-    words > 1 && ![&b"PTTL"[..], b"ZCARD", b"AUTH", b"SELECT", b"INFO", b"CONFIG"].contains(&name)
+    let greeting = [&b"AUTH"[..], b"SELECT", b"INFO", b"CONFIG", b"HELLO", b"SUBSCRIBE"];
+    words > 1 && ![&b"PTTL"[..], b"ZCARD"].contains(&name) && !greeting.contains(&name)
+}
+
+/// What a command is about lines and channels.
+fn about_lines(words: &[&[u8]]) -> Option<Verb> {
+    let script = match *words {
+        [b"SUBSCRIBE", ..] => return Some(Verb::Subscribe),
+        [b"EVAL", script, ..] => script,
+        _ => return None,
+    };
+    let is_one = |all: &[&str]| all.iter().any(|it| it.as_bytes() == script);
+    if is_one(&[ENROL, ENROL_PERMITS, ENROL_SCRIPT, enrol_reader::SCRIPT]) {
+        return Some(Verb::Look);
+    }
+    if is_one(&[LEAVE, LEAVE_PERMITS, LEAVE_SLOT]) {
+        return Some(Verb::Leave);
+    }
+    is_one(&[intend::SCRIPT]).then_some(Verb::Intend)
 }
 
 impl World {
@@ -114,7 +157,9 @@ impl World {
             password,
         };
         let schedule = Schedule { servers: vec![server; servers], ..Schedule::empty() };
-        Self { script: Some(Script::default()), ..Self::new(schedule.into()) }
+        let mut world = Self { script: Some(Script::default()), ..Self::new(schedule.into()) };
+        world.servers.iter_mut().for_each(|it| it.store.knows_resp3 = true);
+        world
     }
 
     /// Returns its number.
@@ -132,7 +177,9 @@ impl World {
             callers: Vec::new(),
             hitches: Vec::new(),
         };
-        self.add_client_of(&plan)
+        let client = self.add_client_of(&plan);
+        self.clients[client].set_wall_ahead(0);
+        client
     }
 
     /// What is sent is on its way request by request: each has a trip of its own.
@@ -175,19 +222,49 @@ impl World {
     }
 
     /// Writes down what a server did, if a scenario wants to know.
-    pub(crate) fn note_done(&mut self, connection: usize, deed: &Deed<'_>) {
-        let Some(script) = &mut self.script else { return };
+    pub(crate) fn note_done(&mut self, connection: usize, deed: &Deed<'_>, words: &[&[u8]]) {
+        if self.script.is_none() {
+            return;
+        }
         let (verb, token) = match *deed {
             Deed::Acquire { value, .. } => (Verb::Acquire, value),
             Deed::Extend { value, .. } => (Verb::Extend, value),
             Deed::Release { value, .. } => (Verb::Release, value),
+            Deed::Move { value, .. } => (Verb::Move, value),
+            Deed::GiveUp { value, .. } => (Verb::GiveUp, value),
             Deed::Inspect { .. } => (Verb::Inspect, &b""[..]),
-            _ => return,
+            _ => match about_lines(words) {
+                Some(verb) => (verb, &b""[..]),
+                None => return,
+            },
         };
+        self.write_down(connection, verb, token);
+    }
+
+    fn write_down(&mut self, connection: usize, verb: Verb, token: &[u8]) {
+        let Some(script) = &mut self.script else { return };
         let (client, server) =
             (self.connections[connection].client, self.connections[connection].server);
         let token = String::from_utf8_lossy(token).into_owned();
         script.done.push(Done { at: self.now, client, server, verb, token });
+    }
+
+    /// A server tells something by itself, as the scenario has it.
+    pub(crate) fn tell_as_scripted(&mut self, listener: usize, push: Vec<u8>) {
+        self.write_down(listener, Verb::Told, b"");
+        let (client, server) =
+            (self.connections[listener].client, self.connections[listener].server);
+        let telling = self.wire(client, server).tellings.pop_front().unwrap_or(Telling::Usual);
+        let usual = self.script.as_ref().map_or(MS, |it| it.usual.back);
+        match telling {
+            Telling::Usual => self.load_reply(listener, push, usual),
+            Telling::Lost => {}
+            Telling::Late(ns) => self.load_reply(listener, push, ns),
+            Telling::Twice => {
+                self.load_reply(listener, push.clone(), usual);
+                self.load_reply(listener, push, usual);
+            }
+        }
     }
 
     /// A client's connections to a server are lost. What is under way to the server gets there, unless it

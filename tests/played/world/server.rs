@@ -141,7 +141,7 @@ impl World {
             self.records.note_denied(at, &deed);
         }
         self.note_possession(at, &deed);
-        self.note_done(connection, &deed);
+        self.note_done(connection, &deed, words);
         self.note_answer(connection, &deed, words[0], (start, out));
         self.judge_keys(at, &deed, &before);
         self.keys_before = before;
@@ -162,6 +162,8 @@ impl World {
                 self.say(|_| format!("    what is told over #{listener} is lost"));
             } else if listener == connection {
                 out.extend(push);
+            } else if self.script.is_some() {
+                self.tell_as_scripted(listener, push);
             } else {
                 self.transmit(listener, Way::Back, &push);
             }

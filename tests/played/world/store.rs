@@ -34,6 +34,8 @@ pub(crate) enum Refusal {
     NoPermDelete,
     /// Of the second command in a script, and of PTTL.
     NoPermLook,
+    /// Of what is about channels.
+    NoPermTell,
     /// An error, but what was asked is done.
     AfterAll,
 }

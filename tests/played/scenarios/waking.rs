@@ -1,0 +1,539 @@
+//! Who waits for a lock that another process has is told of its release: when, how often it asks, and what becomes of it if
+//! it is not told.
+
+use std::sync::{Arc, Mutex};
+
+use super::client::{Client, Said};
+use super::cluster::Verb::{Acquire, Leave, Look, Release, Subscribe, Told};
+use super::cluster::{Cluster, MS, Telling, Trip, Verb};
+use super::crowd::{Crowd, LONG, waits, waits_in_slices};
+use crate::error::Status;
+use crate::lease::Lease;
+use crate::redlock::Canceller;
+use crate::world::store::Refusal;
+
+const TAKEN: Said = Err(Status::Taken);
+const LINE: &str = "r:w";
+
+/// Processes that are woken. Time begins now.
+pub(super) fn processes<const COUNT: usize>(cluster: &Cluster) -> [Crowd; COUNT] {
+    processes_of(cluster, [(); COUNT].map(|()| cluster.client().woken().connected()))
+}
+
+/// A process for each of these clients. Time begins now.
+fn processes_of<const COUNT: usize>(cluster: &Cluster, clients: [Client; COUNT]) -> [Crowd; COUNT] {
+    let mut first = None;
+    clients.map(|client| match &first {
+        None => first.insert(Crowd::of(cluster, client)).clone(),
+        Some(first) => first.and(client),
+    })
+}
+
+/// Nobody stands in line any more, and nobody has it, once all is done that was under way.
+#[track_caller]
+pub(super) fn nothing_is_left(cluster: &Cluster, line: &str) {
+    cluster.run_ms(200);
+    assert_eq!(cluster.in_line(line), vec![0; cluster.servers()]);
+    assert_eq!(cluster.having_any("r"), 0);
+}
+
+/// What a server did for this one of that kind, and when.
+pub(super) fn done(crowd: &Crowd, server: usize, verb: Verb) -> Vec<i64> {
+    let deeds = crowd.deeds_of(server).into_iter();
+    deeds.filter(|it| it.0 == verb).map(|it| it.1).collect()
+}
+
+/// What becomes of the next thing that each of these servers tells it.
+pub(super) fn telling(crowd: &Crowd, servers: impl IntoIterator<Item = usize>, how: Telling) {
+    let client = &crowd.client;
+    servers.into_iter().for_each(|it| client.world().telling(client.way(it), [how]));
+}
+
+/// The first has it for 100 ms, the second waits for it. Returns when the second was told, or had looked again.
+fn waited([a, b]: &[Crowd; 2]) -> i64 {
+    a.caller('a', 0, waits(0), 100);
+    b.caller('b', 10, waits(5_000), 20);
+    let told = b.told();
+    assert_eq!((told[1].0, told[1].1), ('b', Ok(())), "{told:?}");
+    told[1].2
+}
+
+/// Its release is at the servers after 103 ms, and had by who waits after 106: a way, a round trip, and nothing else.
+#[test]
+fn who_waits_is_told_of_a_release_elsewhere_and_has_it_a_round_trip_later() {
+    for servers in [1, 3, 5] {
+        let cluster = Cluster::new(servers);
+        let all = processes(&cluster);
+        assert_eq!(waited(&all), 106);
+        nothing_is_left(&cluster, LINE);
+        let [a, b] = all;
+        for server in 0..servers {
+            assert_eq!(a.deeds_of(server), [(Acquire, 1), (Release, 103)]);
+            // It was refused by a quorum: whether by the others, it did not wait to hear.
+            let unheard = (server > servers / 2).then_some((Release, 13));
+            let first = [(Acquire, 11)].into_iter().chain(unheard);
+            let then = [Subscribe, Look].map(|it| (it, 13)).into_iter();
+            let last = [(Told, 103), (Acquire, 105), (Release, 127)];
+            let expected: Vec<_> = first.chain(then).chain(last).collect();
+            assert_eq!(b.deeds_of(server), expected, "{server} of {servers}");
+        }
+    }
+}
+
+#[test]
+fn while_it_waits_it_looks_now_and_then_and_never_tries() {
+    let cluster = Cluster::new(3);
+    let [a, b] = processes(&cluster);
+    a.caller('a', 0, waits(0), 1_000);
+    b.caller('b', 10, waits(5_000), 0);
+    assert_eq!(b.told()[1], ('b', Ok(()), 1_006));
+    for server in 0..3 {
+        // Each 200 ms after it has heard the last answer.
+        assert_eq!(done(&b, server, Look), [13, 215, 417, 619, 821]);
+        assert_eq!(done(&b, server, Acquire), [11, 1_005]);
+    }
+    nothing_is_left(&cluster, LINE);
+}
+
+#[test]
+fn a_message_that_is_lost_is_made_up_for_by_others_or_by_its_next_look() {
+    // Told by how many of five, and with which pauses: the least and the longest.
+    for (told, least, longest) in [(5, 106, 106), (3, 106, 106), (2, 108, 112), (1, 108, 112)] {
+        for (random, at) in [(0, least), (u64::MAX, longest)] {
+            let cluster = Cluster::new(5);
+            let all = processes(&cluster);
+            all[1].client.rig(Some(random));
+            telling(&all[1], told..5, Telling::Lost);
+            let had_at = waited(&all);
+            assert!((at - 1..=at).contains(&had_at), "{told}: {had_at}");
+            nothing_is_left(&cluster, LINE);
+            assert_eq!(done(&all[1], 0, Acquire).len(), 2);
+            assert_eq!(done(&all[1], 0, Look), [13]);
+        }
+    }
+    for (random, looks_at) in [(0, 215), (u64::MAX, 264)] {
+        let cluster = Cluster::new(3);
+        let all = processes(&cluster);
+        all[1].client.rig(Some(random));
+        telling(&all[1], 0..3, Telling::Lost);
+        assert_eq!(waited(&all), looks_at + 3);
+        nothing_is_left(&cluster, LINE);
+        assert_eq!(done(&all[1], 0, Look), [13, looks_at]);
+        assert_eq!(done(&all[1], 0, Acquire), [11, looks_at + 2]);
+    }
+}
+
+#[test]
+fn a_message_that_comes_late_is_as_good_and_one_that_comes_too_late_is_no_news() {
+    let cluster = Cluster::new(3);
+    let all = processes(&cluster);
+    telling(&all[1], 0..3, Telling::Late(50 * MS));
+    assert_eq!(waited(&all), 155);
+    nothing_is_left(&cluster, LINE);
+    assert_eq!(done(&all[1], 0, Look), [13]);
+    // It comes when it has the lock, as it has found out by itself.
+    for holds_ms in [20, 500] {
+        let cluster = Cluster::new(3);
+        let [a, b] = processes(&cluster);
+        telling(&b, 0..2, Telling::Lost);
+        telling(&b, 2..3, Telling::Late(300 * MS));
+        a.caller('a', 0, waits(0), 100);
+        b.caller('b', 10, waits(5_000), holds_ms);
+        // Of the server whose message is under way it hears nothing before that.
+        assert_eq!(b.told()[1], ('b', Ok(()), 218));
+        cluster.run_ms(500);
+        for server in 0..3 {
+            assert_eq!(done(&b, server, Acquire), [11, 217]);
+            assert_eq!(done(&b, server, Look), [13, 215]);
+            assert_eq!(done(&b, server, Told), [103]);
+        }
+        nothing_is_left(&cluster, LINE);
+    }
+}
+
+#[test]
+fn a_message_that_comes_twice_is_one() {
+    let deeds = |how| {
+        let cluster = Cluster::new(3);
+        let all = processes(&cluster);
+        telling(&all[1], 0..3, how);
+        assert_eq!(waited(&all), 106);
+        nothing_is_left(&cluster, LINE);
+        [0, 1, 2].map(|it| all[1].deeds_of(it))
+    };
+    assert_eq!(deeds(Telling::Twice), deeds(Telling::Usual));
+}
+
+/// Nobody is there to hear it on connections that are lost, and so it is told by nobody.
+#[test]
+fn who_has_lost_its_connections_looks_and_stands_in_line_again() {
+    // The lock is released before its look, or after that.
+    for (hold_ms, had_at) in [(100, 225), (400, 406)] {
+        let cluster = Cluster::new(3);
+        let [a, b] = processes(&cluster);
+        let ways = [0, 1, 2].map(|it| b.client.way(it));
+        cluster.after_ms(50, move |world| ways.iter().for_each(|it| world.cut(*it, true)));
+        a.caller('a', 0, waits(0), hold_ms);
+        b.caller('b', 10, waits(5_000), 20);
+        let told = b.told();
+        assert!((had_at - 7..=had_at).contains(&told[1].2), "{told:?}");
+        for server in 0..3 {
+            let is_told = usize::from(hold_ms == 400);
+            assert_eq!(done(&b, server, Told).len(), is_told);
+            assert_eq!(done(&b, server, Subscribe).len(), 2);
+            assert_eq!(done(&b, server, Acquire).len(), 2);
+        }
+        nothing_is_left(&cluster, LINE);
+    }
+}
+
+/// Whoever stands at the head of the line is told, and nobody else is: one on each server, for each release.
+#[test]
+fn a_release_tells_one_of_all_that_wait() {
+    let cluster = Cluster::new(3);
+    let all: [Crowd; 8] = processes(&cluster);
+    for (nth, (crowd, who)) in all.iter().zip('a'..).enumerate() {
+        crowd.caller(who, 10 * nth as i64, waits(5_000), if nth == 0 { 100 } else { 10 });
+    }
+    assert_eq!(all[0].holders(), "abcdefgh");
+    let had: Vec<i64> = all[0].told().iter().map(|it| it.2).collect();
+    // Each 10 ms and four ways after the one before.
+    assert_eq!(had, [2, 106, 120, 134, 148, 162, 176, 190]);
+    for crowd in &all[1..] {
+        for server in 0..3 {
+            assert_eq!(done(crowd, server, Told).len(), 1);
+            assert_eq!(done(crowd, server, Acquire).len(), 2);
+            assert_eq!(done(crowd, server, Look).len(), 1);
+        }
+    }
+    nothing_is_left(&cluster, LINE);
+}
+
+#[test]
+fn a_process_has_one_place_in_line_and_hands_the_lock_on_without_a_word() {
+    let cluster = Cluster::new(3);
+    let [a, b, c] = processes(&cluster);
+    a.caller('a', 0, waits(0), 100);
+    for who in ['b', 'd', 'e'] {
+        b.caller(who, 10, waits(5_000), 10);
+    }
+    c.caller('c', 20, waits(5_000), 10);
+    cluster.after_ms(60, |world| assert_eq!(world.in_line(LINE), [2, 2, 2]));
+    assert_eq!(a.holders(), "abdec");
+    let had: Vec<i64> = a.told().iter().map(|it| it.2).collect();
+    // Within the process two ways from one to the next, and four to another.
+    assert_eq!(had, [2, 106, 118, 130, 144]);
+    for server in 0..3 {
+        assert_eq!((done(&b, server, Told), done(&c, server, Told)), (vec![103], vec![141]));
+        assert_eq!((done(&b, server, Look).len(), done(&c, server, Look).len()), (1, 1));
+    }
+    nothing_is_left(&cluster, LINE);
+}
+
+/// Nobody hears it at the other end of a connection that was closed: the next is told at once.
+#[test]
+fn where_the_first_in_line_has_ended_the_next_is_told() {
+    let cluster = Cluster::new(3);
+    let [a, b, c] = processes(&cluster);
+    a.caller('a', 0, waits(0), 100);
+    b.caller('b', 10, waits(5_000), 0);
+    c.caller('c', 20, waits(5_000), 10);
+    let dead = b.client.me;
+    cluster.after_ms(50, move |world| world.end_process(dead));
+    let told = a.told();
+    assert!(told.contains(&('c', Ok(()), 106)), "{told:?}");
+    assert!((0..3).all(|it| done(&b, it, Told).is_empty()));
+    nothing_is_left(&cluster, LINE);
+}
+
+/// It was told, and does nothing: the next in line is told nothing, and looks after 400 ms.
+#[test]
+fn where_the_first_in_line_does_nothing_the_next_has_it_at_its_look() {
+    for (is_dead, until_ms) in [(true, 0), (false, 450), (false, 3_000)] {
+        let cluster = Cluster::new(3);
+        let [a, b, c, d] = processes(&cluster);
+        a.caller('a', 0, waits(0), 100);
+        b.caller('b', 10, waits(5_000), 10);
+        c.caller('c', 20, waits(5_000), 50);
+        d.caller('d', 30, waits(5_000), 10);
+        let frozen = b.client.me;
+        match is_dead {
+            // The message is on its way by then.
+            true => cluster.at(cluster.now() + 103 * MS + MS / 2, move |it| it.end_process(frozen)),
+            false => cluster.after_ms(50, move |it| it.suspend(frozen, until_ms - 50)),
+        }
+        let told: Vec<_> = a.told().into_iter().filter(|it| it.1 == Ok(())).collect();
+        let looked = 24 + 400;
+        assert_eq!(told[1], ('c', Ok(()), looked + 4), "{until_ms}");
+        assert_eq!(done(&c, 0, Look), [23, looked + 1]);
+        assert_eq!(done(&c, 0, Told), []);
+        let released = looked + 4 + 50;
+        match until_ms {
+            // It finds it taken once, and is told again: its place is the oldest.
+            450 => {
+                assert_eq!(done(&b, 0, Acquire), [11, 451, released + 3]);
+                assert_eq!(told[2], ('b', Ok(()), released + 4));
+                assert_eq!(told[3], ('d', Ok(()), released + 18));
+            }
+            _ => assert_eq!(told[2], ('d', Ok(()), released + 4)),
+        }
+        if until_ms == 3_000 {
+            assert_eq!(told[3], ('b', Ok(()), 3_002));
+        }
+        nothing_is_left(&cluster, LINE);
+    }
+}
+
+/// Somebody comes between the release and who was told of it.
+#[test]
+fn who_has_tried_in_vain_keeps_its_place() {
+    let cluster = Cluster::new(3);
+    let [a, b, c, z] = processes(&cluster);
+    a.caller('a', 0, waits(0), 100);
+    b.caller('b', 10, waits(5_000), 10);
+    c.caller('c', 20, waits(5_000), 10);
+    z.thread(102, |crowd| {
+        let world = crowd.client.world();
+        world.run_until(world.now() + MS / 2);
+        let mut lease = Lease::new();
+        assert_eq!(crowd.call('z', &mut lease, waits(0)), Ok(()));
+        world.run_ms(30);
+        assert_eq!(crowd.unlock(&mut lease), Ok(()));
+    });
+    assert_eq!(
+        a.told(),
+        [('a', Ok(()), 2), ('z', Ok(()), 104), ('b', Ok(()), 138), ('c', Ok(()), 152)]
+    );
+    for server in 0..3 {
+        assert_eq!(done(&b, server, Told), [103, 135]);
+        assert_eq!(done(&b, server, Acquire), [11, 105, 137]);
+        assert_eq!(done(&b, server, Look), [13, 107]);
+        assert_eq!(done(&c, server, Told), [149]);
+    }
+    nothing_is_left(&cluster, LINE);
+}
+
+/// It stands back for two round trips, and looks before it tries.
+#[test]
+fn who_has_woken_another_and_wants_it_again_stands_in_line_behind_it() {
+    let cluster = Cluster::new(3);
+    let [a, b] = processes(&cluster);
+    a.thread(0, |crowd| {
+        for _ in 0..2 {
+            let mut lease = Lease::new();
+            assert_eq!(crowd.call('a', &mut lease, waits(5_000)), Ok(()));
+            crowd.client.world().run_ms(100);
+            assert_eq!(crowd.unlock(&mut lease), Ok(()));
+        }
+    });
+    b.caller('b', 10, waits(5_000), 50);
+    assert_eq!(a.told(), [('a', Ok(()), 2), ('b', Ok(()), 106), ('a', Ok(()), 160)]);
+    for server in 0..3 {
+        assert_eq!(done(&a, server, Acquire), [1, 159]);
+        assert_eq!(done(&a, server, Look), [109]);
+    }
+    nothing_is_left(&cluster, LINE);
+}
+
+#[test]
+fn a_wait_in_slices_is_told_as_one_in_a_piece() {
+    let deeds = |call: fn() -> Box<dyn FnOnce(&Client, &mut Lease) -> Said>| {
+        let cluster = Cluster::new(3);
+        let [a, b] = processes(&cluster);
+        a.caller('a', 0, waits(0), 300);
+        b.caller('b', 10, call(), 10);
+        assert_eq!(b.told()[1], ('b', Ok(()), 306));
+        nothing_is_left(&cluster, LINE);
+        [0, 1, 2].map(|it| b.deeds_of(it))
+    };
+    let whole = deeds(|| Box::new(waits(5_000)));
+    assert_eq!(deeds(|| Box::new(waits_in_slices(5_000, 30))), whole);
+    assert_eq!(deeds(|| Box::new(waits_in_slices(5_000, 1))), whole);
+}
+
+#[test]
+fn who_tells_nobody_and_what_ends_by_itself_cost_a_look() {
+    // A program that knows of no lines.
+    let cluster = Cluster::new(3);
+    let clients = [cluster.client(), cluster.client().woken()].map(Client::connected);
+    let [plain, b] = processes_of(&cluster, clients);
+    assert_eq!(waited(&[plain, b.clone()]), 218);
+    nothing_is_left(&cluster, LINE);
+    assert_eq!((done(&b, 0, Told), done(&b, 0, Look)), (vec![], vec![13, 215]));
+    // Nobody releases it: it is looked for when a quorum of keys is gone.
+    for ttl_ms in [150, 1_000] {
+        let cluster = Cluster::new(3);
+        let [a, b] = processes(&cluster);
+        a.thread(0, move |crowd| {
+            let take = |client: &Client, lease: &mut Lease| client.try_lock("r", ttl_ms, 0, lease);
+            assert_eq!(crowd.call('a', &mut Lease::new(), take), Ok(()));
+        });
+        b.caller('b', 10, waits(5_000), 10);
+        let had_at = b.told()[1].2;
+        assert!((ttl_ms..=ttl_ms + 8).contains(&had_at), "{ttl_ms}: {had_at}");
+        assert_eq!((done(&b, 0, Told), done(&b, 0, Acquire).len()), (vec![], 2));
+        nothing_is_left(&cluster, LINE);
+    }
+}
+
+/// What a logger is told.
+fn log_of(crowd: &Crowd) -> Arc<Mutex<Vec<String>>> {
+    let lines = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&lines);
+    let logger = move |_, words: &str| log.lock().expect("nobody panics").push(words.to_owned());
+    crowd.client.manager.set_logger(Some(Arc::new(logger))).expect("it can be set");
+    lines
+}
+
+/// So it is where servers are older than RESP3, and by default where users are, as of Redis 7.
+#[test]
+fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said_once() {
+    let plain = {
+        let cluster = Cluster::new(3);
+        let crowds =
+            processes_of(&cluster, [cluster.client(), cluster.client()].map(Client::connected));
+        crowds[1].client.rig(Some(1 << 63));
+        waited(&crowds)
+    };
+    // Where those that tell it are no quorum, one of them is heard all the same, after the pause of one that has tried
+    // three times in vain; and where they are one, as fast as any.
+    for (is_old, had_at) in [(true, [106, 124, plain]), (false, [106, 124, 142])] {
+        for (servers, had_at) in (1..=3).zip(had_at) {
+            let cluster = Cluster::new(3);
+            for server in 0..servers {
+                match is_old {
+                    true => cluster.speaks_resp2(server),
+                    false => cluster.refuse(server, Refusal::NoPermTell),
+                }
+            }
+            let all = processes(&cluster);
+            all[1].client.rig(Some(1 << 63));
+            let log = log_of(&all[1]);
+            assert_eq!(waited(&all), had_at, "{is_old} {servers}");
+            let lines = log.lock().expect("nobody panics").clone();
+            assert_eq!(lines.len(), if is_old { 0 } else { servers }, "{lines:?}");
+            assert!(lines.iter().all(|it| it.contains("NOPERM")), "{lines:?}");
+            for server in 0..3 {
+                let subscribes = usize::from(!is_old || server >= servers);
+                assert_eq!(done(&all[1], server, Subscribe).len(), subscribes);
+                assert_eq!(done(&all[1], server, Told).len(), usize::from(server >= servers));
+            }
+            nothing_is_left(&cluster, LINE);
+        }
+    }
+}
+
+/// Its time is up at about the moment when it is told: whoever comes next has it all the same, and waits for no look.
+#[test]
+fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
+    for (back_ms, is_cancelled) in [(1, false), (4, false), (1, true), (4, true)] {
+        for step in -40..=40 {
+            let cluster = Cluster::new(3);
+            let [a, b, c] = processes(&cluster);
+            cluster.usual(Trip::ms(1, back_ms));
+            a.thread(0, move |crowd| {
+                let mut lease = Lease::new();
+                assert_eq!(crowd.call('a', &mut lease, waits(0)), Ok(()));
+                crowd.run_until_ms(110);
+                let world = crowd.client.world();
+                world.run_until(world.now() + step * MS / 4);
+                assert_eq!(crowd.unlock(&mut lease), Ok(()));
+            });
+            let wait_ms = if is_cancelled { 5_000 } else { 100 };
+            b.thread(10, move |crowd| {
+                let mut lease = Lease::new();
+                let canceller = Canceller::from(&lease);
+                if is_cancelled {
+                    crowd.thread(100, move |crowd| crowd.client.cancel(&canceller));
+                }
+                if crowd.call('b', &mut lease, waits(wait_ms)) == Ok(()) {
+                    assert_eq!(crowd.unlock(&mut lease), Ok(()));
+                }
+            });
+            c.caller('c', 20, waits(5_000), 0);
+            let told = a.told();
+            let (_, said, at_ms) = *told.iter().find(|it| it.0 == 'c').expect("it was told");
+            let round = 2 + 2 * back_ms;
+            assert!(said == Ok(()) && at_ms <= 110 + 40 / 4 + 4 * round, "{step}: {told:?}");
+            assert!(done(&c, 0, Acquire).len() <= 3, "{:?}", c.deeds());
+            // It leaves the line once, and passes on nothing that was on the way then.
+            assert!((0..3).all(|it| done(&b, it, Leave).len() <= 1), "{:?}", b.deeds());
+            nothing_is_left(&cluster, LINE);
+        }
+    }
+}
+
+/// It gives up and waits again: what it was told before is not mistaken for news of now.
+#[test]
+fn what_was_told_of_an_old_wait_is_worth_one_try_at_most() {
+    for back_ms in [1, 4, 30] {
+        for step in -40..=40 {
+            let cluster = Cluster::new(3);
+            let [a, b, c] = processes(&cluster);
+            cluster.usual(Trip::ms(1, back_ms));
+            a.thread(0, move |crowd| {
+                let mut lease = Lease::new();
+                assert_eq!(crowd.call('a', &mut lease, waits(0)), Ok(()));
+                crowd.run_until_ms(150);
+                let world = crowd.client.world();
+                world.run_until(world.now() + step * MS / 2);
+                assert_eq!(crowd.unlock(&mut lease), Ok(()));
+            });
+            b.thread(10, move |crowd| {
+                let mut lease = Lease::new();
+                let canceller = Canceller::from(&lease);
+                crowd.thread(140, move |crowd| crowd.client.cancel(&canceller));
+                let mut said = crowd.call('b', &mut lease, waits(5_000));
+                if said == Err(Status::Cancelled) {
+                    said = crowd.call('b', &mut lease, waits(5_000));
+                }
+                assert_eq!(said, Ok(()));
+                crowd.client.world().run_ms(60);
+                assert_eq!(crowd.unlock(&mut lease), Ok(()));
+            });
+            c.caller('c', 20, waits(5_000), 60);
+            let told = a.told();
+            let ends = told.iter().filter(|it| it.1 == Ok(())).map(|it| it.2).collect::<Vec<_>>();
+            let round = 2 + 2 * back_ms;
+            assert!(ends[1] <= 170 + 4 * round && ends[2] <= ends[1] + 60 + 4 * round, "{told:?}");
+            let tries = done(&b, 0, Acquire).len() + done(&c, 0, Acquire).len();
+            assert!(tries <= 6, "{step}: {:?} {:?}", b.deeds(), c.deeds());
+            nothing_is_left(&cluster, LINE);
+        }
+    }
+}
+
+#[test]
+fn a_minority_that_is_frozen_or_gone_keeps_nobody_waiting() {
+    for (servers, bad) in [(3, 1), (5, 1), (5, 2)] {
+        for (at_ms, is_killed) in [(0, false), (50, false), (102, false), (0, true), (50, true)] {
+            let cluster = Cluster::new(servers);
+            let all = processes(&cluster);
+            let which = servers - bad..servers;
+            let (these, those) = (which.clone(), which.clone());
+            cluster.after_ms(at_ms, move |world| {
+                these.for_each(|it| if is_killed { world.kill(it) } else { world.freeze(it) });
+            });
+            cluster.after_ms(130, move |world| {
+                those.for_each(|it| if is_killed { world.start(it) } else { world.thaw(it) });
+            });
+            let had_at = waited(&all);
+            assert_eq!(had_at, 106, "{servers} {bad} {at_ms} {is_killed}");
+            // A server that was gone is told nothing before somebody calls; its keys and its lines end by themselves.
+            cluster.run_ms(if is_killed { LONG } else { 0 });
+            nothing_is_left(&cluster, LINE);
+        }
+    }
+}
+
+/// Servers that stand still do what they were sent when they go on: they tell it then.
+#[test]
+fn a_majority_that_was_frozen_tells_it_when_it_goes_on() {
+    let cluster = Cluster::new(3);
+    let all = processes(&cluster);
+    cluster.after_ms(50, |world| [1, 2].into_iter().for_each(|it| world.freeze(it)));
+    cluster.after_ms(170, |world| [1, 2].into_iter().for_each(|it| world.thaw(it)));
+    let had_at = waited(&all);
+    assert!((171..=176).contains(&had_at), "{had_at}");
+    nothing_is_left(&cluster, LINE);
+}
