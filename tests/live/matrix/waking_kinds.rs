@@ -78,6 +78,23 @@ fn send_far_behind(server: &Server, line: &str) -> u64 {
 fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) {
     // To take several is to look whether they are free.
     let own = u64::from(wanted.several.is_some());
+    is_told_and_looks(server, (wanted, line), own, let_go);
+}
+
+/// The same where several are let go of: that looks once whether anybody waits.
+#[track_caller]
+fn is_told_of_several(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) {
+    let own = u64::from(wanted.several.is_some());
+    is_told_and_looks(server, (wanted, line), own + 1, let_go);
+}
+
+#[track_caller]
+fn is_told_and_looks(
+    server: &Cluster,
+    (wanted, line): (Wanted, &str),
+    own: u64,
+    let_go: impl FnOnce(),
+) {
     let waiting = waiting(connected(server), wanted);
     wait_until_in_line(server, line, 1);
     let looked = send_far_behind(&server[0], line);
@@ -178,11 +195,12 @@ fn w07_the_release_of_several_is_told_to_who_waits_for_any_of_them() {
     for (wanted, line) in [(one("a"), "a:w"), (one("b"), "b:w"), (both(), "a:w")] {
         let holder = connected(&cluster);
         let held = take(&holder, &both());
-        is_told(&cluster, wanted, line, || assert_eq!(holder.unlock(&held), REDLOCK_OK));
+        is_told_of_several(&cluster, wanted, line, || assert_eq!(holder.unlock(&held), REDLOCK_OK));
     }
     let holder = connected(&cluster);
     let (held, permit) = (take(&holder, &both()), take(&holder, &semaphore("b")));
-    is_told(&cluster, semaphore("b"), "b:w", || assert_eq!(holder.unlock(&held), REDLOCK_OK));
+    let let_go = || assert_eq!(holder.unlock(&held), REDLOCK_OK);
+    is_told_of_several(&cluster, semaphore("b"), "b:w", let_go);
     assert_eq!(holder.unlock(&permit), REDLOCK_OK);
 }
 
