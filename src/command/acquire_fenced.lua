@@ -8,24 +8,28 @@
 -- ARGV[3]: what the client's clock shows, in microseconds. ARGV[4]: how far the number may be from the server's clock.
 -- ARGV[5]: the least TTL of the counter, in milliseconds. It lives on until the clock has come to what it shows.
 
-local c=redis.call('GET',KEYS[2])
+local call=redis.call
+local c=call('GET',KEYS[2])
 local last=tonumber(string.match(c or '0','^%d+$'))
 if not last or last>=9007199254740991 then
     return {2,0}
 end
-if not redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2],'NX') then
+if not call('SET',KEYS[1],ARGV[1],'PX',ARGV[2],'NX') then
     local by=0
     if redis.pcall('GET',KEYS[1])=='redlock:shared' then
         by=3
     end
-    return {by,redis.call('PTTL',KEYS[1])}
+    return {by,call('PTTL',KEYS[1])}
 end
-local t=redis.call('TIME')
+local t=call('TIME')
 local now=t[1]*1000000+t[2]
 local drawn=math.max(now-ARGV[4],math.min(now+ARGV[4],tonumber(ARGV[3])))
 if drawn<=last then
     drawn=last+1
 end
-local ttl=ARGV[5]+math.max(0,math.ceil((drawn-now)/1000))
-redis.call('SET',KEYS[2],string.format('%.0f',drawn),'PX',string.format('%.0f',ttl))
+local ttl=ARGV[5]
+if drawn>now then
+    ttl=ttl+math.ceil((drawn-now)/1000)
+end
+call('SET',KEYS[2],string.format('%.0f',drawn),'PX',ttl)
 return {1,drawn}

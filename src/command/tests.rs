@@ -55,8 +55,8 @@ fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_cl
     let timed = commands(Verb::AcquireAgain, Capabilities::EXPIRY_TIME);
     assert_eq!(timed, "SET r T PX 30000 NX ZCARD r:r PEXPIRETIME r");
     let ends = [
-        (Verb::Acquire, " 3 r r:r r:i T 30000 500 315360000000"),
-        (Verb::Repair, " 3 r r:r r:i T 30000 500 315360000000"),
+        (Verb::Acquire, " 3 r r:r r:i T 30000 500"),
+        (Verb::Repair, " 3 r r:r r:i T 30000 500"),
         (Verb::Extend, " 2 r r:r T 30000 315360000000"),
         (Verb::Downgrade, " 2 r r:r T 0 315360000000"),
         (Verb::Release, " 2 r r:r T 315360000000"),

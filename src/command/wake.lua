@@ -8,22 +8,19 @@ for i=1,64 do
     if told==2 then
         local next=redis.pcall('ZRANGE',line,0,0,'WITHSCORES')[2]
         if not next or next%1==0 then
-            return 2
+            break
         end
     end
     local first=redis.pcall('ZPOPMIN',line)
-    if not first[1] then
-        return told
-    end
-    local heard=redis.pcall('PUBLISH',first[1],KEYS[1])
+    local heard=first[1] and redis.pcall('PUBLISH',first[1],KEYS[1])
     if type(heard)~='number' then
-        return told
+        break
     end
     if heard>0 then
-        if first[2]%1==0 then
-            return 2
-        end
         told=2
+        if first[2]%1==0 then
+            break
+        end
     end
 end
 return told

@@ -15,10 +15,7 @@ for i=1,#free do
             end
         end
         local first=redis.pcall('ZPOPMIN',lines[i])
-        if not first[1] then
-            break
-        end
-        local heard=redis.pcall('PUBLISH',first[1],free[i])
+        local heard=first[1] and redis.pcall('PUBLISH',first[1],free[i])
         if type(heard)~='number' then
             break
         end

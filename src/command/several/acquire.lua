@@ -4,10 +4,10 @@
 --
 -- KEYS: the resources. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds.
 
-local n=#KEYS
-if redis.call('EXISTS',unpack(KEYS))==0 then
+local call,n,token,ttl=redis.call,#KEYS,ARGV[1],ARGV[2]
+if call('EXISTS',unpack(KEYS))==0 then
     for i=1,n do
-        redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2])
+        call('SET',KEYS[i],token,'PX',ttl)
     end
     return {0,0}
 end

@@ -6,14 +6,18 @@
 --
 -- KEYS: the resources. ARGV[1]: the token. ARGV[2]: the TTL in milliseconds, or nothing.
 
-local values=redis.call('MGET',unpack(KEYS))
+local call,token,ttl=redis.call,ARGV[1],tonumber(ARGV[2])
+local values=call('MGET',unpack(KEYS))
 local gone=0
 for i=1,#KEYS do
-    if values[i] and values[i]~=ARGV[1] then
-        return {2,redis.call('PTTL',KEYS[i]),i}
-    end
-    if not values[i] and gone==0 then
-        gone=i
+    local v=values[i]
+    if v~=token then
+        if v then
+            return {2,call('PTTL',KEYS[i]),i}
+        end
+        if gone==0 then
+            gone=i
+        end
     end
 end
 if gone>0 then
@@ -21,12 +25,13 @@ if gone>0 then
 end
 local least=-1
 for i=1,#KEYS do
-    local t=redis.call('PTTL',KEYS[i])
+    local key=KEYS[i]
+    local t=call('PTTL',key)
     if t>=0 and (least<0 or t<least) then
         least=t
     end
-    if ARGV[2] and t<tonumber(ARGV[2]) then
-        redis.call('PEXPIRE',KEYS[i],ARGV[2])
+    if ttl and t<ttl then
+        call('PEXPIRE',key,ARGV[2])
     end
 end
 return {1,least,0}

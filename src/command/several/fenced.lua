@@ -7,23 +7,29 @@
 -- ARGV[3]: what the client's clock shows, in microseconds. ARGV[4]: how far the number may be from the server's clock.
 -- ARGV[5]: the least TTL of a counter, in milliseconds.
 
-local n=#KEYS/2
-local last=0
+local call,n=redis.call,#KEYS/2
+local last,same=0
 for i=n+1,2*n do
-    local c=tonumber(string.match(redis.call('GET',KEYS[i]) or '0','^%d+$'))
-    if not c or c>=9007199254740991 then
-        return {-1,0}
+    local c=call('GET',KEYS[i])
+    -- Mostly all show the same.
+    if c~=same then
+        same=c
+        c=tonumber(string.match(c or '0','^%d+$'))
+        if not c or c>=9007199254740991 then
+            return {-1,0}
+        end
+        last=math.max(last,c)
     end
-    last=math.max(last,c)
 end
-if redis.call('EXISTS',unpack(KEYS,1,n))==0 then
-    local t=redis.call('TIME')
+if call('EXISTS',unpack(KEYS,1,n))==0 then
+    local t=call('TIME')
     local now=t[1]*1000000+t[2]
     local drawn=math.max(now-ARGV[4],math.min(now+ARGV[4],tonumber(ARGV[3])),last+1)
-    local ttl=ARGV[5]+math.max(0,math.ceil((drawn-now)/1000))
+    local text=string.format('%.0f',drawn)
+    local ttl=string.format('%.0f',ARGV[5]+math.max(0,math.ceil((drawn-now)/1000)))
     for i=1,n do
-        redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2])
-        redis.call('SET',KEYS[n+i],string.format('%.0f',drawn),'PX',string.format('%.0f',ttl))
+        call('SET',KEYS[i],ARGV[1],'PX',ARGV[2])
+        call('SET',KEYS[n+i],text,'PX',ttl)
     end
     return {0,drawn}
 end

@@ -4,7 +4,7 @@
 local at,left=0,-2
 for i=1,n do
     local t=redis.call('PTTL',KEYS[i])
-    if t~=-2 and left~=-1 and (t==-1 or t>left) then
+    if left~=-1 and (t==-1 or t>left) then
         at,left=i,t
     end
 end

@@ -2,14 +2,15 @@
 --
 -- KEYS: the resources. ARGV[1]: the token.
 
+local token,n=ARGV[1],0
 local values=redis.call('MGET',unpack(KEYS))
-local ours={}
 for i=1,#KEYS do
-    if values[i]==ARGV[1] then
-        ours[#ours+1]=KEYS[i]
+    if values[i]==token then
+        n=n+1
+        KEYS[n]=KEYS[i]
     end
 end
-if #ours>0 then
-    redis.call('DEL',unpack(ours))
+if n>0 then
+    redis.call('DEL',unpack(KEYS,1,n))
 end
-return #ours
+return n

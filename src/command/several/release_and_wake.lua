@@ -4,21 +4,25 @@
 -- KEYS: the resources, and the lines of some. ARGV[1]: the token. ARGV[2]: how many resources there are. Further ones: of
 -- which resource each line is, from 1.
 
-local n=tonumber(ARGV[2])
+local n,token=tonumber(ARGV[2]),ARGV[1]
 local values=redis.call('MGET',unpack(KEYS,1,n))
 local ours={}
 for i=1,n do
-    if values[i]==ARGV[1] then
+    if values[i]==token then
         ours[#ours+1]=KEYS[i]
     end
 end
 if #ours>0 then
     redis.call('DEL',unpack(ours))
 end
+-- Mostly nobody waits for any.
+if redis.pcall('EXISTS',unpack(KEYS,n+1))==0 then
+    return {#ours,1}
+end
 local free,lines={},{}
 for i=3,#ARGV do
     local place=tonumber(ARGV[i])
-    if values[place]==ARGV[1] then
+    if values[place]==token then
         free[#free+1]=KEYS[place]
         lines[#lines+1]=KEYS[n+i-2]
     end

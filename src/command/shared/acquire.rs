@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::{INTENT_MS, LONGEST_MS, intent, readers};
+use super::{INTENT_MS, intent, readers};
 use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
@@ -28,12 +28,13 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
     encoder.put(|command| {
         command.arg("EVAL").arg(SCRIPT).arg(3).arg(key).arg(readers(key)).arg(intent(key));
-        command.arg(token).arg(subject.ttl_ms).arg(INTENT_MS).arg(LONGEST_MS)
+        command.arg(token).arg(subject.ttl_ms).arg(INTENT_MS)
     });
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let said = match replies.next()? {
+        Value::Int(1) => return Some(Answer::Done),
         Value::ServerError(error) => return Some(Answer::refused(&error)),
         Value::Array(said) => said,
         _ => return None,
@@ -41,7 +42,6 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let &[Value::Int(what), Value::Int(left_ms)] = &said[..] else { return None };
     match what {
         0 => Some(Answer::Foreign { left_ms: (left_ms != NO_SUCH_KEY).then_some(left_ms) }),
-        1 => Some(Answer::Done),
         2 => Some(Answer::WriterWaits { left_ms }),
         3 => Some(Answer::Failed(Failure::NoReaders)),
         _ => None,
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn replies_become_answers() {
-        assert_eq!(pair(1, 0), Some(Answer::Done));
+        assert_eq!(answer(Int(1)), Some(Answer::Done));
         assert_eq!(pair(0, 7), Some(Answer::Foreign { left_ms: Some(7) }));
         assert_eq!(pair(0, -1), Some(Answer::Foreign { left_ms: Some(-1) }));
         assert_eq!(pair(0, -2), Some(Answer::Foreign { left_ms: None }));
@@ -80,8 +80,9 @@ mod tests {
     #[test]
     fn what_no_server_owes_is_no_answer() {
         assert_eq!(answer(Okay), None);
-        assert_eq!(answer(Int(1)), None);
+        assert_eq!(answer(Int(0)), None);
         assert_eq!(answer(Array(vec![Int(1)])), None);
+        assert_eq!(pair(1, 0), None);
         assert_eq!(pair(4, 1), None);
     }
 }

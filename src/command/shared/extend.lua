@@ -10,49 +10,57 @@
 -- longest TTL that there is. A lock that may not be made a shared one, since this user may not do all that it takes, is
 -- exclusive as before.
 
-local v=redis.call('GET',KEYS[1])
+local call,key,set=redis.call,KEYS[1],KEYS[2]
+local v=call('GET',key)
 if not v then
     return {0,-2}
 end
-local left=redis.call('PTTL',KEYS[1])
-local t=redis.call('TIME')
+-- Before the clock is read: so no end is taken for an earlier one than ours that is later.
+local left=call('PTTL',key)
+local is_shared=v=='redlock:shared'
+if not is_shared and v~=ARGV[1] then
+    return {2,left}
+end
+local t=call('TIME')
 local now=t[1]*1000+math.floor(t[2]/1000)
-local set='redlock:shared'
-if v==ARGV[1] then
-    local k=redis.call('TYPE',KEYS[2]).ok
-    if k~='zset' and k~='none' then
-        return {3,0}
-    end
-    if left<0 then
-        left=tonumber(ARGV[3])
-    end
-elseif v==set then
-    local s=tonumber(redis.call('ZSCORE',KEYS[2],ARGV[1]) or 0)
+local had,n=left
+if is_shared then
+    local s=tonumber(call('ZSCORE',set,ARGV[1]) or 0)
     if s<now then
         return {0,-2}
     end
-    left=math.min(s-now,tonumber(ARGV[3]))
+    had=s-now
 else
-    return {2,left}
+    n=redis.pcall('ZCARD',set)
+    if type(n)=='table' then
+        return n.err:find('WRONGTYPE') and {3,0} or n
+    end
+end
+local longest=tonumber(ARGV[3])
+if had<0 or had>longest then
+    had=longest
+end
+local ttl=math.max(had,tonumber(ARGV[2]))
+local till=string.format('%.0f',now+ttl)
+if is_shared then
+    call('ZADD',set,till,ARGV[1])
+    if left>=0 and left<=ttl then
+        call('PEXPIREAT',key,till)
+        call('PEXPIREAT',set,till)
+    end
+    return {1,had}
 end
 local done,why=pcall(function()
-    if v==set then
-        redis.call('ZREMRANGEBYSCORE',KEYS[2],'-inf','('..string.format('%.0f',now))
-    else
-        redis.call('DEL',KEYS[2])
-        redis.call('SET',KEYS[1],set,'PX',math.max(left,1))
+    call('SET',key,'redlock:shared','PXAT',till)
+    if n>0 then
+        call('DEL',set)
     end
-    redis.call('ZADD',KEYS[2],string.format('%.0f',now+math.max(left,tonumber(ARGV[2]))),ARGV[1])
-    local last=tonumber(redis.call('ZRANGE',KEYS[2],-1,-1,'WITHSCORES')[2])
-    last=string.format('%.0f',math.min(last,now+ARGV[3]))
-    redis.call('PEXPIREAT',KEYS[1],last)
-    redis.call('PEXPIREAT',KEYS[2],last)
+    call('ZADD',set,till,v)
+    call('PEXPIREAT',set,till)
 end)
 if not done then
-    if v~=set then
-        redis.pcall('SET',KEYS[1],v,'PX',math.max(left,1))
-        redis.pcall('DEL',KEYS[2])
-    end
+    redis.pcall('SET',key,v,'PX',math.max(had,1))
+    redis.pcall('DEL',set)
     error(why,0)
 end
-return {1,left}
+return {1,had}

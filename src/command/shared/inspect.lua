@@ -12,9 +12,9 @@ if v~='redlock:shared' then
     return {v,left}
 end
 local t=redis.call('TIME')
-local now=string.format('%.0f',t[1]*1000+math.floor(t[2]/1000))
+local now=t[1]*1000+math.floor(t[2]/1000)
 local s=tonumber(redis.call('ZSCORE',KEYS[2],ARGV[1]) or 0)
-if s>=tonumber(now) then
+if s>=now then
     return {1,math.min(s-now,tonumber(ARGV[3]))}
 end
-return {0,left,redis.call('ZCOUNT',KEYS[2],now,'+inf')}
+return {0,left,redis.call('ZCOUNT',KEYS[2],string.format('%.0f',now),'+inf')}

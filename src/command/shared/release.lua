@@ -5,29 +5,38 @@
 --
 -- KEYS[1]: the resource. KEYS[2]: its readers. ARGV[1]: the token. ARGV[2]: the longest TTL that there is.
 
-local v=redis.call('GET',KEYS[1])
+local call,key,set,token=redis.call,KEYS[1],KEYS[2],ARGV[1]
+local v=call('GET',key)
 local ours=1
-if v==ARGV[1] then
-    redis.call('DEL',KEYS[1])
-elseif v=='redlock:shared' then
-    local s=redis.call('ZSCORE',KEYS[2],ARGV[1])
-    if not s then
-        return 0
+if v=='redlock:shared' then
+    -- The last two, each with its end.
+    local all=call('ZRANGE',set,'-2','-1','WITHSCORES')
+    local n=#all
+    local s,last=all[n],all[n-2]
+    local top=all[n-1]==token
+    if not top then
+        s,last=call('ZSCORE',set,token),s
+        if not s then
+            return 0
+        end
     end
-    redis.call('ZREM',KEYS[2],ARGV[1])
-    local t=redis.call('TIME')
+    local t=call('TIME')
     local now=t[1]*1000+math.floor(t[2]/1000)
-    if tonumber(s)<now then
+    if s-now<0 then
         ours=0
     end
-    local last=redis.call('ZRANGE',KEYS[2],-1,-1,'WITHSCORES')[2]
-    if last and tonumber(last)>now then
-        last=string.format('%.0f',math.min(tonumber(last),now+ARGV[2]))
-        redis.call('PEXPIREAT',KEYS[1],last)
-        redis.call('PEXPIREAT',KEYS[2],last)
+    if last and last-now>0 then
+        call('ZREM',set,token)
+        if top then
+            last=string.format('%.0f',math.min(last,now+ARGV[2]))
+            call('PEXPIREAT',key,last)
+            call('PEXPIREAT',set,last)
+        end
         return ours
     end
-    redis.call('DEL',KEYS[1],KEYS[2])
+    call('DEL',key,set)
+elseif v==token then
+    call('DEL',key)
 else
     return 0
 end

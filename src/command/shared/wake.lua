@@ -13,7 +13,7 @@ if redis.pcall('EXISTS',KEYS[4])==1 then
     for i=1,#all,2 do
         if all[i+1]%1==0 then
             redis.pcall('ZREM',line,all[i])
-            local heard=redis.pcall('PUBLISH',all[i],KEYS[1])
+            local heard=redis.pcall('PUBLISH',all[i],key)
             if type(heard)=='number' and heard>0 then
                 return 2
             end

@@ -83,7 +83,9 @@ fn ends_with_the_last_reader(cluster: &Cluster, readers: usize) {
 fn r01_readers_hold_it_together_and_a_writer_alone() {
     let cluster = Cluster::start(3);
     let (one, other, writer) = (connected(&cluster), connected(&cluster), connected(&cluster));
-    let leases = [read(&one, TTL), read(&one, TTL / 2), read(&other, 2 * TTL)];
+    let (long, short) = (read(&one, TTL), read(&one, TTL / 2));
+    ends_with_the_last_reader(&cluster, 2);
+    let leases = [long, short, read(&other, 2 * TTL)];
     ends_with_the_last_reader(&cluster, 3);
     let sight = writer.inspect(RESOURCE).expect("an answer");
     assert_eq!((sight.locked, sight.mode, sight.readers), (true, REDLOCK_SHARED, 3), "{sight:?}");

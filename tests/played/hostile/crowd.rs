@@ -213,7 +213,7 @@ impl Crowd {
             }
             let (value, expires_at) = (words[6].clone(), end(&words[7], now));
             self.keys.insert(own(&words[6]), Key { value, expires_at });
-            return pair(1, 0);
+            return integer(1);
         }
         if is_waking || is(shared::release::SCRIPT) {
             let token = &words[if is_waking { 7 } else { 5 }];

@@ -158,12 +158,72 @@ fn who_joins_readers_once_more_keeps_what_he_has() {
         (TOKENS[0], "2000000", 1_900_000),
         (TOKENS[1], "100000", 100_000),
     ] {
-        pair.compare(&["EVAL", script, "3", "a", "a:r", "a:i", token, ttl, "500", "9000000"]);
+        pair.compare(&["EVAL", script, "3", "a", "a:r", "a:i", token, ttl, "500"]);
         pair.compare(&has(token));
         pair.compare(&["PTTL", "a"]);
         let said = super::differential::pair(&pair.ask(&has(token))).expect("two numbers");
         assert!(said.0 == 1 && said.1 > least, "{said:?} after {ttl}");
     }
+}
+
+/// What stands on a server that nobody of ours has left so: that is not played.
+#[test]
+fn readers_that_are_over_or_left_alone_are_none() {
+    const NEVER: &str = "315360000000";
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let number_of = |pair: &mut Pair, words: &[&str]| number(&pair.ask(words)).expect("a number");
+    let join = |ttl| ["EVAL", acquire::SCRIPT, "3", "a", "a:r", "a:i", TOKENS[0], ttl, "500"];
+    let extend = ["EVAL", extend::SCRIPT, "2", "a", "a:r", TOKENS[1], "50000", NEVER];
+    let release = |token| ["EVAL", release::SCRIPT, "2", "a", "a:r", token, NEVER];
+
+    // Those of a resource that is gone are none of the next.
+    pair.ask(&["ZADD", "a:r", "9000000000000", TOKENS[1]]);
+    assert_eq!(number_of(&mut pair, &join("60000")), 1);
+    assert_eq!(number_of(&mut pair, &["ZCARD", "a:r"]), 1);
+
+    // One that is over stands there until another joins.
+    pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
+    assert_eq!(super::differential::pair(&pair.ask(&extend)), Some((0, -2)));
+    assert_eq!(number_of(&mut pair, &release(TOKENS[1])), 0);
+    pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
+    assert_eq!(number_of(&mut pair, &join("70000")), 1);
+    assert_eq!(number_of(&mut pair, &["ZCARD", "a:r"]), 1);
+
+    // All readers were deleted: the next has an end all the same.
+    pair.ask(&["PEXPIRE", "a", "900000"]);
+    pair.ask(&["DEL", "a:r"]);
+    assert_eq!(number_of(&mut pair, &join("60000")), 1);
+    for key in ["a", "a:r"] {
+        let left_ms = number_of(&mut pair, &["PTTL", key]);
+        assert!((1..=60_000).contains(&left_ms), "{key}: {left_ms}");
+    }
+
+    // The last that leaves does not wait for one that is over.
+    pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
+    assert_eq!(number_of(&mut pair, &release(TOKENS[0])), 1);
+    assert_eq!(number_of(&mut pair, &["EXISTS", "a", "a:r"]), 0);
+}
+
+/// Where the first in line is a reader, those right behind it are told, too, and no writer.
+#[test]
+fn readers_in_line_are_told_together() {
+    let server = Server::start();
+    let mut pair = Pair::new(&server, None);
+    let line = ["ZADD", "a:w", "1.5", THERE, "2.5", "gone", "3", "a writer", "4.5", "behind it"];
+    pair.ask(&line);
+    pair.ask(&["SET", "a", TOKENS[0], "PX", "60000"]);
+    let release = ["EVAL", RELEASE_AND_WAKE, "2", "a", "a:w", TOKENS[0]];
+    assert_eq!(number(&pair.ask(&release)), Some(2));
+    pair.hear();
+    assert_eq!(number(&pair.ask(&["ZCARD", "a:w"])), Some(2));
+    let release = ["EVAL", RELEASE_SCRIPT, "2", "a", "a:w", TOKENS[0], "1", "1"];
+    pair.ask(&["DEL", "a:w"]);
+    pair.ask(&line);
+    pair.ask(&["SET", "a", TOKENS[0], "PX", "60000"]);
+    assert_eq!(super::differential::pair(&pair.ask(&release)), Some((1, 2)));
+    pair.hear();
+    assert_eq!(number(&pair.ask(&["ZCARD", "a:w"])), Some(2));
 }
 
 /// Two keys with fencing tokens: numbers that no clock bounds.
@@ -477,7 +537,7 @@ impl Pair {
         match dice.below(16) {
             0..=3 => {
                 let join = ["EVAL", acquire::SCRIPT, "3", key, readers, intent, token, ttl];
-                self.compare(&[&join[..], &[longest, NEVER]].concat());
+                self.compare(&[&join[..], &[longest]].concat());
                 return (0, self.store.keys.iter().any(|it| it.is_reader));
             }
             4 => self.compare(&["EVAL", extend::SCRIPT, "2", key, readers, token, ttl, NEVER]),

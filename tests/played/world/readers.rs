@@ -17,7 +17,7 @@ impl<'a> Command<'a, '_> {
         let [_, script, _, rest @ ..] = self.words else { return None };
         let is = |text: &str| **script == *text.as_bytes();
         match *rest {
-            [key, _, intent, value, ttl_ms, _, _] if is(acquire::SCRIPT) => {
+            [key, _, intent, value, ttl_ms, _] if is(acquire::SCRIPT) => {
                 Some(self.join_readers((key, intent), (value, number(ttl_ms)?)))
             }
             [key, _, value, ttl_ms, _] if is(extend::SCRIPT) => {
@@ -112,7 +112,7 @@ impl<'a> Command<'a, '_> {
                 self.store.keys.last_mut().expect("it was put").is_reader = true;
             }
         }
-        self.pair(1, 0);
+        self.integer(1);
         Deed::Acquire { key, value, ttl_ms: Some(ttl_ms), done: true }
     }
 
