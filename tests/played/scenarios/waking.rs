@@ -337,18 +337,21 @@ fn who_has_woken_another_and_wants_it_again_stands_in_line_behind_it() {
 
 #[test]
 fn a_wait_in_slices_is_told_as_one_in_a_piece() {
-    let deeds = |call: fn() -> Box<dyn FnOnce(&Client, &mut Lease) -> Said>| {
+    let deeds = |slice_ms: Option<i64>| {
         let cluster = Cluster::new(3);
         let [a, b] = processes(&cluster);
         a.caller('a', 0, waits(0), 300);
-        b.caller('b', 10, call(), 10);
+        match slice_ms {
+            None => b.caller('b', 10, waits(5_000), 10),
+            Some(slice_ms) => b.caller('b', 10, waits_in_slices(5_000, slice_ms), 10),
+        }
         assert_eq!(b.told()[1], ('b', Ok(()), 306));
         nothing_is_left(&cluster, LINE);
         [0, 1, 2].map(|it| b.deeds_of(it))
     };
-    let whole = deeds(|| Box::new(waits(5_000)));
-    assert_eq!(deeds(|| Box::new(waits_in_slices(5_000, 30))), whole);
-    assert_eq!(deeds(|| Box::new(waits_in_slices(5_000, 1))), whole);
+    let whole = deeds(None);
+    assert_eq!(deeds(Some(30)), whole);
+    assert_eq!(deeds(Some(1)), whole);
 }
 
 #[test]
