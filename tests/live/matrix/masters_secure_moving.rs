@@ -118,39 +118,39 @@ impl House {
         self.manager_of(&self.url([USER, PASSWORD], [WATCHER, WATCHWORD]))
     }
 
-    fn old(&self) -> &Server {
+    fn master(&self) -> &Server {
         &self.group.servers[0]
     }
 
-    fn new(&self) -> &Server {
+    fn copy(&self) -> &Server {
         &self.group.servers[1]
     }
 
     /// Has the copy take the place of the master. Returns when the Sentinel has told of it.
     fn fail_over(&self, way: Way) {
         match way {
-            Way::Killed => self.old().kill(),
-            Way::Frozen => self.old().freeze(),
-            Way::ByHand => self.sentinel.fail_over("mymaster", &self.old().address()),
+            Way::Killed => self.master().kill(),
+            Way::Frozen => self.master().freeze(),
+            Way::ByHand => self.sentinel.fail_over("mymaster", &self.master().address()),
         }
         if way != Way::ByHand {
             self.sentinel.be_patient_for("mymaster", SOON_MS);
         }
         wait_until_ok("another one is the master", || {
             let state = self.sentinel.state_of("mymaster");
-            let is_there = state["port"] == self.new().port().to_string();
+            let is_there = state["port"] == self.copy().port().to_string();
             match is_there && !state["flags"].contains("failover_in_progress") {
                 true => Ok(()),
                 false => Err(format!("{state:?}")),
             }
         });
         self.sentinel.be_patient_for("mymaster", NEVER_MS);
-        assert!(info(self.new()).contains("role:master"));
+        assert!(info(self.copy()).contains("role:master"));
     }
 
     /// How many connections of a user there are at the new master.
     fn guests(&self, user: &str) -> usize {
-        connections(&anew(self.new(), &["CLIENT", "LIST"]).text().expect("a list"), user)
+        connections(&anew(self.copy(), &["CLIENT", "LIST"]).text().expect("a list"), user)
     }
 }
 
@@ -177,15 +177,15 @@ fn nobody_else_has_it_while_it_may_be_held(way: Way) {
     assert_eq!(rival.unlock(&other), REDLOCK_OK, "{}", other.message());
     let held = holder.take(RESOURCE, TTL);
     house.fail_over(way);
-    anew(house.new(), &["DEL", RESOURCE]);
+    anew(house.copy(), &["DEL", RESOURCE]);
     if way == Way::Frozen {
-        house.old().resume();
+        house.master().resume();
         // It answers, and would grant this. At the word of the Sentinel nothing more is asked of it.
         let taken = Lease::new();
         let _ = rival.try_lock("other", TTL, 0, &taken);
-        let has_granted = anew(house.old(), &["EXISTS", "other"]).integer() == 1;
+        let has_granted = anew(house.master(), &["EXISTS", "other"]).integer() == 1;
         // Later on it has what the new master has.
-        let is_a_copy = info(house.old()).contains("role:slave");
+        let is_a_copy = info(house.master()).contains("role:slave");
         assert!(is_a_copy || !has_granted, "the old master was asked");
         rival.unlock(&taken);
     }
@@ -197,8 +197,8 @@ fn nobody_else_has_it_while_it_may_be_held(way: Way) {
     });
     assert_eq!(held.remaining_ms(), 0, "two hold it");
     assert!(has_said);
-    assert_eq!(anew(house.new(), &["EXISTS", RESOURCE]).integer(), 1);
-    assert_eq!(rival.servers()[0].name, format!("mymaster ({})", house.new().address()));
+    assert_eq!(anew(house.copy(), &["EXISTS", RESOURCE]).integer(), 1);
+    assert_eq!(rival.servers()[0].name, format!("mymaster ({})", house.copy().address()));
     assert!(house.guests(USER) > 0, "it has logged in there");
     assert_eq!(rival.unlock(&taken), REDLOCK_OK, "{}", taken.message());
     assert_eq!(holder.extend(&held, TTL), REDLOCK_LOST);
@@ -234,7 +234,7 @@ fn m11_sentinels_that_want_a_certificate_and_a_user_are_shown_them() {
 
     let stranger = house.manager_of(&right);
     assert_eq!(stranger.set_tls_certificate(None, None), REDLOCK_OK);
-    let (sentinel, master) = (house.sentinel.address(), house.old().address());
+    let (sentinel, master) = (house.sentinel.address(), house.master().address());
     let at = |at_master, at_sentinel| house.manager_of(&house.url(at_master, at_sentinel));
     for (manager, server, words) in [
         (stranger, &sentinel, "it wants a certificate of ours"),
@@ -267,7 +267,7 @@ fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
     let lease = manager.take(RESOURCE, SHORT_TTL);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
     house.fail_over(Way::ByHand);
-    let name = format!("localhost:{}", house.new().port());
+    let name = format!("localhost:{}", house.copy().port());
     assert_eq!(house.sentinel.master_of("mymaster"), name);
     wait_until_ok("the new one has the vote", || {
         match manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease) {
@@ -275,7 +275,7 @@ fn m12_a_new_master_shows_a_certificate_for_its_own_name() {
             _ => Err(lease.message()),
         }
     });
-    assert_eq!(anew(house.new(), &["EXISTS", RESOURCE]).integer(), 1);
+    assert_eq!(anew(house.copy(), &["EXISTS", RESOURCE]).integer(), 1);
     assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
 }
 
@@ -311,7 +311,7 @@ fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
             let known = &manager.servers()[0];
             let is_named =
-                known.words.contains(words) && known.name.contains(&house.new().address());
+                known.words.contains(words) && known.name.contains(&house.copy().address());
             if is_named { Ok(()) } else { Err(format!("{known:?}")) }
         });
         // Nor has it a vote where that is needed.
@@ -320,18 +320,18 @@ fn m13_a_new_master_that_is_not_to_be_believed_is_named_and_told_nothing() {
         wait_until_ok("the words say it", || {
             let status = manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease);
             assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
-            blames(&lease.message(), &[house.new().address()], &[words])
+            blames(&lease.message(), &[house.copy().address()], &[words])
         });
         assert!(!lease.message().contains(PASSWORD));
         assert!(!manager.servers()[0].votes);
-        let heard = anew(house.new(), &["INFO", "commandstats"]).text().expect("words");
+        let heard = anew(house.copy(), &["INFO", "commandstats"]).text().expect("words");
         assert!(!heard.contains("cmdstat_auth") && !heard.contains("cmdstat_hello"), "{heard}");
         assert_eq!(house.guests(USER), 0);
         // It is set right.
         let good = authority.server();
         fs::copy(&good.certificate, &shown.certificate).expect("it is ours");
         fs::copy(&good.key, &shown.key).expect("it is ours");
-        let reply = anew(house.new(), &["CONFIG", "SET", "tls-cert-file", &shown.certificate]);
+        let reply = anew(house.copy(), &["CONFIG", "SET", "tls-cert-file", &shown.certificate]);
         assert!(reply.is_ok(), "{reply:?}");
         wait_until_ok("it has the vote", || {
             match manager.try_lock(RESOURCE, SHORT_TTL, 0, &lease) {

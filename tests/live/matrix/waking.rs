@@ -33,7 +33,7 @@ fn wait_until_nobody_is_in_line(cluster: &Cluster) {
 }
 
 /// Whether a waiter asks this that looks by itself: the script has it asked for its place.
-pub(crate) fn is_look(request: &String) -> bool {
+pub(crate) fn is_look(request: &str) -> bool {
     request.contains("ZRANK")
 }
 
@@ -66,7 +66,7 @@ fn w01_who_waits_is_told_of_a_release_by_another_and_looks_no_more() {
     });
     let (is_had, waiter, lease) = had.expect("it was waited for");
     assert!(is_had, "{}", lease.message());
-    assert!(!asked.iter().any(is_look), "it was told: {asked:#?}");
+    assert!(!asked.iter().any(|it| is_look(it)), "it was told: {asked:#?}");
     assert_eq!(in_line(&cluster[0]), 0);
     assert_eq!(waiter.unlock(&lease), REDLOCK_OK);
     nothing_is_left(&waiter, &cluster, RESOURCE);

@@ -80,7 +80,7 @@ fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) 
         had = Some(waiting.join().expect("it has it"));
     });
     let (manager, lease) = had.expect("it was waited for");
-    assert!(!asked.iter().any(is_look), "it was told: {asked:#?}");
+    assert!(!asked.iter().any(|it| is_look(it)), "it was told: {asked:#?}");
     assert_eq!(manager.unlock(&lease), REDLOCK_OK);
     assert_eq!(in_line(&server[0], line), 0);
 }
