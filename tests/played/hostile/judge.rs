@@ -496,13 +496,13 @@ fn replies_of(asked: &Asked) -> usize {
 fn answer_of_reader(asked: &Asked, reply: &Reply) -> Option<Answer> {
     let said = match reply {
         Reply::Error(..) => return Some(Answer::Failed(Failure::Nonsense)),
+        Reply::Int(1) if asked.verb == Verb::Acquire => return Some(Answer::Done),
         Reply::Array(said) => &said[..],
         _ => return None,
     };
     let found = |value: &[u8], left_ms| Answer::Found { value: value.to_vec(), left_ms };
     Some(match (asked.verb, said) {
         (Verb::Acquire, [Reply::Int(0), Reply::Int(-2)]) => Answer::Foreign { left_ms: None },
-        (Verb::Acquire, [Reply::Int(1), Reply::Int(_)]) => Answer::Done,
         (Verb::Acquire, &[Reply::Int(2), Reply::Int(left_ms)]) => Answer::WriterWaits { left_ms },
         (Verb::Acquire | Verb::Extend, [Reply::Int(3), Reply::Int(_)]) => {
             Answer::Failed(Failure::Nonsense)
