@@ -12,7 +12,10 @@ for i=1,64 do
         end
     end
     local first=redis.pcall('ZPOPMIN',line)
-    local heard=first[1] and redis.pcall('PUBLISH',first[1],KEYS[1])
+    if not first[1] then
+        break
+    end
+    local heard=redis.pcall('PUBLISH',first[1],KEYS[1])
     if type(heard)~='number' then
         break
     end

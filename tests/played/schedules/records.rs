@@ -238,6 +238,12 @@ impl Records {
                     token.miss(server);
                 }
             }
+            // Who asks whether a lock is being made a shared one asks for another's token, and does nothing with it.
+            Deed::Extend { key, value, done: false, absent: true, .. }
+                if self.is_of_another(value, sender) =>
+            {
+                self.note_readers(key);
+            }
             Deed::Extend { key, value, done, absent, .. } => {
                 let token = self.token(value, sender, key);
                 if done {
@@ -361,6 +367,11 @@ impl Records {
             let sender = Sender { client: nobody, manager: 0, connection: nobody };
             self.tokens.push(Token::new(tag, sender, key));
         }
+    }
+
+    /// Whether another client drew it, and has not handed it over.
+    fn is_of_another(&mut self, value: &[u8], sender: Sender) -> bool {
+        self.find(tag(value)).is_some_and(|it| it.client != sender.client && !it.is_handed)
     }
 
     pub(crate) fn find(&mut self, tag: u64) -> Option<&mut Token> {
