@@ -78,6 +78,7 @@ fn w01_an_event_loop_and_the_background_thread_hear_it_too() {
         let cluster = Cluster::start(3);
         let (holder, waiter) = (connected(&cluster), connected(&cluster));
         let held = holder.take(RESOURCE, TTL);
+        cluster.wait_until_everywhere(RESOURCE);
         let events = has_thread.then(|| {
             assert_eq!(waiter.set_background_thread(true), REDLOCK_OK);
             waiter.told_events()
@@ -109,6 +110,7 @@ fn w02_who_gives_up_leaves_the_line() {
     let cluster = Cluster::start(3);
     let (holder, waiter) = (connected(&cluster), connected(&cluster));
     let _held = holder.take(RESOURCE, TTL);
+    cluster.wait_until_everywhere(RESOURCE);
     let lease = Lease::new();
     let status = waiter.try_lock(RESOURCE, TTL, 300, &lease);
     assert!([REDLOCK_TAKEN, REDLOCK_UNREACHABLE].contains(&status), "{}", lease.message());
@@ -130,6 +132,7 @@ fn w03_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
     let cluster = Cluster::start(3);
     let (holder, frozen, waiter) = (connected(&cluster), connected(&cluster), connected(&cluster));
     let held = holder.take(RESOURCE, TTL);
+    cluster.wait_until_everywhere(RESOURCE);
     let (wanted, lease) = (Wanted { wait_ms: WAIT_MS, ..Wanted::new(RESOURCE, TTL) }, Lease::new());
     assert_eq!(frozen.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
     wait_until("it stands in line", || {
@@ -239,6 +242,7 @@ fn w05_it_can_be_turned_off() {
         manager.connect_to_all();
     }
     let held = holder.take(RESOURCE, TTL);
+    cluster.wait_until_everywhere(RESOURCE);
     let waiting = waiting(waiter);
     wait_until("it has asked often", || cluster[0].calls("set") > 4);
     assert_eq!(holder.unlock(&held), REDLOCK_OK);

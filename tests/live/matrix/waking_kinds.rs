@@ -68,6 +68,14 @@ fn send_far_behind(server: &Server, line: &str) {
     wait_until("it has seen how far behind it is", || server.calls("zrank") > looked);
 }
 
+/// Returns when every server has heard that both permits, or both resources, are taken: else one may let a waiter
+/// in for a moment, which then does not stand in its line.
+#[track_caller]
+fn wait_until_taken_everywhere(cluster: &Cluster, wanted: &Wanted) {
+    let keys = if wanted.permits > 0 { ["r", "r#1"] } else { ["a", "b"] };
+    keys.iter().for_each(|key| cluster.wait_until_everywhere(key));
+}
+
 /// Somebody waits for this, and something is let go of: it has it, and has not looked again.
 #[track_caller]
 fn is_told(server: &Cluster, wanted: Wanted, line: &str, let_go: impl FnOnce()) {
@@ -192,6 +200,7 @@ fn w08_who_gives_up_leaves_the_line_whatever_it_waits_for() {
         let (holder, waiter) = (connected(&cluster), connected(&cluster));
         let _held = take(&holder, &wanted);
         let _other = (wanted.permits > 0).then(|| take(&holder, &wanted));
+        wait_until_taken_everywhere(&cluster, &wanted);
         let lease = Lease::new();
         let brief = Wanted { wait_ms: 300, ..wanted.clone() };
         assert_eq!(waiter.acquire(&brief, &lease), REDLOCK_TAKEN, "{}", lease.message());
@@ -224,6 +233,7 @@ fn w08_a_waiter_that_does_nothing_when_it_is_told_costs_the_next_one_a_look() {
         let (holder, frozen) = (connected(&cluster), connected(&cluster));
         let held = take(&holder, &wanted);
         let _other = (wanted.permits > 0).then(|| take(&holder, &wanted));
+        wait_until_taken_everywhere(&cluster, &wanted);
         let lease = Lease::new();
         assert_eq!(frozen.submit_acquire(&wanted, &lease, 7), REDLOCK_OK);
         wait_until("it stands in line", || {
