@@ -161,6 +161,24 @@ fn w07_who_wants_several_is_told_when_that_is_released_which_is_in_the_way() {
     }
 }
 
+/// What one script sets may end a millisecond apart, on one server and not on another.
+#[test]
+fn w07_of_several_that_end_at_about_the_same_time_the_first_is_waited_for() {
+    for (later_ms, line) in [(1, "a:w"), (1_000, "b:w")] {
+        let cluster = Cluster::start(1);
+        let now = ["EVAL", "return redis.call('TIME')[1]*1000", "0"];
+        let end = cluster[0].must(&now).integer() + 60_000;
+        for (key, end) in [("a", end), ("b", end + later_ms)] {
+            cluster[0].must(&["SET", key, "another's", "PXAT", &end.to_string()]);
+        }
+        let waiting = waiting(connected(&cluster), both());
+        wait_until_in_line(&cluster, line, 1);
+        cluster[0].must(&["DEL", "a", "b"]);
+        let (manager, lease) = waiting.join().expect("it has it");
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK);
+    }
+}
+
 #[test]
 fn w07_who_wants_several_moves_to_the_line_of_what_is_in_the_way_then() {
     let cluster = Cluster::start(3);

@@ -58,8 +58,13 @@ impl<'a> Command<'a, '_> {
             return self.script_error(NOT_IN_SCRIPTS);
         }
         let lefts = found.map(|it| it.map(|it| self.left_ms(it)));
-        let longest = |left: &Option<i64>| left.map(|it| if it < 0 { i64::MAX } else { it });
-        let place = usize::from(longest(&lefts[1]) > longest(&lefts[0]));
+        // Of two that end within a millisecond it is the first.
+        let longest = |left: Option<i64>| match left {
+            None => -2,
+            Some(left) if left < 0 => i64::MAX,
+            Some(left) => left,
+        };
+        let place = usize::from(longest(lefts[1]) > longest(lefts[0]).saturating_add(1));
         self.pair(place as i64 + 1, lefts[place].unwrap_or(-2));
         refused
     }
