@@ -1435,6 +1435,8 @@ module Redlock
     # Releases the lock. Lost: it had already ended, and nothing of anybody else's was touched.
     # Unreachable: some servers could not be told; the lock expires there.
     def unlock
+      # Nobody is told of a lock that is being unlocked: so it is told before that it had ended.
+      be_lost if !@unlocked && !@on_lost.empty? && !held?
       @unlocked = true
       call("RedLock_SubmitUnlock", @handle.to_i, leaving: true)
     ensure

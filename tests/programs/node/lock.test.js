@@ -68,7 +68,7 @@ test('what happens is counted, and told where that is wanted', async (t) => {
   const stats = locker.stats();
   assert.deepEqual([stats.acquire.ok, stats.extend.ok, stats.release.ok, stats.attempts, stats.waits], [1, 1, 1, 1, 0]);
   assert.deepEqual([stats.acquireTime.count, stats.holdTime.count], [1, 1]);
-  assert.ok(stats.acquireTime.sum > 0 && stats.holdTime.sum >= stats.acquireTime.sum);
+  assert.ok(stats.acquireTime.sum > 0 && stats.holdTime.sum > 0);
   assert.equal(stats.roundTrip.buckets.reduce((sum, it) => sum + it), stats.roundTrip.count);
   assert.deepEqual([stats.roundTrip.bounds.length, stats.roundTrip.bounds[0]], [stats.roundTrip.buckets.length - 1, 0.025]);
   assert.equal(other.stats().acquire.taken, 1);
