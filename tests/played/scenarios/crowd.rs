@@ -45,9 +45,20 @@ impl Crowd {
         call: impl FnOnce(&Client, &mut Lease) -> Said + 'static,
         hold_ms: i64,
     ) {
+        let take = move |crowd: &Self, lease: &mut Lease| crowd.call(who, lease, call);
+        self.comer(at_ms, take, hold_ms);
+    }
+
+    /// Somebody who comes so late, takes something, and holds it for so long.
+    fn comer(
+        &self,
+        at_ms: i64,
+        take: impl FnOnce(&Self, &mut Lease) -> Said + 'static,
+        hold_ms: i64,
+    ) {
         self.thread(at_ms, move |crowd| {
             let mut lease = Lease::new();
-            if crowd.call(who, &mut lease, call) == Ok(()) {
+            if take(crowd, &mut lease) == Ok(()) {
                 crowd.world.run_ms(hold_ms);
                 // That the servers could not be told, some scripts want.
                 let _ = crowd.unlock(&mut lease);
@@ -85,15 +96,12 @@ impl Crowd {
         call: impl FnOnce(&Client, &mut Lease) -> Said + 'static,
         hold_ms: i64,
     ) {
-        self.thread(at_ms, move |crowd| {
-            let mut lease = Lease::new();
-            let said = call(&crowd.client, &mut lease);
+        let take = move |crowd: &Self, lease: &mut Lease| {
+            let said = call(&crowd.client, lease);
             crowd.told.borrow_mut().push((who, said, crowd.now_ms()));
-            if said == Ok(()) {
-                crowd.world.run_ms(hold_ms);
-                let _ = crowd.client.unlock(&mut lease);
-            }
-        });
+            said
+        };
+        self.comer(at_ms, take, hold_ms);
     }
 
     pub(crate) fn unlock(&self, lease: &mut Lease) -> Said {
