@@ -59,10 +59,15 @@ fn of_each_who_may_be_becoming_a_reader_it_is_asked() {
     assert_eq!(play.hear(0, &none), [Ask(Verb::Inspect, 500)]);
     let found = [value(0, &tokens[0]), value(1, &tokens[0])];
     assert_eq!(play.hear(0, &found), [ended("locked")]);
+    // Once one is found nobody is asked about the others.
+    inspect(&mut play);
+    assert_eq!(play.hear(1, &first), [Ask(Verb::Inspect, 500)]);
+    let found = [value(1, &tokens[1]), value(2, &tokens[1])];
+    assert_eq!(play.hear(1, &found), [ended("locked")]);
     // What is no token of ours is nobody's who becomes a reader.
     inspect(&mut play);
     let first = [value(0, "plain"), value(1, "redlock:shared"), gone(2)];
-    assert_eq!(play.hear(1, &first), [ended("free")]);
+    assert_eq!(play.hear(2, &first), [ended("free")]);
 }
 
 #[test]

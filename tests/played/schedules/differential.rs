@@ -203,6 +203,14 @@ fn readers_that_are_over_or_left_alone_are_none() {
     pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
     assert_eq!(number_of(&mut pair, &release(TOKENS[0])), 1);
     assert_eq!(number_of(&mut pair, &["EXISTS", "a", "a:r"]), 0);
+
+    // And tells who waits that it was the last.
+    assert_eq!(number_of(&mut pair, &join("60000")), 1);
+    pair.ask(&["ZADD", "a:r", "5", TOKENS[1]]);
+    pair.ask(&["ZADD", "a:w", "3", THERE]);
+    let keys = ["EVAL", release::WAKING_SCRIPT, "4", "a", "a:r", "a:w", "a:i"];
+    assert_eq!(number_of(&mut pair, &[&keys[..], &[TOKENS[0], NEVER]].concat()), 2);
+    pair.hear();
 }
 
 /// Where the first in line is a reader, those right behind it are told, too, and no writer.
