@@ -19,14 +19,19 @@ pub(super) static DEFINITION: Definition = Definition {
     effect: KeyEffect::Leaves,
     replies: 2,
     names: 2,
-    form: |capabilities| usize::from(capabilities.expiry_time),
+    form: |capabilities| match capabilities.leaves_out_end {
+        true => 2,
+        false => usize::from(capabilities.expiry_time),
+    },
     encode,
     decode,
 };
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     set(subject, encoder);
-    ask_end(subject, capabilities, encoder);
+    if !capabilities.leaves_out_end {
+        ask_end(subject, capabilities, encoder);
+    }
 }
 
 pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
@@ -50,7 +55,10 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     if let Value::ServerError(error) = &set {
         return Some(Answer::refused(error));
     }
-    let left_ms = pttl::decode(&replies.next()?)?;
+    let left_ms = match replies.next() {
+        Some(left) => pttl::decode(&left)?,
+        None => None,
+    };
     match set {
         Value::Okay => Some(Answer::Done),
         Value::Nil => Some(Answer::Foreign { left_ms }),
@@ -76,6 +84,9 @@ mod tests {
         let refused = redis::parse_redis_value(b"-OOM no\r\n").expect("a reply");
         assert!(matches!(answer(refused.clone(), Int(-2)), Some(Answer::Failed(_))));
         assert_eq!(answer(Nil, refused), Some(Answer::Foreign { left_ms: None }));
+        let without_end = |set| decode(&Subject::sample(), &mut vec![set].drain(..));
+        assert_eq!(without_end(Okay), Some(Answer::Done));
+        assert_eq!(without_end(Nil), Some(Answer::Foreign { left_ms: None }));
     }
 
     #[test]

@@ -6,6 +6,8 @@ pub(crate) struct Capabilities {
     pub(super) delete: Delete,
     /// Whether it has `PEXPIRETIME` (Redis 7.0), and is to be asked for the time that its clock shows.
     pub(super) expiry_time: bool,
+    /// Whether an acquire leaves out to ask when the key ends: that matters to nobody but whoever is refused.
+    pub(super) leaves_out_end: bool,
     /// Whether who releases wakes who waits.
     pub(super) wakes: bool,
     /// Whether somebody may be waiting, as far as the last release has shown.
@@ -51,6 +53,11 @@ impl Capabilities {
         self.wakes && (self.expects_waiters || self.delete == Delete::Script)
     }
 
+    /// The same, for an acquire that is likely to be granted.
+    pub(crate) fn without_end(self) -> Self {
+        Self { leaves_out_end: true, ..self }
+    }
+
     /// The same, of a server whose clock is not looked at.
     pub(crate) fn without_clock(self) -> Self {
         Self { expiry_time: false, ..self }
@@ -75,6 +82,7 @@ impl Capabilities {
     pub(crate) const PLAIN: Self = Self {
         delete: Delete::Script,
         expiry_time: false,
+        leaves_out_end: false,
         sets_several: false,
         wakes: false,
         expects_waiters: false,

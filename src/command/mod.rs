@@ -167,6 +167,9 @@ pub struct Request {
     /// Which of the requests about one lock it is, for whoever hears the answers.
     number: u32,
     subject: Subject,
+    /// How it is done, and how many bytes there are to send, at most.
+    definition: &'static Definition,
+    size: usize,
     /// To whom it goes although nobody waits for the answer.
     recipients: ServerSet,
     witness: Option<Arc<dyn Witness>>,
@@ -185,8 +188,10 @@ impl Request {
     pub fn new(verb: Verb, target: impl Into<Target>, token: Token, ttl_ms: i64) -> Self {
         let Target { resource, kind } = target.into();
         let subject = Subject { resource, kind, token, ttl_ms, number: 0, lines: u128::MAX };
+        let definition = verb.definition(&subject.kind);
+        let size = size(verb, definition, &subject);
         let (recipients, encoded) = (ServerSet::default(), [const { OnceLock::new() }; FORMS]);
-        Self { verb, number: 0, subject, recipients, witness: None, encoded }
+        Self { verb, number: 0, subject, definition, size, recipients, witness: None, encoded }
     }
 
     /// The same request for these servers: a release, or a repair. A release goes to them later if it
@@ -266,6 +271,11 @@ impl Request {
         is_plain && self.subject.kind == LockKind::Exclusive && capabilities.expiry_time
     }
 
+    /// Whether it can be asked without asking when the key ends.
+    pub(crate) fn may_leave_out_end(&self) -> bool {
+        self.verb == Verb::Acquire && self.subject.kind == LockKind::Exclusive
+    }
+
     /// Whether it is an attempt to take a lock.
     pub(crate) fn is_attempt(&self) -> bool {
         matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced)
@@ -283,12 +293,12 @@ impl Request {
 
     /// What it does to a server, for those who deliver it.
     pub fn effect(&self) -> KeyEffect {
-        self.definition().effect
+        self.definition.effect
     }
 
     /// The kind of work that it does.
     pub fn kind(&self) -> Kind {
-        self.definition().kind
+        self.definition.kind
     }
 
     /// What is asked.
@@ -313,18 +323,13 @@ impl Request {
 
     /// How many bytes there are to send, at most.
     pub(crate) fn size(&self) -> usize {
-        let names = self.subject.names();
-        let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
-        let names = self.definition().names * (once + count * several::BESIDE_KEY_MAX);
-        let is_shared = self.subject.kind == LockKind::Shared || self.verb == Verb::Downgrade;
-        let beside = if is_shared { BESIDE_KEYS_OF_READERS_MAX } else { BESIDE_KEYS_MAX };
-        names + permits::size(&self.subject) + beside
+        self.size
     }
 
     /// The bytes to send.
     pub(crate) fn bytes(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &[u8] {
         self.encoded[self.form(capabilities)].get_or_init(|| {
-            (self.definition().encode)(&self.subject, capabilities, encoder);
+            (self.definition.encode)(&self.subject, capabilities, encoder);
             encoder.take()
         })
     }
@@ -339,7 +344,7 @@ impl Request {
 
     /// How many replies it brings.
     pub(crate) fn replies(&self) -> usize {
-        self.definition().replies
+        self.definition.replies
     }
 
     /// What the replies mean, which are taken out; none if the server does not owe such to a request that wakes, or that
@@ -355,16 +360,22 @@ impl Request {
         capabilities: Capabilities,
         expects_waiters: bool,
     ) -> Capabilities {
-        capabilities.after_refusal(expects_waiters, self.definition().form)
+        capabilities.after_refusal(expects_waiters, self.definition.form)
     }
 
     fn form(&self, capabilities: Capabilities) -> usize {
-        (self.definition().form)(capabilities)
+        (self.definition.form)(capabilities)
     }
+}
 
-    fn definition(&self) -> &'static Definition {
-        self.verb.definition(&self.subject.kind)
-    }
+/// How many bytes a request takes, at most.
+fn size(verb: Verb, definition: &Definition, subject: &Subject) -> usize {
+    let names = subject.names();
+    let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);
+    let names = definition.names * (once + count * several::BESIDE_KEY_MAX);
+    let is_shared = subject.kind == LockKind::Shared || verb == Verb::Downgrade;
+    let beside = if is_shared { BESIDE_KEYS_OF_READERS_MAX } else { BESIDE_KEYS_MAX };
+    names + permits::size(subject) + beside
 }
 
 impl fmt::Debug for Request {

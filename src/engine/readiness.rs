@@ -52,12 +52,12 @@ impl Readiness {
     }
 
     /// These sockets are watched from now on, and no others.
-    pub(super) fn watch(&mut self, wanted: impl Iterator<Item = Interest>) {
-        self.wanted.clear();
-        self.wanted.extend(wanted);
-        if self.wanted == self.watched {
+    pub(super) fn watch(&mut self, wanted: impl Iterator<Item = Interest> + Clone) {
+        if wanted.clone().eq(self.watched.iter().copied()) {
             return;
         }
+        self.wanted.clear();
+        self.wanted.extend(wanted);
         for old in &self.watched {
             if !self.wanted.iter().any(|new| new.socket == old.socket) {
                 self.descriptor.forget(old.fd);

@@ -130,6 +130,10 @@ impl Offset {
 
 /// So many millionths of a time.
 fn share(time: i64, millionths: i64) -> i64 {
+    // The usual case, without a division of 128 bits.
+    if let Some(product) = time.checked_mul(millionths) {
+        return product / 1_000_000;
+    }
     i64::try_from(i128::from(time) * i128::from(millionths) / 1_000_000).unwrap_or(i64::MAX)
 }
 

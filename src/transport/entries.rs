@@ -18,15 +18,20 @@ pub(super) struct Entry {
     pub(super) is_special: bool,
     /// Whether it was sent in a form that wakes who waits.
     pub(super) wakes: bool,
-    /// Whether a longer TTL was noted before it, and whether the server's note is read behind it.
+    /// Whether a longer TTL was noted before it.
     pub(super) raises: bool,
+    /// Whether the server's note is read behind it; and if its own grant depends on that note, how many requests later
+    /// the note is read that counts for it.
     pub(super) reads: bool,
+    pub(super) read_behind: Option<u8>,
     /// Whether we subscribe to our channel before it, and whether it is asked behind it who waits.
     pub(super) subscribes: bool,
     pub(super) looks: bool,
     /// Whether the server's clock is read behind it, or by when its key ends.
     pub(super) reads_clock: bool,
     pub(super) tells_end: bool,
+    /// Whether neither is asked.
+    pub(super) leaves_out_end: bool,
     /// It was not sent before.
     pub(super) written_at: Moment,
     /// Whether it is sent once more, in another form, and how long after the first time, in ms.
@@ -55,10 +60,12 @@ impl Entry {
             wakes: false,
             raises: false,
             reads: false,
+            read_behind: None,
             subscribes: false,
             looks: false,
             reads_clock: false,
             tells_end: false,
+            leaves_out_end: false,
             written_at: now,
             is_again: false,
             again_after_ms: 0,
@@ -93,7 +100,8 @@ impl Entry {
     /// How many replies it gets.
     pub(super) fn replies(&self) -> usize {
         let beside = [self.raises, self.reads, self.reads_clock, self.subscribes, self.looks];
-        self.request.replies() + beside.into_iter().filter(|&it| it).count()
+        let beside = beside.into_iter().filter(|&it| it).count();
+        self.request.replies() + beside - usize::from(self.leaves_out_end)
     }
 
     /// The same once more, for another connection, with whoever waits for the answer.

@@ -1,5 +1,6 @@
 //! What a server has sent and nobody has read yet.
 
+use std::collections::VecDeque;
 use std::io;
 
 use redis::Value;
@@ -29,10 +30,12 @@ pub(super) struct Inbox {
     end: usize,
     /// What is known of the reply that begins there.
     scan: Scan,
-    /// Replies that belong to the request whose last reply is not there yet.
+    /// Replies that were read and belong to no request yet, and those of the request that is settled.
+    found: VecDeque<Value>,
     replies: Vec<Value>,
-    /// What the server has said by itself, and how much of that before the replies that were found last.
-    pushes: Vec<Value>,
+    /// What the server has said by itself, each with how many of the replies that were found come before it; and how much
+    /// of that was said before the replies that were taken last.
+    pushes: Vec<(usize, Value)>,
     early: usize,
 }
 
@@ -47,6 +50,7 @@ impl Inbox {
 
     pub(super) fn clear(&mut self) {
         self.scan = Scan::default();
+        self.found.clear();
         self.replies.clear();
         self.pushes.clear();
         self.early = 0;
@@ -114,19 +118,18 @@ impl Inbox {
         wanted: usize,
         subscribes: bool,
     ) -> Result<bool, Nonsense> {
-        while self.replies.len() < wanted {
+        while self.found.len() < wanted {
             match self.next()? {
                 Some(value @ Value::Push { .. }) => {
-                    match subscribes && self.replies.is_empty() && is_subscription(&value) {
-                        true => self.replies.push(value),
-                        false => self.pushes.push(value),
+                    match subscribes && self.found.is_empty() && is_subscription(&value) {
+                        true => self.found.push_back(value),
+                        false => self.pushes.push((self.found.len(), value)),
                     }
                 }
-                Some(value) => self.replies.push(value),
+                Some(value) => self.found.push_back(value),
                 None => return Ok(false),
             }
         }
-        self.early = self.pushes.len();
         Ok(true)
     }
 
@@ -134,28 +137,51 @@ impl Inbox {
     pub(super) fn has_surplus(&mut self) -> Result<bool, Nonsense> {
         while self.first() == Some(PUSH) {
             match self.next()? {
-                Some(push) => self.pushes.push(push),
+                Some(push) => self.pushes.push((self.found.len(), push)),
                 None => return Ok(false),
             }
         }
         Ok(!self.is_empty())
     }
 
-    /// Takes out what the server has said by itself before the replies that were found last.
+    /// Takes the next replies, so many of those that [`Self::has_replies`] has found. They are to be taken out.
+    pub(super) fn take_replies(&mut self, count: usize) -> &mut Vec<Value> {
+        self.replies.clear();
+        self.replies.extend(self.found.drain(..count));
+        self.early = self.pushes.partition_point(|push| push.0 < count);
+        for push in &mut self.pushes[self.early..] {
+            push.0 -= count;
+        }
+        &mut self.replies
+    }
+
+    /// One of the replies that were found, if there are so many.
+    pub(super) fn found(&mut self, place: usize) -> Option<&mut Value> {
+        self.found.get_mut(place)
+    }
+
+    /// Takes out what the server has said by itself before the last of the replies that were taken last.
     pub(super) fn early_pushes(&mut self) -> impl Iterator<Item = Value> {
         let early = std::mem::take(&mut self.early);
-        self.pushes.drain(..early)
+        self.pushes.drain(..early).map(|push| push.1)
     }
 
-    /// Takes out all that it has said by itself.
-    pub(super) fn pushes(&mut self) -> impl Iterator<Item = Value> {
+    /// Takes out what it has said by itself, but for what it said after a reply that belongs to a request, which has so
+    /// many: whoever asked hears that reply first.
+    pub(super) fn pushes_amid(&mut self, replies: usize) -> impl Iterator<Item = Value> {
         self.early = 0;
-        self.pushes.drain(..)
+        let count = self.pushes.partition_point(|push| push.0 < replies.max(1));
+        self.pushes.drain(..count).map(|push| push.1)
     }
+}
 
-    /// Those that [`Self::has_replies`] has found, to be taken out.
-    pub(super) fn replies(&mut self) -> &mut Vec<Value> {
-        &mut self.replies
+#[cfg(test)]
+impl Inbox {
+    /// This is received.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.bytes.truncate(self.end);
+        self.bytes.extend_from_slice(bytes);
+        self.end = self.bytes.len();
     }
 }
 
@@ -169,9 +195,9 @@ mod tests {
         inbox.bytes = b"+OK\r\n:1".to_vec();
         inbox.end = inbox.bytes.len();
         assert_eq!(inbox.has_replies(2, false), Ok(false));
-        assert_eq!((inbox.replies().len(), inbox.first()), (1, Some(b':')));
+        assert_eq!((inbox.found.len(), inbox.first()), (1, Some(b':')));
         inbox.clear();
-        assert!(inbox.replies().is_empty() && inbox.is_empty());
+        assert!(inbox.found.is_empty() && inbox.is_empty());
     }
 
     fn inbox_with(bytes: &[u8]) -> Inbox {
@@ -188,10 +214,23 @@ mod tests {
     fn a_push_is_no_reply_wherever_it_comes() {
         let mut inbox = inbox_with(&[PUSHED, b"+OK\r\n", PUSHED, b":1\r\n", PUSHED].concat());
         assert_eq!(inbox.has_replies(2, false), Ok(true));
-        assert_eq!(*inbox.replies(), [Value::Okay, Value::Int(1)]);
+        assert_eq!(*inbox.take_replies(2), [Value::Okay, Value::Int(1)]);
         assert_eq!(inbox.has_surplus(), Ok(false));
-        assert_eq!((inbox.early_pushes().count(), inbox.pushes().count()), (2, 1));
+        assert_eq!((inbox.early_pushes().count(), inbox.pushes_amid(0).count()), (2, 1));
         assert!(inbox.is_empty());
+    }
+
+    #[test]
+    fn what_is_said_behind_a_reply_is_heard_after_it() {
+        let said = [b":1\r\n", PUSHED, b":2\r\n", PUSHED, b":3\r\n", PUSHED].concat();
+        let mut inbox = inbox_with(&said);
+        assert_eq!(inbox.has_replies(4, false), Ok(false));
+        // The first request has two replies, and is not settled before another has all of its own.
+        assert_eq!((inbox.pushes_amid(2).count(), inbox.pushes_amid(2).count()), (1, 0));
+        assert_eq!(*inbox.take_replies(2), [Value::Int(1), Value::Int(2)]);
+        assert_eq!((inbox.early_pushes().count(), inbox.pushes_amid(1).count()), (0, 1));
+        assert_eq!(*inbox.take_replies(1), [Value::Int(3)]);
+        assert_eq!((inbox.early_pushes().count(), inbox.pushes_amid(0).count()), (0, 1));
     }
 
     #[test]
@@ -206,12 +245,12 @@ mod tests {
     fn a_subscription_is_confirmed_by_a_push_or_refused_by_a_reply() {
         let mut inbox = inbox_with(&[PUSHED, SUBSCRIBED, b":1\r\n", SUBSCRIBED].concat());
         assert_eq!(inbox.has_replies(2, true), Ok(true));
-        assert!(is_subscription(&inbox.replies()[0]));
+        assert!(is_subscription(&inbox.take_replies(2)[0]));
         let mut inbox = inbox_with(b"-NOPERM no\r\n:1\r\n");
         assert_eq!(inbox.has_replies(2, true), Ok(true));
         // Nobody has asked for it.
         let mut inbox = inbox_with(&[SUBSCRIBED, b":1\r\n"].concat());
         assert_eq!(inbox.has_replies(2, false), Ok(false));
-        assert_eq!(*inbox.replies(), [Value::Int(1)]);
+        assert_eq!(*inbox.take_replies(1), [Value::Int(1)]);
     }
 }

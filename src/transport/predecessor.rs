@@ -87,7 +87,11 @@ impl Predecessor {
 
     /// Takes note of what the server has said by itself.
     pub(super) fn note_pushes(&mut self, server: usize, effects: &mut Effects) {
-        effects.note_pushes(server, self.queue.channel(), self.stream.inbox.pushes());
+        effects.note_pushes(
+            server,
+            self.queue.channel(),
+            self.stream.inbox.pushes_amid(self.queue.replies_of_oldest()),
+        );
     }
 
     /// Sends a request behind what it undoes, if that is under way here: elsewhere it might be carried out

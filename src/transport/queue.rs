@@ -6,14 +6,15 @@
 
 mod bounds;
 mod guarding;
+mod readings;
 mod retries;
 #[cfg(test)]
 pub(super) mod samples;
+mod sending;
 mod silence;
 mod subscribing;
 mod succession;
 
-use std::mem;
 use std::sync::Arc;
 
 use redis::Value;
@@ -22,10 +23,12 @@ use super::clocks::Clock;
 use super::entries::{Entries, Entry};
 use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
+use super::reading::Reading;
 use super::reply::Nonsense;
 use super::subscription::Subscription;
 use super::ticket::Ticket;
 use super::useless::Useless;
+use crate::command::guard::Borne;
 use crate::command::{Answer, Capabilities, Encoder, KeyEffect, Kind, Request};
 use crate::moment::Moment;
 
@@ -36,6 +39,10 @@ pub(super) struct Queue {
     guard: Guard,
     /// What is known of the server's clock.
     clock: Arc<Clock>,
+    /// What was read of its memory for the requests that are settled next.
+    reading: Option<Reading>,
+    /// What was read last, and what that means.
+    last_reading: Option<(Value, Option<Borne>)>,
     encoder: Encoder,
     unsent: Entries,
     awaiting: Entries,
@@ -53,6 +60,8 @@ pub(super) struct Queue {
     subscription: Subscription,
     /// Whether the last release has found somebody who waits.
     expects_waiters: bool,
+    /// How many attempts to take a lock were granted since the last one that was not.
+    granted: u32,
     /// How many of the requests were moved into the outbox since the socket was last written to.
     unwritten: usize,
 }
@@ -75,6 +84,8 @@ impl Queue {
             rules: Arc::clone(rules),
             guard: Guard::default(),
             clock: Arc::clone(clock),
+            reading: None,
+            last_reading: None,
             encoder,
             unsent,
             awaiting,
@@ -85,31 +96,9 @@ impl Queue {
             round_trip_us: None,
             subscription: Subscription::None,
             expects_waiters: false,
+            granted: 0,
             unwritten: 0,
         }
-    }
-
-    /// The socket was given what is in the outbox, which has so much room for what it did not take. The
-    /// requests count as sent from now on: this thread may have been kept from running since it last read
-    /// the clock, and that is not the server's time. Returns how many there were.
-    pub(super) fn note_written(
-        &mut self,
-        outbox_bytes: usize,
-        clock: impl FnOnce() -> Moment,
-    ) -> u64 {
-        self.outbox_bytes = outbox_bytes;
-        let written = mem::take(&mut self.unwritten);
-        if written == 0 {
-            return 0;
-        }
-        let now = clock();
-        let mut longest_ms = 0;
-        for entry in self.awaiting.iter_mut().rev().take(written) {
-            entry.note_sent(now);
-            longest_ms = longest_ms.max(entry.request.ttl_ms());
-        }
-        self.bear_silence(longest_ms, now);
-        written as u64
     }
 
     /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
@@ -151,22 +140,6 @@ impl Queue {
         !self.unsent.is_empty()
     }
 
-    /// Moves what waits to be sent into the outbox. From then on it counts as sent; see
-    /// [`Self::note_written`].
-    pub(super) fn send(&mut self, outbox: &mut Vec<u8>, capabilities: Capabilities, now: Moment) {
-        while let Some(mut entry) = self.unsent.pop_front() {
-            // Whoever waits for the answer, and was kept from running since it asked, is owed one.
-            if entry.ticket.is_none() && entry.keep_until.is_some_and(|until| now >= until) {
-                continue;
-            }
-            self.write(&mut entry, outbox, capabilities);
-            entry.note_sent(now);
-            entry.written_at = now;
-            self.awaiting.push_back(entry);
-            self.unwritten += 1;
-        }
-    }
-
     /// The server has answered something else, which took so long.
     pub(super) fn note_round_trip(&mut self, us: i64) {
         self.round_trip_us = Some(us);
@@ -182,9 +155,16 @@ impl Queue {
         self.length() == 0
     }
 
-    /// How many replies the oldest request still has to get in all, and whether we subscribe before it.
-    fn replies_wanted(&self) -> Option<(usize, bool)> {
-        self.awaiting.front().map(|entry| (entry.replies(), entry.subscribes))
+    /// How many replies the oldest request has in all, and how many have to be there before it can be settled.
+    fn replies_wanted(&self) -> Option<(usize, usize)> {
+        let own = self.awaiting.front()?.replies();
+        let rest = self.rest_of_group().map(Entry::replies).sum::<usize>();
+        Some((own, own + rest))
+    }
+
+    /// How many replies the oldest request has.
+    pub(super) fn replies_of_oldest(&self) -> usize {
+        self.awaiting.front().map_or(0, Entry::replies)
     }
 
     /// The next request whose replies are all there, if there is one.
@@ -195,7 +175,7 @@ impl Queue {
         now: Moment,
     ) -> Result<Option<Settled>, Useless> {
         loop {
-            let Some((wanted, subscribes)) = self.replies_wanted() else {
+            let Some((own, wanted)) = self.replies_wanted() else {
                 // Nothing is owed, so nothing may be there.
                 return if inbox.has_surplus()? {
                     Err(Nonsense::Unwanted.into())
@@ -203,14 +183,16 @@ impl Queue {
                     Ok(None)
                 };
             };
+            let subscribes = self.awaiting.front().is_some_and(|entry| entry.subscribes);
             if !inbox.has_replies(wanted, subscribes)? {
                 return Ok(None);
             }
+            self.read_ahead(inbox, wanted, now);
             if self.awaiting.len() == 1 && inbox.has_surplus()? {
                 // One too many is there: who knows which of them is the answer?
                 return Err(Nonsense::Unwanted.into());
             }
-            if let Some(settled) = self.settle(inbox.replies(), now)? {
+            if let Some(settled) = self.settle(inbox.take_replies(own), now)? {
                 return Ok(Some(settled));
             }
             // The server knows a command of its own that this user may not use.
@@ -228,7 +210,9 @@ impl Queue {
         now: Moment,
     ) -> Result<Option<Settled>, Useless> {
         let mut entry = self.awaiting.pop_front().ok_or(Nonsense::Unwanted)?;
-        let answer = match self.answer(&entry, replies, now) {
+        let answer = self.answer(&entry, replies, now);
+        self.count_reading();
+        let answer = match answer {
             Ok(answer) => answer,
             Err(useless) => {
                 self.awaiting.push_front(entry);
@@ -251,6 +235,7 @@ impl Queue {
         }
         entry.request.note(self.server, &answer, now);
         let (kind, ticket) = (entry.request.kind(), entry.ticket.take());
+        self.count_grants(&entry, &answer);
         let answer = self.vote(&entry, answer, now);
         if entry.request.undoes() {
             let answer = match answer {

@@ -1,10 +1,11 @@
-//! Where one reply ends in a stream of them. The redis crate then reads it; this makes sure
-//! that there is a whole one, and that it is of a size that a server of ours has reason to send: a
-//! hostile or foreign one must not make us keep, or allocate, what it merely announces.
+//! Where one reply ends in a stream of them. The redis crate then reads it; this makes sure that there is a whole one, and of
+//! a size that a server of ours has reason to send: a hostile one must not make us keep what it merely announces.
 
 use std::fmt;
 
 use redis::Value;
+
+use super::simple_reply::simple;
 
 /// The longest reply. Ours are under 200 bytes; but an error may quote a resource of 64 KiB, and it
 /// would be hard on all who share the connection if that broke for it.
@@ -69,9 +70,16 @@ impl Scan {
     /// The first reply in `bytes` and its length, if it is there as a whole. If it is not, there are
     /// more bytes behind the same ones the next time.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
-        let Some(length) = self.end(bytes)? else { return Ok(None) };
-        *self = Self { is_resp3: self.is_resp3, ..Self::default() };
-        Ok(Some((read(&bytes[..length])?, length)))
+        let simple = if self.at == 0 { simple(bytes) } else { None };
+        let whole = match simple {
+            Some(whole) => whole,
+            None => {
+                let Some(length) = self.end(bytes)? else { return Ok(None) };
+                (read(&bytes[..length])?, length)
+            }
+        };
+        *self = Self::new(self.is_resp3);
+        Ok(Some(whole))
     }
 
     fn end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Nonsense> {
@@ -150,21 +158,23 @@ impl Scan {
     }
 }
 
-/// Reads one whole reply. The crate's parser zeroes eight KiB for each, which was four fifths of all
-/// that we computed; so the four shortest kinds, which are nearly all that come, are read here.
+/// Reads one whole reply.
 fn read(whole: &[u8]) -> Result<Value, Nonsense> {
     match whole {
-        b"+OK\r\n" => Ok(Value::Okay),
-        b"$-1\r\n" | b"_\r\n" => Ok(Value::Nil),
+        b"_\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
-        [b'$', rest @ .., b'\r', b'\n'] => match rest.iter().position(|&byte| byte == b'\n') {
-            Some(end) => Ok(Value::BulkString(rest[end + 1..].to_vec())),
-            None => Err(Nonsense::Unwanted),
-        },
+        [b'$', rest @ .., b'\r', b'\n'] => {
+            let end = rest.iter().position(|&byte| byte == b'\n').ok_or(Nonsense::Unwanted)?;
+            Ok(Value::BulkString(rest[end + 1..].to_vec()))
+        }
         // It may quote a resource, which may be any bytes; the crate takes UTF-8 alone.
         [b'-', ..] => parse(&whole.iter().map(|&byte| byte.min(0x7F)).collect::<Vec<u8>>()),
         _ => parse(whole),
     }
+}
+
+fn number(digits: &[u8]) -> Result<i64, Nonsense> {
+    str::from_utf8(digits).ok().and_then(|it| it.parse().ok()).ok_or(Nonsense::Unwanted)
 }
 
 fn parse(whole: &[u8]) -> Result<Value, Nonsense> {
@@ -182,13 +192,6 @@ fn string_end(bytes: &[u8], start: usize, size: i64) -> Result<Option<usize>, No
         Some(_) => Err(Nonsense::Unwanted),
         None => Ok(None),
     }
-}
-
-fn number(digits: &[u8]) -> Result<i64, Nonsense> {
-    std::str::from_utf8(digits)
-        .ok()
-        .and_then(|digits| digits.parse().ok())
-        .ok_or(Nonsense::Unwanted)
 }
 
 #[cfg(test)]

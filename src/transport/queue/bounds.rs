@@ -106,7 +106,7 @@ mod tests {
             queue.push(&release, None, NOW);
             send(&mut queue, NOW);
             while !queue.awaiting.is_empty() {
-                let replies = vec![refused(); queue.replies_wanted().map_or(0, |it| it.0)];
+                let replies = vec![refused(); queue.replies_of_oldest()];
                 settle(&mut queue, &replies).unwrap();
             }
         }

@@ -5,8 +5,8 @@
 use redis::Value;
 
 use super::Queue;
-use crate::command::guard::{Borne, READ, TIME, is_forbidden, raise, time_us};
-use crate::command::{Answer, Capabilities, KeyEffect};
+use crate::command::guard::{is_forbidden, raise};
+use crate::command::{Answer, Capabilities};
 use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::quorum::offset::Showing;
@@ -16,7 +16,6 @@ use crate::transport::reply::Nonsense;
 use crate::transport::useless::Useless;
 
 /// In nanoseconds.
-const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 
 impl Queue {
@@ -52,7 +51,10 @@ impl Queue {
         outbox: &mut Vec<u8>,
         capabilities: Capabilities,
     ) {
-        let capabilities = capabilities.expecting(self.expects_waiters);
+        let mut capabilities = capabilities.expecting(self.expects_waiters);
+        if entry.leaves_out_end {
+            capabilities = capabilities.without_end();
+        }
         (entry.raises, entry.reads, entry.reads_clock) = (false, false, false);
         if entry.request.may_prolong()
             && let Some(ttl_ms) = self.guard.raises(entry.request.ttl_ms(), &self.rules)
@@ -62,20 +64,14 @@ impl Queue {
         }
         entry.subscribes = self.subscribe(&entry.request, outbox);
         outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
-        entry.tells_end = entry.request.tells_end(capabilities);
+        entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
         entry.is_special = entry.request.relies_on(capabilities);
         entry.wakes = entry.request.wakes_in(capabilities);
         let look = entry.request.look_for_waiters(capabilities);
         entry.looks = look.is_some();
         outbox.extend(look.into_iter().flatten());
-        if entry.request.asks_for_vote() && self.guard.reads() {
-            outbox.extend_from_slice(READ);
-            entry.reads = true;
-            if !entry.tells_end && entry.request.effect() == KeyEffect::Leaves {
-                outbox.extend_from_slice(TIME);
-                entry.reads_clock = true;
-            }
-        }
+        let is_guarded = entry.request.asks_for_vote() && self.guard.reads();
+        entry.read_behind = is_guarded.then_some(0);
     }
 
     /// What the replies mean, heard at `now`. They are those of the request, and what was read of the server's
@@ -92,9 +88,8 @@ impl Queue {
         if entry.subscribes {
             self.note_subscription(&replies.remove(0))?;
         }
+        self.read(entry, replies, now);
         let waiters = if entry.looks { replies.pop() } else { None };
-        let time = if entry.reads_clock { replies.pop() } else { None };
-        let note = if entry.reads { replies.pop() } else { None };
         let end_ms = match replies.last() {
             Some(&Value::Int(end_ms)) if entry.tells_end => Some(end_ms),
             _ => None,
@@ -104,20 +99,21 @@ impl Queue {
         if let (true, Some(failure)) = (entry.request.needs_pushes(), self.unheard()) {
             return Ok(Answer::Failed(failure));
         }
-        match note {
-            Some(note) if is_forbidden(&note) => self.guard.go_blind(),
-            Some(note) if answer.is_grant() => self.guard.check(Borne::of(&note), &self.rules)?,
+        match self.reading.as_ref().filter(|_| entry.read_behind.is_some()) {
+            Some(reading) if reading.is_forbidden => self.guard.go_blind(),
+            Some(reading) if answer.is_grant() => self.guard.check(reading.note, &self.rules)?,
             _ => {}
         }
         let ttl_ms = entry.request.ttl_ms();
-        match (end_ms, &answer, time) {
+        match (end_ms, &answer) {
             // A key that was just set ends when the clock will have gone on by the TTL.
-            (Some(end_ms @ 0..), Answer::Done, _) => {
-                self.note_clock(entry, end_ms.saturating_sub(ttl_ms).saturating_mul(MS), MS, now);
+            (Some(end_ms @ 0..), Answer::Done) => {
+                let shown = end_ms.saturating_sub(ttl_ms).saturating_mul(MS);
+                self.note_clock(entry.written_at, shown, MS, now);
             }
             // It has ended in the very moment: what that says of the clock is not known, and nobody has the lock there.
-            (Some(_), Answer::Done, _) => return Ok(Answer::Absent),
-            (Some(end_ms @ 0..), &Answer::Foreign { .. } | &Answer::Shared { .. }, _) => {
+            (Some(_), Answer::Done) => return Ok(Answer::Absent),
+            (Some(end_ms @ 0..), &Answer::Foreign { .. } | &Answer::Shared { .. }) => {
                 let shown_ms = self.clock.shown_ms(now);
                 let left_ms = shown_ms.map(|it| end_ms.saturating_sub(it).max(0));
                 return Ok(match answer {
@@ -125,20 +121,15 @@ impl Queue {
                     _ => Answer::Foreign { left_ms },
                 });
             }
-            (_, _, Some(time)) => {
-                if let Ok(Some(us)) = time_us(&time) {
-                    self.note_clock(entry, us.saturating_mul(US), US, now);
-                }
-            }
             _ => {}
         }
         Ok(answer)
     }
 
     /// The server's clock has shown this, or less than `grain` more, all in nanoseconds.
-    fn note_clock(&self, entry: &Entry, shown: i64, grain: i64, heard: Moment) {
+    pub(super) fn note_clock(&self, sent: Moment, shown: i64, grain: i64, heard: Moment) {
         if let Some(id) = self.guard.id() {
-            let showing = Showing { shown, grain, sent: entry.written_at, heard };
+            let showing = Showing { shown, grain, sent, heard };
             self.clock.note(id, &showing, self.rules.drift());
         }
     }
@@ -159,6 +150,7 @@ mod tests {
     use super::super::samples::{NOW, TICKET, fresh, request, send, settle};
     use super::*;
     use crate::command::Verb;
+    use crate::command::guard::Borne;
     use crate::command::identity::RunId;
     use crate::transport::guard::Forgotten;
 

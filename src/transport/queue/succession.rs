@@ -38,6 +38,7 @@ impl Queue {
     pub(in crate::transport) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
         (self.silent_until, self.probe_at) = (None, Moment::NEVER);
         (self.outbox_bytes, self.unwritten) = (0, 0);
+        self.reading = None;
         self.forget_subscription();
         let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
         for (part, was_sent) in parts.into_iter().zip([true, true, false]) {

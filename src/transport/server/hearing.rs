@@ -23,7 +23,11 @@ impl Server {
         let (channel, inbox) = (self.queue.channel(), &mut self.link.inbox);
         match is_early {
             true => effects.note_pushes(self.index, channel, inbox.early_pushes()),
-            false => effects.note_pushes(self.index, channel, inbox.pushes()),
+            false => effects.note_pushes(
+                self.index,
+                channel,
+                inbox.pushes_amid(self.queue.replies_of_oldest()),
+            ),
         }
     }
 }

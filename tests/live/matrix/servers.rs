@@ -263,7 +263,9 @@ fn s10_servers_that_run_somebodys_script_are_not_hammered_and_are_used_again() {
     let (calls, began) = (500, Instant::now());
     for _ in 0..calls {
         assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_UNREACHABLE);
-        assert_eq!(blames(&lease.message(), &addresses(&cluster[..2]), &["BUSY"]), Ok(()));
+        // Two scripts that never end may leave a server no processor to say so.
+        let blamed = blames(&lease.message(), &addresses(&cluster[..2]), &["BUSY", "no answer"]);
+        assert_eq!(blamed, Ok(()));
     }
     let probes = u64::try_from(began.elapsed().as_millis() / 200).expect("not that long");
     cluster[..2].iter().for_each(Fault::BUSY.mend);

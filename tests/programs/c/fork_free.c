@@ -11,13 +11,17 @@ static RedLock *manager;
 static RedLockLease *leases[THREADS];
 static atomic_bool stop;
 
-/* Most threads make calls that are refused: so their leases get new words all the time. */
+/* Most threads make calls that are refused: so their leases get new words all the time. A pause now and then leaves the
+ * children a processor. */
 static void *use_the_lease(void *argument) {
     int number = (int)(intptr_t)argument;
     char resource[32];
     snprintf(resource, sizeof resource, "thread-%d", number);
     RedLockLease *lease = leases[number];
-    while (!atomic_load(&stop)) {
+    for (int i = 0; !atomic_load(&stop); i++) {
+        if (i % 16 == 0) {
+            usleep(100);
+        }
         if (number % 4) {
             EXPECT(REDLOCK_INVALID_ARGUMENT, RedLock_Lock(manager, "", TTL_MS, lease), lease);
             EXPECT(REDLOCK_INVALID_ARGUMENT, RedLock_Lock(manager, resource, -1, lease), lease);

@@ -1,0 +1,360 @@
+//! How the server's note of its own memory is read: once behind several requests that are sent in one go.
+//!
+//! A note that is read later than a grant vouches for that grant as well as one that is read right behind it: a server
+//! that has lost its memory meanwhile bears another note, and all grants before it are no votes. The same holds for
+//! the clock: a step before the reading shows in it.
+//!
+//! So many acquires at once are a program with many locks that are free, as a rule. To ask of each when its key ends
+//! would cost the server as much as half an acquire, and is left out until one is refused.
+
+use redis::Value;
+
+use super::Queue;
+use crate::command::guard::{Borne, READ, TIME, is_forbidden, time_us};
+use crate::command::{Answer, KeyEffect};
+use crate::moment::Moment;
+use crate::transport::entries::Entry;
+use crate::transport::inbox::Inbox;
+use crate::transport::reading::Reading;
+
+/// No more grants than that share a reading, and no more requests lie between the first and the reading: whoever was
+/// granted something first waits for the replies to all of them. Redis answers what it reads at once together,
+/// which is 16 KiB.
+const GRANTS_MAX: usize = 8;
+const LENGTH_MAX: usize = 16;
+
+/// So many attempts have to be granted in a row before the next ones are taken for likely to be.
+const GRANTED_LEAST: u32 = 8;
+
+/// In nanoseconds.
+const US: i64 = 1_000;
+
+/// Requests that share a reading, while they are written.
+#[derive(Default)]
+pub(super) struct Group {
+    /// How many there are, from the first one whose grant depends on the note, and how many of these are such.
+    length: usize,
+    grants: usize,
+    /// Whether the clock is to be read as well: the answer to one of them does not show it.
+    reads_clock: bool,
+}
+
+impl Group {
+    /// This request was written behind the others.
+    pub(super) fn add(&mut self, entry: &Entry) {
+        let is_guarded = entry.read_behind.is_some();
+        if is_guarded || self.length > 0 {
+            self.length += 1;
+            self.grants += usize::from(is_guarded);
+            let leaves = entry.request.effect() == KeyEffect::Leaves;
+            self.reads_clock |= is_guarded && leaves && !entry.tells_end;
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.grants == GRANTS_MAX || self.length == LENGTH_MAX
+    }
+}
+
+impl Queue {
+    /// Whether the acquires that wait to be sent leave out to ask when their keys end: there are several, and none was
+    /// refused lately.
+    pub(super) fn leaves_out_ends(&self) -> bool {
+        let attempts = self.unsent.iter().filter(|entry| entry.request.may_leave_out_end());
+        self.granted >= GRANTED_LEAST && attempts.take(2).count() == 2
+    }
+
+    /// A request was answered.
+    pub(super) fn count_grants(&mut self, entry: &Entry, answer: &Answer) {
+        if entry.request.is_attempt() {
+            self.granted = if answer.is_grant() { self.granted.saturating_add(1) } else { 0 };
+        }
+    }
+
+    /// Has the note read behind what was written, if a grant depends on it.
+    pub(super) fn read_note(&mut self, group: &mut Group, outbox: &mut Vec<u8>) {
+        let Group { length, reads_clock, .. } = std::mem::take(group);
+        for (behind, entry) in (0..).zip(self.awaiting.iter_mut().rev().take(length)) {
+            if behind == 0 {
+                (entry.reads, entry.reads_clock) = (true, reads_clock);
+                outbox.extend_from_slice(READ);
+                outbox.extend_from_slice(if reads_clock { TIME } else { b"" });
+            }
+            entry.read_behind = entry.read_behind.map(|_| behind);
+        }
+    }
+
+    /// The requests behind the oldest one whose replies have to be there before that can be settled.
+    pub(super) fn rest_of_group(&self) -> impl Iterator<Item = &Entry> {
+        let behind = self.awaiting.front().and_then(|entry| entry.read_behind);
+        let count = behind.filter(|_| self.reading.is_none()).unwrap_or_default();
+        self.awaiting.iter().skip(1).take(count.into())
+    }
+
+    /// So many replies are there, all that the oldest request has to wait for: takes out what was read behind others.
+    pub(super) fn read_ahead(&mut self, inbox: &mut Inbox, wanted: usize, now: Moment) {
+        let Some(carrier) = self.rest_of_group().last() else { return };
+        let (reads_clock, sent, left) =
+            (carrier.reads_clock, carrier.written_at, self.rest_of_group().count() + 1);
+        let mut take =
+            |place: usize| inbox.found(place).map(|value| std::mem::replace(value, Value::Nil));
+        let time = if reads_clock { take(wanted - 1) } else { None };
+        let note = take(wanted - 1 - usize::from(reads_clock));
+        self.note_reading(left, note, time, sent, now);
+    }
+
+    /// Takes what was read behind this request, which is settled, out of its replies.
+    pub(super) fn read(&mut self, entry: &Entry, replies: &mut Vec<Value>, now: Moment) {
+        let time = if entry.reads_clock { replies.pop() } else { None };
+        let note = if entry.reads { replies.pop() } else { None };
+        if entry.read_behind == Some(0) && self.reading.is_none() {
+            self.note_reading(1, note, time, entry.written_at, now);
+        }
+    }
+
+    fn note_reading(
+        &mut self,
+        left: usize,
+        note: Option<Value>,
+        time: Option<Value>,
+        sent: Moment,
+        now: Moment,
+    ) {
+        if let Some(Ok(Some(us))) = time.as_ref().map(time_us) {
+            self.note_clock(sent, us.saturating_mul(US), US, now);
+        }
+        let Some(said) = note else { return };
+        // It is the same as ever, nearly always, and to compare it is cheaper than to read it.
+        let known = self.last_reading.take().filter(|known| known.0 == said);
+        let (said, note) = known.unwrap_or_else(|| {
+            let note = Borne::of(&said);
+            (said, note)
+        });
+        self.reading = Some(Reading { left, is_forbidden: is_forbidden(&said), note });
+        self.last_reading = Some((said, note));
+    }
+
+    /// One more request is settled.
+    pub(super) fn count_reading(&mut self) {
+        if let Some(reading) = &mut self.reading {
+            reading.left -= 1;
+        }
+        self.reading.take_if(|reading| reading.left == 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::samples::{NOW, TICKET, fresh, long, request};
+    use super::super::{Queue, Settled};
+    use super::*;
+    use crate::command::guard::Note;
+    use crate::command::identity::RunId;
+    use crate::command::{Capabilities, Request, Verb};
+    use crate::failure::Failure;
+    use crate::transport::guard::{Forgotten, Guard};
+    use crate::transport::ticket::Ticket;
+    use crate::transport::useless::Useless;
+
+    const CLOCK_MS: i64 = 60_000;
+
+    /// On a server with this note, whose clock shows [`CLOCK_MS`].
+    fn guarded(since_ms: i64) -> Queue {
+        let mut queue = fresh();
+        let note = Note { id: id(), since_ms, longest_ms: 10_000 };
+        queue.guard = Guard::of(&note, CLOCK_MS, NOW, &queue.rules);
+        queue
+    }
+
+    fn id() -> RunId {
+        RunId::parse(&format!("a{}", "0".repeat(39))).expect("an id")
+    }
+
+    fn string(text: &str) -> Vec<u8> {
+        format!("${}\r\n{text}\r\n", text.len()).into_bytes()
+    }
+
+    fn note(since_ms: i64) -> Vec<u8> {
+        string(&format!("{} {since_ms} 10000", id().as_str()))
+    }
+
+    fn time(ms: i64) -> Vec<u8> {
+        let parts = [ms / 1_000, ms % 1_000 * 1_000].map(|number| string(&number.to_string()));
+        [&b"*2\r\n"[..], &parts.concat()].concat()
+    }
+
+    fn nth(number: u8) -> Ticket {
+        Ticket::new(number.into(), 1)
+    }
+
+    /// Sends them in one go. Returns how often the note and the clock are read.
+    fn send(
+        queue: &mut Queue,
+        requests: &[Arc<Request>],
+        capabilities: Capabilities,
+    ) -> [usize; 3] {
+        for (number, request) in (0..).zip(requests) {
+            queue.push(request, Some(nth(number)), NOW);
+        }
+        let mut outbox = Vec::new();
+        queue.send(&mut outbox, capabilities, NOW);
+        queue.note_written(0, || NOW);
+        let text = String::from_utf8_lossy(&outbox);
+        ["GETRANGE", "\nTIME", "PEXPIRETIME"].map(|word| text.matches(word).count())
+    }
+
+    fn acquires(count: u8) -> Vec<Arc<Request>> {
+        (0..count).map(|number| long(Verb::Acquire, 1, number)).collect()
+    }
+
+    /// What is settled once all of this has come.
+    fn hear(queue: &mut Queue, inbox: &mut Inbox, bytes: &[u8]) -> Result<Vec<Settled>, Useless> {
+        inbox.put(bytes);
+        let mut capabilities = Capabilities::EXPIRY_TIME;
+        let mut settled = Vec::new();
+        while let Some(one) = queue.next_settled(inbox, &mut capabilities, NOW)? {
+            settled.push(one);
+        }
+        Ok(settled)
+    }
+
+    fn answers(settled: &[Settled]) -> Vec<(Option<Ticket>, &Answer)> {
+        settled.iter().map(|it| (it.ticket, &it.answer)).collect()
+    }
+
+    #[test]
+    fn requests_that_are_sent_in_one_go_share_a_reading() {
+        for (count, readings) in [(1, 1), (2, 1), (8, 1), (9, 2), (16, 2), (17, 3)] {
+            let sent = send(&mut guarded(-1), &acquires(count), Capabilities::EXPIRY_TIME);
+            assert_eq!(sent, [readings, 0, usize::from(count)], "{count}");
+            // Where the answer to an acquire does not show the clock, that is read along with the note.
+            let sent = send(&mut guarded(-1), &acquires(count), Capabilities::PLAIN);
+            assert_eq!(sent, [readings, readings, 0], "{count}");
+        }
+        // No more than 16 requests lie in between.
+        let mut requests = acquires(1);
+        requests.extend(std::iter::repeat_n(request(Verb::Release), 40));
+        requests.extend(acquires(1));
+        assert_eq!(send(&mut guarded(-1), &requests, Capabilities::PLAIN)[0], 2);
+        let releases = vec![request(Verb::Release); 40];
+        assert_eq!(send(&mut guarded(-1), &releases, Capabilities::PLAIN), [0; 3]);
+        assert_eq!(send(&mut fresh(), &acquires(9), Capabilities::PLAIN), [0; 3]);
+    }
+
+    #[test]
+    fn a_grant_is_a_vote_once_the_note_was_read() {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        let requests = [&acquires(2)[..], &[request(Verb::Release)]].concat();
+        send(&mut queue, &requests, Capabilities::EXPIRY_TIME);
+        let ends = format!(":{}\r\n", CLOCK_MS + 10_000);
+        let first = format!("+OK\r\n{ends}$-1\r\n{ends}");
+        assert_eq!(hear(&mut queue, &mut inbox, first.as_bytes()), Ok(vec![]));
+        assert_eq!(hear(&mut queue, &mut inbox, b":1\r\n"), Ok(vec![]));
+        let settled = hear(&mut queue, &mut inbox, &note(-1)).unwrap();
+        // The clock may show a millisecond more.
+        let foreign = Answer::Foreign { left_ms: Some(9_999) };
+        let expected = [
+            (Some(nth(0)), &Answer::Done),
+            (Some(nth(1)), &foreign),
+            (Some(nth(2)), &Answer::Done),
+        ];
+        assert_eq!(answers(&settled), expected);
+        assert!(queue.is_done() && queue.reading.is_none());
+        // What comes next has a reading of its own.
+        send(&mut queue, &acquires(1), Capabilities::EXPIRY_TIME);
+        let next = format!("+OK\r\n{ends}");
+        let replies = [next.as_bytes(), &note(-1)].concat();
+        assert_eq!(hear(&mut queue, &mut inbox, &replies).unwrap().len(), 1);
+    }
+
+    /// The memory may be lost between two of the grants: the one before may be of the memory that is gone.
+    #[test]
+    fn all_grants_before_another_note_are_none() {
+        for borne in [note(-2), string(""), b"-BUSY no\r\n".to_vec()] {
+            let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+            send(&mut queue, &acquires(3), Capabilities::PLAIN);
+            let granted = b"+OK\r\n:10000\r\n".repeat(3);
+            let replies = [granted, borne, time(CLOCK_MS)].concat();
+            let told = hear(&mut queue, &mut inbox, &replies);
+            assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
+            let mut failed = Vec::new();
+            queue.fail(|ticket, _| failed.push(ticket));
+            assert_eq!(failed, [nth(0), nth(1), nth(2)]);
+        }
+    }
+
+    #[test]
+    fn all_grants_before_a_step_of_the_clock_are_none() {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        for (shown_ms, is_vote) in [(CLOCK_MS, true), (CLOCK_MS + 5_000, false)] {
+            send(&mut queue, &acquires(3), Capabilities::PLAIN);
+            let granted = b"+OK\r\n:10000\r\n".repeat(3);
+            let replies = [granted, note(-1), time(shown_ms)].concat();
+            let settled = hear(&mut queue, &mut inbox, &replies).unwrap();
+            let stepped =
+                |it: &Settled| matches!(it.answer, Answer::Failed(Failure::Stepped { .. }));
+            assert_eq!(settled.len(), 3);
+            assert!(settled.iter().all(|it| stepped(it) != is_vote), "{settled:?}");
+        }
+    }
+
+    #[test]
+    fn who_may_not_read_the_note_any_more_is_granted_all_the_same() {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        send(&mut queue, &acquires(2), Capabilities::PLAIN);
+        let granted = b"+OK\r\n:10000\r\n".repeat(2);
+        let replies = [granted, b"-NOPERM no\r\n".to_vec(), time(CLOCK_MS)].concat();
+        let settled = hear(&mut queue, &mut inbox, &replies).unwrap();
+        assert!(settled.len() == 2 && settled.iter().all(|it| it.answer == Answer::Done));
+        assert_eq!(send(&mut queue, &acquires(2), Capabilities::PLAIN), [0; 3]);
+    }
+
+    /// Whoever is answered before the note was read has to wait; a connection that ends meanwhile answers nobody.
+    #[test]
+    fn a_connection_that_ends_before_the_reading_answers_nobody() {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        send(&mut queue, &acquires(2), Capabilities::PLAIN);
+        let granted = b"+OK\r\n:10000\r\n".repeat(2);
+        assert_eq!(hear(&mut queue, &mut inbox, &granted), Ok(vec![]));
+        let mut failed = Vec::new();
+        queue.fail(|ticket, was_sent| failed.push((ticket, was_sent)));
+        assert_eq!(failed, [(nth(0), true), (nth(1), true)]);
+    }
+
+    #[test]
+    fn who_stands_in_line_is_not_between_a_grant_and_its_reading() {
+        let mut queue = guarded(-1);
+        let requests = [&acquires(1)[..], &[request(Verb::Enrol)], &acquires(1)].concat();
+        assert_eq!(send(&mut queue, &requests, Capabilities::PLAIN)[0], 2);
+    }
+
+    #[test]
+    fn ends_are_asked_for_unless_many_were_granted_in_a_row() {
+        let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
+        let granted = format!("+OK\r\n:{}\r\n", CLOCK_MS + 10_000);
+        for _ in 0..2 {
+            assert_eq!(send(&mut queue, &acquires(4), Capabilities::EXPIRY_TIME), [1, 0, 4]);
+            let replies = [granted.repeat(4).as_bytes(), &note(-1)].concat();
+            assert_eq!(hear(&mut queue, &mut inbox, &replies).unwrap().len(), 4);
+        }
+        // One alone is asked for its end still.
+        assert_eq!(send(&mut queue, &acquires(1), Capabilities::EXPIRY_TIME), [1, 0, 1]);
+        let replies = [granted.as_bytes(), &note(-1)].concat();
+        assert_eq!(hear(&mut queue, &mut inbox, &replies).unwrap().len(), 1);
+        assert_eq!(send(&mut queue, &acquires(3), Capabilities::EXPIRY_TIME), [1, 1, 0]);
+        let replies = [b"+OK\r\n$-1\r\n+OK\r\n".to_vec(), note(-1), time(CLOCK_MS)].concat();
+        let settled = hear(&mut queue, &mut inbox, &replies).unwrap();
+        let foreign = Answer::Foreign { left_ms: None };
+        let expected = [
+            (Some(nth(0)), &Answer::Done),
+            (Some(nth(1)), &foreign),
+            (Some(nth(2)), &Answer::Done),
+        ];
+        assert_eq!(answers(&settled), expected);
+        // One was refused: whoever is next is told when the holder's lock ends.
+        assert_eq!(send(&mut queue, &acquires(8), Capabilities::EXPIRY_TIME), [1, 0, 8]);
+        queue.abandon(TICKET);
+    }
+}

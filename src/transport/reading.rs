@@ -1,0 +1,11 @@
+//! What was read of a server's memory along with acquires.
+
+use crate::command::guard::Borne;
+
+pub(super) struct Reading {
+    /// For how many of the requests that are settled next.
+    pub(super) left: usize,
+    /// Whether this user may not read it.
+    pub(super) is_forbidden: bool,
+    pub(super) note: Option<Borne>,
+}
