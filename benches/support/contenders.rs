@@ -124,9 +124,7 @@ impl Contenders {
             Who::Ours => self.with_library("ours"),
             Who::Floor if workers == 1 => Command::new(self.programs.path("floor")),
             Who::Floor => Command::new(self.programs.path("loop")),
-            Who::SameRequests => {
-                with(Command::new(self.programs.path("loop")), ["--eval", "--pttl"])
-            }
+            Who::SameRequests => with(Command::new(self.programs.path("loop")), ["--eval"]),
             Who::Serial => Command::new(self.programs.path("serial")),
             Who::Polling => with(Command::new(self.programs.path("serial")), ["--pause", "0", "5"]),
             Who::Rslock => Command::new(self.rslock()),
