@@ -27,6 +27,7 @@ mod unlock;
 mod validity;
 mod waking;
 mod waking_kinds;
+mod waking_servers;
 
 /// A TTL with its validity, by the book: 1 % and 2 ms less.
 const TTL: i64 = 10_000;
