@@ -4,7 +4,7 @@ use super::client::Client;
 use super::cluster::Cluster;
 use super::cluster::Verb::{Acquire, Look, Told};
 use super::crowd::{LONG, waits};
-use super::waking::{LINE, done, nothing_is_left, processes, processes_of, waited};
+use super::processes::{LINE, done, nothing_is_left, processes, processes_of, waited};
 use crate::lease::Lease;
 
 #[test]
