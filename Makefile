@@ -151,8 +151,7 @@ test: test-tools build lint
 CHECKED = exports header history hostile model pages played project standing tidy versions
 .PHONY: check
 check: lint
-	$(CARGO) test --quiet --package redlock-cli --bins
-	$(CARGO) test --quiet --lib $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
+	$(CARGO) test --quiet --workspace --lib --bins $(foreach program,$(CHECKED),--test $(program)) -- --skip differential
 
 test-tools: package-tools
 	@$(TOOLS) test

@@ -168,22 +168,23 @@ sanitize_library() {
     REDLOCK_TEST_LIBRARY=$library REDLOCK_TEST_COMPILERS='clang clang++' REDLOCK_TEST_CFLAGS=$flags programs
 }
 
+# With the workspace, as `make test` builds them.
 guests() {
-    "$CARGO" test --quiet --test guest -- "$@"
+    "$CARGO" test --quiet --workspace --test guest -- "$@"
 }
 
 rows() {
-    "$CARGO" test --quiet --test matrix -- "$@"
+    "$CARGO" test --quiet --workspace --test matrix -- "$@"
 }
 
 # Programs over TLS.
 tls() {
-    "$CARGO" test --quiet --test tls -- "$@"
+    "$CARGO" test --quiet --workspace --test tls -- "$@"
 }
 
 programs() {
     # shellcheck disable=SC2086
-    "$CARGO" test --quiet --test programs -- c:: cpp:: $NOT_RUN "$@"
+    "$CARGO" test --quiet --workspace --test programs -- c:: cpp:: $NOT_RUN "$@"
 }
 
 # An option for each of some words.

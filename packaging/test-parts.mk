@@ -7,6 +7,10 @@
 # The longest come first.
 parts: memory programs matrix tls guest played behaviour the-rest tool registries mutants packages install demo demo-fencing
 
+# With the workspace, as they were built: for one package alone cargo would build the library, and each program, once
+# more, for the crates that they share have other features then.
+TEST = $(CARGO) test --quiet --workspace
+
 .PHONY: memory registries packages install demo demo-fencing
 memory registries packages install demo demo-fencing:
 	@$(MAKE) --no-print-directory -f Makefile test-$@
@@ -17,13 +21,9 @@ matrix tls behaviour the-rest: export RUST_TEST_THREADS = $(shell expr 4 \* $(PR
 # Those of the languages compile as well.
 programs: export RUST_TEST_THREADS = $(shell expr 2 \* $(PROCESSORS))
 
-.PHONY: programs matrix tls guest played behaviour mutants
-programs matrix tls guest played behaviour mutants:
-	$(CARGO) test --quiet --test $@
-
-.PHONY: tool
-tool:
-	$(CARGO) test --quiet --package redlock-cli
+.PHONY: programs matrix tls guest played behaviour mutants tool
+programs matrix tls guest played behaviour mutants tool:
+	$(TEST) --test $@
 
 # Named by what they are not, so that a new test program is among them.
 ALONE = memory programs matrix tls guest played behaviour mutants
@@ -32,5 +32,5 @@ OTHERS = $(filter-out $(ALONE),$(PROGRAMS))
 
 .PHONY: the-rest
 the-rest:
-	$(CARGO) test --quiet --lib --bins --examples $(foreach program,$(OTHERS),--test $(program))
-	$(CARGO) test --quiet --doc
+	$(TEST) --lib --bins --examples $(foreach program,$(OTHERS),--test $(program))
+	$(TEST) --doc

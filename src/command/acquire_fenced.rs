@@ -1,14 +1,14 @@
 //! Sets the key to the token for the TTL, unless it is there, and draws a fencing token. One script: nobody comes
 //! in between, so two grants of one server never have the same number.
 
-use redis::Value;
-
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{
+    Definition, KeyEffect, Kind, NO_SUCH_KEY, Replies, Subject, numbers, only_form,
+};
 use super::encoder::Encoder;
 use super::fence::{SPREAD_US, counter, counter_ttl_ms};
-use super::script::Script;
+use super::script::script;
 use crate::failure::Failure;
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -21,9 +21,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("acquire_fenced.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("acquire_fenced.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
@@ -35,27 +33,20 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
-    };
-    let &[Value::Int(what), Value::Int(number)] = &said[..] else { return None };
-    match what {
-        0 => Some(Answer::Foreign { left_ms: (number != NO_SUCH_KEY).then_some(number) }),
-        1 if number > 0 => Some(Answer::Granted { number }),
-        2 => Some(Answer::Failed(Failure::NoCounter)),
-        3 => Some(Answer::Shared { readers: 0, left_ms: Some(number) }),
-        _ => None,
+    match numbers(replies)? {
+        Err(refused) => Some(refused),
+        Ok([0, NO_SUCH_KEY]) => Some(Answer::Foreign { left_ms: None }),
+        Ok([0, left_ms]) => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        Ok([1, number]) if number > 0 => Some(Answer::Granted { number }),
+        Ok([2, _]) => Some(Answer::Failed(Failure::NoCounter)),
+        Ok([3, left_ms]) => Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) }),
+        Ok(_) => None,
     }
 }
 
-/// What PTTL says of a key that has gone.
-const NO_SUCH_KEY: i64 = -2;
-
 #[cfg(test)]
 mod tests {
-    use redis::Value::{Array, Int, Okay};
+    use redis::Value::{self, Array, Int, Okay};
 
     use super::*;
 

@@ -39,6 +39,34 @@ pub(super) fn only_form(_: Capabilities) -> usize {
 /// All replies to a request.
 pub(super) type Replies<'a> = vec::Drain<'a, Value>;
 
+/// The array that a script says, or the error instead; none if it says anything else.
+pub(super) fn array(replies: &mut Replies<'_>) -> Option<Result<Vec<Value>, Answer>> {
+    match replies.next()? {
+        Value::ServerError(error) => Some(Err(Answer::refused(&error))),
+        Value::Array(said) => Some(Ok(said)),
+        _ => None,
+    }
+}
+
+/// The same, if it is one of so many numbers.
+pub(super) fn numbers<const N: usize>(
+    replies: &mut Replies<'_>,
+) -> Option<Result<[i64; N], Answer>> {
+    let said = match array(replies)? {
+        Ok(said) => <[Value; N]>::try_from(said).ok()?,
+        Err(refused) => return Some(Err(refused)),
+    };
+    let mut numbers = [0; N];
+    for (number, value) in numbers.iter_mut().zip(said) {
+        let Value::Int(it) = value else { return None };
+        *number = it;
+    }
+    Some(Ok(numbers))
+}
+
+/// What PTTL says of a key that has gone.
+pub(super) const NO_SUCH_KEY: i64 = -2;
+
 /// What a request is about.
 pub(super) struct Subject {
     pub(super) resource: Arc<[u8]>,

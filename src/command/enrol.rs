@@ -3,11 +3,9 @@
 //!
 //! The token of the request names the channel, and its number is since when we wait.
 
-use redis::Value;
-
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
 use super::encoder::Encoder;
 use super::waking::{ENROL, LINE_TTL_MS, channel, line};
 
@@ -30,17 +28,13 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 }
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
-    };
-    let &[Value::Int(what), Value::Int(left_ms), Value::Int(rank)] = &said[..] else { return None };
-    match what {
-        0 => Some(Answer::Enrolled { left_ms, rank: u32::try_from(rank).ok()? }),
-        1 => Some(Answer::Free),
-        2 => Some(Answer::EnrolledBehindReaders { left_ms, rank: u32::try_from(rank).ok()? }),
-        _ => None,
+    let rank = |number| u32::try_from(number).ok();
+    match numbers(replies)? {
+        Err(refused) => Some(refused),
+        Ok([0, left_ms, nth]) => Some(Answer::Enrolled { left_ms, rank: rank(nth)? }),
+        Ok([1, _, _]) => Some(Answer::Free),
+        Ok([2, left_ms, nth]) => Some(Answer::EnrolledBehindReaders { left_ms, rank: rank(nth)? }),
+        Ok(_) => None,
     }
 }
 

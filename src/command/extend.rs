@@ -2,13 +2,11 @@
 //! shorten what is left, when it is carried out late, on a connection that was given up, after an
 //! extension for longer on the next one.
 
-use redis::Value;
-
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
 use super::encoder::Encoder;
-use super::script::Script;
+use super::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Extending,
@@ -20,9 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("extend.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-static SCRIPT: &str = LINE.text();
+static SCRIPT: &str = script!("extend.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
@@ -31,24 +27,19 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     });
 }
 
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
-    };
-    let &[Value::Int(what), Value::Int(left_ms)] = &said[..] else { return None };
-    match what {
-        0 => Some(Answer::Absent),
-        1 => Some(Answer::Extended { left_ms }),
-        2 => Some(Answer::Foreign { left_ms: Some(left_ms) }),
-        _ => None,
+pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match numbers(replies)? {
+        Err(refused) => Some(refused),
+        Ok([0, _]) => Some(Answer::Absent),
+        Ok([1, left_ms]) => Some(Answer::Extended { left_ms }),
+        Ok([2, left_ms]) => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        Ok(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use redis::Value::{Array, Int, Okay};
+    use redis::Value::{self, Array, Int, Okay};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use redis::Value;
 
 use super::answer::failure_of;
 use super::identity::RunId;
-use super::script::Script;
+use super::script::script;
 use crate::failure::Failure;
 
 /// Its name. No lock may have it.
@@ -141,13 +141,9 @@ pub(crate) fn time_us(reply: &Value) -> Result<Option<i64>, Failure> {
     }
 }
 
-const MARK_FILE: &str = include_str!("mark.lua");
-const MARK_LINE: Script<{ MARK_FILE.len() }> = Script::of(MARK_FILE);
-pub(crate) static MARK: &str = MARK_LINE.text();
+pub(crate) static MARK: &str = script!("mark.lua");
 
-const RAISE_FILE: &str = include_str!("raise.lua");
-const RAISE_LINE: Script<{ RAISE_FILE.len() }> = Script::of(RAISE_FILE);
-pub(crate) static RAISE: &str = RAISE_LINE.text();
+pub(crate) static RAISE: &str = script!("raise.lua");
 
 /// Has the server bear a note of its own.
 pub(super) fn mark(id: RunId, longest_ms: i64, mark: Mark) -> redis::Cmd {

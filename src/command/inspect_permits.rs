@@ -4,10 +4,10 @@ use redis::Value;
 
 use super::answer::{Answer, SlotValue, VALUE_MAX};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, array, only_form};
 use super::encoder::Encoder;
 use super::permits::{begin, slots};
-use super::script::Script;
+use super::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Inspecting,
@@ -19,19 +19,16 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("inspect_permits.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("inspect_permits.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     encoder.put(|command| begin(subject, SCRIPT, command).arg(VALUE_MAX));
 }
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
+    let said = match array(replies)? {
+        Ok(said) => said,
+        Err(refused) => return Some(refused),
     };
     let of = slots(subject);
     let mut found: Vec<SlotValue> = Vec::new();

@@ -8,7 +8,7 @@ use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
 use super::fence::{counter, counter_ttl_ms};
-use super::script::Script;
+use super::script::script;
 use crate::failure::Failure;
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -21,9 +21,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("raise_fence.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("raise_fence.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::capabilities::{Capabilities, Delete};
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject};
 use super::encoder::Encoder;
-use super::script::Script;
+use super::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::Releasing,
@@ -18,9 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("release.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(super) static SCRIPT: &str = LINE.text();
+pub(super) static SCRIPT: &str = script!("release.lua");
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());

@@ -51,7 +51,7 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
     });
 }
 
-fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match replies.as_slice() {
         [Value::Int(2), ..] => Some(Answer::Woke),
         _ => (release::DEFINITION.decode)(subject, replies),

@@ -7,7 +7,7 @@ use super::capabilities::Capabilities;
 use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use super::encoder::Encoder;
 use super::permits::{begin, begin_lined};
-use super::script::Script;
+use super::script::script;
 use super::waking::RELEASE_PERMITS;
 
 /// Deletes all, and wakes who waits for a permit first, where that may be done.
@@ -45,9 +45,7 @@ pub(super) static REST: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("release_permits.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("release_permits.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     encoder.put(|command| {

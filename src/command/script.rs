@@ -57,6 +57,17 @@ const fn first_line(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// A script of files that lie beside the one in which this stands, one behind the other, and perhaps of a last line.
+macro_rules! script {
+    ($($file:literal),+ $(; $end:literal)?) => {{
+        const FILE: &str = concat!($(include_str!($file)),+ $(, $end)?);
+        const LINE: $crate::command::script::Script<{ FILE.len() }> =
+            $crate::command::script::Script::of(FILE);
+        LINE.text()
+    }};
+}
+pub(super) use script;
+
 #[cfg(test)]
 mod tests {
     use super::*;

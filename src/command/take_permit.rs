@@ -5,10 +5,10 @@ use redis::Value;
 
 use super::answer::{Answer, Slots};
 use super::capabilities::Capabilities;
-use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, array, only_form};
 use super::encoder::Encoder;
 use super::permits::{begin, slots};
-use super::script::Script;
+use super::script::script;
 use crate::slot_set::SlotSet;
 
 /// Takes any slot, and begins to look with a slot that the token chooses: who takes one after the other has the same
@@ -34,9 +34,7 @@ pub(super) static ONE: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("take_permit.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("take_permit.lua");
 
 fn encode_any(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let of = slots(subject);
@@ -56,10 +54,9 @@ fn encode(subject: &Subject, (first, count): (u16, u16), encoder: &mut Encoder) 
 }
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
+    let said = match array(replies)? {
+        Ok(said) => said,
+        Err(refused) => return Some(refused),
     };
     let [Value::Int(got), Value::BulkString(map), Value::Int(left_ms)] = &said[..] else {
         return None;

@@ -7,7 +7,7 @@
 use redis::{PushKind, Value};
 
 use super::answer::failure_of;
-use super::script::Script;
+use super::script::script;
 use crate::failure::Failure;
 use crate::lock_kind::slot_of;
 use crate::token::Token;
@@ -64,52 +64,27 @@ pub(crate) fn resource_of(push: Value, token: &Token) -> Option<Vec<u8>> {
     }
 }
 
-const ENROL_FILE: &str = include_str!("enrol.lua");
-const ENROL_LINE: Script<{ ENROL_FILE.len() }> = Script::of(ENROL_FILE);
-pub(crate) static ENROL: &str = ENROL_LINE.text();
+pub(crate) static ENROL: &str = script!("enrol.lua");
 
-const LEAVE_FILE: &str = concat!(include_str!("leave.lua"), include_str!("wake.lua"));
-const LEAVE_LINE: Script<{ LEAVE_FILE.len() }> = Script::of(LEAVE_FILE);
-pub(crate) static LEAVE: &str = LEAVE_LINE.text();
+pub(crate) static LEAVE: &str = script!("leave.lua", "wake.lua");
 
-const RELEASE_FILE: &str = concat!(include_str!("release_and_wake.lua"), include_str!("wake.lua"));
-const RELEASE_LINE: Script<{ RELEASE_FILE.len() }> = Script::of(RELEASE_FILE);
-pub(crate) static RELEASE_AND_WAKE: &str = RELEASE_LINE.text();
+pub(crate) static RELEASE_AND_WAKE: &str = script!("release_and_wake.lua", "wake.lua");
 
-/// Behind the scripts about a slot of a semaphore or about permits.
-macro_rules! wakes_each {
-    ($file:literal) => {
-        concat!(include_str!($file), include_str!("wake_each.lua"), "return told\n")
-    };
-}
+pub(crate) static RELEASE_SLOT: &str = script!("release_slot.lua", "wake_each.lua"; "return told");
 
-const RELEASE_SLOT_FILE: &str = wakes_each!("release_slot.lua");
-const RELEASE_SLOT_LINE: Script<{ RELEASE_SLOT_FILE.len() }> = Script::of(RELEASE_SLOT_FILE);
-pub(crate) static RELEASE_SLOT: &str = RELEASE_SLOT_LINE.text();
+pub(crate) static LEAVE_SLOT: &str = script!("leave_slot.lua", "wake_each.lua"; "return told");
 
-const LEAVE_SLOT_FILE: &str = wakes_each!("leave_slot.lua");
-const LEAVE_SLOT_LINE: Script<{ LEAVE_SLOT_FILE.len() }> = Script::of(LEAVE_SLOT_FILE);
-pub(crate) static LEAVE_SLOT: &str = LEAVE_SLOT_LINE.text();
+pub(crate) static LEAVE_PERMITS: &str =
+    script!("leave_permits.lua", "wake_each.lua"; "return told");
 
-const LEAVE_PERMITS_FILE: &str = wakes_each!("leave_permits.lua");
-const LEAVE_PERMITS_LINE: Script<{ LEAVE_PERMITS_FILE.len() }> = Script::of(LEAVE_PERMITS_FILE);
-pub(crate) static LEAVE_PERMITS: &str = LEAVE_PERMITS_LINE.text();
+pub(crate) static RELEASE_PERMITS: &str =
+    script!("release_permits_and_wake.lua", "wake_each.lua"; "return told");
 
-const RELEASE_PERMITS_FILE: &str = wakes_each!("release_permits_and_wake.lua");
-const RELEASE_PERMITS_LINE: Script<{ RELEASE_PERMITS_FILE.len() }> =
-    Script::of(RELEASE_PERMITS_FILE);
-pub(crate) static RELEASE_PERMITS: &str = RELEASE_PERMITS_LINE.text();
-
-const ENROL_PERMITS_FILE: &str =
-    concat!(include_str!("enrol_permits.lua"), include_str!("stand.lua"));
-const ENROL_PERMITS_LINE: Script<{ ENROL_PERMITS_FILE.len() }> = Script::of(ENROL_PERMITS_FILE);
-pub(crate) static ENROL_PERMITS: &str = ENROL_PERMITS_LINE.text();
+pub(crate) static ENROL_PERMITS: &str = script!("enrol_permits.lua", "stand.lua");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const WAKE: &str = include_str!("wake.lua");
 
     const PUSH: &[u8] =
         b">3\r\n$7\r\nmessage\r\n$42\r\nredlock:w:ABABABABABABABABABABABABABABABAB\r\n$1\r\nr\r\n";
@@ -132,11 +107,11 @@ mod tests {
 
     #[test]
     fn scripts_that_let_go_end_alike() {
-        let end = Script::<{ WAKE.len() }>::of(WAKE);
+        let end = script!("wake.lua");
         let all = [LEAVE, RELEASE_AND_WAKE, super::super::shared::release::WAKING_SCRIPT];
         assert!(all.iter().all(|it| it.contains("local told=1")
             && it.contains("local line=KEYS[")
-            && it.ends_with(end.text())));
+            && it.ends_with(end)));
         let each = "local told=1 for i=1,#free do local readers=false for n=1,64 do";
         let all = [RELEASE_SLOT, LEAVE_SLOT, LEAVE_PERMITS, RELEASE_PERMITS];
         assert!(all.iter().all(|it| it.contains(each) && it.ends_with("end return told")));

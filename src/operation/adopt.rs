@@ -90,10 +90,7 @@ impl Operation for Adopt {
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
                 Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => {
-                    let error = miss.error(actions.roster());
-                    actions.end(Err(error.into()));
-                }
+                Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(hold, question) => Self::conclude(hold, &question, actions),
         }

@@ -7,8 +7,8 @@ use std::mem;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::{Confirmation, Question};
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, cancelled, check_valid, end_round, forget,
-    reply_ms, request,
+    Actions, Ended, Event, Limits, Operation, cancelled, check_valid, end_round, forget, reply_ms,
+    request,
 };
 use crate::command::Verb;
 use crate::error::Status;
@@ -136,7 +136,7 @@ impl Operation for Confirm {
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
                 Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => fail(&miss, actions),
+                Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(asking) => self.conclude(*asking, actions),
         }
@@ -157,9 +157,4 @@ impl Operation for Confirm {
             Stage::Asking(asking) => Some(&mut asking.question),
         }
     }
-}
-
-fn fail(miss: &Miss, actions: &mut dyn Actions) {
-    let error = miss.error(actions.roster());
-    actions.end(Err(error.into()));
 }

@@ -199,10 +199,7 @@ impl Operation for Connect {
         match quorum.handle(event, actions) {
             Progress::Pending => {}
             Progress::Connected => self.end(actions),
-            Progress::Failed(miss) => {
-                let error = miss.error(actions.roster());
-                actions.end(Err(error.into()));
-            }
+            Progress::Failed(miss) => miss.end(actions),
         }
     }
 

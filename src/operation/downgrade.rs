@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::connect::{ConnectQuorum, Progress};
 use super::question::Question;
 use super::{
-    Actions, Ended, Event, Limits, Miss, Operation, QUESTION_TTL_MS, cancelled, check_valid,
-    end_round, give_up, reply_ms, request,
+    Actions, Ended, Event, Limits, Operation, QUESTION_TTL_MS, cancelled, check_valid, end_round,
+    give_up, reply_ms, request,
 };
 use crate::command::{Request, Verb};
 use crate::error::{Error, Status};
@@ -137,7 +137,8 @@ impl Operation for Downgrade {
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
                 Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => fail(&miss, actions),
+                // Nobody was asked: the lock is what it was.
+                Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(asking) => self.conclude(*asking, actions),
         }
@@ -154,10 +155,4 @@ impl Operation for Downgrade {
             Stage::Asking(asking) => Some(&mut asking.question),
         }
     }
-}
-
-/// Nobody was asked: the lock is what it was.
-fn fail(miss: &Miss, actions: &mut dyn Actions) {
-    let error = miss.error(actions.roster());
-    actions.end(Err(error.into()));
 }

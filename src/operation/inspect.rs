@@ -140,10 +140,7 @@ impl Operation for Inspect {
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
                 Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => {
-                    let error = miss.error(actions.roster());
-                    actions.end(Err(error.into()));
-                }
+                Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(holders) => self.conclude(holders, actions),
             Stage::AskingFor(tokens, holders) => self.conclude_for(tokens, &holders, actions),

@@ -54,10 +54,7 @@ impl Operation for InspectPermits {
             Stage::Connecting(mut quorum) => match quorum.handle(event, actions) {
                 Progress::Pending => self.stage = Stage::Connecting(quorum),
                 Progress::Connected => self.ask(actions),
-                Progress::Failed(miss) => {
-                    let error = miss.error(actions.roster());
-                    actions.end(Err(error.into()));
-                }
+                Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(taken) => actions.end(match taken.permits_taken() {
                 Some((taken_count, first_end)) => {

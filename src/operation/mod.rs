@@ -293,6 +293,11 @@ pub(crate) enum Miss {
 }
 
 impl Miss {
+    /// The call ends with it.
+    fn end(&self, actions: &mut dyn Actions) {
+        actions.end(Err(self.error(actions.roster()).into()));
+    }
+
     fn error(&self, roster: &Roster) -> Error {
         match self {
             Self::Behind(permission) => came_first(*permission),

@@ -1,32 +1,30 @@
 //! The C functions with owners: what a program in Rust would write around them.
 
-use std::ffi::{CStr, CString, c_char, c_void};
-use std::sync::Mutex;
-use std::{mem, ptr};
+mod lease;
+mod log;
+mod told;
 
-use redlock::ffi::acquire::REDLOCK_SHARED;
-use redlock::ffi::fencing::{RedLock_SetFencing, RedLockLease_FencingToken};
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+use redlock::ffi::fencing::RedLock_SetFencing;
 use redlock::ffi::handover::{RedLock_Adopt, RedLock_Detach};
 use redlock::ffi::inspect::{RedLock_Inspect, RedLockInfo};
-use redlock::ffi::lease::{
-    RedLockLease, RedLockLease_ErrorMessage, RedLockLease_Free, RedLockLease_IsHeld,
-    RedLockLease_New, RedLockLease_RemainingMs, RedLockLease_Resource, RedLockLease_Token,
-    RedLockLease_ValidityMs,
-};
-use redlock::ffi::reentrant::{RedLock_Retain, RedLockLease_Levels};
-use redlock::ffi::resources::{RedLockLease_ResourceAt, RedLockLease_ResourceCount};
-use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard, RedLockServerInfo};
-use redlock::ffi::shared_lock::{RedLock_Downgrade, RedLockLease_Mode};
+use redlock::ffi::servers::{RedLock_Servers, RedLock_SetRestartGuard};
+use redlock::ffi::shared_lock::RedLock_Downgrade;
 use redlock::ffi::stats::{RedLock_GetStats, RedLock_SetTracing, RedLock_StatsText, RedLockStats};
 use redlock::ffi::status::RedLockStatus;
 use redlock::ffi::waking::RedLock_SetWaking;
 use redlock::ffi::{
     RedLock, RedLock_AddServerUrl, RedLock_Confirm, RedLock_Connect, RedLock_ContinueLock,
     RedLock_ErrorMessage, RedLock_Extend, RedLock_Free, RedLock_IsLocked, RedLock_Lock,
-    RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetLogger, RedLock_SetRetry,
-    RedLock_SetTimeouts, RedLock_TryLock, RedLock_Unlock,
+    RedLock_New, RedLock_SetClockDriftFactor, RedLock_SetRetry, RedLock_SetTimeouts,
+    RedLock_TryLock, RedLock_Unlock,
 };
 
+pub(crate) use self::lease::Lease;
+pub(crate) use self::log::Log;
+pub(crate) use self::told::{Known, Sight, no_info, no_server_info, no_stats};
 use super::servers::Server;
 use super::wait::wait_until;
 
@@ -333,213 +331,6 @@ impl Drop for Manager {
         unsafe { RedLock_Free(self.raw) }
     }
 }
-
-/// A struct as a program begins it.
-pub(crate) fn no_server_info() -> RedLockServerInfo {
-    // SAFETY: it is made of numbers, for which 0 is a value.
-    let info = unsafe { mem::zeroed() };
-    RedLockServerInfo { size: size_of::<RedLockServerInfo>(), ..info }
-}
-
-/// Nothing counted yet.
-pub(crate) fn no_stats() -> RedLockStats {
-    RedLockStats { size: size_of::<RedLockStats>(), ..RedLockStats::default() }
-}
-
-/// A struct as a program begins it.
-pub(crate) fn no_info() -> RedLockInfo {
-    // SAFETY: it is made of numbers, for which 0 is a value.
-    let info = unsafe { mem::zeroed() };
-    RedLockInfo { size: size_of::<RedLockInfo>(), ..info }
-}
-
-/// What RedLock_Inspect tells, with its words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
-    pub(crate) locked: bool,
-    pub(crate) mode: i32,
-    pub(crate) remaining_ms: i64,
-    pub(crate) readers: i64,
-    pub(crate) permits_taken: i32,
-    pub(crate) words: String,
-}
-
-/// What is told of a server.
-#[derive(Debug)]
-pub(crate) struct Known {
-    pub(crate) name: String,
-    pub(crate) connected: bool,
-    pub(crate) votes: bool,
-    pub(crate) words: String,
-    pub(crate) version: String,
-    pub(crate) role: String,
-    pub(crate) run_id: String,
-    pub(crate) keeps: String,
-    pub(crate) eviction: String,
-    pub(crate) round_trip_us: i64,
-    pub(crate) clock_offset_us: i64,
-}
-
-impl Known {
-    fn of(info: &RedLockServerInfo) -> Self {
-        let text = |room: &[c_char]| {
-            let bytes: Vec<u8> = room.iter().map(|it| it.to_ne_bytes()[0]).collect();
-            let words = CStr::from_bytes_until_nul(&bytes).expect("it ends with a NUL");
-            words.to_str().expect("it is UTF-8").to_owned()
-        };
-        assert_eq!(info.size, size_of::<RedLockServerInfo>());
-        Self {
-            name: text(&info.name),
-            connected: info.connected == 1,
-            votes: info.votes == 1,
-            words: text(&info.words),
-            version: text(&info.version),
-            role: text(&info.role),
-            run_id: text(&info.run_id),
-            keeps: text(&info.keeps),
-            eviction: text(&info.eviction),
-            round_trip_us: info.round_trip_us,
-            clock_offset_us: info.clock_offset_us,
-        }
-    }
-}
-
-/// A `RedLockLease`, freed with its owner.
-pub(crate) struct Lease {
-    raw: *mut RedLockLease,
-}
-
-// SAFETY: the header allows a lease to go from thread to thread.
-unsafe impl Send for Lease {}
-// SAFETY: of two calls at the same time the second waits, says the header. The strings are copied
-// at once, but another thread's call may change them meanwhile: tests that share a lease while it
-// changes leave the strings alone.
-unsafe impl Sync for Lease {}
-
-impl Lease {
-    /// An empty one.
-    pub(crate) fn new() -> Self {
-        let raw = RedLockLease_New();
-        assert!(!raw.is_null());
-        Self { raw }
-    }
-
-    pub(crate) fn raw(&self) -> *mut RedLockLease {
-        self.raw
-    }
-
-    pub(crate) fn is_held(&self) -> bool {
-        // SAFETY: the lease lives.
-        unsafe { RedLockLease_IsHeld(self.raw) }
-    }
-
-    pub(crate) fn retain(&self) -> RedLockStatus {
-        // SAFETY: the lease lives.
-        unsafe { RedLock_Retain(self.raw) }
-    }
-
-    pub(crate) fn levels(&self) -> i32 {
-        // SAFETY: the lease lives.
-        unsafe { RedLockLease_Levels(self.raw) }
-    }
-
-    pub(crate) fn remaining_ms(&self) -> i64 {
-        // SAFETY: the lease lives.
-        unsafe { RedLockLease_RemainingMs(self.raw) }
-    }
-
-    pub(crate) fn validity_ms(&self) -> i64 {
-        // SAFETY: the lease lives.
-        unsafe { RedLockLease_ValidityMs(self.raw) }
-    }
-
-    /// 0 if it has none.
-    pub(crate) fn fencing_token(&self) -> i64 {
-        // SAFETY: the lease lives.
-        unsafe { RedLockLease_FencingToken(self.raw) }
-    }
-
-    pub(crate) fn is_shared(&self) -> bool {
-        // SAFETY: the lease lives.
-        unsafe { RedLockLease_Mode(self.raw) == REDLOCK_SHARED }
-    }
-
-    pub(crate) fn resource(&self) -> String {
-        // SAFETY: the lease lives; the string is read at once.
-        unsafe { owned(RedLockLease_Resource(self.raw)) }
-    }
-
-    /// All of them, in their order.
-    pub(crate) fn resources(&self) -> Vec<String> {
-        // SAFETY: the lease lives.
-        let count = unsafe { RedLockLease_ResourceCount(self.raw) };
-        // SAFETY: as above; each string is read at once.
-        let resource = |index| unsafe { owned(RedLockLease_ResourceAt(self.raw, index)) };
-        (0..count).map(resource).collect()
-    }
-
-    /// Empty if it holds no lock.
-    pub(crate) fn token(&self) -> String {
-        // SAFETY: the lease lives; the string is read at once.
-        unsafe { owned(RedLockLease_Token(self.raw)) }
-    }
-
-    pub(crate) fn message(&self) -> String {
-        // SAFETY: the lease lives; the string is read at once.
-        discreet(unsafe { owned(RedLockLease_ErrorMessage(self.raw)) })
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // SAFETY: made by RedLockLease_New, freed once.
-        unsafe { RedLockLease_Free(self.raw) }
-    }
-}
-
-/// What a manager logged since `Manager::log`.
-pub(crate) struct Log<'a> {
-    manager: &'a Manager,
-    lines: Box<Mutex<Vec<(i32, String)>>>,
-}
-
-impl<'a> Log<'a> {
-    fn start(manager: &'a Manager) -> Self {
-        let lines = Box::new(Mutex::new(Vec::new()));
-        let user_data = ptr::from_ref(&*lines).cast_mut().cast();
-        // SAFETY: the manager lives, and the box lives until the logger is taken out again.
-        let status = unsafe { RedLock_SetLogger(manager.raw, Some(record), user_data) };
-        assert_eq!(status, RedLockStatus::REDLOCK_OK);
-        Self { manager, lines }
-    }
-
-    /// The lines so far, each with its level.
-    pub(crate) fn lines(&self) -> Vec<(i32, String)> {
-        let lines = self.lines.lock().expect("not poisoned").clone();
-        lines.into_iter().map(|(level, line)| (level, discreet(line))).collect()
-    }
-
-    /// The lines so far, without levels, one beneath the other.
-    pub(crate) fn text(&self) -> String {
-        self.lines().into_iter().map(|(_, line)| line + "\n").collect()
-    }
-}
-
-impl Drop for Log<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the manager lives: it is borrowed.
-        unsafe { RedLock_SetLogger(self.manager.raw, None, ptr::null_mut()) };
-    }
-}
-
-unsafe extern "C" fn record(level: i32, message: *const c_char, user_data: *mut c_void) {
-    // SAFETY: `user_data` is what Log::start gave, which lives as long as this is the logger.
-    let lines = unsafe { &*user_data.cast::<Mutex<Vec<(i32, String)>>>() };
-    // SAFETY: the header promises a C string.
-    let message = unsafe { owned(message) };
-    lines.lock().expect("not poisoned").push((level, message));
-}
-
 fn string(bytes: impl Into<Vec<u8>>) -> CString {
     CString::new(bytes).expect("no NUL in it")
 }

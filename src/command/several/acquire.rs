@@ -1,9 +1,9 @@
 //! Sets all keys to the token for the TTL, unless one of them is there.
 
-use super::{blocked, numbers, put_script};
+use super::{blocked, put_script};
 use crate::command::answer::Answer;
-use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject};
-use crate::command::script::Script;
+use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers};
+use crate::command::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::AcquiringSeveral,
@@ -18,18 +18,9 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str =
-    concat!(include_str!("acquire.lua"), include_str!("in_the_way.lua"), include_str!("tell.lua"));
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("acquire.lua", "in_the_way.lua", "tell.lua");
 
-const FILE_MSETEX: &str = concat!(
-    include_str!("acquire_msetex.lua"),
-    include_str!("in_the_way.lua"),
-    include_str!("tell.lua")
-);
-const LINE_MSETEX: Script<{ FILE_MSETEX.len() }> = Script::of(FILE_MSETEX);
-pub(crate) static SCRIPT_MSETEX: &str = LINE_MSETEX.text();
+pub(crate) static SCRIPT_MSETEX: &str = script!("acquire_msetex.lua", "in_the_way.lua", "tell.lua");
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

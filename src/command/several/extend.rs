@@ -1,9 +1,11 @@
 //! Gives all keys at least the TTL if all have the token; else none. Never sets one.
 
-use super::{blocked, numbers, place, put_script};
+use super::{blocked, place, put_script};
 use crate::command::answer::Answer;
-use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
-use crate::command::script::Script;
+use crate::command::definition::{
+    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
+};
+use crate::command::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::ExtendingSeveral,
@@ -15,10 +17,8 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("extend.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
 /// Without a TTL it looks, and changes nothing.
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("extend.lua");
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

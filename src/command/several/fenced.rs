@@ -2,11 +2,13 @@
 //! what any of their counters shows, which all show it from then on. So it is greater than that of any lock of any of the
 //! resources before, as with one resource.
 
-use super::{blocked, numbers, put_fenced};
+use super::{blocked, put_fenced};
 use crate::command::answer::Answer;
-use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::definition::{
+    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
+};
 use crate::command::fence::{SPREAD_US, counter_ttl_ms};
-use crate::command::script::Script;
+use crate::command::script::script;
 use crate::failure::Failure;
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -23,10 +25,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str =
-    concat!(include_str!("fenced.lua"), include_str!("in_the_way.lua"), include_str!("tell.lua"));
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("fenced.lua", "in_the_way.lua", "tell.lua");
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {

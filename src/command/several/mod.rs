@@ -13,11 +13,9 @@ pub(crate) mod release;
 pub(crate) mod repair;
 pub(crate) mod waking;
 
-use redis::Value;
-
 use super::Verb;
 use super::answer::{Answer, Place};
-use super::definition::{Definition, Replies, Subject};
+use super::definition::{Definition, NO_SUCH_KEY, Subject};
 use super::encoder::Encoder;
 use super::fence::counter;
 use super::leave;
@@ -76,24 +74,8 @@ fn put_fenced(subject: &Subject, script: &str, arguments: &[i64], encoder: &mut 
     });
 }
 
-/// The numbers that a script says, or the error instead; none if it says anything else.
-fn numbers<const N: usize>(replies: &mut Replies<'_>) -> Option<Result<[i64; N], Answer>> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Err(Answer::refused(&error))),
-        Value::Array(said) => said,
-        _ => return None,
-    };
-    let number = |value: &Value| match value {
-        &Value::Int(number) => Some(number),
-        _ => None,
-    };
-    let numbers: Option<Vec<i64>> = said.iter().map(number).collect();
-    numbers?.try_into().ok().map(Ok)
-}
-
 /// One that is in the way, by what a script says; none if it says no such thing.
 fn blocked(subject: &Subject, nth: i64, left_ms: i64) -> Option<Answer> {
-    const NO_SUCH_KEY: i64 = -2;
     let left_ms = (left_ms != NO_SUCH_KEY).then_some(left_ms);
     Some(Answer::Blocked { place: place(subject, nth)?, left_ms })
 }

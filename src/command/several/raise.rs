@@ -4,7 +4,7 @@ use super::put_fenced;
 use crate::command::definition::{Definition, KeyEffect, Kind, Subject, only_form};
 use crate::command::fence::counter_ttl_ms;
 use crate::command::raise_fence;
-use crate::command::script::Script;
+use crate::command::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::AcquiringSeveral,
@@ -19,6 +19,4 @@ pub(super) static DEFINITION: Definition = Definition {
     decode: raise_fence::decode,
 };
 
-const FILE: &str = include_str!("raise.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("raise.lua");

@@ -5,7 +5,7 @@ use redis::Value;
 use super::put_script;
 use crate::command::answer::Answer;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
-use crate::command::script::Script;
+use crate::command::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::ReleasingSeveral,
@@ -17,9 +17,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("release.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("release.lua");
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let count = i64::try_from(subject.names().len()).ok()?;

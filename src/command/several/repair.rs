@@ -3,7 +3,7 @@
 
 use super::{acquire, put_script};
 use crate::command::definition::{Definition, KeyEffect, Kind, only_form};
-use crate::command::script::Script;
+use crate::command::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
     kind: Kind::AcquiringSeveral,
@@ -15,6 +15,4 @@ pub(super) static DEFINITION: Definition = Definition {
     decode: acquire::decode,
 };
 
-const FILE: &str = include_str!("repair.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("repair.lua");

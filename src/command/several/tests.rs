@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use redis::Value::{Array, Int, Nil, Okay};
+use redis::Value::{self, Array, Int, Nil, Okay};
 
 use super::*;
 use crate::command::{BESIDE_KEYS_MAX, Capabilities, Request};

@@ -6,9 +6,11 @@ use redis::Value;
 use super::{place, release};
 use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
-use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::definition::{
+    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
+};
 use crate::command::encoder::Encoder;
-use crate::command::script::Script;
+use crate::command::script::script;
 use crate::command::waking::{LINE_TTL_MS, channel, line};
 
 /// Has this manager stand in a line, unless nobody has any of the resources.
@@ -31,24 +33,17 @@ pub(super) static RELEASE: Definition = Definition {
     ..release::DEFINITION
 };
 
-const ENROL_FILE: &str = concat!(
-    include_str!("enrol.lua"),
-    include_str!("in_the_way.lua"),
-    include_str!("move.lua"),
-    include_str!("../wake_each.lua"),
-    include_str!("move_end.lua"),
-    include_str!("../stand.lua")
+pub(crate) static ENROL_SCRIPT: &str = script!(
+    "enrol.lua",
+    "in_the_way.lua",
+    "move.lua",
+    "../wake_each.lua",
+    "move_end.lua",
+    "../stand.lua"
 );
-const ENROL_LINE: Script<{ ENROL_FILE.len() }> = Script::of(ENROL_FILE);
-pub(crate) static ENROL_SCRIPT: &str = ENROL_LINE.text();
 
-const RELEASE_FILE: &str = concat!(
-    include_str!("release_and_wake.lua"),
-    include_str!("../wake_each.lua"),
-    "return {#ours,told}\n"
-);
-const RELEASE_LINE: Script<{ RELEASE_FILE.len() }> = Script::of(RELEASE_FILE);
-pub(crate) static RELEASE_SCRIPT: &str = RELEASE_LINE.text();
+pub(crate) static RELEASE_SCRIPT: &str =
+    script!("release_and_wake.lua", "../wake_each.lua"; "return {#ours,told}");
 
 /// The resources, and the lines of those that it is about; then these arguments, how many resources there are, and of which
 /// each line is.
@@ -87,7 +82,7 @@ fn encode_release(subject: &Subject, capabilities: Capabilities, encoder: &mut E
 }
 
 fn decode_enrol(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    match super::numbers::<4>(replies)? {
+    match numbers::<4>(replies)? {
         Err(refused) => Some(refused),
         Ok([1, _, _, _]) => Some(Answer::Free),
         Ok([what @ (0 | 2), left_ms, rank, nth]) => {

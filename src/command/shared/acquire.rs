@@ -5,9 +5,11 @@ use redis::Value;
 use super::{INTENT_MS, intent, readers};
 use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
-use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
+use crate::command::definition::{
+    Definition, KeyEffect, Kind, NO_SUCH_KEY, Replies, Subject, numbers, only_form,
+};
 use crate::command::encoder::Encoder;
-use crate::command::script::Script;
+use crate::command::script::script;
 use crate::failure::Failure;
 
 pub(in crate::command) static DEFINITION: Definition = Definition {
@@ -20,9 +22,7 @@ pub(in crate::command) static DEFINITION: Definition = Definition {
     decode,
 };
 
-const FILE: &str = include_str!("acquire.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("acquire.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
@@ -33,23 +33,18 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::Int(1) => return Some(Answer::Done),
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
-    };
-    let &[Value::Int(what), Value::Int(left_ms)] = &said[..] else { return None };
-    match what {
-        0 => Some(Answer::Foreign { left_ms: (left_ms != NO_SUCH_KEY).then_some(left_ms) }),
-        2 => Some(Answer::WriterWaits { left_ms }),
-        3 => Some(Answer::Failed(Failure::NoReaders)),
-        _ => None,
+    if replies.as_slice() == [Value::Int(1)] {
+        return Some(Answer::Done);
+    }
+    match numbers(replies)? {
+        Err(refused) => Some(refused),
+        Ok([0, NO_SUCH_KEY]) => Some(Answer::Foreign { left_ms: None }),
+        Ok([0, left_ms]) => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        Ok([2, left_ms]) => Some(Answer::WriterWaits { left_ms }),
+        Ok([3, _]) => Some(Answer::Failed(Failure::NoReaders)),
+        Ok(_) => None,
     }
 }
-
-/// What PTTL says of a key that has gone.
-const NO_SUCH_KEY: i64 = -2;
 
 #[cfg(test)]
 mod tests {

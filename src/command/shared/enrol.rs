@@ -6,15 +6,13 @@ use crate::command::capabilities::Capabilities;
 use crate::command::definition::{Definition, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::enrol;
-use crate::command::script::Script;
+use crate::command::script::script;
 use crate::command::waking::{LINE_TTL_MS, channel, line};
 
 pub(in crate::command) static DEFINITION: Definition =
     Definition { names: 3, form: only_form, encode, decode, ..enrol::DEFINITION };
 
-const FILE: &str = include_str!("enrol.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("enrol.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

@@ -7,7 +7,8 @@ use super::{LONGEST_MS, readers};
 use crate::command::answer::Answer;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
-use crate::command::script::Script;
+use crate::command::extend;
+use crate::command::script::script;
 use crate::failure::Failure;
 
 pub(in crate::command) static DEFINITION: Definition = Definition {
@@ -24,9 +25,7 @@ pub(in crate::command) static DEFINITION: Definition = Definition {
 pub(in crate::command) static DOWNGRADE: Definition =
     Definition { encode: |subject, _, encoder| encode(subject, 0, encoder), ..DEFINITION };
 
-const FILE: &str = include_str!("extend.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("extend.lua");
 
 fn encode(subject: &Subject, ttl_ms: i64, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
@@ -36,19 +35,12 @@ fn encode(subject: &Subject, ttl_ms: i64, encoder: &mut Encoder) {
     });
 }
 
-fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
-    };
-    let &[Value::Int(what), Value::Int(left_ms)] = &said[..] else { return None };
-    match what {
-        0 => Some(Answer::Absent),
-        1 => Some(Answer::Extended { left_ms }),
-        2 => Some(Answer::Foreign { left_ms: Some(left_ms) }),
-        3 => Some(Answer::Failed(Failure::NoReaders)),
-        _ => None,
+fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
+    match replies.as_slice() {
+        [Value::Array(said)] if matches!(said[..], [Value::Int(3), Value::Int(_)]) => {
+            Some(Answer::Failed(Failure::NoReaders))
+        }
+        _ => extend::decode(subject, replies),
     }
 }
 

@@ -5,17 +5,15 @@ use redis::Value;
 use super::{LONGEST_MS, readers};
 use crate::command::answer::{Answer, VALUE_MAX};
 use crate::command::capabilities::Capabilities;
-use crate::command::definition::{Definition, Replies, Subject, only_form};
+use crate::command::definition::{Definition, Replies, Subject, array, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::inspect;
-use crate::command::script::Script;
+use crate::command::script::script;
 
 pub(in crate::command) static DEFINITION: Definition =
     Definition { replies: 1, names: 2, form: only_form, encode, decode, ..inspect::DEFINITION };
 
-const FILE: &str = include_str!("inspect.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("inspect.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
@@ -26,10 +24,9 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 }
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    let said = match replies.next()? {
-        Value::ServerError(error) => return Some(Answer::refused(&error)),
-        Value::Array(said) => said,
-        _ => return None,
+    let said = match array(replies)? {
+        Ok(said) => said,
+        Err(refused) => return Some(refused),
     };
     match &said[..] {
         [Value::BulkString(value), Value::Int(-2)] if value.is_empty() => Some(Answer::Absent),

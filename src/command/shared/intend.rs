@@ -8,7 +8,7 @@ use crate::command::capabilities::Capabilities;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, only_form};
 use crate::command::encoder::Encoder;
 use crate::command::release;
-use crate::command::script::Script;
+use crate::command::script::script;
 
 pub(in crate::command) static DEFINITION: Definition = Definition {
     kind: Kind::Acquiring,
@@ -24,9 +24,7 @@ pub(in crate::command) static DEFINITION: Definition = Definition {
 pub(in crate::command) static RECANT: Definition =
     Definition { names: 1, encode: encode_recant, ..DEFINITION };
 
-const FILE: &str = include_str!("intend.lua");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("intend.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;

@@ -1,15 +1,12 @@
 //! Leaves the readers of a resource, and wakes who waits for it if that was the last of them. Always a script.
 
-use redis::Value;
-
 use super::{LONGEST_MS, intent, readers};
-use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
-use crate::command::definition::{Definition, Replies, Subject, only_form};
+use crate::command::definition::{Definition, Subject, only_form};
 use crate::command::encoder::Encoder;
-use crate::command::release;
-use crate::command::script::Script;
+use crate::command::script::script;
 use crate::command::waking::line;
+use crate::command::{release, release_and_wake};
 
 pub(in crate::command) static DEFINITION: Definition =
     Definition { names: 2, form: only_form, encode, ..release::DEFINITION };
@@ -18,17 +15,17 @@ pub(in crate::command) static DEFINITION: Definition =
 const WAKES: usize = 1;
 
 /// The same, and wakes who waits.
-pub(in crate::command) static AND_WAKE: Definition =
-    Definition { names: 4, form, encode: encode_waking, decode, ..DEFINITION };
+pub(in crate::command) static AND_WAKE: Definition = Definition {
+    names: 4,
+    form,
+    encode: encode_waking,
+    decode: release_and_wake::decode,
+    ..DEFINITION
+};
 
-const FILE: &str = concat!(include_str!("release.lua"), "return ours\n");
-const LINE: Script<{ FILE.len() }> = Script::of(FILE);
-pub(crate) static SCRIPT: &str = LINE.text();
+pub(crate) static SCRIPT: &str = script!("release.lua"; "return ours");
 
-const WAKING_FILE: &str =
-    concat!(include_str!("release.lua"), include_str!("wake.lua"), include_str!("../wake.lua"));
-const WAKING_LINE: Script<{ WAKING_FILE.len() }> = Script::of(WAKING_FILE);
-pub(crate) static WAKING_SCRIPT: &str = WAKING_LINE.text();
+pub(crate) static WAKING_SCRIPT: &str = script!("release.lua", "wake.lua", "../wake.lua");
 
 fn form(capabilities: Capabilities) -> usize {
     if capabilities.wakes { WAKES } else { 0 }
@@ -53,13 +50,6 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     });
 }
 
-fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
-    match replies.as_slice() {
-        [Value::Int(2), ..] => Some(Answer::Woke),
-        _ => (release::DEFINITION.decode)(subject, replies),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,14 +69,5 @@ mod tests {
         assert_eq!(keys(Capabilities::PLAIN), ["r", "r:r"]);
         let after = Capabilities::WAKING.after_refusal(false, form);
         assert_eq!(keys(after), ["r", "r:r"]);
-    }
-
-    #[test]
-    fn replies_become_answers() {
-        let answer = |number| decode(&Subject::sample(), &mut vec![Value::Int(number)].drain(..));
-        assert_eq!(answer(2), Some(Answer::Woke));
-        assert_eq!(answer(1), Some(Answer::Done));
-        assert_eq!(answer(0), Some(Answer::Absent));
-        assert_eq!(answer(3), None);
     }
 }

@@ -49,6 +49,10 @@ const VALID_MS: i64 = 9_898;
 /// The moment that never comes.
 const NEVER: i64 = i64::MAX;
 
+/// Said where one of three servers has answered to a question.
+const ONE_OF_THREE: &str = "Unreachable: 1 of 3 servers answered, 2 needed: b:1 no answer in 500 ms, \
+                            c:1 no answer in 500 ms";
+
 /// What a server answers.
 type Word = (usize, Answer);
 
@@ -146,6 +150,15 @@ impl Play {
         let call = Call { operation: Box::new(operation), request, asked_at: at(0), pending };
         self.calls.push(Some(call));
         self.happen(self.calls.len() - 1, event)
+    }
+
+    /// A call finds that no server can be connected to.
+    #[track_caller]
+    fn finds_nobody(&mut self, call: usize) {
+        self.prepared(call);
+        assert_eq!(self.hear(call, &[down(0), down(1), down(2)]), [Prepare(usize::MAX)]);
+        let acts = self.prepared(call);
+        assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 0 of 3")));
     }
 
     /// What an acquire asks for that is made by a thread of its own, in one slice.

@@ -115,7 +115,12 @@ impl Crowd {
     }
 
     pub(crate) fn run_until_ms(&self, ms: i64) {
-        self.world.run_until(self.start + ms * MS);
+        self.run_until(ms * MS);
+    }
+
+    /// As long after the beginning.
+    pub(crate) fn run_until(&self, end: i64) {
+        self.world.run_until(self.start + end);
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

@@ -3,13 +3,14 @@
 //! real clock can hit, and years can be had in a moment.
 //!
 //! `cluster.rs` is what a scenario says, `client.rs` how it calls, `crowd.rs` has many threads that want
-//! one lock.
+//! one lock, `processes.rs` processes that are told when one is free.
 
 mod client;
 mod cluster;
 mod counts;
 mod crowd;
 mod history;
+mod processes;
 
 mod continue_lock;
 mod extend;
@@ -27,6 +28,7 @@ mod unlock;
 mod validity;
 mod waking;
 mod waking_kinds;
+mod waking_servers;
 
 /// A TTL with its validity, by the book: 1 % and 2 ms less.
 const TTL: i64 = 10_000;

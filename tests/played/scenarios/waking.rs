@@ -5,59 +5,17 @@ use std::sync::{Arc, Mutex};
 
 use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Leave, Look, Release, Subscribe, Told};
-use super::cluster::{Cluster, MS, Telling, Trip, Verb};
-use super::crowd::{Crowd, LONG, waits, waits_in_slices};
+use super::cluster::{Cluster, MS, Telling, Trip};
+use super::crowd::{Crowd, waits, waits_in_slices};
+use super::processes::{
+    LINE, done, has_until, nothing_is_left, processes, processes_of, telling, waited,
+};
 use crate::error::Status;
 use crate::lease::Lease;
 use crate::redlock::Canceller;
 use crate::world::store::Refusal;
 
 const TAKEN: Said = Err(Status::Taken);
-const LINE: &str = "r:w";
-
-/// Processes that are woken. Time begins now.
-pub(super) fn processes<const COUNT: usize>(cluster: &Cluster) -> [Crowd; COUNT] {
-    processes_of(cluster, [(); COUNT].map(|()| cluster.client().woken().connected()))
-}
-
-/// A process for each of these clients. Time begins now.
-fn processes_of<const COUNT: usize>(cluster: &Cluster, clients: [Client; COUNT]) -> [Crowd; COUNT] {
-    let mut first = None;
-    clients.map(|client| match &first {
-        None => first.insert(Crowd::of(cluster, client)).clone(),
-        Some(first) => first.and(client),
-    })
-}
-
-/// Nobody stands in line any more, and nobody has it, once all is done that was under way.
-#[track_caller]
-pub(super) fn nothing_is_left(cluster: &Cluster, line: &str) {
-    cluster.run_ms(200);
-    assert_eq!(cluster.in_line(line), vec![0; cluster.servers()]);
-    assert_eq!(cluster.having_any("r"), 0);
-}
-
-/// What a server did for this one of that kind, and when.
-pub(super) fn done(crowd: &Crowd, server: usize, verb: Verb) -> Vec<i64> {
-    let deeds = crowd.deeds_of(server).into_iter();
-    deeds.filter(|it| it.0 == verb).map(|it| it.1).collect()
-}
-
-/// What becomes of the next thing that each of these servers tells it.
-pub(super) fn telling(crowd: &Crowd, servers: impl IntoIterator<Item = usize>, how: Telling) {
-    let client = &crowd.client;
-    servers.into_iter().for_each(|it| client.world().telling(client.way(it), [how]));
-}
-
-/// The first has it for 100 ms, the second waits for it. Returns when the second was told, or had looked again.
-fn waited([a, b]: &[Crowd; 2]) -> i64 {
-    a.caller('a', 0, waits(0), 100);
-    b.caller('b', 10, waits(5_000), 20);
-    let told = b.told();
-    assert_eq!((told[1].0, told[1].1), ('b', Ok(())), "{told:?}");
-    told[1].2
-}
-
 /// Its release is at the servers after 103 ms, and had by who waits after 106: a way, a round trip, and nothing else.
 #[test]
 fn who_waits_is_told_of_a_release_elsewhere_and_has_it_a_round_trip_later() {
@@ -354,31 +312,6 @@ fn a_wait_in_slices_is_told_as_one_in_a_piece() {
     assert_eq!(deeds(Some(1)), whole);
 }
 
-#[test]
-fn who_tells_nobody_and_what_ends_by_itself_cost_a_look() {
-    // A program that knows of no lines.
-    let cluster = Cluster::new(3);
-    let clients = [cluster.client(), cluster.client().woken()].map(Client::connected);
-    let [plain, b] = processes_of(&cluster, clients);
-    assert_eq!(waited(&[plain, b.clone()]), 218);
-    nothing_is_left(&cluster, LINE);
-    assert_eq!((done(&b, 0, Told), done(&b, 0, Look)), (vec![], vec![13, 215]));
-    // Nobody releases it: it is looked for when a quorum of keys is gone.
-    for ttl_ms in [150, 1_000] {
-        let cluster = Cluster::new(3);
-        let [a, b] = processes(&cluster);
-        a.thread(0, move |crowd| {
-            let take = |client: &Client, lease: &mut Lease| client.try_lock("r", ttl_ms, 0, lease);
-            assert_eq!(crowd.call('a', &mut Lease::new(), take), Ok(()));
-        });
-        b.caller('b', 10, waits(5_000), 10);
-        let had_at = b.told()[1].2;
-        assert!((ttl_ms..=ttl_ms + 8).contains(&had_at), "{ttl_ms}: {had_at}");
-        assert_eq!((done(&b, 0, Told), done(&b, 0, Acquire).len()), (vec![], 2));
-        nothing_is_left(&cluster, LINE);
-    }
-}
-
 /// What a logger is told.
 fn log_of(crowd: &Crowd) -> Arc<Mutex<Vec<String>>> {
     let lines = Arc::<Mutex<Vec<String>>>::default();
@@ -430,18 +363,13 @@ fn servers_that_do_not_tell_are_asked_as_if_there_were_no_lines_and_that_is_said
 #[test]
 fn who_gives_up_when_it_is_told_leaves_it_to_the_next() {
     for (back_ms, is_cancelled) in [(1, false), (4, false), (1, true), (4, true)] {
-        for step in -40..=40 {
+        // Before that it has the lock, and its release is not to be cancelled.
+        let first = if is_cancelled { 0 } else { -40 };
+        for step in first..=40 {
             let cluster = Cluster::new(3);
             let [a, b, c] = processes(&cluster);
             cluster.usual(Trip::ms(1, back_ms));
-            a.thread(0, move |crowd| {
-                let mut lease = Lease::new();
-                assert_eq!(crowd.call('a', &mut lease, waits(0)), Ok(()));
-                crowd.run_until_ms(110);
-                let world = crowd.client.world();
-                world.run_until(world.now() + step * MS / 4);
-                assert_eq!(crowd.unlock(&mut lease), Ok(()));
-            });
+            has_until(&a, 110 * MS + step * MS / 4);
             let wait_ms = if is_cancelled { 5_000 } else { 100 };
             b.thread(10, move |crowd| {
                 let mut lease = Lease::new();
@@ -474,14 +402,7 @@ fn what_was_told_of_an_old_wait_is_worth_one_try_at_most() {
             let cluster = Cluster::new(3);
             let [a, b, c] = processes(&cluster);
             cluster.usual(Trip::ms(1, back_ms));
-            a.thread(0, move |crowd| {
-                let mut lease = Lease::new();
-                assert_eq!(crowd.call('a', &mut lease, waits(0)), Ok(()));
-                crowd.run_until_ms(150);
-                let world = crowd.client.world();
-                world.run_until(world.now() + step * MS / 2);
-                assert_eq!(crowd.unlock(&mut lease), Ok(()));
-            });
+            has_until(&a, 150 * MS + step * MS / 2);
             b.thread(10, move |crowd| {
                 let mut lease = Lease::new();
                 let canceller = Canceller::from(&lease);
@@ -504,39 +425,4 @@ fn what_was_told_of_an_old_wait_is_worth_one_try_at_most() {
             nothing_is_left(&cluster, LINE);
         }
     }
-}
-
-#[test]
-fn a_minority_that_is_frozen_or_gone_keeps_nobody_waiting() {
-    for (servers, bad) in [(3, 1), (5, 1), (5, 2)] {
-        for (at_ms, is_killed) in [(0, false), (50, false), (102, false), (0, true), (50, true)] {
-            let cluster = Cluster::new(servers);
-            let all = processes(&cluster);
-            let which = servers - bad..servers;
-            let (these, those) = (which.clone(), which.clone());
-            cluster.after_ms(at_ms, move |world| {
-                these.for_each(|it| if is_killed { world.kill(it) } else { world.freeze(it) });
-            });
-            cluster.after_ms(130, move |world| {
-                those.for_each(|it| if is_killed { world.start(it) } else { world.thaw(it) });
-            });
-            let had_at = waited(&all);
-            assert_eq!(had_at, 106, "{servers} {bad} {at_ms} {is_killed}");
-            // A server that was gone is told nothing before somebody calls; its keys and its lines end by themselves.
-            cluster.run_ms(if is_killed { LONG } else { 0 });
-            nothing_is_left(&cluster, LINE);
-        }
-    }
-}
-
-/// Servers that stand still do what they were sent when they go on: they tell it then.
-#[test]
-fn a_majority_that_was_frozen_tells_it_when_it_goes_on() {
-    let cluster = Cluster::new(3);
-    let all = processes(&cluster);
-    cluster.after_ms(50, |world| [1, 2].into_iter().for_each(|it| world.freeze(it)));
-    cluster.after_ms(170, |world| [1, 2].into_iter().for_each(|it| world.thaw(it)));
-    let had_at = waited(&all);
-    assert!((171..=176).contains(&had_at), "{had_at}");
-    nothing_is_left(&cluster, LINE);
 }

@@ -7,7 +7,7 @@ use super::client::{Client, Said};
 use super::cluster::Verb::{Acquire, Extend, Intend, Look, Told};
 use super::cluster::{Cluster, MS, Telling, Verb};
 use super::crowd::{Crowd, LONG};
-use super::waking::{done, processes, telling};
+use super::processes::{done, processes, telling};
 use crate::error::Status;
 use crate::lease::Lease;
 use crate::lock_kind::LockKind;

@@ -1,14 +1,18 @@
 //! A caller of the library: makes its calls, one after the other, and has each of them judged.
 
+mod closing;
+mod listening;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub(crate) use self::closing::{clear_up, close};
 use crate::error::{Error, Status};
 use crate::keeper::Keeper;
 use crate::lease::Lease;
 use crate::lock_kind::LockKind;
-use crate::redlock::{AcquireOptions, Canceller, RedLock};
+use crate::redlock::{AcquireOptions, RedLock};
 use crate::schedules::generate::CONNECTS_FOR;
 use crate::schedules::handed::Offer;
 use crate::schedules::kept::Attends;
@@ -17,7 +21,7 @@ use crate::schedules::promises::Promise;
 use crate::schedules::records::{resource_of, slot_of};
 use crate::schedules::schedule::{ALL, At, Call, How, RESOURCES, SLOTS, Step, name_of};
 use crate::schedules::verdicts::{Asked, Told};
-use crate::submitted::{Event as Submitted, Tag};
+use crate::submitted::Tag;
 use crate::world::clocks::MS;
 use crate::world::store::tag;
 use crate::world::turns;
@@ -82,24 +86,6 @@ impl Actor {
             }
         }
         turns::sleep(START + CONNECTS_FOR - world::with(|world| world.now));
-    }
-
-    /// Asks for events for so long: mostly by waiting for them, and for a short time by looking again and again.
-    fn drive(&self, manager: usize, pause: i64) {
-        const LOOKS_FOR: i64 = 30 * MS;
-        let until = world::with(|world| world.now) + pause;
-        loop {
-            let (now, is_gone) =
-                world::with(|world| (world.now, world.clients[self.client].is_gone));
-            if now >= until || is_gone {
-                return;
-            }
-            world::with(|world| world.go_through(manager));
-            let waits = until - now > LOOKS_FOR || pause % 2 == 0;
-            if let Err(error) = self.ask_for_event(manager, waits, (Some(until), i64::MAX)) {
-                return violate(Promise::NoFault, format!("no events are told: {error}"));
-            }
-        }
     }
 
     /// The lease is freed.
@@ -221,124 +207,6 @@ impl Actor {
         self.kept.set(number + 1);
         world::with(|world| world.begin_keeping(self.client, step.manager, number, lease));
         Some(number)
-    }
-
-    /// Makes a call that nobody waits for, and asks for events until its own has come: by waiting for them, or by
-    /// looking again and again.
-    fn submit(
-        &self,
-        step: &Step,
-        keep: Option<Tag>,
-        lease: &mut Lease,
-        told_at: &mut Option<i64>,
-    ) -> Result<(), Error> {
-        let manager = &self.managers[step.manager];
-        let number = self.submitted.get();
-        self.submitted.set(number + 1);
-        let canceller = Canceller::from(&*lease);
-        let (own, tag) = (lease.clone(), Box::new(number));
-        match step.call {
-            Call::Lock { ttl_ms } => {
-                let options = options(step, (ttl_ms, 0, self.tries), keep);
-                manager.submit_acquire(options, own, tag)?;
-            }
-            Call::TryLock { ttl_ms, wait_ms } => {
-                let options = options(step, (ttl_ms, wait_ms, 0), keep);
-                manager.submit_acquire(options, own, tag)?;
-            }
-            Call::Extend { ttl_ms } => manager.submit_extend(own, ttl_ms, tag)?,
-            Call::Confirm { least_ms } => manager.submit_confirm(own, least_ms, tag)?,
-            Call::Downgrade => manager.submit_downgrade(own, tag)?,
-            _ => manager.submit_unlock(own, tag)?,
-        }
-        let How::Submits { cancelled_after } = step.how else { unreachable!("it is submitted") };
-        let now = || world::with(|world| world.now);
-        let mut cancelled_at = cancelled_after.map(|after| now() + after);
-        loop {
-            if world::with(|world| world.clients[self.client].is_gone) {
-                // Another of its callers may have been told, who does not go on.
-                return Ok(());
-            }
-            if cancelled_at.is_some_and(|at| now() >= at) {
-                cancelled_at = None;
-                manager.cancel(&canceller);
-            }
-            if let Some((own, outcome, at)) = self.ends.borrow_mut().remove(&number) {
-                (*lease, *told_at) = (own, Some(at));
-                return outcome;
-            }
-            self.ask_for_event(step.manager, number.is_multiple_of(2), (cancelled_at, 10))?;
-        }
-    }
-
-    /// Asks for one event, of whichever call of this client.
-    fn ask_for_event(
-        &self,
-        manager: usize,
-        waits: bool,
-        (until, longest_ms): (Option<i64>, i64),
-    ) -> Result<(), Error> {
-        let me = self.client;
-        let left_ms = until.map_or(i64::MAX, |at| (at - world::with(|world| world.now)) / MS + 1);
-        let soon_ms = left_ms.min(longest_ms);
-        world::with(|world| world.enter(me, manager, Attends::Listens));
-        let event = self.managers[manager].next_event(if waits { soon_ms } else { 0 });
-        let has_event = matches!(event, Ok(Some(_)));
-        world::with(|world| world.look_at_kept(me));
-        let taken = event.map(|event| self.take_event(event));
-        world::with(|world| {
-            world.judge_silence(me, manager);
-            world.leave(me, manager, Attends::Listens);
-        });
-        taken?;
-        if !has_event && !waits {
-            turns::sleep(MS / 3);
-        }
-        Ok(())
-    }
-
-    fn take_event(&self, event: Option<Submitted>) {
-        let is_broken = |plant| world::with(|world| world.is_broken(plant));
-        match event {
-            Some(Submitted::Done { lease, tag, outcome }) => {
-                let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
-                for _ in 0..if is_broken(Plant::TellsTwice) { 2 } else { 1 } {
-                    if !self.told.borrow_mut().insert(number) {
-                        let words = "a call was told twice to have ended";
-                        violate(Promise::OneEvent, words.to_owned());
-                    }
-                }
-                let now = world::with(|world| world.now);
-                self.ends.borrow_mut().insert(number, (lease, outcome, now));
-            }
-            Some(Submitted::Lost { .. }) if is_broken(Plant::HidesLost) => {}
-            Some(Submitted::Lost { tag, error, remaining_ms }) => {
-                let late = is_broken(Plant::TellsLostLate) && remaining_ms > 0;
-                let remaining_ms = if late { 1 } else { remaining_ms };
-                let number = tag.downcast::<usize>().map_or(usize::MAX, |number| *number);
-                self.lose(number, &error, remaining_ms);
-                if is_broken(Plant::LosesTwice) {
-                    self.lose(number, &error, remaining_ms);
-                }
-            }
-            None if is_broken(Plant::LosesForNothing) && self.kept.get() > 0 => {
-                let error = Error::new(Status::Unreachable, "as broken as can be");
-                self.lose(self.kept.get() - 1, &error, i64::MAX / MS / 100);
-            }
-            None => {}
-        }
-    }
-
-    fn lose(&self, number: usize, error: &Error, remaining_ms: i64) {
-        world::with(|world| {
-            world.say(|world| {
-                format!(
-                    "{} was told that it loses {number}, {remaining_ms} ms left: {error}",
-                    world.who()
-                )
-            });
-            world.judge_lost_event(self.client, number, (error, remaining_ms));
-        });
     }
 
     fn begin(&self, step: Step, lease: &Lease) -> Asked {
@@ -466,98 +334,6 @@ fn yes_or_no(found: bool) -> &'static str {
 
 fn tag_of(lease: &Lease) -> Option<u64> {
     lease.hold.as_ref().map(|it| tag(it.token().as_bytes()))
-}
-
-/// The end of a play: when nothing goes wrong any more, each client has to get each lock and to
-/// release it, with nothing left behind.
-pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
-    let set = |it: &RedLock| it.set_timeouts(1_000, 500).and_then(|()| it.set_retry(3, 20));
-    // Whatever was to be told was told.
-    for manager in &actor.managers {
-        while let Ok(event @ Some(_)) = manager.next_event(0) {
-            actor.take_event(event);
-        }
-    }
-    if actor.managers.iter().any(|it| set(it).is_err()) {
-        violate(Promise::NoFault, "it does not take its settings".to_owned());
-    }
-    for resource in 0..resources {
-        let mut lease = Lease::new();
-        let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
-        let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step = Step {
-            pause: 0,
-            before_end: None,
-            call,
-            manager: 0,
-            slot: 0,
-            resource,
-            mishap: None,
-            how: How::Blocks,
-            keeps: false,
-            drives: false,
-            shares: false,
-        };
-        let Some(said) = actor.take(step, &mut lease) else { return };
-        let tag = tag_of(&lease);
-        if let Err(error) = said {
-            let words = format!("client {}: it has no lock to be had: {error}", actor.client);
-            return violate(Promise::LockAgain, words);
-        }
-        if let Some(Err(error)) = actor.take(Step { call: Call::Unlock, ..step }, &mut lease) {
-            let words = format!("client {}: it cannot release: {error}", actor.client);
-            return violate(Promise::LockAgain, words);
-        }
-        if is_left(tag) {
-            // A server may have been lost just then; who makes the next call tells it.
-            let had_faults = world::with(|world| world.has_had_faults());
-            if !had_faults || actor.managers[0].connect(0).is_err() || is_left(tag) {
-                let words = format!("client {}: what it released is left", actor.client);
-                return violate(Promise::FailedIsReleased, words);
-            }
-        }
-    }
-}
-
-/// What is left of locks that were released, or not had, is cleared up by the calls that follow: a
-/// server that refused releases is asked again now and then.
-pub(crate) fn clear_up(actor: &Actor) {
-    let must = world::with(|world| world.clears_up(actor.client));
-    if !must {
-        return;
-    }
-    // One finds the connection lost, one makes another, one says on it who we are and what there is to
-    // be released.
-    for _ in 0..4 {
-        for (which, manager) in actor.managers.iter().enumerate() {
-            world::with(|world| world.go_through(which));
-            let _ = manager.connect(0);
-        }
-        turns::sleep(250 * MS);
-    }
-    world::with(|world| {
-        let mut spent = world.records.spent(actor.client, world.schedule.held_up());
-        let tells_all = world.schedule.loses_nothing();
-        let is_left = |tag: &u64| {
-            let is_there = world.servers.iter().any(|it| it.left_until(*tag) > world.now);
-            is_there || (tells_all && world.records.is_forgotten(*tag))
-        };
-        let left = spent.find(is_left);
-        drop(spent);
-        if let Some(tag) = left {
-            let words = format!("client {}: something is left of a lock", actor.client);
-            world.say(|_| format!("== <{:04x}> is left", tag & 0xFFFF));
-            world.records.violate(Promise::FailedIsReleased, words);
-        }
-    });
-}
-
-/// Whether some server has it still, when what is under way has arrived.
-fn is_left(tag: Option<u64>) -> bool {
-    turns::sleep(world::with(|world| 4 * world.weather.most) + 5 * MS);
-    world::with(|world| {
-        tag.is_some_and(|tag| world.servers.iter().any(|it| it.left_until(tag) > world.now))
-    })
 }
 
 fn violate(promise: Promise, words: String) {

@@ -211,18 +211,20 @@ fn the_table_of_promises_is_that_of_the_code() {
     use std::{env, fs};
 
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/played");
-    let files_in = |folder: &str| {
-        let entries = fs::read_dir(format!("{root}/{folder}")).expect("a folder");
-        let paths = entries.map(|it| it.expect("an entry").path());
-        let paths = paths.filter(|it| it.extension().is_some_and(|it| it == "rs"));
-        let named = paths.map(|path| {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut folders = ["schedules", "world"].map(str::to_owned).to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(format!("{root}/{folder}")).expect("a folder") {
+            let path = entry.expect("an entry").path();
             let name = path.file_name().expect("a name").to_string_lossy();
-            (format!("{folder}/{name}"), fs::read_to_string(&path).expect("a source file"))
-        });
-        named.collect::<Vec<_>>()
-    };
-    let mut files: Vec<(String, String)> =
-        ["schedules", "world"].into_iter().flat_map(files_in).collect();
+            let name = format!("{folder}/{name}");
+            if path.is_dir() {
+                folders.push(name);
+            } else if name.ends_with(".rs") {
+                files.push((name, fs::read_to_string(&path).expect("a source file")));
+            }
+        }
+    }
     files.sort();
     files.retain(|it| !["schedules/promises.rs", "schedules/plants.rs"].contains(&&*it.0));
     let mut table =

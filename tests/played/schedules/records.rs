@@ -1,12 +1,15 @@
 //! What was done and what was held, in true time; and the first thing that was wrong with it.
 
+mod holds;
+mod tokens;
+
+pub(crate) use self::holds::HeldLock;
+pub(crate) use self::tokens::Token;
 use crate::schedules::handed::Offer;
 use crate::schedules::kept::Keeping;
-use crate::schedules::possession::Span;
 use crate::schedules::promises::Promise;
 use crate::schedules::schedule::{ALL, RESOURCES, share};
-use crate::world::World;
-use crate::world::clocks::{Clock, MS};
+use crate::world::clocks::MS;
 use crate::world::readers::shared_tag;
 use crate::world::several;
 use crate::world::store::{Deed, tag};
@@ -40,99 +43,6 @@ pub(crate) struct Sender {
     pub(crate) connection: usize,
 }
 
-/// A token, and what the servers did with it.
-pub(crate) struct Token {
-    pub(crate) tag: u64,
-    /// The number in the order in which tokens were drawn.
-    pub(crate) number: u64,
-    pub(crate) client: usize,
-    /// Which of the client's managers asked for it, and which was the last to do something about it.
-    taken_by: usize,
-    pub(crate) kept_by: usize,
-    /// All that have sent something about it, one bit each.
-    used_by: u64,
-    pub(crate) resource: usize,
-    ttl_ms: i64,
-    /// By server: whether it was sent to it to be set, and was; and was to be deleted.
-    asked: u64,
-    granted: u64,
-    pub(crate) released: u64,
-    /// By server: whether it said that it has it not, since it was last sent to it to be set.
-    missed: u64,
-    /// By server: whether it ever said so.
-    pub(crate) lost: u64,
-    /// Which servers have extended it, and when.
-    extended: Vec<(usize, i64)>,
-    /// By server: when it was sent to it first, when the answer to that arrived, and when it last told of it.
-    asked_at: [i64; SERVERS_MAX],
-    pub(crate) heard_at: [i64; SERVERS_MAX],
-    seen_at: [i64; SERVERS_MAX],
-    /// By server: when it last told of it, or for how long it has it.
-    noticed_at: [i64; SERVERS_MAX],
-    /// On which connection it was set after it had been released, with no release behind it yet.
-    pub(crate) overtaken: Option<usize>,
-    /// By server: which slot of a semaphore it last had there.
-    pub(crate) slots: [u16; SERVERS_MAX],
-    /// It was released through another manager while it was on its way to be set; or its release was cancelled,
-    /// and goes on only as long as somebody calls.
-    pub(crate) is_stray: bool,
-    /// It was given away, and what its giver has sent before may come after what its taker sends.
-    pub(crate) is_handed: bool,
-    /// Which servers have it, and had it.
-    pub(crate) spans: Vec<Span>,
-    /// When its client was told that it has the lock, and until when grants were on their way.
-    pub(crate) had_at: i64,
-    pub(crate) window_end: i64,
-}
-
-/// A lock that a client has, as it was told.
-#[derive(Clone, Debug)]
-pub(crate) struct HeldLock {
-    pub(crate) tag: u64,
-    pub(crate) client: usize,
-    pub(crate) resource: usize,
-    /// Which slot of a semaphore; 0 also for what is none.
-    pub(crate) slot: u16,
-    /// Its fencing token; 0: none.
-    pub(crate) fence: i64,
-    pub(crate) from: i64,
-    /// On the client's clock.
-    pub(crate) until: i64,
-    /// When it was known to have ended, if that was before.
-    pub(crate) ended: Option<i64>,
-    /// When its holder was told that it is lost, or found it so in the lease. From then on nobody holds it, though what is left of it may be there.
-    pub(crate) told_lost: Option<i64>,
-    /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
-    pub(crate) is_forgotten: bool,
-    /// From when on others may have it at the same time; never: the end of time.
-    pub(crate) shared_from: i64,
-    /// How often somebody has begun to release it, and to extend it.
-    pub(crate) releases: usize,
-    pub(crate) extensions: usize,
-    /// Whether it is, or was, kept.
-    pub(crate) is_kept: bool,
-    /// Whether an extension may have been cancelled. Its answers may be heard when they no longer prove when the
-    /// lock was granted.
-    pub(crate) was_cancelled: bool,
-}
-
-impl HeldLock {
-    /// When it ends, or ended, in truth.
-    pub(crate) fn end(&self, clock: &Clock) -> i64 {
-        clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
-    }
-
-    /// Until when its holder may believe that it is held.
-    pub(crate) fn held_until(&self, clock: &Clock) -> i64 {
-        self.end(clock).min(self.told_lost.unwrap_or(i64::MAX))
-    }
-
-    /// Until when its manager keeps others of its process from it.
-    pub(crate) fn kept_until(&self, clock: &Clock) -> i64 {
-        if self.is_forgotten { clock.when(self.until) } else { self.end(clock) }
-    }
-}
-
 /// Several resources have a key that stands for all of them. A slot of a semaphore is one of its resource.
 pub(crate) fn resource_of(key: &[u8]) -> usize {
     if key == several::ALL {
@@ -146,60 +56,6 @@ pub(crate) fn resource_of(key: &[u8]) -> usize {
 pub(crate) fn slot_of(key: &[u8]) -> u16 {
     let number = key.split(|it| *it == b'#').nth(1).unwrap_or(b"0");
     std::str::from_utf8(number).ok().and_then(|it| it.parse().ok()).unwrap_or(u16::MAX)
-}
-
-impl Token {
-    /// Whether more than one manager had to do with it: then what one sends may pass what another has sent,
-    /// and a release waits until the manager is used that owes it.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.is_handed || self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
-    }
-
-    pub(crate) fn note_use(&mut self, manager: usize) {
-        self.used_by |= 1 << manager;
-    }
-
-    fn new(tag: u64, sender: Sender, key: &[u8]) -> Self {
-        let never = [i64::MIN; SERVERS_MAX];
-        Self {
-            tag,
-            client: sender.client,
-            taken_by: sender.manager,
-            kept_by: sender.manager,
-            used_by: 0,
-            resource: resource_of(key),
-            ttl_ms: 0,
-            asked: 0,
-            granted: 0,
-            released: 0,
-            missed: 0,
-            lost: 0,
-            asked_at: never,
-            number: 0,
-            heard_at: never,
-            extended: Vec::new(),
-            seen_at: never,
-            noticed_at: never,
-            overtaken: None,
-            slots: [0; SERVERS_MAX],
-            is_stray: false,
-            is_handed: false,
-            spans: Vec::new(),
-            had_at: i64::MAX,
-            window_end: i64::MIN,
-        }
-    }
-
-    /// A server says that it has it not. One that was not sent it yet has not lost it.
-    fn miss(&mut self, server: usize) {
-        self.missed |= 1 << server;
-        self.lost |= self.asked & (1 << server);
-    }
-
-    /// Whether some server was sent it after that.
-    pub(crate) fn was_asked_since(&self, since: i64) -> bool {
-        self.asked_at.iter().any(|it| *it >= since)
-    }
 }
 
 impl Records {
@@ -337,13 +193,13 @@ impl Records {
         }
     }
 
-    /// The token with this value, which this client uses.
     /// Somebody has drawn a token.
     pub(crate) fn note_drawn(&mut self, tag: u64) {
         self.drawn += 1;
         self.unseen.push((tag, self.drawn));
     }
 
+    /// The token with this value, which this client uses.
     fn token(&mut self, value: &[u8], sender: Sender, key: &[u8]) -> &mut Token {
         let tag = tag(value);
         let place = self.tokens.iter().rposition(|it| it.tag == tag).unwrap_or_else(|| {
@@ -479,46 +335,6 @@ impl Records {
         for hold in self.holds.iter_mut().filter(|it| it.client == client) {
             hold.ended.get_or_insert(now);
         }
-    }
-}
-
-impl World {
-    /// Two holds of one resource at one time, if there are any; with the time of it.
-    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64)> {
-        let spans =
-            self.records.holds.iter().map(|it| (it, it.held_until(&self.clients[it.client].clock)));
-        let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();
-        let pairs = spans.iter().enumerate();
-        let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
-        pairs.find_map(|((one, end), (two, other_end))| {
-            let (from, until) = (one.from.max(two.from), *end.min(other_end));
-            // Both share it from then on.
-            let until = until.min(one.shared_from.max(two.shared_from));
-            let is_same = share(one.resource, two.resource) && one.slot == two.slot;
-            (is_same && from < until).then_some((*one, *two, from))
-        })
-    }
-
-    /// More locks of one resource at one time than a semaphore has permits, if there are any: how many, and when.
-    pub(crate) fn crowd(&self) -> Option<(usize, i64)> {
-        let span =
-            |it: &HeldLock| (it.resource, it.from, it.held_until(&self.clients[it.client].clock));
-        let spans: Vec<_> = self.records.holds.iter().map(span).filter(|it| it.1 < it.2).collect();
-        let most = usize::from(self.schedule.permits.max(1));
-        spans.iter().find_map(|&(resource, at, _)| {
-            let is_there = |it: &&(usize, i64, i64)| it.0 == resource && it.1 <= at && at < it.2;
-            let count = spans.iter().filter(is_there).count();
-            (count > most).then_some((count, at))
-        })
-    }
-
-    /// Until when a quorum of the client's servers keeps this value if nothing more happens.
-    pub(crate) fn kept_until(&self, client: usize, tag: u64) -> i64 {
-        let client = &self.clients[client];
-        let mut ends: Vec<i64> =
-            client.list.iter().map(|&it| self.servers[it].kept_until(tag)).collect();
-        ends.sort_unstable_by(|a, b| b.cmp(a));
-        ends[client.quorum() - 1]
     }
 }
 

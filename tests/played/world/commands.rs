@@ -4,7 +4,6 @@
 use std::fmt::Write;
 use std::io;
 
-use crate::command::guard::{MARK, RAISE};
 use crate::command::shared;
 use crate::schedules::plants::Plant;
 use crate::world::readers::shared_tag;
@@ -28,7 +27,7 @@ pub(crate) const NOTE: &[u8] = b"redlock:guard";
 pub(super) const NOT_IN_SCRIPTS: &str =
     "ERR The user executing the script can't run this command or subcommand";
 
-const FORBIDDEN: &str = "NOPERM this user may not";
+pub(super) const FORBIDDEN: &str = "NOPERM this user may not";
 
 /// The longest name of a command.
 const NAME_MAX: usize = 16;
@@ -362,174 +361,6 @@ impl<'a> Command<'a, '_> {
             Some(why) => self.error(&why),
             None => self.release(value),
         }
-    }
-
-    fn eval(&mut self) -> Deed<'a> {
-        let special = self.eval_fenced().or_else(|| self.eval_line());
-        let special = special.or_else(|| self.eval_fenced_several());
-        let special = special.or_else(|| self.eval_waiting());
-        let special = special.or_else(|| self.eval_several()).or_else(|| self.eval_shared());
-        if let Some(deed) = special.or_else(|| self.eval_permits()) {
-            return deed;
-        }
-        let [_, script, b"1", _, value, ..] = self.words else { return Deed::Unknown };
-        if *script == MARK.as_bytes() || *script == RAISE.as_bytes() {
-            return self.run_on_note(*script == MARK.as_bytes());
-        }
-        if *script == RELEASE.as_bytes() {
-            self.release(value)
-        } else if *script == EXTEND.as_bytes() && self.words.len() == 6 {
-            self.extend(value)
-        } else {
-            self.error("ERR Error compiling script");
-            Deed::Unknown
-        }
-    }
-
-    /// A key that has another value is left alone before anything is written, and so no matter what
-    /// the server refuses to write.
-    pub(super) fn release(&mut self, value: &'a [u8]) -> Deed<'a> {
-        let key = self.words[1 + 2 * usize::from(self.words[0].eq_ignore_ascii_case(b"EVAL"))];
-        let found = self.store.find(self.session.database, key);
-        let is_deleted = |it: &usize| {
-            let key = &self.store.keys[*it];
-            !key.is_reader && *key.value == *value || self.has(Plant::DeletesAll)
-        };
-        let found = found.filter(|it| is_deleted(it) && !self.has(Plant::DeletesNothing));
-        if found.is_some()
-            && let Some(why) = self.write_refusal("del", false)
-        {
-            return self.script_error(&why);
-        }
-        found.map(|it| self.store.keys.remove(it));
-        self.integer(found.is_some().into());
-        Deed::Release { key, value, done: found.is_some() }
-    }
-
-    fn extend(&mut self, value: &'a [u8]) -> Deed<'a> {
-        let key = self.words[3];
-        let Some(ttl_ms) = number(self.words[5]) else {
-            return self.error("ERR value is not an integer or out of range");
-        };
-        let Some(found) = self.store.find(self.session.database, key) else {
-            let repaired = self.has(Plant::SetsAgain);
-            if repaired {
-                self.put(key, value, Some(ttl_ms));
-            }
-            match repaired || self.has(Plant::ExtendsAll) {
-                true => self.pair(1, ttl_ms),
-                false => self.pair(0, -2),
-            }
-            return Deed::Extend { key, value, done: false, absent: true, repaired };
-        };
-        if self.store.refusal == Some(Refusal::NoPermLook) {
-            return self.script_error(NOT_IN_SCRIPTS);
-        }
-        let left_ms = self.left_ms(found);
-        if self.store.keys[found].is_reader || *self.store.keys[found].value != *value {
-            self.pair(if self.has(Plant::ExtendsAll) { 1 } else { 2 }, left_ms);
-            return Deed::Extend { key, value, done: false, absent: false, repaired: false };
-        }
-        if self.has(Plant::Shortens) {
-            self.store.keys[found].expires_ms = Some(self.now_ms + 1 + ttl_ms / 8);
-        } else if left_ms < ttl_ms {
-            if let Some(why) = self.write_refusal("pexpire", false) {
-                return self.script_error(&why);
-            }
-            let is_halved = self.has(Plant::HalvesRenewals);
-            let ttl_ms = if is_halved { left_ms.max(ttl_ms / 2) } else { ttl_ms };
-            self.store.keys[found].expires_ms = Some(self.expires_ms(ttl_ms));
-        }
-        self.pair(1, left_ms);
-        Deed::Extend { key, value, done: true, absent: false, repaired: false }
-    }
-
-    /// What a script answers that returns two numbers.
-    pub(super) fn pair(&mut self, first: i64, second: i64) {
-        let pair = format!("*2\r\n:{first}\r\n:{second}\r\n");
-        self.out.extend_from_slice(pair.as_bytes());
-    }
-
-    /// As a server words the error of a command in a script.
-    pub(super) fn script_error(&mut self, why: &str) -> Deed<'a> {
-        if self.words[0].eq_ignore_ascii_case(b"EVAL") {
-            self.error(&format!("{why} script: 0, on @user_script:1."))
-        } else {
-            self.error(why)
-        }
-    }
-}
-
-impl<'a> Command<'a, '_> {
-    fn tell_run_id(&mut self) -> Deed<'a> {
-        let Some(memory) = &self.store.memory else { return self.error(FORBIDDEN) };
-        let text = format!("run_id:{}\r\n", memory.run_id());
-        self.bulk(text.as_bytes());
-        Deed::Nothing
-    }
-
-    fn tell_time(&mut self) -> Deed<'a> {
-        if self.store.memory.is_none() {
-            return self.error(FORBIDDEN);
-        }
-        let (seconds, micros) =
-            (self.now_ms.div_euclid(1_000), self.now_ms.rem_euclid(1_000) * 1_000);
-        self.say("*2\r\n");
-        self.bulk(seconds.to_string().as_bytes());
-        self.bulk(micros.to_string().as_bytes());
-        Deed::Nothing
-    }
-
-    fn tell_note(&mut self) -> Deed<'a> {
-        let Some(memory) = &self.store.memory else { return self.error(FORBIDDEN) };
-        let note = memory.note.clone().unwrap_or_default();
-        self.bulk(&note);
-        Deed::Nothing
-    }
-
-    /// What the scripts do that mark a server, and that raise the longest TTL.
-    fn run_on_note(&mut self, marks: bool) -> Deed<'a> {
-        if let Some(why) = self.write_refusal("set", true) {
-            return self.script_error(&why);
-        }
-        let now_ms = self.now_ms;
-        let Some(memory) = &mut self.store.memory else { return self.error(FORBIDDEN) };
-        let text = memory.note.as_ref().map(|note| String::from_utf8_lossy(note).into_owned());
-        let borne = text.as_deref().and_then(|text| {
-            let mut words = text.split(' ');
-            let id = words.next()?.to_owned();
-            let (since, longest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some((id, since, longest))
-        });
-        let borne: Option<(String, i64, i64)> = borne;
-        let argument = |it: usize| {
-            self.words.get(it).map_or("", |word| std::str::from_utf8(word).unwrap_or_default())
-        };
-        if !marks {
-            let ttl_ms = argument(4).parse().unwrap_or(0);
-            if let Some((id, since, _)) = borne.filter(|it| it.2 < ttl_ms) {
-                memory.note = Some(format!("{id} {since} {ttl_ms}").into_bytes().into());
-            }
-            self.integer(0);
-            return Deed::Nothing;
-        }
-        let (id, how) = (argument(4), argument(6));
-        let (least, until) = (argument(5).parse().unwrap_or(0), argument(7).parse().unwrap_or(0));
-        let since = match &borne {
-            Some(it) if it.0 == id || how == "kept" => it.1,
-            None if text.is_none() && how == "fresh" && now_ms <= until => -now_ms,
-            _ => now_ms,
-        };
-        let longest = borne.map_or(0, |it| it.2).max(least);
-        memory.note = Some(format!("{id} {since} {longest}").into_bytes().into());
-        let said = format!("*3\r\n:{since}\r\n:{longest}\r\n:{now_ms}\r\n");
-        self.say(&said)
-    }
-
-    fn bulk(&mut self, text: &[u8]) {
-        self.out.extend_from_slice(format!("${}\r\n", text.len()).as_bytes());
-        self.out.extend_from_slice(text);
-        self.say("\r\n");
     }
 }
 

@@ -2,6 +2,7 @@
  * threads were doing with them: nothing crashes, and no descriptor stays. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "guest.h"
 
@@ -9,19 +10,18 @@ enum { THREADS = 8, FORKS = 500 };
 
 static RedLock *manager;
 static RedLockLease *leases[THREADS];
+static atomic_uint calls;
 static atomic_bool stop;
 
-/* Most threads make calls that are refused: so their leases get new words all the time. A pause now and then leaves the
- * children a processor. */
+/* Most threads make calls that are refused: so their leases get new words all the time. */
 static void *use_the_lease(void *argument) {
     int number = (int)(intptr_t)argument;
     char resource[32];
     snprintf(resource, sizeof resource, "thread-%d", number);
     RedLockLease *lease = leases[number];
-    for (int i = 0; !atomic_load(&stop); i++) {
-        if (i % 16 == 0) {
-            usleep(100);
-        }
+    /* So that who forks comes in between at once, wherever this thread is. */
+    setpriority(PRIO_PROCESS, 0, 19);
+    while (!atomic_load(&stop)) {
         if (number % 4) {
             EXPECT(REDLOCK_INVALID_ARGUMENT, RedLock_Lock(manager, "", TTL_MS, lease), lease);
             EXPECT(REDLOCK_INVALID_ARGUMENT, RedLock_Lock(manager, resource, -1, lease), lease);
@@ -29,6 +29,7 @@ static void *use_the_lease(void *argument) {
             EXPECT(REDLOCK_OK, RedLock_Lock(manager, resource, TTL_MS, lease), lease);
             EXPECT(REDLOCK_OK, RedLock_Unlock(manager, lease), lease);
         }
+        atomic_fetch_add(&calls, 1);
     }
     return NULL;
 }
@@ -46,6 +47,9 @@ int main(int argc, char **argv) {
     }
     int forks = is_under_a_tool() ? FORKS / 10 : FORKS;
     for (int i = 0; i < forks; i++) {
+        for (unsigned before = atomic_load(&calls); atomic_load(&calls) - before < THREADS;) {
+            usleep(100);
+        }
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {

@@ -182,7 +182,9 @@ fn programs() -> &'static Path {
         let manifest = fs::read_to_string(library::root().join("Cargo.toml")).expect("Cargo.toml");
         if manifest.contains("[workspace]") {
             let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-            cargo.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(library::root());
+            // As `make test` builds it: for itself it would be built once more, with the library.
+            cargo.args(["test", "--quiet", "--workspace", "--test", "tool", "--no-run"]);
+            cargo.current_dir(library::root());
             Workshop::new().succeed(cargo.env("CARGO_TARGET_DIR", place.with_file_name("")));
         }
         place

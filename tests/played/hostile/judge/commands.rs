@@ -1,0 +1,137 @@
+//! What a client sends, by its words.
+
+use super::Asked;
+use crate::command::Verb;
+use crate::command::several::waking as several;
+use crate::command::shared;
+use crate::command::waking::{
+    ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
+    RELEASE_SLOT,
+};
+
+/// The key of the note that servers bear of their memory.
+const NOTE: &[u8] = b"redlock:guard";
+
+/// How much is kept of a name: a token is as long.
+const KEPT_MAX: usize = 40;
+
+/// What the client wants to know of the server itself, by what it is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// `INFO`: a text; of the program, unless the user may not ask.
+    Info { is_program: bool },
+    /// `CONFIG`: an array.
+    Setting,
+    /// `TIME`: two numbers.
+    Clock,
+    /// The note of its memory: any text.
+    Note,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    Oath,
+    /// What a writer says of itself while it waits.
+    Aside,
+    Probe {
+        is_ping: bool,
+    },
+    /// Of which the last one ends the greeting.
+    Question(Question),
+    /// Whether it speaks RESP3. Ends the greeting, too.
+    Hello,
+    Ask(Asked),
+}
+
+pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
+    let asked = |verb, resource: usize, token: usize| {
+        let word = |it: usize| words.get(it).map_or(&[][..], |it| &it[..it.len().min(KEPT_MAX)]);
+        let (resource, token) = (word(resource).to_vec(), word(token).to_vec());
+        Some(Command::Ask(Asked { verb, resource, token, ..Asked::default() }))
+    };
+    let is = |script: &str| words.len() > 3 && words[1] == script.as_bytes();
+    let of_reader = |verb, token: usize| {
+        let Some(Command::Ask(asked)) = asked(verb, 3, token) else { return None };
+        Some(Command::Ask(Asked { is_of_reader: true, ..asked }))
+    };
+    if words.len() > 4 && (is(several::ENROL_SCRIPT) || is(several::RELEASE_SCRIPT)) {
+        return in_lines_of_several(words);
+    }
+    match (&*words[0], words.len()) {
+        (b"AUTH" | b"SELECT", _) => Some(Command::Oath),
+        (b"DELEX" | b"DELIFEQ" | b"MSETEX" | b"PEXPIRETIME", 1) => {
+            Some(Command::Probe { is_ping: false })
+        }
+        (b"PING", 1) => Some(Command::Probe { is_ping: true }),
+        (b"INFO", 2) => {
+            Some(Command::Question(Question::Info { is_program: words[1] == b"server" }))
+        }
+        (b"CONFIG", 3) => Some(Command::Question(Question::Setting)),
+        (b"TIME", 1) => Some(Command::Question(Question::Clock)),
+        (b"GETRANGE", 4) if words[1] == NOTE => Some(Command::Question(Question::Note)),
+        (b"HELLO", 2) => Some(Command::Hello),
+        (b"SET", _) => asked(Verb::Acquire, 1, 2),
+        (b"EVAL", 5) if words[4] == b"redlock:writer" => Some(Command::Aside),
+        (b"EVAL", 6) if words[4].ends_with(b":i") => Some(Command::Aside),
+        (b"EVAL", _) if is(shared::acquire::SCRIPT) => of_reader(Verb::Acquire, 6),
+        (b"EVAL", _) if is(shared::extend::SCRIPT) => of_reader(Verb::Extend, 5),
+        (b"EVAL", _) if is(shared::release::SCRIPT) => of_reader(Verb::Release, 5),
+        (b"EVAL", _) if is(shared::release::WAKING_SCRIPT) => of_reader(Verb::ReleaseAndWake, 7),
+        (b"EVAL", _) if is(shared::inspect::SCRIPT) => of_reader(Verb::Inspect, 5),
+        (b"EVAL", _) if is(shared::enrol::SCRIPT) => of_reader(Verb::Enrol, 6),
+        (b"EVAL", 8) if is(ENROL) => asked(Verb::Enrol, 3, 5),
+        (b"EVAL", 6) if is(LEAVE) => asked(Verb::Leave, 3, 5),
+        (b"EVAL", 6) if is(RELEASE_AND_WAKE) => asked(Verb::ReleaseAndWake, 3, 5),
+        (b"EVAL", 7) if is(RELEASE_SLOT) => asked(Verb::ReleaseAndWake, 3, 6),
+        (b"EVAL", 7) if is(LEAVE_SLOT) => asked(Verb::Leave, 3, 6),
+        (b"EVAL", 7) if is(LEAVE_PERMITS) => asked(Verb::Leave, 3, 6),
+        (b"EVAL", 8) if is(RELEASE_PERMITS) => asked(Verb::ReleaseRestAndWake, 3, 6),
+        // Who waits for a permit is answered as who waits for a lock is.
+        (b"EVAL", 9) if is(ENROL_PERMITS) => asked(Verb::Enrol, 3, 6),
+        (b"EVAL", 9) if words[4].ends_with(b"#1") => asked(Verb::Move, 3, 5),
+        (b"EVAL", 7) if words[4].ends_with(b"#1") => asked(Verb::ReleaseRest, 3, 5),
+        (b"EVAL", 6..) if words[2] == b"2" => of_several(words),
+        (b"EVAL", 8..) if words[2] == b"4" => of_several(words),
+        (b"EVAL", 5) => asked(Verb::Release, 3, 4),
+        (b"EVAL", 6) => asked(Verb::Extend, 3, 4),
+        (b"DELEX", 4) => asked(Verb::Release, 1, 3),
+        (b"DELIFEQ", 3) => asked(Verb::Release, 1, 2),
+        (b"GETRANGE", 4) => asked(Verb::Inspect, 1, 4),
+        // It belongs to what was asked before it.
+        (b"PTTL", 2) => None,
+        _ => panic!("we sent an unknown command: {words:?}"),
+    }
+}
+
+/// A script about two keys and the lines of some of them.
+fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
+    let keys: usize = String::from_utf8_lossy(&words[2]).parse().expect("a number");
+    let verb = match words[1] == several::ENROL_SCRIPT.as_bytes() {
+        true => Verb::Enrol,
+        false => Verb::ReleaseAndWake,
+    };
+    let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
+    let (resource, token, is_of_several) = (word(3), word(3 + keys), true);
+    Some(Command::Ask(Asked { is_of_several, verb, resource, token, ..Asked::default() }))
+}
+
+/// A script about two keys; or about the counter of the one, or of both.
+fn of_several(words: &[Vec<u8>]) -> Option<Command> {
+    let says = |what: &str| words[1].windows(what.len()).any(|it| it == what.as_bytes());
+    // A key's name has few letters, and a counter's ends so.
+    let is_counter = |it: usize| words[it].ends_with(b":f");
+    let (verb, is_of_several, token) = match (&*words[2], words.len()) {
+        (b"2", 8) if is_counter(4) => (Verb::RaiseFence, false, 5),
+        (b"2", 10) if is_counter(4) => (Verb::AcquireFenced, false, 5),
+        (b"2", 7) if says("EXISTS") => (Verb::Acquire, true, 5),
+        (b"2", 7) => (Verb::Extend, true, 5),
+        (b"2", 6) if says("DEL") => (Verb::Release, true, 5),
+        (b"2", 6) => (Verb::Inspect, true, 5),
+        (b"4", 10) => (Verb::RaiseFence, true, 7),
+        (b"4", 12) => (Verb::AcquireFenced, true, 7),
+        _ => panic!("we sent an unknown script: {words:?}"),
+    };
+    let word = |it: usize| words[it][..words[it].len().min(KEPT_MAX)].to_vec();
+    let (resource, token) = (word(3), word(token));
+    Some(Command::Ask(Asked { is_of_several, verb, resource, token, ..Asked::default() }))
+}

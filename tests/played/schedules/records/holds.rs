@@ -1,0 +1,93 @@
+//! Locks as their holders were told of them, and which of them were held at one time.
+
+use crate::schedules::schedule::share;
+use crate::world::World;
+use crate::world::clocks::Clock;
+
+/// A lock that a client has, as it was told.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLock {
+    pub(crate) tag: u64,
+    pub(crate) client: usize,
+    pub(crate) resource: usize,
+    /// Which slot of a semaphore; 0 also for what is none.
+    pub(crate) slot: u16,
+    /// Its fencing token; 0: none.
+    pub(crate) fence: i64,
+    pub(crate) from: i64,
+    /// On the client's clock.
+    pub(crate) until: i64,
+    /// When it was known to have ended, if that was before.
+    pub(crate) ended: Option<i64>,
+    /// When its holder was told that it is lost, or found it so in the lease. From then on nobody holds it, though what is left of it may be there.
+    pub(crate) told_lost: Option<i64>,
+    /// Whether that was since its lease was let go of: its manager has it still, and so have the servers.
+    pub(crate) is_forgotten: bool,
+    /// From when on others may have it at the same time; never: the end of time.
+    pub(crate) shared_from: i64,
+    /// How often somebody has begun to release it, and to extend it.
+    pub(crate) releases: usize,
+    pub(crate) extensions: usize,
+    /// Whether it is, or was, kept.
+    pub(crate) is_kept: bool,
+    /// Whether an extension may have been cancelled. Its answers may be heard when they no longer prove when the
+    /// lock was granted.
+    pub(crate) was_cancelled: bool,
+}
+
+impl HeldLock {
+    /// When it ends, or ended, in truth.
+    pub(crate) fn end(&self, clock: &Clock) -> i64 {
+        clock.when(self.until).min(self.ended.unwrap_or(i64::MAX))
+    }
+
+    /// Until when its holder may believe that it is held.
+    pub(crate) fn held_until(&self, clock: &Clock) -> i64 {
+        self.end(clock).min(self.told_lost.unwrap_or(i64::MAX))
+    }
+
+    /// Until when its manager keeps others of its process from it.
+    pub(crate) fn kept_until(&self, clock: &Clock) -> i64 {
+        if self.is_forgotten { clock.when(self.until) } else { self.end(clock) }
+    }
+}
+
+impl World {
+    /// Two holds of one resource at one time, if there are any; with the time of it.
+    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64)> {
+        let spans =
+            self.records.holds.iter().map(|it| (it, it.held_until(&self.clients[it.client].clock)));
+        let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();
+        let pairs = spans.iter().enumerate();
+        let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
+        pairs.find_map(|((one, end), (two, other_end))| {
+            let (from, until) = (one.from.max(two.from), *end.min(other_end));
+            // Both share it from then on.
+            let until = until.min(one.shared_from.max(two.shared_from));
+            let is_same = share(one.resource, two.resource) && one.slot == two.slot;
+            (is_same && from < until).then_some((*one, *two, from))
+        })
+    }
+
+    /// More locks of one resource at one time than a semaphore has permits, if there are any: how many, and when.
+    pub(crate) fn crowd(&self) -> Option<(usize, i64)> {
+        let span =
+            |it: &HeldLock| (it.resource, it.from, it.held_until(&self.clients[it.client].clock));
+        let spans: Vec<_> = self.records.holds.iter().map(span).filter(|it| it.1 < it.2).collect();
+        let most = usize::from(self.schedule.permits.max(1));
+        spans.iter().find_map(|&(resource, at, _)| {
+            let is_there = |it: &&(usize, i64, i64)| it.0 == resource && it.1 <= at && at < it.2;
+            let count = spans.iter().filter(is_there).count();
+            (count > most).then_some((count, at))
+        })
+    }
+
+    /// Until when a quorum of the client's servers keeps this value if nothing more happens.
+    pub(crate) fn kept_until(&self, client: usize, tag: u64) -> i64 {
+        let client = &self.clients[client];
+        let mut ends: Vec<i64> =
+            client.list.iter().map(|&it| self.servers[it].kept_until(tag)).collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        ends[client.quorum() - 1]
+    }
+}
