@@ -155,11 +155,12 @@ impl Scan {
 fn read(whole: &[u8]) -> Result<Value, Nonsense> {
     match whole {
         b"+OK\r\n" => Ok(Value::Okay),
-        b"$-1\r\n" | b"_\r\n" => Ok(Value::Nil),
+        b"_\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
         [b'$', rest @ .., b'\r', b'\n'] => match rest.iter().position(|&byte| byte == b'\n') {
             Some(end) => Ok(Value::BulkString(rest[end + 1..].to_vec())),
-            None => Err(Nonsense::Unwanted),
+            // It is whole, so its size is -1, however that is written.
+            None => Ok(Value::Nil),
         },
         // It may quote a resource, which may be any bytes; the crate takes UTF-8 alone.
         [b'-', ..] => parse(&whole.iter().map(|&byte| byte.min(0x7F)).collect::<Vec<u8>>()),
@@ -245,6 +246,7 @@ mod tests {
             b"*2\r\n$1\r\na\r\n:1\r\n",
             b"*3\r\n*2\r\n*0\r\n*1\r\n$-1\r\n*-1\r\n+\r\n",
             b"*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+            b"$-01\r\n",
         ] {
             let (value, length) = take(whole).unwrap().unwrap();
             assert_eq!(length, whole.len());
