@@ -77,9 +77,9 @@ impl Offset {
             // It may be no more than a fast clock. Who cannot tell takes it for a step, once.
             let least = speed(new.least.saturating_sub(self.most), passed);
             let most = speed(new.most.saturating_sub(self.least), passed) + 1 + Self::SLEW;
-            let fastest = (ahead > 0 && least <= Self::bound(drift)).then_some(most);
+            let fastest = (ahead.is_positive() && least <= Self::bound(drift)).then_some(most);
             *self = Self { fastest, ..new };
-            return match ahead > 0 {
+            return match ahead.is_positive() {
                 true => Course::Forward { ms: ahead / MS },
                 false => Course::Back { ms: behind / MS },
             };
