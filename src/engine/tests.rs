@@ -16,6 +16,9 @@ use crate::transport::lineup::Lineup;
 use crate::transport::server::Delivery;
 use crate::wait_queue::{Manners, Wait};
 
+mod actions;
+mod waiting;
+
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
 /// What has happened to an operation.

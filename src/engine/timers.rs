@@ -56,3 +56,39 @@ impl Timers {
         self.heap.pop().map(|Reverse((_, place))| place)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: i64) -> Moment {
+        Moment::from_nanos(nanos)
+    }
+
+    #[test]
+    fn what_was_said_last_of_a_place_counts() {
+        let mut timers = Timers::default();
+        timers.note(0, at(5), 1, |_| at(5));
+        timers.note(0, at(7), 1, |_| at(7));
+        assert_eq!(timers.next(|_| at(7)), at(7));
+        assert_eq!(timers.take_due(at(6), |_| at(7)), None);
+        assert_eq!(timers.take_due(at(7), |_| at(7)), Some(0));
+        assert_eq!(timers.take_due(at(8), |_| at(7)), None);
+        timers.note(0, Moment::NEVER, 1, |_| Moment::NEVER);
+        assert!(timers.heap.is_empty());
+    }
+
+    #[test]
+    fn entries_out_of_date_are_left_out_when_they_are_too_many() {
+        const PLACES: usize = 3;
+        const MANY: usize = STALE_MAX + 2 * PLACES;
+        let mut timers = Timers::default();
+        for nth in 1..=MANY {
+            timers.note(0, at(nth as i64), PLACES, |_| at(nth as i64));
+            assert_eq!(timers.heap.len(), nth);
+        }
+        // The last one was right until now.
+        timers.note(1, at(9), PLACES, |place| if place == 1 { at(9) } else { at(MANY as i64) });
+        assert_eq!(timers.heap.len(), 2);
+    }
+}

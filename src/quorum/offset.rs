@@ -77,9 +77,9 @@ impl Offset {
             // It may be no more than a fast clock. Who cannot tell takes it for a step, once.
             let least = speed(new.least.saturating_sub(self.most), passed);
             let most = speed(new.most.saturating_sub(self.least), passed) + 1 + Self::SLEW;
-            let fastest = (ahead > 0 && least <= Self::bound(drift)).then_some(most);
+            let fastest = (ahead.is_positive() && least <= Self::bound(drift)).then_some(most);
             *self = Self { fastest, ..new };
-            return match ahead > 0 {
+            return match ahead.is_positive() {
                 true => Course::Forward { ms: ahead / MS },
                 false => Course::Back { ms: behind / MS },
             };
@@ -226,6 +226,48 @@ mod tests {
         // In no time no speed is known, however far the clock was set.
         let set = courses(&[(0, 0), (0, 36_000_000), (60_000, 36_000_050)]);
         assert_eq!(set[1], Even);
+    }
+
+    #[test]
+    fn a_step_is_more_than_a_key_may_go_early() {
+        use Course::{Back, Even, Forward};
+        // In no time, so that the speed of the clock leaves nothing open: 2 ms of answers, and 2 more.
+        assert_eq!(courses(&[(0, 0), (0, 4)]), [Even]);
+        assert_eq!(courses(&[(0, 0), (0, -4)]), [Even]);
+        let by = |ns: i64| {
+            let shown = Showing { shown: ns, ..showing(0, 0) };
+            Offset::of(&showing(0, 0)).note(&shown, Drift::DEFAULT)
+        };
+        assert_eq!([by(4 * MS + 1), by(-4 * MS - 1)], [Forward { ms: 2 }, Back { ms: 2 }]);
+    }
+
+    #[test]
+    fn two_showings_that_agree_in_one_moment_leave_that() {
+        let mut offset = Offset::of(&showing(0, 0));
+        assert_eq!(offset.note(&showing(0, 2), Drift::DEFAULT), Course::Even);
+        assert_eq!((offset.least, offset.most), (MS, MS));
+    }
+
+    /// A millionth that is cut off is no speed that the clock may have.
+    #[test]
+    fn a_speed_is_rounded_away_from_what_is_known() {
+        const SINCE: i64 = 7_000;
+        let after = |ahead: i64| {
+            let mut offset = Offset::of(&showing(0, 0));
+            offset.note(&showing(SINCE, ahead), Drift::DEFAULT);
+            (offset.slowest, offset.fastest)
+        };
+        // From 2 ms less to 2 ms more than it is ahead by; and it may be slewed.
+        let is_faster = |speed: Option<i64>, ahead: i64| {
+            (speed.unwrap() - Offset::SLEW) * SINCE > (ahead + 2) * 1_000_000
+        };
+        let is_slower = |speed: Option<i64>, ahead: i64| {
+            (speed.unwrap() + Offset::SLEW) * SINCE < (ahead - 2) * 1_000_000
+        };
+        assert!(is_faster(after(3).1, 3) && is_slower(after(-3).0, -3));
+        // What may be no step, but a fast clock.
+        let (slowest, fastest) = after(60);
+        assert!(slowest.is_none() && is_faster(fastest, 60), "{fastest:?}");
     }
 
     #[test]

@@ -158,15 +158,14 @@ impl Scan {
     }
 }
 
-/// Reads one whole reply.
 fn read(whole: &[u8]) -> Result<Value, Nonsense> {
     match whole {
         b"_\r\n" => Ok(Value::Nil),
         [b':', digits @ .., b'\r', b'\n'] => Ok(Value::Int(number(digits)?)),
-        [b'$', rest @ .., b'\r', b'\n'] => {
-            let end = rest.iter().position(|&byte| byte == b'\n').ok_or(Nonsense::Unwanted)?;
-            Ok(Value::BulkString(rest[end + 1..].to_vec()))
-        }
+        [b'$', rest @ .., b'\r', b'\n'] => match rest.iter().position(|&byte| byte == b'\n') {
+            Some(end) => Ok(Value::BulkString(rest[end + 1..].to_vec())),
+            None => Ok(Value::Nil), // It is whole, so its size is -1, however that is written.
+        },
         // It may quote a resource, which may be any bytes; the crate takes UTF-8 alone.
         [b'-', ..] => parse(&whole.iter().map(|&byte| byte.min(0x7F)).collect::<Vec<u8>>()),
         _ => parse(whole),
@@ -248,6 +247,7 @@ mod tests {
             b"*2\r\n$1\r\na\r\n:1\r\n",
             b"*3\r\n*2\r\n*0\r\n*1\r\n$-1\r\n*-1\r\n+\r\n",
             b"*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+            b"$-01\r\n",
         ] {
             let (value, length) = take(whole).unwrap().unwrap();
             assert_eq!(length, whole.len());

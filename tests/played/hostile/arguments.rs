@@ -1,9 +1,32 @@
 //! Arguments of C calls: mostly such as make sense, but any at all.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_char};
 
 use crate::choices::Choices;
+use crate::handles::pointer;
 use crate::urls::SECRET;
+
+/// Resources that are to be locked at once, if any, and how many they are said to be.
+pub(crate) struct Resources {
+    /// Some may be NULL.
+    pub(crate) names: Vec<Option<CString>>,
+    pub(crate) count: usize,
+    /// Whether the one resource is named beside them.
+    pub(crate) has_one_too: bool,
+}
+
+impl Resources {
+    pub(crate) fn pointers(&self) -> Vec<*const c_char> {
+        self.names.iter().map(|it| pointer(it.as_ref())).collect()
+    }
+
+    /// Whether there are so many, none of them NULL, and no two the same.
+    pub(crate) fn are_different(&self, count: usize) -> bool {
+        let is_given = self.names.len() >= count && !self.has_one_too;
+        let names = &self.names[..count.min(self.names.len())];
+        is_given && names.iter().all(Option::is_some) && (count < 2 || names[0] != names[1])
+    }
+}
 
 impl Choices<'_> {
     /// The name of a lock, or NULL.
@@ -18,6 +41,32 @@ impl Choices<'_> {
             _ => self.text_bytes(),
         };
         Some(CString::new(bytes).expect("no NUL"))
+    }
+
+    /// Mostly none; this one and another; or what is no list of names.
+    pub(crate) fn resources(&mut self, first: Option<&CString>) -> Resources {
+        let of = |second: Option<&CString>, count, has_one_too| Resources {
+            names: vec![first.cloned(), second.cloned()],
+            count,
+            has_one_too,
+        };
+        match self.byte() {
+            few @ 0..200 => {
+                let count = usize::from(few % 4 == 3);
+                Resources { names: Vec::new(), count, has_one_too: false }
+            }
+            200..240 => {
+                let second = self.pick(&[c"q", c"r", c"s"]).to_owned();
+                of(Some(&second), 2, false)
+            }
+            240..244 => of(None, 1, false),
+            244..247 => of(None, 2, false),
+            247 => of(None, 0, false),
+            // Too many: not read.
+            248 => of(None, 129, false),
+            249 => of(first, 2, false),
+            _ => of(Some(&c"q".to_owned()), 2, true),
+        }
     }
 
     /// Any bytes but NUL. The byte 1 stands for a password.

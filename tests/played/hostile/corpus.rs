@@ -47,6 +47,10 @@ fn calls_of_any_kind_do_no_harm() {
     for event in ["EventDone", "EventLost", "NoEvent"] {
         assert!(seen.iter().any(|it| it == event), "no {event}: {seen:?}");
     }
+    // Of several resources: one is in the way, or waited for.
+    for answer in ["Blocked", "EnrolledForOne"] {
+        assert!(seen.iter().any(|it| it == answer), "no reply is {answer}: {seen:?}");
+    }
 }
 
 /// Plays the files of a target, and mutations. Returns what came to pass with the files.

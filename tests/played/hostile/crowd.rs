@@ -10,6 +10,7 @@ use crate::command::waking::{
 };
 use crate::peer::Peer;
 use crate::resp;
+use crate::several;
 use crate::world::Connection;
 
 /// Which servers there are: by path and by address.
@@ -30,16 +31,16 @@ pub(crate) fn place(server: usize) -> String {
 pub(crate) struct Crowd {
     script: Vec<u8>,
     at: usize,
-    keys: HashMap<(usize, Vec<u8>), Key>,
+    pub(crate) keys: HashMap<(usize, Vec<u8>), Key>,
     /// Who waits, by the name of the line: one at most.
-    lines: HashMap<(usize, Vec<u8>), Vec<u8>>,
+    pub(crate) lines: HashMap<(usize, Vec<u8>), Vec<u8>>,
     /// What each server has to say by itself.
-    news: HashMap<usize, Vec<u8>>,
+    pub(crate) news: HashMap<usize, Vec<u8>>,
 }
 
-struct Key {
-    value: Vec<u8>,
-    expires_at: i64,
+pub(crate) struct Key {
+    pub(crate) value: Vec<u8>,
+    pub(crate) expires_at: i64,
 }
 
 impl Crowd {
@@ -119,6 +120,7 @@ impl Crowd {
                 None => integer(-2),
             },
             (b"EVAL", _) if self.is_of_readers(&word(1)) => self.serve_readers(server, words, now),
+            (b"EVAL", _) if several::is_one(&word(1)) => self.serve_several(server, words, now),
             (b"ZCARD", _) => integer(self.readers_of(server, &word(1)[..word(1).len() - 2])),
             (b"EVAL", 8) if word(1) == ENROL.as_bytes() => self.enrol(server, words, now),
             (b"EVAL", 6) if word(1) == LEAVE.as_bytes() => {
@@ -184,7 +186,7 @@ impl Crowd {
     }
 
     /// How many readers have the resource: each is a key of its own here, named by the resource and its token.
-    fn readers_of(&self, server: usize, resource: &[u8]) -> i64 {
+    pub(crate) fn readers_of(&self, server: usize, resource: &[u8]) -> i64 {
         let beginning = [resource, b":r:"].concat();
         let is_one = |it: &&(usize, Vec<u8>)| it.0 == server && it.1.starts_with(&beginning);
         self.keys.keys().filter(is_one).count() as i64
@@ -244,7 +246,13 @@ impl Crowd {
         }
     }
 
-    fn set(&mut self, name: (usize, Vec<u8>), value: Vec<u8>, ttl: &[u8], now: i64) -> Vec<u8> {
+    pub(crate) fn set(
+        &mut self,
+        name: (usize, Vec<u8>),
+        value: Vec<u8>,
+        ttl: &[u8],
+        now: i64,
+    ) -> Vec<u8> {
         if self.keys.contains_key(&name) || self.readers_of(name.0, &name.1) > 0 {
             return NIL.to_vec();
         }
@@ -252,7 +260,13 @@ impl Crowd {
         b"+OK\r\n".to_vec()
     }
 
-    fn extend(&mut self, name: &(usize, Vec<u8>), value: &[u8], ttl: &[u8], now: i64) -> Vec<u8> {
+    pub(crate) fn extend(
+        &mut self,
+        name: &(usize, Vec<u8>),
+        value: &[u8],
+        ttl: &[u8],
+        now: i64,
+    ) -> Vec<u8> {
         match self.keys.get_mut(name) {
             Some(key) if key.value == value => {
                 let left_ms = (key.expires_at - now) / 1_000_000;
@@ -303,7 +317,7 @@ impl Crowd {
         integer(deleted.filter(|it| *it == integer(1)).count() as i64)
     }
 
-    fn delete(&mut self, name: &(usize, Vec<u8>), value: &[u8]) -> Vec<u8> {
+    pub(crate) fn delete(&mut self, name: &(usize, Vec<u8>), value: &[u8]) -> Vec<u8> {
         if self.keys.get(name).is_some_and(|it| it.value == value) {
             self.keys.remove(name);
             return integer(1);
@@ -359,29 +373,29 @@ const ERRORS: [&str; 8] = [
     "-\r\n",
 ];
 
-fn integer(number: i64) -> Vec<u8> {
+pub(crate) fn integer(number: i64) -> Vec<u8> {
     format!(":{number}\r\n").into_bytes()
 }
 
-fn pair(first: i64, second: i64) -> Vec<u8> {
+pub(crate) fn pair(first: i64, second: i64) -> Vec<u8> {
     [b"*2\r\n".to_vec(), integer(first), integer(second)].concat()
 }
 
-fn three(first: i64, second: i64, third: i64) -> Vec<u8> {
+pub(crate) fn three(first: i64, second: i64, third: i64) -> Vec<u8> {
     [b"*3\r\n".to_vec(), integer(first), integer(second), integer(third)].concat()
 }
 
-fn push(parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn push(parts: &[&[u8]]) -> Vec<u8> {
     let head = format!(">{}\r\n", parts.len()).into_bytes();
     [head, parts.iter().flat_map(|it| bulk(it)).collect()].concat()
 }
 
-fn bulk(value: &[u8]) -> Vec<u8> {
+pub(crate) fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
 
 /// When a key expires that lives for so long. What we send is a number.
-fn end(ttl: &[u8], now: i64) -> i64 {
+pub(crate) fn end(ttl: &[u8], now: i64) -> i64 {
     let ttl_ms: i64 = String::from_utf8_lossy(ttl).parse().expect("a TTL");
     now.saturating_add(ttl_ms.saturating_mul(1_000_000))
 }

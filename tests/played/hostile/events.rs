@@ -17,6 +17,7 @@ use crate::ffi::event::{
     RedLock_SetBackgroundThread, RedLock_SetEventCallback, RedLockEvent,
 };
 use crate::ffi::lease::RedLockLease;
+use crate::ffi::resources::RedLockLease_ResourceCount;
 use crate::ffi::status::RedLockStatus::{REDLOCK_INTERNAL, REDLOCK_NO_EVENT, REDLOCK_OK};
 use crate::ffi::submit::{
     RedLock_KeepAlive, RedLock_SubmitAcquire, RedLock_SubmitConfirm, RedLock_SubmitExtend,
@@ -125,14 +126,19 @@ impl Run<'_> {
         let (call, resource, ttl_ms) =
             (self.call(), self.choices.resource(), self.choices.ttl_ms());
         let length = resource.as_ref().map_or(1, |it| it.as_bytes().len());
+        // The one that is too large is refused before anything behind the struct is read.
+        let size = size_of::<RedLockAcquireOptions>() + self.choices.pick(&[0, 0, 0, 1 << 20]);
+        // With the NUL at the end, that is a part of the name.
+        let resource_size = self.choices.pick(&[0, 0, length, length + 1]);
+        let several = self.choices.resources(resource.as_ref());
+        let is_of_one = several.names.is_empty() || several.has_one_too;
+        let names = several.pointers();
         let options = RedLockAcquireOptions {
-            // The one that is too large is refused before anything behind the struct is read.
-            size: size_of::<RedLockAcquireOptions>() + self.choices.pick(&[0, 0, 0, 1 << 20]),
-            resource: pointer(resource.as_ref()),
-            // With the NUL at the end, that is a part of the name.
-            resource_size: self.choices.pick(&[0, 0, length, length + 1]),
-            resources: ptr::null(),
-            resource_count: self.choices.pick(&[0, 0, 0, 1]),
+            size,
+            resource: pointer(resource.as_ref().filter(|_| is_of_one)),
+            resource_size: if is_of_one { resource_size } else { 0 },
+            resources: if names.is_empty() { ptr::null() } else { names.as_ptr() },
+            resource_count: several.count,
             ttl_ms,
             wait_ms: self.choices.pick(&[0, 20, 100, if submits { -1 } else { 0 }]),
             tries: self.choices.pick(&[0, 1, 3, -1]),
@@ -157,10 +163,17 @@ impl Run<'_> {
         self.note_reuse(&call, status);
         if status == REDLOCK_OK {
             let has_mode = options.mode == 0 || (options.mode == 1 && options.permits == 0);
-            let is_plain = has_mode && options.resource_count == 0;
+            let is_plain = options.mode == 0 && options.permits == 0;
+            let has_names = match several.count {
+                0 => several.names.is_empty() && resource.is_some(),
+                count => several.are_different(count) && (count == 1 || is_plain),
+            };
             let is_known = options.size == size_of::<RedLockAcquireOptions>();
-            assert!(is_plain && is_known && options.tries >= 0, "it was not refused");
-            assert!(resource.is_some() && !was_held, "it was not refused");
+            assert!(has_mode && is_known && options.tries >= 0, "it was not refused");
+            assert!(has_names && !was_held, "it was not refused");
+            // SAFETY: a lease that lives.
+            let count = unsafe { RedLockLease_ResourceCount(self.lease(call.lease)) };
+            assert!(submits || count == several.count.max(1), "{count} of {}", several.count);
         }
         if submits {
             assert_eq!(world::now(), began, "to submit takes time");

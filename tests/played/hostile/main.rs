@@ -102,6 +102,7 @@ mod peer;
 pub mod replies;
 mod resp;
 mod seen;
+mod several;
 mod system;
 pub mod urls;
 mod world;

@@ -2,7 +2,7 @@
 
 use super::Asked;
 use crate::command::Verb;
-use crate::command::several::waking as several;
+use crate::command::several::{acquire, extend, release, repair, waking as several};
 use crate::command::shared;
 use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
@@ -117,16 +117,17 @@ fn in_lines_of_several(words: &[Vec<u8>]) -> Option<Command> {
 
 /// A script about two keys; or about the counter of the one, or of both.
 fn of_several(words: &[Vec<u8>]) -> Option<Command> {
-    let says = |what: &str| words[1].windows(what.len()).any(|it| it == what.as_bytes());
+    let is = |script: &str| words[1] == script.as_bytes();
+    let takes = [acquire::SCRIPT, acquire::SCRIPT_MSETEX, repair::SCRIPT].into_iter().any(is);
     // A key's name has few letters, and a counter's ends so.
     let is_counter = |it: usize| words[it].ends_with(b":f");
     let (verb, is_of_several, token) = match (&*words[2], words.len()) {
         (b"2", 8) if is_counter(4) => (Verb::RaiseFence, false, 5),
         (b"2", 10) if is_counter(4) => (Verb::AcquireFenced, false, 5),
-        (b"2", 7) if says("EXISTS") => (Verb::Acquire, true, 5),
-        (b"2", 7) => (Verb::Extend, true, 5),
-        (b"2", 6) if says("DEL") => (Verb::Release, true, 5),
-        (b"2", 6) => (Verb::Inspect, true, 5),
+        (b"2", 7) if takes => (Verb::Acquire, true, 5),
+        (b"2", 7) if is(extend::SCRIPT) => (Verb::Extend, true, 5),
+        (b"2", 6) if is(extend::SCRIPT) => (Verb::Inspect, true, 5),
+        (b"2", 6) if is(release::SCRIPT) => (Verb::Release, true, 5),
         (b"4", 10) => (Verb::RaiseFence, true, 7),
         (b"4", 12) => (Verb::AcquireFenced, true, 7),
         _ => panic!("we sent an unknown script: {words:?}"),

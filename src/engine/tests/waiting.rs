@@ -1,0 +1,309 @@
+//! Who waits for what: threads, programs, and whoever drives the sockets.
+
+use std::time::Duration;
+
+use super::*;
+use crate::token::Token;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// Does with each event as it is told.
+pub(super) struct Does<F>(pub(super) F);
+
+impl<F: FnMut(Event, &mut dyn Actions) + Send> Operation for Does<F> {
+    fn handle(&mut self, event: Event, actions: &mut dyn Actions) {
+        (self.0)(event, actions);
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+}
+
+/// Whatever happens to it, it has come to this.
+fn ends(ended: fn() -> Ended) -> Box<dyn Operation> {
+    Box::new(Does(move |_, actions: &mut dyn Actions| actions.end(Ok(ended()))))
+}
+
+/// Goes on until it is cancelled, and has something due then.
+pub(super) fn goes_on(until: Moment) -> Box<dyn Operation> {
+    Box::new(Does(move |event, actions: &mut dyn Actions| match event {
+        Event::Started => actions.wait_until(until),
+        _ => actions.end(Ok(Ended::Left)),
+    }))
+}
+
+/// The same for one that keeps a lock: for such the servers need not be connected.
+fn keeps(until: Moment) -> Box<dyn Operation> {
+    Box::new(Does(move |_, actions: &mut dyn Actions| {
+        actions.keep(Token::from_random([7; 20]));
+        actions.wait_until(until);
+    }))
+}
+
+fn in_an_hour() -> Moment {
+    clock::now().plus_ms(HOUR_MS)
+}
+
+/// Submits one that goes on. Returns its place.
+fn submit(engine: &mut Engine, operation: Box<dyn Operation>) -> usize {
+    engine.submit(operation, Box::new(()), None);
+    engine.state.is_unsent = false;
+    engine.state.slots.len() - 1
+}
+
+/// The threads that have waited for long enough.
+fn told(engine: &mut Engine) -> Vec<usize> {
+    let mut told = Vec::new();
+    while let Some((thread, over)) = engine.next_end() {
+        assert!(matches!(over, Wakening::TimeUp));
+        told.push(thread);
+    }
+    told
+}
+
+#[test]
+fn what_was_submitted_ends_with_a_notice_unless_it_was_stopped() {
+    let mut engine = engine_of_three();
+    assert!(!engine.has_event());
+    engine.submit(ends(|| Ended::Left), Box::new(7), None);
+    assert!(engine.has_event());
+    let notice = engine.next_event().unwrap();
+    assert_eq!(notice.payload.downcast_ref::<i32>(), Some(&7));
+    assert!(matches!(notice.end, Ok(Ended::Left)));
+    engine.submit(ends(|| Ended::Stopped), Box::new(8), None);
+    assert!(!engine.has_event() && engine.next_event().is_none());
+}
+
+#[test]
+fn whoever_waits_for_the_sockets_sends_what_was_submitted() {
+    let mut engine = engine_of_three();
+    assert!(!engine.needs_driver() && !engine.is_due_earlier());
+    engine.take_change();
+    engine.submit(keeps(Moment::NEVER), Box::new(()), None);
+    assert!(engine.needs_driver() && engine.is_due_earlier());
+    assert!(engine.take_change(), "it does not know of it");
+    engine.advance();
+    assert!(!engine.needs_driver() && !engine.is_due_earlier());
+}
+
+#[test]
+fn a_call_is_cancelled_and_no_other_that_had_its_place() {
+    let mut engine = engine_of_three();
+    let (call, other) = <(Arc<Call>, Arc<Call>)>::default();
+    other.begin_operation(0);
+    engine.run(0, goes_on(Moment::NEVER), Some(&call));
+    engine.cancel(&other);
+    assert_eq!(next_end(&mut engine), None);
+    engine.cancel(&call);
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+    // One that was cancelled before it began.
+    call.cancel();
+    engine.run(1, goes_on(Moment::NEVER), Some(&call));
+    assert_eq!(next_end(&mut engine), Some((1, Ok(()))));
+}
+
+#[test]
+fn who_abandons_a_manager_ends_all_that_no_thread_waits_for() {
+    let mut engine = engine_of_three();
+    engine.run(0, goes_on(Moment::NEVER), None);
+    submit(&mut engine, goes_on(Moment::NEVER));
+    engine.listen(3, Moment::NEVER);
+    engine.stand_by(4);
+    assert!(!engine.is_abandoned());
+    engine.abandon();
+    assert!(engine.is_abandoned());
+    assert!(engine.next_event().is_some() && engine.next_event().is_none());
+    assert_eq!(told(&mut engine), [3, 4]);
+    // Nobody waits for events any more.
+    engine.listen(5, Moment::NEVER);
+    engine.stand_by(6);
+    engine.end_listening(NOW);
+    assert_eq!(told(&mut engine), [6, 5]);
+}
+
+#[test]
+fn who_listens_is_told_when_its_time_is_up() {
+    let mut engine = engine_of_three();
+    engine.listen(1, NOW);
+    engine.listen(2, NOW.plus_ms(1));
+    engine.take_change();
+    engine.end_listening(NOW.plus_ms(-1));
+    assert!(told(&mut engine).is_empty() && !engine.take_change());
+    engine.end_listening(NOW);
+    assert_eq!(told(&mut engine), [1]);
+    assert!(engine.take_change(), "whoever waits for the sockets does not know it");
+    engine.end_listening(NOW);
+    assert!(told(&mut engine).is_empty() && !engine.take_change());
+}
+
+#[test]
+fn who_has_withdrawn_is_not_told() {
+    let mut engine = engine_of_three();
+    engine.listen(1, NOW);
+    engine.listen(2, NOW);
+    engine.stand_by(1);
+    engine.withdraw(1);
+    engine.end_listening(NOW);
+    assert_eq!(told(&mut engine), [2]);
+    engine.stand_by(4);
+    engine.withdraw(1);
+    engine.end_standing_by();
+    assert_eq!(told(&mut engine), [4]);
+    engine.stand_by(4);
+    engine.withdraw(4);
+    engine.end_standing_by();
+    assert!(told(&mut engine).is_empty());
+}
+
+#[test]
+fn what_a_visitor_does_to_a_server_comes_to_who_waits_for_it() {
+    let mut engine = engine_of_three();
+    let (asked, _) = ask(&mut engine, 0, 1);
+    engine.for_server(1, |server, effects| {
+        let (server, answer) = (server.index(), Answer::Done);
+        effects.deliveries.push(Delivery { ticket: asked, server, answer, sent: true });
+    });
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+}
+
+#[test]
+fn one_question_is_one_if_nothing_is_to_be_told() {
+    let mut engine = engine_of_three();
+    assert!(!engine.has_one_question());
+    ask(&mut engine, 0, 1);
+    assert!(engine.has_one_question());
+    let (second, _) = ask(&mut engine, 1, 1);
+    assert!(!engine.has_one_question());
+    bring(&mut engine, second, 1);
+    assert!(engine.has_one_question());
+    engine.submit(ends(|| Ended::Left), Box::new(()), None);
+    assert!(!engine.has_one_question());
+}
+
+#[test]
+fn whoever_naps_does_so_until_the_next_is_due() {
+    let mut engine = engine_of_three();
+    assert_eq!(engine.note_nap(false), None);
+    let until = in_an_hour();
+    submit(&mut engine, keeps(until));
+    // Servers that are not connected have nothing to do, unless somebody asks.
+    assert_eq!(engine.next_due(), until);
+    assert!(engine.is_due_earlier());
+    assert_eq!(engine.note_nap(true), None, "somebody else sees to it");
+    let nap = engine.note_nap(false).unwrap();
+    assert!(nap > Duration::ZERO && nap.as_millis() <= HOUR_MS.unsigned_abs().into());
+    assert!(!engine.is_due_earlier() && !engine.needs_driver());
+    submit(&mut engine, keeps(until.plus_ms(1)));
+    assert!(!engine.is_due_earlier());
+    submit(&mut engine, keeps(until.plus_ms(-1)));
+    assert!(engine.is_due_earlier() && !engine.needs_driver());
+    submit(&mut engine, goes_on(until));
+    assert_eq!(engine.next_due(), Moment::from_nanos(0));
+    assert!(engine.needs_driver());
+}
+
+#[test]
+fn what_no_thread_waits_for_is_unattended_as_long_as_it_waits_for_servers() {
+    let mut engine = engine_of_three();
+    let place = submit(&mut engine, goes_on(Moment::NEVER));
+    let waits = |state: &State| (state.open, state.has_unattended());
+    assert_eq!(waits(&engine.state), (0, false));
+    let state = &mut engine.state;
+    // It waits for a chore: once, however often that is said.
+    (0..2).for_each(|_| state.begin_preparing(place));
+    assert_eq!(waits(state), (1, true));
+    (0..2).for_each(|_| state.end_preparing(place));
+    assert_eq!(waits(state), (0, false));
+    (0..2).for_each(|_| state.begin_listening(place));
+    assert_eq!(waits(state), (0, true));
+    (0..2).for_each(|_| state.end_listening(place));
+    assert_eq!(waits(state), (0, false));
+    (0..2).for_each(|_| state.note_open(place));
+    state.note_closed(place);
+    assert_eq!(waits(state), (1, true));
+    assert!(engine.needs_driver() && engine.is_due_earlier());
+    engine.state.note_closed(place);
+    assert_eq!(waits(&engine.state), (0, false));
+    engine.run(0, goes_on(Moment::NEVER), None);
+    let attended = ticket(&engine, 0).place();
+    engine.state.note_open(attended);
+    engine.state.begin_listening(attended);
+    assert_eq!(waits(&engine.state), (1, false));
+}
+
+#[test]
+fn what_there_is_no_room_for_begins_later() {
+    let mut engine = engine_of_three();
+    let events = Events::default();
+    let operation = Enough { answers: 1, events: Arc::clone(&events) };
+    engine.state.open = 512;
+    engine.run(0, Box::new(operation), None);
+    engine.settle(NOW);
+    assert!(events.lock().unwrap().is_empty());
+    engine.state.open = 511;
+    engine.settle(NOW);
+    assert_eq!(*events.lock().unwrap(), [Event::Started]);
+    // And others in the same moment.
+    let operation = Enough { answers: 1, events: Arc::clone(&events) };
+    engine.run(1, Box::new(operation), None);
+    assert_eq!(events.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn who_asks_in_haste_waits_for_little_more_than_servers_take() {
+    for (doublings, wait_ms) in [(0, 20), (3, 160)] {
+        let mut engine = engine_of_three();
+        let (asked, _) = ask(&mut engine, 0, 3);
+        let slot = engine.state.find(asked).unwrap();
+        slot.operation = Some(Box::new(Hasty { doublings, heard: Arc::default() }));
+        let before = clock::now();
+        bring(&mut engine, asked, 1);
+        let after = clock::now();
+        let limit = engine.state.find(asked).unwrap().question.as_ref().unwrap().limit;
+        assert!(limit >= before.plus_ms(wait_ms) && limit <= after.plus_ms(wait_ms));
+        assert_eq!(engine.state.next_due(), limit);
+    }
+}
+
+#[test]
+fn those_who_have_not_answered_are_heard_as_having_failed_when_the_time_is_up() {
+    let mut engine = engine_of_three();
+    let (asked, _) = ask(&mut engine, 0, 3);
+    let heard = Arc::<Mutex<Vec<usize>>>::default();
+    let operation = Hasty { doublings: 0, heard: Arc::clone(&heard) };
+    engine.state.find(asked).unwrap().operation = Some(Box::new(operation));
+    bring(&mut engine, asked, 1);
+    let limit = engine.state.next_due();
+    engine.expire(limit.plus_ms(-1));
+    assert_eq!(*heard.lock().unwrap(), [0]);
+    engine.expire(limit);
+    assert_eq!(*heard.lock().unwrap(), [0, 1, 2]);
+    assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
+    assert_eq!(engine.state.open, 0);
+}
+
+/// Makes haste, and never has enough.
+struct Hasty {
+    doublings: u32,
+    heard: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Operation for Hasty {
+    fn handle(&mut self, _: Event, actions: &mut dyn Actions) {
+        actions.end(Ok(Ended::Left));
+    }
+
+    fn question(&mut self) -> Option<&mut Question> {
+        None
+    }
+
+    fn hear(&mut self, server: usize, _: Answer, _: Moment) -> bool {
+        self.heard.lock().unwrap().push(server);
+        false
+    }
+
+    fn haste(&mut self, _: Moment) -> Option<u32> {
+        Some(self.doublings)
+    }
+}
