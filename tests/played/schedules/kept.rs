@@ -165,6 +165,11 @@ impl World {
     ) {
         let (now, stopped) = (self.now, self.clients[client].stopped);
         let extensions = self.clients[client].extensions;
+        // Whoever drove before that could not know that it was to be renewed.
+        let shown = self.clients[client].read(now);
+        let is_near = |it: &LibraryLock| {
+            shown > it.valid_until().as_nanos() - it.ttl_ms() * MS / LISTENS_PARTS
+        };
         let all = &mut self.records.keepings;
         if let Some(hold) = hold {
             let Some(own) = all.iter().find(|it| it.is_of(client, number)) else { return };
@@ -188,7 +193,7 @@ impl World {
             hold: Arc::clone(hold),
             extensions,
             stopped,
-            was_alone: false,
+            was_alone: is_near(hold),
         });
     }
 

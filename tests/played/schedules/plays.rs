@@ -139,6 +139,7 @@ fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
     assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
+    assert!(figures.unseen.len() < 2, "too much is excused: {:?}", figures.unseen);
     assert!(figures.overlapped_unguarded > 3, "nothing was broken, so this shows nothing");
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
 }
@@ -165,7 +166,7 @@ fn play_many(wish: Wish) {
     if let Some(&seed) = figures.overlapped.first().or_else(|| figures.regressed.first()) {
         let is_wrong = |it: &Rc<Schedule>| {
             let outcome = play(it, false);
-            outcome.overlapped || has_regressed(&outcome)
+            outcome.overlapped && !outcome.is_unseen || has_regressed(&outcome)
         };
         let smallest = shrink(schedule(seed, wish), &is_wrong);
         panic!("seed {seed}:\n{}", simulate::story_of(&Rc::new(smallest)));
@@ -179,6 +180,8 @@ struct Comparison {
     seeds: u64,
     granted: u64,
     overlapped: Vec<u64>,
+    /// The same where no client could see that a clock was set: that is outside of what is promised.
+    unseen: Vec<u64>,
     overlapped_unguarded: u64,
     /// How many had fencing tokens, and in which of those a token was not greater than one before.
     fenced: u64,
@@ -206,7 +209,11 @@ fn compare(wish: Wish, seeds: Range<u64>, threads: usize) -> Comparison {
             figures.granted += guarded.granted as u64;
             figures.fenced += u64::from(schedule.is_fenced);
             figures.regressed.extend(has_regressed(&guarded).then_some(seed));
-            figures.overlapped.extend(guarded.overlapped.then_some(seed));
+            let overlapped = guarded.overlapped.then_some(seed);
+            match guarded.is_unseen {
+                true => figures.unseen.extend(overlapped),
+                false => figures.overlapped.extend(overlapped),
+            }
             figures.overlapped_unguarded += u64::from(overlaps(&Rc::new(schedule)));
         }
     };
@@ -217,12 +224,14 @@ fn compare(wish: Wish, seeds: Range<u64>, threads: usize) -> Comparison {
             all.seeds += it.seeds;
             all.granted += it.granted;
             all.overlapped.extend(it.overlapped);
+            all.unseen.extend(it.unseen);
             all.regressed.extend(it.regressed);
             all.fenced += it.fenced;
             all.overlapped_unguarded += it.overlapped_unguarded;
         }
     });
     all.overlapped.sort_unstable();
+    all.unseen.sort_unstable();
     all
 }
 
