@@ -139,9 +139,19 @@ fn one_server_whose_clock_is_set_lets_nobody_in_where_that_is_guarded() {
     println!("{figures:?}");
     assert_eq!(figures.overlapped, [], "of {} schedules", figures.seeds);
     assert_eq!(figures.regressed, [], "of {} schedules", figures.seeds);
-    assert!(figures.unseen.len() < 2, "too much is excused: {:?}", figures.unseen);
+    assert_eq!(figures.unseen, [], "so much is not to be excused");
     assert!(figures.overlapped_unguarded > 3, "nothing was broken, so this shows nothing");
     assert!(figures.granted > GUARDED_SEEDS, "they must not fail to do anything");
+}
+
+/// In some of these the client that came second knew of the clock only from after the step; in others its one reading from
+/// before had been on its way for longer than that.
+#[test]
+fn a_step_that_could_not_be_seen_is_outside_of_what_is_promised() {
+    for seed in [95_407_807, 95_789_777, 95_647_928, 95_900_592, 95_964_934] {
+        let outcome = play(&Rc::new(schedule(seed, Wish::Stepped)), false);
+        assert!(outcome.is_unseen || !outcome.overlapped, "seed {seed}");
+    }
 }
 
 /// The same with the first seed and the number of them in the environment.

@@ -175,3 +175,44 @@ impl World {
         for_steps > 0 && votes - for_steps < self.clients[second.client].quorum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made then, on its way for so long there and back, when the clock had been set by so much.
+    fn reading(at_ms: i64, there_ms: i64, back_ms: i64, set_ms: i64) -> Reading {
+        Reading { at: at_ms * MS, offset: set_ms * MS, there: there_ms * MS, back: back_ms * MS }
+    }
+
+    /// When a step could be seen, in milliseconds.
+    fn seen(readings: &[Reading]) -> Vec<i64> {
+        let mut watch = Watch::default();
+        readings.iter().for_each(|it| watch.note(*it));
+        watch.seen.iter().map(|it| it / MS).collect()
+    }
+
+    #[test]
+    fn a_step_is_seen_that_is_longer_than_the_way_there_before_it_and_back_after_it() {
+        assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 28)]), [103]);
+        assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 27)]), []);
+        // The way back before it does not matter, nor does the way there after it.
+        assert_eq!(seen(&[reading(10, 1, 20, 0), reading(100, 40, 3, 9)]), [103]);
+        // The best of all readings tells.
+        let slow = reading(10, 20, 1, 0);
+        assert_eq!(seen(&[slow, reading(50, 1, 1, 0), slow, reading(100, 1, 3, 9)]), [103]);
+        // Clocks may differ by a thousandth of the time in between.
+        assert_eq!(seen(&[reading(10, 1, 0, 0), reading(10_010, 0, 0, 15)]), []);
+        assert_eq!(seen(&[reading(10, 1, 0, 0), reading(10_010, 0, 0, 16)]), [10_010]);
+    }
+
+    #[test]
+    fn what_was_read_before_a_step_that_was_seen_tells_nothing_of_the_next_one() {
+        let (first, set) = (reading(10, 1, 1, 0), reading(20, 1, 1, 100));
+        assert_eq!(seen(&[first]), []);
+        assert_eq!(seen(&[first, set, reading(30, 1, 1, 103)]), [21]);
+        assert_eq!(seen(&[first, set, reading(30, 1, 1, 120)]), [21, 31]);
+        // Set back, and forward again.
+        assert_eq!(seen(&[set, first, reading(30, 1, 1, 100)]), [31]);
+    }
+}
