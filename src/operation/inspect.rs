@@ -25,11 +25,21 @@ enum Stage {
     Submitted,
     Connecting(Box<ConnectQuorum>),
     Asking(Box<Question>),
-    /// Some servers have a token and others the mark of readers: is its holder one of these there? Asked for the last of
-    /// these tokens.
-    AskingFor(Vec<Token>, Box<Question>),
+    /// Some servers have a token and others the mark of readers: is its holder one of these there?
+    AskingFor(Box<InChange>),
     /// Readers have it: how many? With what was found before.
     Counting(Box<Question>, Box<Question>),
+}
+
+/// Who may be becoming a reader.
+struct InChange {
+    /// It is asked for the last of these, of which there is one.
+    tokens: Vec<Token>,
+    question: Question,
+    /// What was found before.
+    first: Box<Question>,
+    /// For all of them: a call is not to take longer for their number.
+    until: Moment,
 }
 
 impl Inspect {
@@ -51,15 +61,15 @@ impl Inspect {
 
     fn ask(&mut self, actions: &mut dyn Actions) {
         self.stage = Stage::Asking(Box::new(Question::holders(actions.roster().len())));
-        self.put(LockKind::Exclusive, nobody(), actions);
+        self.put((LockKind::Exclusive, nobody()), Moment::NEVER, actions);
     }
 
     /// As the holder of an exclusive lock asks, and every server knows how to answer; or as a reader.
-    fn put(&self, kind: LockKind, token: Token, actions: &mut dyn Actions) {
+    fn put(&self, (kind, token): (LockKind, Token), until: Moment, actions: &mut dyn Actions) {
         let target = Target { resource: Arc::clone(&self.resource), kind };
         let request = Request::new(Verb::Inspect, target, token, QUESTION_TTL_MS);
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
-        actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });
+        actions.ask(request, Limits { since, until, reply_ms });
     }
 
     fn conclude(&mut self, holders: Box<Question>, actions: &mut dyn Actions) {
@@ -68,39 +78,45 @@ impl Inspect {
         }
         let tokens = holders.holders_in_change();
         if !tokens.is_empty() {
-            return self.ask_for(tokens, actions);
+            let until = actions.now().plus_ms(reply_ms(actions, QUESTION_TTL_MS));
+            let question = Question::holders(actions.roster().len());
+            let change = InChange { tokens, question, first: holders, until };
+            return self.ask_for(Box::new(change), actions);
         }
         let is_shared = holders.is_locked_by(shared::VALUE);
         if self.counts && is_shared {
             let counting = Question::readers_of(actions.roster().len());
             self.stage = Stage::Counting(Box::new(counting), holders);
-            return self.put(LockKind::Shared, nobody(), actions);
+            return self.put((LockKind::Shared, nobody()), Moment::NEVER, actions);
         }
         Self::end(&holders, is_shared.then_some(0), actions);
     }
 
-    fn conclude_for(
-        &mut self,
-        mut tokens: Vec<Token>,
-        holders: &Question,
-        actions: &mut dyn Actions,
-    ) {
-        if holders.outcome() != Outcome::Reached {
-            return Self::fail(holders, actions);
+    fn conclude_for(&mut self, mut change: Box<InChange>, actions: &mut dyn Actions) {
+        let asked = &change.question;
+        if asked.outcome() != Outcome::Reached {
+            return Self::fail(asked, actions);
         }
-        tokens.pop();
-        if holders.locked_until().is_some() || tokens.is_empty() {
-            return Self::end(holders, None, actions);
+        if asked.locked_until().is_some() {
+            return Self::end(asked, None, actions);
         }
-        self.ask_for(tokens, actions);
+        change.tokens.pop();
+        if !change.tokens.is_empty() {
+            change.question = Question::holders(actions.roster().len());
+            return self.ask_for(change, actions);
+        }
+        // It is none of these. But who is silent may have what others have, such as the mark of other readers.
+        if change.first.may_be_locked() {
+            return Self::fail(&change.first, actions);
+        }
+        Self::end(&change.question, None, actions);
     }
 
-    /// Asks for the last of these, of which there is one.
-    fn ask_for(&mut self, tokens: Vec<Token>, actions: &mut dyn Actions) {
-        let token = tokens.last().copied().unwrap_or_else(nobody);
-        let question = Box::new(Question::holders(actions.roster().len()));
-        self.stage = Stage::AskingFor(tokens, question);
-        self.put(LockKind::Shared, token, actions);
+    fn ask_for(&mut self, change: Box<InChange>, actions: &mut dyn Actions) {
+        let token = change.tokens.last().copied().unwrap_or_else(nobody);
+        let until = change.until;
+        self.stage = Stage::AskingFor(change);
+        self.put((LockKind::Shared, token), until, actions);
     }
 
     fn fail(question: &Question, actions: &mut dyn Actions) {
@@ -143,7 +159,7 @@ impl Operation for Inspect {
                 Progress::Failed(miss) => miss.end(actions),
             },
             Stage::Asking(holders) => self.conclude(holders, actions),
-            Stage::AskingFor(tokens, holders) => self.conclude_for(tokens, &holders, actions),
+            Stage::AskingFor(change) => self.conclude_for(change, actions),
             Stage::Counting(counted, holders) => Self::conclude_count(&counted, &holders, actions),
         }
     }
@@ -160,9 +176,8 @@ impl Operation for Inspect {
         match &mut self.stage {
             Stage::Submitted => None,
             Stage::Connecting(quorum) => quorum.question(),
-            Stage::Asking(question)
-            | Stage::AskingFor(_, question)
-            | Stage::Counting(question, _) => Some(question),
+            Stage::Asking(question) | Stage::Counting(question, _) => Some(question),
+            Stage::AskingFor(change) => Some(&mut change.question),
         }
     }
 }

@@ -208,6 +208,11 @@ impl Question {
         }
     }
 
+    /// Whether those that were not heard may make a quorum of those that have one value.
+    pub(crate) fn may_be_locked(&self) -> bool {
+        matches!(&self.count, Count::Holders(holders) if holders.may_be_locked())
+    }
+
     /// How many readers a quorum has.
     pub(crate) fn readers(&self) -> i64 {
         if let Count::Readers(readers) = &self.count { readers.count() } else { 0 }

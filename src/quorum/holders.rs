@@ -87,6 +87,13 @@ impl Holders {
         self.others().filter(move |it| marks > 0 && of_one(it)).map(|(value, _)| &**value)
     }
 
+    /// Whether those that gave no usable answer may make a quorum of those that have one value, or the mark.
+    pub fn may_be_locked(&self) -> bool {
+        let most = self.values.iter().map(|(_, ends)| ends.len()).max().unwrap_or(0);
+        let silent = (self.ballot.pending() + self.ballot.unusable()) as usize;
+        most > 0 && most + silent >= self.ballot.quorum() as usize
+    }
+
     fn marks(&self) -> usize {
         let of_readers = self.values.iter().find(|(value, _)| Some(&**value) == self.mark);
         of_readers.map_or(0, |(_, ends)| ends.len())
@@ -174,6 +181,7 @@ mod tests {
             holders.handle_value(server, Some((value.as_bytes().to_vec(), END)));
         }
         assert_eq!(holders.mixed().collect::<Vec<_>>(), [b"a", b"b"]);
+        assert!(!holders.may_be_locked());
     }
 
     #[test]
@@ -183,6 +191,7 @@ mod tests {
         holders.handle_value(1, Some((b"a".to_vec(), END)));
         assert!(holders.handle_value(2, Some((b"mark".to_vec(), END))));
         assert_eq!(holders.finding(), Some(Finding::Mixed));
+        assert!(holders.may_be_locked());
         let mut holders = count(5);
         holders.handle_silence(0);
         holders.handle_value(1, Some((b"a".to_vec(), END)));

@@ -57,15 +57,40 @@ fn of_each_who_may_be_becoming_a_reader_it_is_asked() {
     assert_eq!(play.hear(0, &none), [Ask(Verb::Inspect, 500)]);
     let found = [value(0, &tokens[0]), value(1, &tokens[0])];
     assert_eq!(play.hear(0, &found), [ended("locked")]);
-    // Once one is found nobody is asked about the others.
+    // All these questions together have the time of one.
     inspect(&mut play);
     assert_eq!(play.hear(1, &first), [Ask(Verb::Inspect, 500)]);
+    assert_eq!(play.at(300).hear(1, &none), [Ask(Verb::Inspect, 500)]);
+    play.at(0).hear(1, &none);
+    // Once one is found nobody is asked about the others.
+    inspect(&mut play);
+    assert_eq!(play.hear(2, &first), [Ask(Verb::Inspect, 500)]);
     let found = [value(1, &tokens[1]), value(2, &tokens[1])];
-    assert_eq!(play.hear(1, &found), [ended("locked")]);
+    assert_eq!(play.hear(2, &found), [ended("locked")]);
     // What is no token of ours is nobody's who becomes a reader.
     inspect(&mut play);
     let first = [value(0, "plain"), value(1, "redlock:shared"), gone(2)];
-    assert_eq!(play.hear(2, &first), [ended("free")]);
+    assert_eq!(play.hear(3, &first), [ended("free")]);
+}
+
+/// Readers have it on two servers of four, and perhaps on the one that is silent; an attempt has left its token on the last.
+#[test]
+fn what_readers_may_have_with_a_silent_server_is_not_free() {
+    let token = "0123456789".repeat(4);
+    let readers = |it| (it, Answer::Shared { readers: 1, left_ms: Some(1_000) });
+    let mut play = Play::of(4);
+    inspect(&mut play);
+    let marks = [value(0, "redlock:shared"), value(1, "redlock:shared")];
+    assert_eq!(play.hear(0, &[refused(3), value(2, &token)]), []);
+    assert_eq!(play.hear(0, &marks), [Ask(Verb::Inspect, 500)]);
+    let acts = play.hear(0, &[refused(3), value(2, &token), readers(0), readers(1)]);
+    assert!(matches!(&acts[..], [Act::Ended(it)] if it.starts_with("Unreachable: 3 of 4")));
+    // It has no key: they have it nowhere else.
+    inspect(&mut play);
+    assert_eq!(play.hear(1, &[gone(3), value(2, &token)]), []);
+    assert_eq!(play.hear(1, &marks), [Ask(Verb::Inspect, 500)]);
+    let acts = play.hear(1, &[refused(3), value(2, &token), readers(0), readers(1)]);
+    assert_eq!(acts, [ended("free")]);
 }
 
 #[test]

@@ -76,7 +76,8 @@ impl Actor {
     /// Connects to all servers, or as many as can be had soon.
     fn connect(&self) {
         const TRIES: usize = 40;
-        for manager in &self.managers {
+        for (which, manager) in self.managers.iter().enumerate() {
+            world::with(|world| world.go_through(which));
             for _ in 0..TRIES {
                 let _ = manager.connect(0);
                 if manager.servers().iter().all(|it| it.is_connected) {

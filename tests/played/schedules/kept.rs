@@ -39,6 +39,8 @@ pub(crate) struct Keeping {
     begun_at: i64,
     has_failed: bool,
     is_told: bool,
+    /// A call is under way that continues it, or takes another lock if it is lost: that call tells.
+    is_continued: bool,
     /// Its holder has begun to let go of it: nothing has to be told any more. And it has ended: nothing may be told.
     ends: bool,
     over_at: Option<i64>,
@@ -151,6 +153,7 @@ impl World {
             begun_at: self.now,
             has_failed: false,
             is_told: false,
+            is_continued: false,
             ends: false,
             over_at: None,
         });
@@ -165,6 +168,11 @@ impl World {
     ) {
         let (now, stopped) = (self.now, self.clients[client].stopped);
         let extensions = self.clients[client].extensions;
+        // Whoever drove before that could not know that it was to be renewed.
+        let shown = self.clients[client].read(now);
+        let is_near = |it: &LibraryLock| {
+            shown > it.valid_until().as_nanos() - it.ttl_ms() * MS / LISTENS_PARTS
+        };
         let all = &mut self.records.keepings;
         if let Some(hold) = hold {
             let Some(own) = all.iter().find(|it| it.is_of(client, number)) else { return };
@@ -188,7 +196,7 @@ impl World {
             hold: Arc::clone(hold),
             extensions,
             stopped,
-            was_alone: false,
+            was_alone: is_near(hold),
         });
     }
 
@@ -206,11 +214,12 @@ impl World {
             Call::Lock { .. } | Call::TryLock { .. } if !asked.is_held => {
                 all.filter(|it| own(it) && it.lock.is_some()).for_each(|it| it.ends = true);
             }
-            Call::Extend { .. } | Call::Continue { .. } => {
-                self.clients[me].extensions += 1;
-                self.clients[me].extending += 1;
-            }
+            Call::Continue { .. } => all.filter(|it| own(it)).for_each(|it| it.is_continued = true),
             _ => {}
+        }
+        if matches!(asked.call, Call::Extend { .. } | Call::Continue { .. }) {
+            self.clients[me].extensions += 1;
+            self.clients[me].extending += 1;
         }
     }
 
@@ -231,6 +240,9 @@ impl World {
             }
             Call::Continue { .. } if asked.tag != told.tag || told.said.is_err() => {
                 all.filter(|it| own(it)).for_each(|it| it.ends = true);
+            }
+            Call::Continue { .. } => {
+                all.filter(|it| own(it)).for_each(|it| it.is_continued = false)
             }
             _ => {}
         }
@@ -335,6 +347,7 @@ impl World {
         let shown = client.read(self.now);
         let is_silent = |it: &Keeping| {
             let owes = (it.client, it.manager) == (me, manager) && !it.is_told && !it.ends;
+            let owes = owes && !it.is_continued;
             let Some(lock) = it.lock.as_ref().filter(|_| owes) else { return false };
             let (until, ttl) = (lock.hold.valid_until().as_nanos(), lock.hold.ttl_ms() * MS);
             let listens_since = since.max(it.begun_at);

@@ -24,4 +24,5 @@ mod statuses;
 mod traces;
 mod troubles;
 mod verdicts;
+pub(crate) mod watch;
 mod woken;

@@ -29,6 +29,8 @@ pub(crate) struct Outcome {
     pub(crate) violation: Option<String>,
     /// Whether two holds overlapped. If the schedule breaks nothing, that is a violation as well.
     pub(crate) overlapped: bool,
+    /// Whether they all came of clocks that were set so that nobody could see it.
+    pub(crate) is_unseen: bool,
     pub(crate) granted: usize,
     pub(crate) events: u64,
     pub(crate) simulated: i64,
@@ -78,11 +80,12 @@ pub(crate) fn play(schedule: &Rc<Schedule>, tells: bool) -> Outcome {
     drop(actors);
     drop(play);
     let Some(mut world) = world::take() else { unreachable!("it was set") };
-    let overlapped = find_overlap(&mut world);
+    let (overlapped, is_unseen) = find_overlap(&mut world);
     find_crowd(&mut world);
     Outcome {
         violation: world.records.violation.take(),
         overlapped,
+        is_unseen,
         granted: world.records.holds.len(),
         events: world.events,
         excused: world.records.excused,
@@ -104,8 +107,8 @@ fn find_crowd(world: &mut World) {
     }
 }
 
-fn find_overlap(world: &mut World) -> bool {
-    let words = world.overlap().map(|(one, two, at)| {
+fn find_overlap(world: &mut World) -> (bool, bool) {
+    let words = world.overlap().map(|(one, two, at, is_unseen)| {
         let promise = match one.shared_from.min(two.shared_from) <= at {
             true => Promise::WriterAlone,
             false => Promise::OneHolder,
@@ -114,14 +117,16 @@ fn find_overlap(world: &mut World) -> bool {
             format!("client {} (<{:04x}>)", it.client, it.tag & 0xFFFF)
         };
         let at = At(at - START);
-        (promise, format!("{} and {} both hold a lock at {at}", who(one), who(two)))
+        let why = if is_unseen { ", for a step that could not be seen" } else { "" };
+        let words = format!("{} and {} both hold a lock at {at}{why}", who(one), who(two));
+        (promise, words, is_unseen)
     });
-    let Some((promise, words)) = words else { return false };
+    let Some((promise, words, is_unseen)) = words else { return (false, false) };
     world.say(|_| format!("== {words}"));
     if world.schedule.sins.is_empty() {
         world.records.violate(promise, words);
     }
-    true
+    (true, is_unseen)
 }
 
 fn manager(plan: &ClientPlan, which: usize, servers: &[ServerPlan], tells: bool) -> RedLock {

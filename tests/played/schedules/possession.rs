@@ -16,6 +16,8 @@ pub(crate) struct Span {
     from: i64,
     /// If nothing more happens to it.
     until: i64,
+    /// The same, whatever its clock is set to.
+    due: i64,
     /// It was set by the attempt that took the lock, not set again after the server had lost it.
     is_grant: bool,
     /// From when on it seems to have it, by how long it has it still: a clock that was set forward makes it look
@@ -34,13 +36,22 @@ impl Token {
     fn begin(&mut self, server: usize, now: i64, until: i64) {
         let is_again = self.spans.iter().any(|it| it.server == server);
         let is_grant = !is_again && self.lost & (1 << server) == 0;
-        self.spans.push(Span { server, from: now, until, is_grant, seems_from: now });
+        self.spans.push(Span { server, from: now, until, due: until, is_grant, seems_from: now });
     }
 
     /// It has another slot of a semaphore from now on: what was before was no part of the lock.
     fn move_there(&mut self, server: usize, now: i64, until: i64) {
-        self.set_end(server, now);
-        self.spans.push(Span { server, from: now, until, is_grant: true, seems_from: now });
+        self.give_until(server, now);
+        let (due, is_grant) = (until, true);
+        self.spans.push(Span { server, from: now, until, due, is_grant, seems_from: now });
+    }
+
+    /// It was given more time, or was released.
+    fn give_until(&mut self, server: usize, until: i64) {
+        self.set_end(server, until);
+        if let Some(span) = self.spans.iter_mut().rfind(|it| it.server == server) {
+            span.due = until;
+        }
     }
 
     fn set_end(&mut self, server: usize, until: i64) {
@@ -83,6 +94,19 @@ impl Token {
         let all_the_time =
             |it: &&Span| it.from <= from && until < it.until && list.contains(&it.server);
         self.spans.iter().filter(all_the_time).count() >= quorum
+    }
+
+    /// When this server granted it, if that was by then.
+    pub(crate) fn granted_on(&self, server: usize, by: i64) -> Option<i64> {
+        let is_it = |it: &&Span| it.server == server && it.is_grant && it.from <= by;
+        self.spans.iter().rfind(is_it).map(|it| it.from)
+    }
+
+    /// Since when this server had it that had it no more then, and would have had it still but for its clock.
+    pub(crate) fn let_go_early(&self, server: usize, at: i64) -> Option<i64> {
+        let is_it = |it: &&Span| it.server == server && it.from < at;
+        let last = self.spans.iter().rfind(is_it)?;
+        (last.until <= at && at < last.due).then_some(last.from)
     }
 
     /// Until when this server has it, or had it.
@@ -144,7 +168,7 @@ impl World {
         if let Some(token) = self.records.find(tag) {
             match begins {
                 true => token.begin(server, now, until),
-                false => token.set_end(server, until),
+                false => token.give_until(server, until),
             }
         }
     }

@@ -230,6 +230,10 @@ impl Records {
         self.find(tag(value)).is_some_and(|it| it.client != sender.client && !it.is_handed)
     }
 
+    pub(crate) fn look(&self, tag: u64) -> Option<&Token> {
+        self.tokens.iter().rfind(|it| it.tag == tag)
+    }
+
     pub(crate) fn find(&mut self, tag: u64) -> Option<&mut Token> {
         self.tokens.iter_mut().rfind(|it| it.tag == tag)
     }

@@ -252,6 +252,12 @@ impl World {
             ailing |= !token.map_or(0, |it| it.servers_that_had_it(asked.at));
         }
         let list = &self.clients[asked.client].list;
+        // Where a quorum is connected, those that are still being greeted are not waited for as long as for answers.
+        let whose = (asked.client, asked.manager);
+        let greeted = || list.iter().filter(|server| self.is_greeted(whose, **server));
+        if takes && greeted().count() <= list.len() - self.clients[asked.client].quorum() {
+            ailing |= greeted().fold(0, |servers, server| servers | 1 << server);
+        }
         list.iter().filter(|server| ailing & (1 << **server) != 0).count()
     }
 

@@ -489,7 +489,9 @@ fn longest_ms(plan: &ClientPlan, asked: &Asked, more: i64) -> i64 {
         Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
         Call::Extend { ttl_ms } => once(ttl_ms),
         Call::Confirm { .. } | Call::Downgrade | Call::Unlock => once(asked.longest_ttl_ms),
-        Call::IsLocked | Call::Adopt => once(10_000),
+        // Who may be becoming a reader has to be asked about.
+        Call::IsLocked => once(10_000) + reply_ms(plan.reply_ms, 10_000),
+        Call::Adopt => once(10_000),
         Call::KeepAlive | Call::Detach | Call::Forget => 0,
     }
 }

@@ -24,7 +24,7 @@ mod waiting;
 
 use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::fmt::Write;
 use std::ops::Range;
 use std::rc::Rc;
@@ -33,6 +33,7 @@ use crate::schedules::plants::Plant;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::Records;
 use crate::schedules::schedule::{At, ClientPlan, Mishap, Schedule, Weather};
+use crate::schedules::watch::Watch;
 use crate::world::client::Client;
 use crate::world::dice::Dice;
 use crate::world::network::{Bell, Connection, Way, Wire};
@@ -60,6 +61,8 @@ pub(crate) struct World {
     pub(crate) wires: Vec<Wire>,
     pub(crate) bells: Vec<Bell>,
     pub(crate) records: Records,
+    /// By client, manager and server.
+    pub(crate) watches: HashMap<(usize, usize, usize), Watch>,
     /// How long bytes are on their way, now.
     pub(crate) weather: Weather,
     /// Whether nothing goes wrong any more.
@@ -178,6 +181,7 @@ impl World {
             wires: Vec::new(),
             bells: Vec::new(),
             records: Records::default(),
+            watches: HashMap::new(),
             weather: schedule.weather.clone(),
             is_calm: false,
             story: None,

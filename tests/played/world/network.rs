@@ -5,6 +5,7 @@ use std::io;
 
 use crate::schedules::plants::Plant;
 use crate::schedules::schedule::Cut;
+use crate::schedules::watch::Sight;
 use crate::world::dice::Dice;
 use crate::world::script::{Telling, Trip};
 use crate::world::store::Session;
@@ -71,6 +72,7 @@ pub(crate) struct Connection {
     arrived_back: usize,
     /// Of what the server has not read: the requests, by their lengths, and what becomes of each.
     pub(crate) trips: VecDeque<(usize, Trip)>,
+    pub(crate) sight: Sight,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,6 +125,11 @@ impl Connection {
         works && self.pipes[0].bytes == 0 && self.received.is_empty()
     }
 
+    /// How many bytes the server has sent.
+    pub(crate) fn sent_back(&self) -> usize {
+        self.sent_back
+    }
+
     /// Whether the client has it, and has not closed it.
     pub(crate) fn is_usable(&self) -> bool {
         self.phase == Phase::Up && !self.is_closed
@@ -130,6 +137,16 @@ impl Connection {
 }
 
 impl World {
+    /// Whether the greeting of the connection that a client's manager has begun there is still on its way.
+    pub(crate) fn is_greeted(&self, (client, manager): (usize, usize), server: usize) -> bool {
+        let is_it =
+            |it: &&Connection| (it.client, it.manager, it.server) == (client, manager, server);
+        self.connections.iter().rfind(is_it).is_some_and(|it| {
+            let is_whole = it.sent_back > 0 && it.arrived_back == it.sent_back;
+            !it.is_closed && it.end.is_none() && !it.has_worked && !is_whole
+        })
+    }
+
     pub(crate) fn wire(&mut self, client: usize, server: usize) -> &mut Wire {
         &mut self.wires[client * self.servers.len() + server]
     }
@@ -175,6 +192,7 @@ impl World {
             sent_back: 0,
             arrived_back: 0,
             trips: VecDeque::new(),
+            sight: Sight::default(),
         });
         if !is_gone {
             let at = self.now
@@ -241,6 +259,8 @@ impl World {
         }
         let room = self.weather.room.saturating_sub(it.pipes[0].bytes);
         let taken = bytes.len().min(room);
+        let now = self.now;
+        self.connections[socket].sight.note_offer(bytes.len(), taken, now);
         if taken > 0 && self.is_broken(Plant::Garbles) {
             let garbled: Vec<u8> = bytes[..taken].iter().map(u8::to_ascii_lowercase).collect();
             self.transmit(socket, Way::There, &garbled);
@@ -384,6 +404,7 @@ impl World {
             let taken = unread.len().min(room.len());
             room[..taken].copy_from_slice(&unread[..taken]);
             it.read += taken;
+            self.note_read(socket, taken);
             return Ok(Some(taken));
         }
         match it.end {

@@ -90,6 +90,7 @@ impl World {
                         *word = &request[range.clone()];
                     }
                     let count = ranges.len().min(resp::WORDS_MAX);
+                    self.connections[connection].sight.begin_request(length);
                     match &self.script {
                         Some(_) => self.execute_on_trip(connection, &words[..count], length),
                         None => self.execute(connection, &words[..count], &mut out),
@@ -143,6 +144,7 @@ impl World {
         self.note_possession(at, &deed);
         self.note_done(connection, &deed, words);
         self.note_answer(connection, &deed, words[0], (start, out));
+        self.note_reading(connection, words, &deed, (&out[start..], out.len()));
         self.judge_keys(at, &deed, &before);
         self.keys_before = before;
         self.connections[connection].has_worked |= deed != Deed::Nothing;

@@ -53,20 +53,29 @@ impl HeldLock {
 }
 
 impl World {
-    /// Two holds of one resource at one time, if there are any; with the time of it.
-    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64)> {
+    /// Two holds of one resource at one time, if there are any; with the time of it, and whether it is outside of what is
+    /// promised. Those come last that are.
+    pub(crate) fn overlap(&self) -> Option<(&HeldLock, &HeldLock, i64, bool)> {
+        let mut all = self.overlaps();
+        all.sort_by_key(|it| it.3);
+        all.first().copied()
+    }
+
+    fn overlaps(&self) -> Vec<(&HeldLock, &HeldLock, i64, bool)> {
         let spans =
             self.records.holds.iter().map(|it| (it, it.held_until(&self.clients[it.client].clock)));
         let spans: Vec<_> = spans.filter(|(it, end)| it.from < *end).collect();
         let pairs = spans.iter().enumerate();
-        let mut pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
-        pairs.find_map(|((one, end), (two, other_end))| {
+        let pairs = pairs.flat_map(|(i, one)| spans[i + 1..].iter().map(move |two| (one, two)));
+        let overlaps = pairs.filter_map(|((one, end), (two, other_end))| {
             let (from, until) = (one.from.max(two.from), *end.min(other_end));
             // Both share it from then on.
             let until = until.min(one.shared_from.max(two.shared_from));
             let is_same = share(one.resource, two.resource) && one.slot == two.slot;
-            (is_same && from < until).then_some((*one, *two, from))
-        })
+            let is_one = is_same && from < until;
+            is_one.then(|| (*one, *two, from, self.is_unseen(one, two)))
+        });
+        overlaps.collect()
     }
 
     /// More locks of one resource at one time than a semaphore has permits, if there are any: how many, and when.

@@ -55,6 +55,11 @@ impl Token {
         self.is_handed || self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
     }
 
+    /// Which of the client's managers asked for it.
+    pub(crate) fn taken_by(&self) -> usize {
+        self.taken_by
+    }
+
     pub(crate) fn note_use(&mut self, manager: usize) {
         self.used_by |= 1 << manager;
     }

@@ -1,0 +1,218 @@
+//! What a client can tell of a server's clock, in true time; and so whether it could have seen that the clock was set.
+//!
+//! Of two readings the client knows this much of each: it was made between its request and its reply. So it can tell a
+//! step that is longer than the way of the first request and the way back of the second reply, and by what clocks may
+//! differ: 2 ms for what a clock shows, 2 ms that are no step, and a thousandth of the time in between. Who has no reading
+//! from before the step can tell nothing. Steps that nobody could see are outside of what is promised (A4), and no others.
+
+use std::collections::VecDeque;
+
+use crate::schedules::records::{HeldLock, SERVERS_MAX};
+use crate::schedules::schedule::Sin;
+use crate::world::World;
+use crate::world::clocks::MS;
+use crate::world::store::Deed;
+
+/// Clocks show milliseconds, and what is less than two of them is no step.
+const GRAIN: i64 = 4 * MS;
+
+/// Of the time between two readings.
+const PART: i64 = 1_000;
+
+/// Before it a server is asked for its note, or after it.
+const NOTE: &[u8] = b"redlock:guard";
+
+/// A clock was read.
+#[derive(Clone, Copy)]
+struct Reading {
+    at: i64,
+    /// The server's clock less the client's, in truth.
+    offset: i64,
+    /// How long the request was on its way, and the reply.
+    there: i64,
+    back: i64,
+}
+
+/// What one manager of a client knows of one server.
+#[derive(Default)]
+pub(crate) struct Watch {
+    /// Since it last saw a step.
+    readings: Vec<Reading>,
+    /// When it could see one.
+    seen: Vec<i64>,
+}
+
+/// The same of one connection: what is on its way.
+#[derive(Default)]
+pub(crate) struct Sight {
+    /// So many bytes the client has offered to the socket, since when.
+    offered: Vec<(usize, i64)>,
+    sent: usize,
+    /// How many of them the server has taken for requests, and where the last of those begins.
+    served: usize,
+    begin: usize,
+    read: usize,
+    /// With the byte behind the reply that the client waits for before it looks at the clock, once that is known.
+    under_way: VecDeque<(Option<usize>, Reading)>,
+    has_note: bool,
+    has_grant: bool,
+}
+
+impl Sight {
+    pub(crate) fn note_offer(&mut self, bytes: usize, taken: usize, now: i64) {
+        let end = self.sent + bytes;
+        if self.offered.last().is_none_or(|it| it.0 < end) {
+            self.offered.push((end, now));
+        }
+        self.sent += taken;
+    }
+
+    pub(crate) fn begin_request(&mut self, bytes: usize) {
+        self.begin = self.served;
+        self.served += bytes;
+    }
+
+    /// When the client had this request to send. A greeting is one request.
+    fn sent_at(&self) -> Option<i64> {
+        let begin = if self.has_note { self.begin } else { 0 };
+        self.offered.iter().find(|it| it.0 > begin).map(|it| it.1)
+    }
+}
+
+impl Watch {
+    fn note(&mut self, new: Reading) {
+        let heard_at = new.at + new.back;
+        let doubt = |old: &Reading| GRAIN + (heard_at - old.at - old.back).max(0) / PART;
+        let ahead = |old: &Reading| new.offset - old.offset - old.there - new.back > doubt(old);
+        let behind = |old: &Reading| old.offset - new.offset - old.back - new.there > doubt(old);
+        let is_ahead = self.readings.iter().any(ahead);
+        if is_ahead {
+            self.seen.push(heard_at);
+        }
+        if is_ahead || self.readings.iter().any(behind) {
+            self.readings.clear();
+        }
+        self.readings.push(new);
+    }
+}
+
+impl World {
+    fn is_watched(&self) -> bool {
+        self.schedule.is_guarded && self.schedule.has(Sin::LeapingClocks)
+    }
+
+    /// A server has answered; behind so many bytes of what it sends now.
+    pub(crate) fn note_reading(
+        &mut self,
+        connection: usize,
+        words: &[&[u8]],
+        deed: &Deed<'_>,
+        (reply, end): (&[u8], usize),
+    ) {
+        if !self.is_watched() {
+            return;
+        }
+        let (now, it) = (self.now, &self.connections[connection]);
+        let end = it.sent_back() + end;
+        let clocks = (&self.servers[it.server].clock, &self.clients[it.client].clock);
+        let offset = clocks.0.read(now) - clocks.1.read(now);
+        let sight = &mut self.connections[connection].sight;
+        if let Deed::Acquire { done, .. } | Deed::Move { done, .. } = *deed {
+            sight.has_grant = done;
+        }
+        let is_note = words[0] == b"GETRANGE" && words.get(1) == Some(&NOTE);
+        let reads = match words[0] {
+            b"TIME" => reply.first() != Some(&b'-'),
+            b"PEXPIRETIME" => sight.has_grant && matches!(deed, Deed::Notice { .. }),
+            _ => false,
+        };
+        if is_note {
+            if let Some(it) = sight.under_way.back_mut() {
+                it.0.get_or_insert(end);
+            }
+            sight.has_note = true;
+        } else if let (true, Some(sent_at)) = (reads, sight.sent_at()) {
+            // The note comes behind it, but for what reads the time of an acquire.
+            let is_last = words[0] == b"TIME" && sight.has_note;
+            let reading = Reading { at: now, offset, there: now - sent_at, back: 0 };
+            sight.under_way.push_back((is_last.then_some(end), reading));
+        }
+    }
+
+    /// The client has read so many bytes more.
+    pub(crate) fn note_read(&mut self, connection: usize, bytes: usize) {
+        let now = self.now;
+        let it = &mut self.connections[connection];
+        it.sight.read += bytes;
+        let (client, manager, server) = (it.client, it.manager, it.server);
+        while let Some(&(Some(end), reading)) = self.connections[connection].sight.under_way.front()
+            && end <= self.connections[connection].sight.read
+        {
+            self.connections[connection].sight.under_way.pop_front();
+            let watch = self.watches.entry((client, manager, server)).or_default();
+            watch.note(Reading { back: now - reading.at, ..reading });
+        }
+    }
+
+    /// Whether two hold one lock for a step that the client which came second could not see: without the servers that had
+    /// let go of the first one's key for a step, it would have had no quorum; and it could see none there since that key
+    /// was set, up to when it was told that it has the lock.
+    pub(crate) fn is_unseen(&self, one: &HeldLock, two: &HeldLock) -> bool {
+        let (first, second) = if one.from <= two.from { (one, two) } else { (two, one) };
+        let (Some(had), Some(came)) = (self.records.look(first.tag), self.records.look(second.tag))
+        else {
+            return false;
+        };
+        let granted_at = |server| came.granted_on(server, second.from);
+        let votes = (0..SERVERS_MAX).filter(|it| granted_at(*it).is_some()).count();
+        let is_for_step = |server: &usize| {
+            let since = granted_at(*server).and_then(|at| had.let_go_early(*server, at));
+            let whose = (second.client, came.taken_by(), *server);
+            let seen = self.watches.get(&whose).map_or(&[][..], |it| &it.seen);
+            since.is_some_and(|since| !seen.iter().any(|at| (since..=second.from).contains(at)))
+        };
+        let for_steps = (0..SERVERS_MAX).filter(is_for_step).count();
+        for_steps > 0 && votes - for_steps < self.clients[second.client].quorum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made then, on its way for so long there and back, when the clock had been set by so much.
+    fn reading(at_ms: i64, there_ms: i64, back_ms: i64, set_ms: i64) -> Reading {
+        Reading { at: at_ms * MS, offset: set_ms * MS, there: there_ms * MS, back: back_ms * MS }
+    }
+
+    /// When a step could be seen, in milliseconds.
+    fn seen(readings: &[Reading]) -> Vec<i64> {
+        let mut watch = Watch::default();
+        readings.iter().for_each(|it| watch.note(*it));
+        watch.seen.iter().map(|it| it / MS).collect()
+    }
+
+    #[test]
+    fn a_step_is_seen_that_is_longer_than_the_way_there_before_it_and_back_after_it() {
+        assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 28)]), [103]);
+        assert_eq!(seen(&[reading(10, 20, 1, 0), reading(100, 20, 3, 27)]), []);
+        // The way back before it does not matter, nor does the way there after it.
+        assert_eq!(seen(&[reading(10, 1, 20, 0), reading(100, 40, 3, 9)]), [103]);
+        // The best of all readings tells.
+        let slow = reading(10, 20, 1, 0);
+        assert_eq!(seen(&[slow, reading(50, 1, 1, 0), slow, reading(100, 1, 3, 9)]), [103]);
+        // Clocks may differ by a thousandth of the time in between.
+        assert_eq!(seen(&[reading(10, 1, 0, 0), reading(10_010, 0, 0, 15)]), []);
+        assert_eq!(seen(&[reading(10, 1, 0, 0), reading(10_010, 0, 0, 16)]), [10_010]);
+    }
+
+    #[test]
+    fn what_was_read_before_a_step_that_was_seen_tells_nothing_of_the_next_one() {
+        let (first, set) = (reading(10, 1, 1, 0), reading(20, 1, 1, 100));
+        assert_eq!(seen(&[first]), []);
+        assert_eq!(seen(&[first, set, reading(30, 1, 1, 103)]), [21]);
+        assert_eq!(seen(&[first, set, reading(30, 1, 1, 120)]), [21, 31]);
+        // Set back, and forward again.
+        assert_eq!(seen(&[set, first, reading(30, 1, 1, 100)]), [31]);
+    }
+}
