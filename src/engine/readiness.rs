@@ -20,7 +20,7 @@ pub(super) struct Readiness {
     /// The system had no room for one of them.
     is_incomplete: bool,
     /// When it is readable although no socket is.
-    due: Moment,
+    pub(super) due: Moment,
 }
 
 impl Readiness {
