@@ -226,10 +226,11 @@ impl Engine {
 
     /// A descriptor that is readable whenever there is something to do or to tell.
     pub(crate) fn descriptor(&mut self) -> io::Result<RawFd> {
-        if self.readiness.is_none() {
-            self.readiness = Some(Readiness::new()?);
-        }
-        Ok(self.readiness.as_ref().map_or(-1, Readiness::fd))
+        let readiness = match self.readiness.take() {
+            Some(readiness) => readiness,
+            None => Readiness::new()?,
+        };
+        Ok(self.readiness.insert(readiness).fd())
     }
 
     /// Lets go of that descriptor without closing it: a child cannot know whether it is still open.
@@ -282,9 +283,8 @@ impl Engine {
         let is_settled = self.state.turns.is_empty()
             && self.decided.is_empty()
             && self.state.effects.deliveries.is_empty()
-            && self.state.effects.pushes.is_empty()
-            && !self.state.has_put_off(self.now);
-        if !is_settled {
+            && self.state.effects.pushes.is_empty();
+        if !is_settled || self.state.has_put_off(self.now) {
             self.settle(clock::now());
         }
     }

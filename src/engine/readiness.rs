@@ -20,7 +20,7 @@ pub(super) struct Readiness {
     /// The system had no room for one of them.
     is_incomplete: bool,
     /// When it is readable although no socket is.
-    due: Moment,
+    pub(super) due: Moment,
 }
 
 impl Readiness {
@@ -79,5 +79,97 @@ impl Readiness {
         });
         self.is_incomplete = self.wanted.len() < wanted;
         std::mem::swap(&mut self.watched, &mut self.wanted);
+    }
+}
+
+/// Only where there is such a descriptor: on Linux, and in no simulated world.
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeReader, PipeWriter, Write, pipe};
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+    use crate::system::socket;
+
+    fn at(ms: i64) -> Moment {
+        Moment::from_nanos(0).plus_ms(ms)
+    }
+
+    #[test]
+    fn an_earlier_moment_counts_and_a_later_one_when_the_first_has_come() {
+        let Ok(mut readiness) = Readiness::new() else { return };
+        let mut due = |due_ms, now_ms| {
+            readiness.set_due(at(due_ms), at(now_ms));
+            readiness.due
+        };
+        assert_eq!(due(100, 0), at(100));
+        assert_eq!(due(200, 99), at(100));
+        assert_eq!(due(50, 0), at(50));
+        assert_eq!(due(200, 50), at(200));
+        // Where not all is watched, it is looked at now and then.
+        readiness.is_incomplete = true;
+        readiness.set_due(at(199), at(100));
+        assert_eq!(readiness.due, at(100 + BLIND_MS));
+    }
+
+    /// Bytes that can be read, and a place that can be written to.
+    fn ends() -> (PipeReader, PipeWriter) {
+        let (reader, mut writer) = pipe().unwrap();
+        writer.write_all(b"x").unwrap();
+        (reader, writer)
+    }
+
+    fn interest(end: &impl AsRawFd, for_writing: bool) -> Interest {
+        let fd = end.as_raw_fd();
+        Interest { fd, for_writing, socket: fd.cast_unsigned().into() }
+    }
+
+    /// Whether it says so when these are watched.
+    fn is_ready(readiness: &mut Readiness, wanted: &[Interest]) -> bool {
+        readiness.watch(wanted.iter().copied());
+        let mut watched = [socket::watch(readiness.fd(), false)];
+        socket::poll(&mut watched, at(0), at(0));
+        watched[0].revents != 0
+    }
+
+    #[test]
+    fn it_is_ready_when_one_is_that_it_watches_and_no_other() {
+        let Ok(mut readiness) = Readiness::new() else { return };
+        let (reader, writer) = ends();
+        let (reads, writes) = (interest(&reader, false), interest(&writer, true));
+        let waits = Interest { for_writing: false, ..writes };
+        for (wanted, ready) in [
+            (&[][..], false),
+            (&[waits], false),
+            (&[writes], true),
+            (&[writes], true),
+            (&[waits], false),
+            (&[reads, waits], true),
+            (&[waits], false),
+            (&[waits, writes][1..], true),
+            (&[reads, writes], true),
+            (&[reads], true),
+            (&[], false),
+        ] {
+            assert_eq!(is_ready(&mut readiness, wanted), ready, "{wanted:?}");
+            assert_eq!(readiness.watched, wanted);
+            assert!(!readiness.is_incomplete);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_watched_is_tried_again() {
+        let Ok(mut readiness) = Readiness::new() else { return };
+        let (reader, _writer) = ends();
+        let reads = interest(&reader, false);
+        let none = Interest { fd: -1, for_writing: false, socket: 0 };
+        assert!(is_ready(&mut readiness, &[none, reads]));
+        assert!(readiness.is_incomplete);
+        assert_eq!(readiness.watched, [reads]);
+        assert!(is_ready(&mut readiness, &[Interest { fd: reader.as_raw_fd(), ..reads }]));
+        // Nor what cannot be changed.
+        let gone = Interest { fd: -1, for_writing: true, ..reads };
+        readiness.watch([gone].into_iter());
+        assert!(readiness.is_incomplete && readiness.watched.is_empty());
     }
 }

@@ -307,3 +307,43 @@ impl Operation for Hasty {
         Some(self.doublings)
     }
 }
+
+/// When the descriptor for loops is readable at the latest, once a thread has gone.
+fn due(engine: &mut Engine, is_driven: bool) -> Moment {
+    engine.settle_descriptor(is_driven);
+    engine.readiness.as_ref().unwrap().due
+}
+
+#[test]
+fn the_descriptor_is_readable_when_there_is_something_to_do_that_nobody_does() {
+    const NOW: Moment = Moment::from_nanos(0);
+    let mut engine = engine_of_three();
+    // There is one on Linux, and in no simulated world.
+    let Ok(fd) = engine.descriptor() else { return };
+    assert!(fd > 2 && engine.descriptor().unwrap() == fd);
+    assert_eq!(due(&mut engine, false), Moment::NEVER);
+    let until = in_an_hour();
+    submit(&mut engine, keeps(until));
+    assert_eq!(due(&mut engine, true), Moment::NEVER, "the driver sees to it");
+    assert_eq!(due(&mut engine, false), until);
+    engine.state.is_unsent = true;
+    assert_eq!(due(&mut engine, true), until);
+    assert_eq!(due(&mut engine, false), NOW);
+    engine.forget_descriptor();
+    assert!(engine.readiness.is_none());
+}
+
+#[test]
+fn the_descriptor_is_readable_when_there_is_something_to_be_told() {
+    const NOW: Moment = Moment::from_nanos(0);
+    let mut engine = engine_of_three();
+    if engine.descriptor().is_err() {
+        return;
+    }
+    submit(&mut engine, ends(|| Ended::Left));
+    assert_eq!(due(&mut engine, true), NOW);
+    let mut engine = engine_of_three();
+    engine.descriptor().unwrap();
+    submit(&mut engine, Box::new(Does(|_, actions: &mut dyn Actions| actions.prepare(1))));
+    assert_eq!(due(&mut engine, true), NOW);
+}

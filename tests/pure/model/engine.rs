@@ -150,6 +150,7 @@ impl Fake {
         match needs {
             Needs::Answer => self.unsent.push(name),
             Needs::Nothing => self.events.push_back(name),
+            Needs::Chore => self.chores.push_back(name),
             _ => unreachable!("no scene submits it"),
         }
         self.submitted.push(name);

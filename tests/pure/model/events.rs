@@ -92,6 +92,19 @@ fn who_looks_again_and_again_is_told_of_a_submitted_call() {
 }
 
 #[test]
+fn who_looks_for_an_event_does_a_chore_and_goes_on_unless_it_is_stopped() {
+    play(None, || {
+        let stage = Stage::new(World::quick());
+        stage.me().submit(1, Needs::Chore);
+        assert_eq!(stage.me().look(), Some(1));
+        stage.me().submit(2, Needs::Chore);
+        assert_eq!(stage.me().look_until_a_chore(), None);
+        assert_eq!(stage.me().look(), Some(2));
+        stage.close_with(2);
+    });
+}
+
+#[test]
 fn a_chore_is_done_by_somebody_and_its_call_goes_on() {
     play(Some(3), || {
         let mut stage = Stage::new(World::quick());

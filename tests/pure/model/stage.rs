@@ -169,6 +169,14 @@ impl Actor {
         self.engine.look_for_event(&mut |chore| self.do_chore(chore))
     }
 
+    /// The same, and is to go away at once when it has done a chore.
+    pub(super) fn look_until_a_chore(&self) -> Option<Name> {
+        self.engine.look_for_event(&mut |chore| {
+            self.do_chore(chore);
+            false
+        })
+    }
+
     fn do_chore(&self, chore: Name) -> bool {
         self.visit(|engine| engine.bring(chore));
         true
