@@ -70,15 +70,16 @@ pub(crate) static LEAVE: &str = script!("leave.lua", "wake.lua");
 
 pub(crate) static RELEASE_AND_WAKE: &str = script!("release_and_wake.lua", "wake.lua");
 
-pub(crate) static RELEASE_SLOT: &str = script!("release_slot.lua", "wake_each.lua"; "return told");
+pub(crate) static RELEASE_SLOT: &str =
+    script!("release_slot.lua", "wake_each.lua"; "return told\n");
 
-pub(crate) static LEAVE_SLOT: &str = script!("leave_slot.lua", "wake_each.lua"; "return told");
+pub(crate) static LEAVE_SLOT: &str = script!("leave_slot.lua", "wake_each.lua"; "return told\n");
 
 pub(crate) static LEAVE_PERMITS: &str =
-    script!("leave_permits.lua", "wake_each.lua"; "return told");
+    script!("leave_permits.lua", "wake_each.lua"; "return told\n");
 
 pub(crate) static RELEASE_PERMITS: &str =
-    script!("release_permits_and_wake.lua", "wake_each.lua"; "return told");
+    script!("release_permits_and_wake.lua", "wake_each.lua"; "return told\n");
 
 pub(crate) static ENROL_PERMITS: &str = script!("enrol_permits.lua", "stand.lua");
 

@@ -43,7 +43,7 @@ pub(crate) static ENROL_SCRIPT: &str = script!(
 );
 
 pub(crate) static RELEASE_SCRIPT: &str =
-    script!("release_and_wake.lua", "../wake_each.lua"; "return {#ours,told}");
+    script!("release_and_wake.lua", "../wake_each.lua"; "return {#ours,told}\n");
 
 /// The resources, and the lines of those that it is about; then these arguments, how many resources there are, and of which
 /// each line is.

@@ -23,7 +23,7 @@ pub(in crate::command) static AND_WAKE: Definition = Definition {
     ..DEFINITION
 };
 
-pub(crate) static SCRIPT: &str = script!("release.lua"; "return ours");
+pub(crate) static SCRIPT: &str = script!("release.lua"; "return ours\n");
 
 pub(crate) static WAKING_SCRIPT: &str = script!("release.lua", "wake.lua", "../wake.lua");
 
