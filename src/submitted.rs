@@ -201,6 +201,10 @@ impl Runtime {
         self.finish(then, end, lease)?;
         match late {
             Some(status) if !lease.is_held() => {
+                // Who was never told to have a lock is not told that it is lost.
+                if let Some(keeper) = lease.keeper.take_if(|_| status == Status::TooSlow) {
+                    keeper.give_up();
+                }
                 // It is not its holder who releases it: whoever keeps it is to tell that it is lost.
                 if let Some(hold) = lease.hold.as_ref().filter(|_| status == Status::Lost) {
                     hold.pass_to(Phase::Lost);

@@ -74,7 +74,10 @@ fn seeds_that_showed_a_fault_show_none() {
     let was_shortened = [70_015_985];
     // A lock was told to be free that was being made a shared one.
     let was_told_free = [90_162_085];
+    // Who never was told to have a lock was told that it is lost.
+    let was_lost_before_it_was_had = [98_082_701];
     let as_drawn = spun.into_iter().chain(was_shortened).chain(was_told_free);
+    let as_drawn = as_drawn.chain(was_lost_before_it_was_had);
     // The same of locks with tokens; and a server that wanted another form of a request was given more time for it.
     // What readers may have had with a silent server was told to be free, where somebody's attempt was in their way.
     let with_tokens = [91_022_810, 91_037_718, 97_007_235].map(|seed| (seed, Wish::Fenced));
