@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     }
     int forks = is_under_a_tool() ? FORKS / 10 : FORKS;
     for (int i = 0; i < forks; i++) {
-        for (unsigned before = atomic_load(&calls); atomic_load(&calls) - before < THREADS;) {
+        for (unsigned seen = atomic_load(&calls); atomic_load(&calls) - seen < THREADS;) {
             usleep(100);
         }
         pid_t pid = fork();
