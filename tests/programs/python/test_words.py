@@ -65,7 +65,7 @@ class Words(RedlockTest):
 class Secrets(RedlockTest):
     def test_neither_a_token_nor_a_password_shows(self) -> None:
         password = "s3same-0pen"
-        servers = [server.replace("127", f"redis://u:{password}@127") for server in TWO_OF_THREE]
+        servers = [server.replace("127", f"redis://u:{password}@127", 1) for server in TWO_OF_THREE]
         lines: list[str] = []
         tell = lambda _, line: lines.append(line)
         guarded = two_of_three(user="u", password=password, logger=tell)
