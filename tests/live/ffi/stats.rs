@@ -359,6 +359,8 @@ fn what_becomes_of_locks_is_told_to_who_asks_for_it() {
     let token = held.token();
     assert_eq!(events(&manager), ["event=refused resource=\"r\" outcome=taken attempts=1"]);
     assert_eq!(rival.unlock(&held), REDLOCK_OK);
+    // A server that has not heard of the release yet would refuse.
+    cluster.wait_until_gone("r");
     assert_eq!(manager.try_lock("r", TTL, 0, &lease), REDLOCK_OK);
     cluster.wait_until_everywhere("r");
     cluster.iter().for_each(|it| _ = it.must(&["DEL", "r"]));
