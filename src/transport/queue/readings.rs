@@ -282,6 +282,12 @@ mod tests {
             let mut failed = Vec::new();
             queue.fail(|ticket, _| failed.push(ticket));
             assert_eq!(failed, [nth(0), nth(1), nth(2)]);
+            // The next connection has a reading of its own.
+            inbox.clear();
+            send(&mut queue, &acquires(1), Capabilities::PLAIN);
+            let replies = [b"+OK\r\n:10000\r\n".to_vec(), note(-1), time(CLOCK_MS)].concat();
+            let settled = hear(&mut queue, &mut inbox, &replies).unwrap();
+            assert_eq!(answers(&settled), [(Some(nth(0)), &Answer::Done)]);
         }
     }
 
