@@ -75,6 +75,11 @@ impl Failure {
             || *self == Self::Refused(FORBIDDEN_IN_SCRIPT)
     }
 
+    /// Whether the server was sent the hash of a script that it does not know.
+    pub(crate) fn is_of_no_script(&self) -> bool {
+        *self == Self::Refused(NO_SCRIPT)
+    }
+
     /// Whether the server knows no such command.
     pub(crate) fn is_of_no_command(&self) -> bool {
         *self == Self::Refused(UNKNOWN_COMMAND)
@@ -156,7 +161,7 @@ const CODES: [(&str, &str); 18] = [
     ("UNKILLABLE", "UNKILLABLE: runs a script that does not end"),
     ("TRYAGAIN", "TRYAGAIN: a cluster node that is moving the key"),
     ("DENIED", "DENIED: runs in protected mode"),
-    ("NOSCRIPT", "NOSCRIPT: does not know the script"),
+    ("NOSCRIPT", NO_SCRIPT),
 ];
 
 /// Errors without a code of their own, by what their text says.
@@ -172,6 +177,7 @@ const TEXTS: [(&str, &str); 8] = [
 ];
 
 const FORBIDDEN_COMMAND: &str = "ERR: does not permit this user the command";
+const NO_SCRIPT: &str = "NOSCRIPT: does not know the script";
 const FORBIDDEN_IN_SCRIPT: &str = "ERR: does not permit this user the command or the key";
 const UNKNOWN_COMMAND: &str = "ERR: does not know the command";
 

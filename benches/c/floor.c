@@ -3,10 +3,9 @@
  * well. Non-blocking sockets and poll on one thread, the commands encoded beforehand, all servers
  * asked at once, back at the majority. No retry, no reconnect, no deadline: any fault ends it.
  *
- *     floor [--eval] [--pttl] ...   and on as in workers.h
+ *     floor ...   and on as in workers.h
  *
- * --eval and --pttl are what the library does in fact, to know what they cost. Several workers
- * have connections of their own each; for a floor that shares them see loop.c.
+ * Several workers have connections of their own each; for a floor that shares them see loop.c.
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -37,7 +36,6 @@ struct quorum {
     struct command acquire, release;
 };
 
-static struct dialect dialect;
 
 /* Counts what has arrived; a reply here is always one line. */
 static void receive(struct server *s, uint64_t vote, const char *yes)
@@ -123,8 +121,8 @@ static void *open_connections(const struct servers *servers, const char *resourc
         q->ready[i] = (struct pollfd){.fd = q->servers[i].fd, .events = POLLIN};
     }
     token = wire_token();
-    q->acquire = wire_acquire(resource, &token, &dialect);
-    q->release = wire_release(resource, &token, digest, &dialect);
+    q->acquire = wire_acquire(resource, &token);
+    q->release = wire_release(resource, &token, digest);
     return q;
 }
 
@@ -141,7 +139,6 @@ int main(int argc, char **argv)
 {
     static const struct contender floor = {open_connections, lock, unlock, wait_for,
                                            close_connections};
-    int taken = wire_options(argc - 1, argv + 1, &dialect);
 
-    return workers_main(&floor, argc - 1 - taken, argv + 1 + taken);
+    return workers_main(&floor, argc - 1, argv + 1);
 }

@@ -4,7 +4,7 @@
  * those want next that have been decided by it. Nobody is woken for it, and nothing is shared
  * between threads: this is what the library's callers, who are threads, cannot quite have.
  *
- *     loop [--eval] [--pttl] cycles CLIENTS KEY WARM_MS RUN_MS PORT...
+ *     loop cycles CLIENTS KEY WARM_MS RUN_MS PORT...
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -172,7 +172,7 @@ static void run(int64_t run_ms)
     }
 }
 
-static void prepare(const struct dialect *dialect, size_t count, const char *key, char **ports)
+static void prepare(size_t count, const char *key, char **ports)
 {
     struct token token = wire_token();
     char digest[41] = "", resource[128];
@@ -185,8 +185,8 @@ static void prepare(const struct dialect *dialect, size_t count, const char *key
     clients = measure_shared(count * sizeof *clients);
     for (size_t i = 0; i < count; i++) {
         snprintf(resource, sizeof resource, "%s:%zu", key, i);
-        clients[i].acquire = wire_acquire(resource, &token, dialect);
-        clients[i].release = wire_release(resource, &token, digest, dialect);
+        clients[i].acquire = wire_acquire(resource, &token);
+        clients[i].release = wire_release(resource, &token, digest);
     }
 }
 
@@ -214,17 +214,12 @@ static void measure(int64_t warm_ms, int64_t run_ms)
 
 int main(int argc, char **argv)
 {
-    struct dialect dialect = {false, false};
-    int taken = wire_options(argc - 1, argv + 1, &dialect);
-
-    argc -= taken;
-    argv += taken;
     if (argc < 7 || argc > 6 + WIRE_SERVERS_MAX || strcmp(argv[1], "cycles") != 0) {
-        fputs("loop [--eval] [--pttl] cycles CLIENTS KEY WARM_MS RUN_MS PORT...\n", stderr);
+        fputs("loop cycles CLIENTS KEY WARM_MS RUN_MS PORT...\n", stderr);
         return 2;
     }
     server_count = (nfds_t)(argc - 6);
-    prepare(&dialect, (size_t)atol(argv[2]), argv[3], argv + 6);
+    prepare((size_t)atol(argv[2]), argv[3], argv + 6);
     measure(atoll(argv[4]), atoll(argv[5]));
     return 0;
 }

@@ -77,39 +77,20 @@ struct token wire_token(void)
     return token;
 }
 
-struct command wire_acquire(const char *key, const struct token *token,
-                            const struct dialect *dialect)
+struct command wire_acquire(const char *key, const struct token *token)
 {
     struct command c = {.yes = "+OK"};
     char ttl[16];
 
     snprintf(ttl, sizeof ttl, "%d", MEASURE_TTL_MS);
     add(&c, 6, (const char *[]){"SET", key, token->digits, "NX", "PX", ttl});
-    if (dialect->pttl)
-        add(&c, 2, (const char *[]){"PTTL", key});
     return c;
 }
 
-struct command wire_release(const char *key, const struct token *token, const char *digest,
-                            const struct dialect *dialect)
+struct command wire_release(const char *key, const struct token *token, const char *digest)
 {
     struct command c = {.yes = ":1"};
-    const char *how = dialect->eval ? "EVAL" : "EVALSHA", *script = dialect->eval ? SCRIPT : digest;
 
-    add(&c, 5, (const char *[]){how, script, "1", key, token->digits});
+    add(&c, 5, (const char *[]){"EVALSHA", digest, "1", key, token->digits});
     return c;
-}
-
-int wire_options(int argc, char **argv, struct dialect *dialect)
-{
-    int i = 0;
-
-    for (; i < argc; i++)
-        if (strcmp(argv[i], "--eval") == 0)
-            dialect->eval = true;
-        else if (strcmp(argv[i], "--pttl") == 0)
-            dialect->pttl = true;
-        else
-            break;
-    return i;
 }

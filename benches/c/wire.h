@@ -18,12 +18,6 @@ struct command {
     const char *yes;  /* how a vote in favour begins */
 };
 
-/* How a lock is released, and whether the time left is asked for behind each SET. */
-struct dialect {
-    bool eval; /* EVAL with the whole script rather than EVALSHA */
-    bool pttl;
-};
-
 /* A connection that does not block any more and has the script loaded. Ends the program if it
  * cannot be had. */
 int wire_connect(const char *port, char digest[41]);
@@ -36,12 +30,7 @@ struct token {
 struct token wire_token(void);
 
 /* SET key token NX PX ttl; and the script that deletes the key if the token is in it. */
-struct command wire_acquire(const char *key, const struct token *token,
-                            const struct dialect *dialect);
-struct command wire_release(const char *key, const struct token *token, const char *digest,
-                            const struct dialect *dialect);
-
-/* Takes --eval and --pttl off the arguments; returns how many it took. */
-int wire_options(int argc, char **argv, struct dialect *dialect);
+struct command wire_acquire(const char *key, const struct token *token);
+struct command wire_release(const char *key, const struct token *token, const char *digest);
 
 #endif

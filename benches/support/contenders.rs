@@ -14,9 +14,6 @@ pub(crate) enum Who {
     Ours,
     /// Raw sockets: blocking-style for one worker, one event loop for several.
     Floor,
-    /// The same event loop with the requests of the library: scripts, and how long a lock is kept still. It is
-    /// compared with, and has no column.
-    SameRequests,
     /// hiredis with the pauses of CRedLock.
     Serial,
     /// The same client, asking again after 0 to 5 ms.
@@ -49,7 +46,6 @@ impl Who {
         match self {
             Self::Ours => "ours",
             Self::Floor => "floor",
-            Self::SameRequests => "same requests",
             Self::Serial => "hiredis",
             Self::Polling => "hiredis, polling",
             Self::Rslock => "rslock",
@@ -80,7 +76,7 @@ impl Contenders {
     /// Why one of them cannot be measured here.
     pub(crate) fn missing(&self, who: Who) -> Option<String> {
         let needed = match who {
-            Who::Ours | Who::Floor | Who::SameRequests => return None,
+            Who::Ours | Who::Floor => return None,
             Who::Serial | Who::Polling => return self.programs.without_hiredis.clone(),
             Who::Rslock => self.rslock(),
             Who::NodeRedlock => self.node_modules().join("redlock"),
@@ -124,7 +120,6 @@ impl Contenders {
             Who::Ours => self.with_library("ours"),
             Who::Floor if workers == 1 => Command::new(self.programs.path("floor")),
             Who::Floor => Command::new(self.programs.path("loop")),
-            Who::SameRequests => with(Command::new(self.programs.path("loop")), ["--eval"]),
             Who::Serial => Command::new(self.programs.path("serial")),
             Who::Polling => with(Command::new(self.programs.path("serial")), ["--pause", "0", "5"]),
             Who::Rslock => Command::new(self.rslock()),

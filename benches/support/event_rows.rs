@@ -28,10 +28,6 @@ pub(crate) fn submitted(table: &mut Table, results: &Results) {
             let row = Row { what: format!("{whose}: {what}"), turn: ours, name, unit };
             beside(table, results, &row, (ours.by(Who::Floor), "event loop"), goal);
         }
-        let what = format!("{whose}: cycles/s beside the same requests");
-        let row = Row { what, turn: ours, name: "per_s", unit: "" };
-        let base = (ours.by(Who::SameRequests), "event loop");
-        beside(table, results, &row, base, Goal::None);
         let what = format!("{count} submitted calls beside the best peer, 5 servers: cycles/s");
         beside_best_peer(table, results, &what, ours, Goal::AtLeast(1.8));
     }

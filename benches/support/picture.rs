@@ -30,7 +30,7 @@ const MOST: f64 = 100_000.0;
 fn colour(who: Who) -> &'static str {
     match who {
         Who::Ours => "#d55e00",
-        Who::Floor | Who::SameRequests => "#000000",
+        Who::Floor => "#000000",
         Who::Serial | Who::Polling => "#0072b2",
         Who::Rslock => "#009e73",
         Who::NodeRedlock => "#cc79a7",

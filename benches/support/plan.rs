@@ -137,7 +137,7 @@ impl Plan {
             turns.push(Planned { turn, every, ..self.planned(1000, 400) });
         };
         for load in [Load::InFlight(8), Load::InFlight(64)] {
-            for who in [Who::Ours, Who::Floor, Who::SameRequests, Who::Rslock] {
+            for who in [Who::Ours, Who::Floor, Who::Rslock] {
                 plan(who, load, 1);
             }
             // Those that are too slow to be the best are looked at, so that this is known.

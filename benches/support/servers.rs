@@ -17,6 +17,9 @@ const DELAY_MS: &str = "5";
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A script by its text, and by its hash.
+const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
+
 /// What scripts call, what rides along with a SET in the same write, and what the question itself consists of.
 const NO_REQUESTS: [&str; 15] = [
     "get",
@@ -103,7 +106,7 @@ impl Servers {
         let (mut renewals, mut calls) = (0, 0);
         for server in &self.0 {
             for (command, count) in command_calls(server.port)? {
-                renewals += if command == "eval" { count } else { 0 };
+                renewals += if SCRIPTS.contains(&&*command) { count } else { 0 };
                 calls += if ["info", "quit"].contains(&&*command) { 0 } else { count };
             }
         }
@@ -132,7 +135,7 @@ impl Servers {
             for (command, calls) in command_calls(server.port)? {
                 sent.all += if NO_REQUESTS.contains(&&*command) { 0 } else { calls };
                 sent.sets += if command == "set" { calls } else { 0 };
-                sent.scripts += if command == "eval" { calls } else { 0 };
+                sent.scripts += if SCRIPTS.contains(&&*command) { calls } else { 0 };
             }
         }
         Ok(sent)

@@ -25,8 +25,8 @@ pub(crate) static SCRIPT: &str = script!("acquire_fenced.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(counter(key)).arg(token);
+    encoder.put_script(&SCRIPT, |command| {
+        command.arg(2).arg(key).arg(counter(key)).arg(token);
         command.arg(subject.ttl_ms).arg(subject.number).arg(SPREAD_US);
         command.arg(counter_ttl_ms(subject.ttl_ms))
     });

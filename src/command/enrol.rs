@@ -21,8 +21,8 @@ pub(super) static DEFINITION: Definition = Definition {
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
-    encoder.put(|command| {
-        command.arg("EVAL").arg(ENROL).arg(2).arg(key).arg(line(key));
+    encoder.put_script(&ENROL, |command| {
+        command.arg(2).arg(key).arg(line(key));
         command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS)
     });
 }

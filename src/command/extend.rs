@@ -22,9 +22,7 @@ static SCRIPT: &str = script!("extend.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        command.arg("EVAL").arg(SCRIPT).arg(1).arg(key).arg(token).arg(subject.ttl_ms)
-    });
+    encoder.put_script(&SCRIPT, |command| command.arg(1).arg(key).arg(token).arg(subject.ttl_ms));
 }
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -22,7 +22,7 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(crate) static SCRIPT: &str = script!("inspect_permits.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    encoder.put(|command| begin(subject, SCRIPT, command).arg(VALUE_MAX));
+    encoder.put_script(&SCRIPT, |command| begin(subject, command).arg(VALUE_MAX));
 }
 
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

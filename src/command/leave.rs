@@ -21,13 +21,13 @@ pub(super) static DEFINITION: Definition = Definition {
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     let channel = channel(&subject.token);
-    encoder.put(|command| match line_of_permits(key) {
-        None => command.arg("EVAL").arg(LEAVE).arg(2).arg(key).arg(line(key)).arg(channel),
-        Some(permits) => {
-            command.arg("EVAL").arg(LEAVE_SLOT).arg(3).arg(key).arg(line(key));
-            command.arg(permits).arg(channel)
-        }
-    });
+    match line_of_permits(key) {
+        None => encoder
+            .put_script(&LEAVE, |command| command.arg(2).arg(key).arg(line(key)).arg(channel)),
+        Some(permits) => encoder.put_script(&LEAVE_SLOT, |command| {
+            command.arg(3).arg(key).arg(line(key)).arg(permits).arg(channel)
+        }),
+    }
 }
 
 pub(super) fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

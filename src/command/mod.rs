@@ -11,6 +11,7 @@ pub(crate) mod acquire_fenced;
 mod answer;
 mod capabilities;
 mod definition;
+mod encoded;
 mod encoder;
 mod enrol;
 mod extend;
@@ -27,7 +28,7 @@ pub(crate) mod raise_fence;
 mod release;
 mod release_and_wake;
 pub(crate) mod release_permits;
-mod script;
+pub(crate) mod script;
 pub(crate) mod sentinel;
 pub(crate) mod several;
 pub(crate) mod shared;
@@ -45,6 +46,7 @@ pub use self::answer::{Answer, Place, SlotValue, Slots};
 pub(crate) use self::capabilities::Capabilities;
 use self::definition::{Definition, FORMS, Subject};
 pub use self::definition::{KeyEffect, Kind};
+pub(crate) use self::encoded::{Encoded, Hash};
 pub(crate) use self::encoder::Encoder;
 use crate::lock_kind::{LockKind, Target};
 use crate::moment::Moment;
@@ -174,7 +176,7 @@ pub struct Request {
     recipients: ServerSet,
     witness: Option<Arc<dyn Witness>>,
     /// By the form that the capabilities of a server ask for.
-    encoded: [OnceLock<Box<[u8]>>; FORMS],
+    encoded: [OnceLock<Encoded>; FORMS],
 }
 
 /// What the bytes to send take beside the names of the key: scripts, tokens, numbers.
@@ -326,8 +328,8 @@ impl Request {
         self.size
     }
 
-    /// The bytes to send.
-    pub(crate) fn bytes(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &[u8] {
+    /// What there is to send.
+    pub(crate) fn encoded(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &Encoded {
         self.encoded[self.form(capabilities)].get_or_init(|| {
             (self.definition.encode)(&self.subject, capabilities, encoder);
             encoder.take()

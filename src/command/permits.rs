@@ -21,9 +21,9 @@ pub(super) fn size(subject: &Subject) -> usize {
 }
 
 /// Begins a script about all slots: what comes next are its other arguments.
-pub(super) fn begin<'a>(subject: &Subject, script: &str, command: &'a mut Cmd) -> &'a mut Cmd {
+pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd {
     let of = slots(subject);
-    command.arg("EVAL").arg(script).arg(of);
+    command.arg(of);
     for slot in 0..of {
         command.arg(slot_key(&subject.resource, slot));
     }
@@ -31,13 +31,9 @@ pub(super) fn begin<'a>(subject: &Subject, script: &str, command: &'a mut Cmd) -
 }
 
 /// Begins a script about all slots and the line of the semaphore.
-pub(super) fn begin_lined<'a>(
-    subject: &Subject,
-    script: &str,
-    command: &'a mut Cmd,
-) -> &'a mut Cmd {
+pub(super) fn begin_lined<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd {
     let of = slots(subject);
-    command.arg("EVAL").arg(script).arg(of + 1);
+    command.arg(of + 1);
     for slot in 0..of {
         command.arg(slot_key(&subject.resource, slot));
     }
@@ -79,8 +75,8 @@ mod tests {
     fn a_request_about_a_semaphore_names_all_slots() {
         let words = |request: &Request| {
             let mut encoder = Encoder::default();
-            let bytes = request.bytes(Capabilities::EXPIRY_TIME, &mut encoder);
-            let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
+            let bytes = request.encoded(Capabilities::EXPIRY_TIME, &mut encoder).whole();
+            let text = String::from_utf8_lossy(&bytes).replace(request.token().as_str(), "T");
             let words =
                 text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
             let words: Vec<String> = words.map(str::to_owned).collect();
@@ -106,7 +102,7 @@ mod tests {
             for (length, of) in [(1, 2), (1, 256), (1_024, 256), (65_536, 4)] {
                 let request = of_semaphore(verb, length, of);
                 let mut encoder = Encoder::default();
-                let sent = request.bytes(Capabilities::PLAIN, &mut encoder).len();
+                let sent = request.encoded(Capabilities::PLAIN, &mut encoder).whole().len();
                 let most = sent + BESIDE_KEYS_MAX + usize::from(of) * 16;
                 assert!((sent..most).contains(&request.size()), "{verb:?} {length} {of}: {sent}");
             }

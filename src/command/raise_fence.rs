@@ -25,8 +25,8 @@ pub(crate) static SCRIPT: &str = script!("raise_fence.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(counter(key)).arg(token);
+    encoder.put_script(&SCRIPT, |command| {
+        command.arg(2).arg(key).arg(counter(key)).arg(token);
         command.arg(subject.number).arg(counter_ttl_ms(subject.ttl_ms))
     });
 }

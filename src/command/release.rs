@@ -22,11 +22,13 @@ pub(super) static SCRIPT: &str = script!("release.lua");
 
 fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| match capabilities.delete {
-        Delete::Script => command.arg("EVAL").arg(SCRIPT).arg(1).arg(key).arg(token),
-        Delete::Delex => command.arg("DELEX").arg(key).arg("IFEQ").arg(token),
-        Delete::Delifeq => command.arg("DELIFEQ").arg(key).arg(token),
-    });
+    match capabilities.delete {
+        Delete::Script => encoder.put_script(&SCRIPT, |command| command.arg(1).arg(key).arg(token)),
+        Delete::Delex => {
+            encoder.put(|command| command.arg("DELEX").arg(key).arg("IFEQ").arg(token))
+        }
+        Delete::Delifeq => encoder.put(|command| command.arg("DELIFEQ").arg(key).arg(token)),
+    }
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

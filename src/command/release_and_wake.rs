@@ -42,13 +42,14 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
         return (release::DEFINITION.encode)(subject, capabilities, encoder);
     }
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| match line_of_permits(key) {
-        None => command.arg("EVAL").arg(RELEASE_AND_WAKE).arg(2).arg(key).arg(line(key)).arg(token),
-        Some(permits) => {
-            command.arg("EVAL").arg(RELEASE_SLOT).arg(3).arg(key).arg(line(key));
-            command.arg(permits).arg(token)
-        }
-    });
+    match line_of_permits(key) {
+        None => encoder.put_script(&RELEASE_AND_WAKE, |command| {
+            command.arg(2).arg(key).arg(line(key)).arg(token)
+        }),
+        Some(permits) => encoder.put_script(&RELEASE_SLOT, |command| {
+            command.arg(3).arg(key).arg(line(key)).arg(permits).arg(token)
+        }),
+    }
 }
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
@@ -68,7 +69,7 @@ mod tests {
     fn sent(capabilities: Capabilities) -> Vec<String> {
         let mut encoder = Encoder::default();
         encode(&Subject::sample(), capabilities, &mut encoder);
-        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let text = String::from_utf8_lossy(&encoder.take().whole()).into_owned();
         let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
         words.filter(|it| it.len() < 40).map(str::to_owned).collect()
     }
@@ -96,7 +97,7 @@ mod tests {
         let slot = Subject { resource: b"r#2"[..].into(), ..Subject::sample() };
         let mut encoder = Encoder::default();
         encode(&slot, Capabilities::WAKING, &mut encoder);
-        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let text = String::from_utf8_lossy(&encoder.take().whole()).into_owned();
         assert!(text.contains("\r\n3\r\n$3\r\nr#2\r\n$5\r\nr#2:w\r\n$3\r\nr:w\r\n"), "{text}");
         assert!(look_for_waiters(b"r#2").ends_with(b"$5\r\nr#2:w\r\n$3\r\nr:w\r\n"));
     }

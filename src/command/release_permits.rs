@@ -48,8 +48,8 @@ pub(super) static REST: Definition = Definition {
 pub(crate) static SCRIPT: &str = script!("release_permits.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    encoder.put(|command| {
-        begin(subject, SCRIPT, command).arg(subject.token.as_bytes()).arg(subject.number)
+    encoder.put_script(&SCRIPT, |command| {
+        begin(subject, command).arg(subject.token.as_bytes()).arg(subject.number)
     });
 }
 
@@ -57,10 +57,8 @@ fn encode_waking(subject: &Subject, capabilities: Capabilities, encoder: &mut En
     if !capabilities.wakes {
         return encode(subject, capabilities, encoder);
     }
-    encoder.put(|command| {
-        begin_lined(subject, RELEASE_PERMITS, command)
-            .arg(subject.token.as_bytes())
-            .arg(subject.number)
+    encoder.put_script(&RELEASE_PERMITS, |command| {
+        begin_lined(subject, command).arg(subject.token.as_bytes()).arg(subject.number)
     });
 }
 

@@ -1,15 +1,18 @@
 //! Lua scripts. They are kept in files that can be read, and sent as one line.
 
+/// A script, which is known by where it stands: each has one place in the program.
+pub(crate) type Script = &'static &'static str;
+
 /// A script as it is sent: the lines of its file, trimmed, with one blank between them. Empty lines and
 /// lines that are comments are left out. Made by the compiler, so there is nothing to set up at run time.
 ///
 /// `N` is the length of the file: the line is no longer than that.
-pub(super) struct Script<const N: usize> {
+pub(super) struct Line<const N: usize> {
     bytes: [u8; N],
     length: usize,
 }
 
-impl<const N: usize> Script<N> {
+impl<const N: usize> Line<N> {
     pub(super) const fn of(file: &str) -> Self {
         let mut script = Self { bytes: [0; N], length: 0 };
         let mut rest = file.as_bytes();
@@ -61,8 +64,8 @@ const fn first_line(text: &[u8]) -> (&[u8], &[u8]) {
 macro_rules! script {
     ($($file:literal),+ $(; $end:literal)?) => {{
         const FILE: &str = concat!($(include_str!($file)),+ $(, $end)?);
-        const LINE: $crate::command::script::Script<{ FILE.len() }> =
-            $crate::command::script::Script::of(FILE);
+        const LINE: $crate::command::script::Line<{ FILE.len() }> =
+            $crate::command::script::Line::of(FILE);
         LINE.text()
     }};
 }
@@ -75,9 +78,9 @@ mod tests {
     #[test]
     fn comments_and_the_layout_are_left_out() {
         const FILE: &str = "-- What it does.\n\n  if a then\n\treturn -1\n  -- more\nend  \n";
-        const SCRIPT: Script<{ FILE.len() }> = Script::of(FILE);
+        const SCRIPT: Line<{ FILE.len() }> = Line::of(FILE);
         assert_eq!(SCRIPT.text(), "if a then return -1 end");
-        assert_eq!(Script::<0>::of("").text(), "");
-        assert_eq!(Script::<9>::of("return 0").text(), "return 0");
+        assert_eq!(Line::<0>::of("").text(), "");
+        assert_eq!(Line::<9>::of("return 0").text(), "return 0");
     }
 }

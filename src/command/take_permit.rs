@@ -47,8 +47,8 @@ fn encode_one(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 }
 
 fn encode(subject: &Subject, (first, count): (u16, u16), encoder: &mut Encoder) {
-    encoder.put(|command| {
-        begin(subject, SCRIPT, command).arg(subject.token.as_bytes()).arg(subject.ttl_ms);
+    encoder.put_script(&SCRIPT, |command| {
+        begin(subject, command).arg(subject.token.as_bytes()).arg(subject.ttl_ms);
         command.arg(first).arg(count)
     });
 }

@@ -19,8 +19,8 @@ fn commands(verb: Verb, capabilities: Capabilities) -> String {
 
 fn commands_of(request: &Request, capabilities: Capabilities) -> String {
     let mut encoder = Encoder::default();
-    let bytes = request.bytes(capabilities, &mut encoder);
-    let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
+    let bytes = request.encoded(capabilities, &mut encoder).whole();
+    let text = String::from_utf8_lossy(&bytes).replace(request.token().as_str(), "T");
     let words = text.split("\r\n").filter(|word| !word.is_empty() && !word.starts_with(['$', '*']));
     words.collect::<Vec<_>>().join(" ")
 }
@@ -104,7 +104,8 @@ fn is_as_long_as_counted(verb: Verb, kind: LockKind, capabilities: Capabilities)
     let (target, token) = (Target { resource, kind }, Token::from_random([0; 20]));
     let request = Request::new(verb, target, token, i64::MAX).with_fence(i64::MAX);
     let mut encoder = Encoder::default();
-    let (length, counted) = (request.bytes(capabilities, &mut encoder).len(), request.size());
+    let (length, counted) =
+        (request.encoded(capabilities, &mut encoder).whole().len(), request.size());
     let most = length + BESIDE_KEYS_OF_READERS_MAX;
     assert!((length..most).contains(&counted), "{verb:?} {length} {counted}");
 }

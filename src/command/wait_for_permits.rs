@@ -24,15 +24,16 @@ pub(super) static LEAVE: Definition =
     Definition { encode: encode_leave, decode: leave::decode, ..ENROL };
 
 fn encode_enrol(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    encoder.put(|command| {
-        begin_lined(subject, ENROL_PERMITS, command);
+    encoder.put_script(&ENROL_PERMITS, |command| {
+        begin_lined(subject, command);
         command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS)
     });
 }
 
 fn encode_leave(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
-    encoder
-        .put(|command| begin_lined(subject, LEAVE_PERMITS, command).arg(channel(&subject.token)));
+    encoder.put_script(&LEAVE_PERMITS, |command| {
+        begin_lined(subject, command).arg(channel(&subject.token))
+    });
 }
 
 /// To who is to stand in line, a server says what it says to an attempt.
@@ -57,7 +58,7 @@ mod tests {
     fn words(definition: &Definition) -> String {
         let (subject, mut encoder) = (Subject::semaphore(3), Encoder::default());
         (definition.encode)(&subject, Capabilities::WAKING, &mut encoder);
-        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let text = String::from_utf8_lossy(&encoder.take().whole()).into_owned();
         let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
         words.skip(2).map(|it| it.replace("ABABABABABABABAB", "")).collect::<Vec<_>>().join(" ")
     }

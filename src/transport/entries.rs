@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) since: Moment,
     /// Whether it was sent in a form that only some servers know, and could be sent in another.
     pub(super) is_special: bool,
+    /// Whether it was sent by the hash of its script.
+    pub(super) goes_by_hash: bool,
     /// Whether it was sent in a form that wakes who waits.
     pub(super) wakes: bool,
     /// Whether a longer TTL was noted before it.
@@ -57,6 +59,7 @@ impl Entry {
             ticket,
             since: now,
             is_special: false,
+            goes_by_hash: false,
             wakes: false,
             raises: false,
             reads: false,

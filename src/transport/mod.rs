@@ -26,6 +26,7 @@ mod reading;
 mod remarks;
 mod reply;
 pub mod roster;
+mod scripts;
 mod sentinels;
 pub(crate) mod server;
 mod simple_reply;

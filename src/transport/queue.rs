@@ -25,6 +25,7 @@ use super::guard::{Guard, Rules};
 use super::inbox::Inbox;
 use super::reading::Reading;
 use super::reply::Nonsense;
+use super::scripts::Scripts;
 use super::subscription::Subscription;
 use super::ticket::Ticket;
 use super::useless::Useless;
@@ -44,6 +45,7 @@ pub(super) struct Queue {
     /// What was read last, and what that means.
     last_reading: Option<(Value, Option<Borne>)>,
     encoder: Encoder,
+    scripts: Scripts,
     unsent: Entries,
     awaiting: Entries,
     /// Requests that must reach the server and were answered with an error: it may be a replica, or
@@ -78,7 +80,7 @@ pub(super) struct Settled {
 impl Queue {
     /// The queue of the server at this place in the list.
     pub(super) fn new(server: usize, rules: &Arc<Rules>, clock: &Arc<Clock>) -> Self {
-        let (encoder, unsent, awaiting, refused) = Default::default();
+        let (encoder, scripts, unsent, awaiting, refused) = Default::default();
         Self {
             server,
             rules: Arc::clone(rules),
@@ -87,6 +89,7 @@ impl Queue {
             reading: None,
             last_reading: None,
             encoder,
+            scripts,
             unsent,
             awaiting,
             refused,
@@ -195,8 +198,9 @@ impl Queue {
             if let Some(settled) = self.settle(inbox.take_replies(own), now)? {
                 return Ok(Some(settled));
             }
-            // The server knows a command of its own that this user may not use.
-            if let Some(Entry { request, .. }) = self.unsent.iter().next_back() {
+            // The server knows a command of its own that this user may not use, unless it only wants the text of a script.
+            if let Some(Entry { request, goes_by_hash: false, .. }) = self.unsent.iter().next_back()
+            {
                 *capabilities = request.after_refusal(*capabilities, self.expects_waiters);
             }
         }
@@ -225,10 +229,10 @@ impl Queue {
         }
         // What may set a key goes once more only while somebody waits for it: a release may be behind it otherwise.
         let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
-        if entry.is_special
-            && may_go_again
-            && matches!(&answer, Answer::Failed(it) if it.is_of_the_form())
-        {
+        entry.goes_by_hash = self.scripts.wants_text(&entry, &answer);
+        let is_of_the_form =
+            entry.is_special && matches!(&answer, Answer::Failed(it) if it.is_of_the_form());
+        if may_go_again && (entry.goes_by_hash || is_of_the_form) {
             entry.is_again = true;
             self.unsent.push_back(entry);
             return Ok(None);

@@ -12,7 +12,7 @@ pub(super) static DEFINITION: Definition = Definition {
     names: 1,
     form: |capabilities| usize::from(capabilities.sets_several),
     encode: |subject, capabilities, encoder| {
-        let script = if capabilities.sets_several { SCRIPT_MSETEX } else { SCRIPT };
+        let script = if capabilities.sets_several { &SCRIPT_MSETEX } else { &SCRIPT };
         put_script(subject, script, &[subject.ttl_ms], encoder);
     },
     decode,

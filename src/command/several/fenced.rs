@@ -20,7 +20,7 @@ pub(super) static DEFINITION: Definition = Definition {
     encode: |subject, _, encoder| {
         let &Subject { ttl_ms, number, .. } = subject;
         let arguments = [ttl_ms, number, SPREAD_US, counter_ttl_ms(ttl_ms)];
-        put_fenced(subject, SCRIPT, &arguments, encoder);
+        put_fenced(subject, &SCRIPT, &arguments, encoder);
     },
     decode,
 };

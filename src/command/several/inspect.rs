@@ -10,7 +10,7 @@ pub(super) static DEFINITION: Definition = Definition {
     replies: 1,
     names: 1,
     form: only_form,
-    encode: |subject, _, encoder| put_script(subject, extend::SCRIPT, &[], encoder),
+    encode: |subject, _, encoder| put_script(subject, &extend::SCRIPT, &[], encoder),
     decode,
 };
 

@@ -19,6 +19,7 @@ use super::definition::{Definition, NO_SUCH_KEY, Subject};
 use super::encoder::Encoder;
 use super::fence::counter;
 use super::leave;
+use super::script::Script;
 
 /// How many bytes of the request each key takes beside its name, at most.
 pub(super) const BESIDE_KEY_MAX: usize = 16;
@@ -40,10 +41,10 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
 }
 
 /// A script about all keys, and further arguments behind the token.
-fn put_script(subject: &Subject, script: &str, arguments: &[i64], encoder: &mut Encoder) {
+fn put_script(subject: &Subject, script: Script, arguments: &[i64], encoder: &mut Encoder) {
     let names = subject.names();
-    encoder.put(|command| {
-        command.arg("EVAL").arg(script).arg(names.len());
+    encoder.put_script(script, |command| {
+        command.arg(names.len());
         for name in names {
             command.arg(&**name);
         }
@@ -56,10 +57,10 @@ fn put_script(subject: &Subject, script: &str, arguments: &[i64], encoder: &mut 
 }
 
 /// The same about all keys and their counters.
-fn put_fenced(subject: &Subject, script: &str, arguments: &[i64], encoder: &mut Encoder) {
+fn put_fenced(subject: &Subject, script: Script, arguments: &[i64], encoder: &mut Encoder) {
     let names = subject.names();
-    encoder.put(|command| {
-        command.arg("EVAL").arg(script).arg(2 * names.len());
+    encoder.put_script(script, |command| {
+        command.arg(2 * names.len());
         for name in names {
             command.arg(&**name);
         }

@@ -14,7 +14,7 @@ pub(super) static DEFINITION: Definition = Definition {
     form: only_form,
     encode: |subject, _, encoder| {
         let &Subject { ttl_ms, number, .. } = subject;
-        put_fenced(subject, SCRIPT, &[number, counter_ttl_ms(ttl_ms)], encoder);
+        put_fenced(subject, &SCRIPT, &[number, counter_ttl_ms(ttl_ms)], encoder);
     },
     decode: raise_fence::decode,
 };

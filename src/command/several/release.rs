@@ -13,7 +13,7 @@ pub(super) static DEFINITION: Definition = Definition {
     replies: 1,
     names: 1,
     form: only_form,
-    encode: |subject, _, encoder| put_script(subject, SCRIPT, &[], encoder),
+    encode: |subject, _, encoder| put_script(subject, &SCRIPT, &[], encoder),
     decode,
 };
 

@@ -32,8 +32,8 @@ fn commands(verb: Verb, capabilities: Capabilities) -> String {
     let target = several(vec![b"b".to_vec(), b"a".to_vec()]);
     let request = Request::new(verb, target, Token::from_random([0xAB; 20]), 30_000).with_fence(7);
     let mut encoder = Encoder::default();
-    let bytes = request.bytes(capabilities, &mut encoder);
-    let text = String::from_utf8_lossy(bytes).replace(request.token().as_str(), "T");
+    let bytes = request.encoded(capabilities, &mut encoder).whole();
+    let text = String::from_utf8_lossy(&bytes).replace(request.token().as_str(), "T");
     let words = text.split("\r\n").filter(|word| !word.is_empty() && !word.starts_with(['$', '*']));
     words.collect::<Vec<_>>().join(" ")
 }
@@ -83,7 +83,7 @@ fn a_request_is_as_long_as_it_is_counted_and_little_shorter() {
                 let request = Request::new(verb, target, Token::from_random([0; 20]), i64::MAX);
                 let request = request.with_fence(i64::MAX);
                 let mut encoder = Encoder::default();
-                let length = request.bytes(capabilities, &mut encoder).len();
+                let length = request.encoded(capabilities, &mut encoder).whole().len();
                 let counted = request.size();
                 assert!((length..length + beside).contains(&counted), "{verb:?} {length}");
             }

@@ -10,7 +10,7 @@ use crate::command::definition::{
     Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
 };
 use crate::command::encoder::Encoder;
-use crate::command::script::script;
+use crate::command::script::{Script, script};
 use crate::command::waking::{LINE_TTL_MS, channel, line};
 
 /// Has this manager stand in a line, unless nobody has any of the resources.
@@ -47,10 +47,10 @@ pub(crate) static RELEASE_SCRIPT: &str =
 
 /// The resources, and the lines of those that it is about; then these arguments, how many resources there are, and of which
 /// each line is.
-fn put(subject: &Subject, script: &str, arguments: &[&[u8]], encoder: &mut Encoder) {
+fn put(subject: &Subject, script: Script, arguments: &[&[u8]], encoder: &mut Encoder) {
     let names = subject.names();
-    encoder.put(|command| {
-        command.arg("EVAL").arg(script).arg(names.len() + subject.lined().count());
+    encoder.put_script(script, |command| {
+        command.arg(names.len() + subject.lined().count());
         for name in names {
             command.arg(&**name);
         }
@@ -71,12 +71,12 @@ fn put(subject: &Subject, script: &str, arguments: &[&[u8]], encoder: &mut Encod
 fn encode_enrol(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (since, ttl) = (subject.number.to_string(), LINE_TTL_MS.to_string());
     let arguments = [&*channel(&subject.token), since.as_bytes(), ttl.as_bytes()];
-    put(subject, ENROL_SCRIPT, &arguments, encoder);
+    put(subject, &ENROL_SCRIPT, &arguments, encoder);
 }
 
 fn encode_release(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     match capabilities.wakes {
-        true => put(subject, RELEASE_SCRIPT, &[subject.token.as_bytes()], encoder),
+        true => put(subject, &RELEASE_SCRIPT, &[subject.token.as_bytes()], encoder),
         false => (release::DEFINITION.encode)(subject, capabilities, encoder),
     }
 }
@@ -126,7 +126,7 @@ mod tests {
     fn words(definition: &Definition, lines: u128, capabilities: Capabilities) -> String {
         let mut encoder = Encoder::default();
         (definition.encode)(&two(lines), capabilities, &mut encoder);
-        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let text = String::from_utf8_lossy(&encoder.take().whole()).into_owned();
         let words = text.split("\r\n").filter(|it| !it.is_empty() && !it.starts_with(['$', '*']));
         words.skip(2).map(|it| it.replace("ABABABAB", "")).collect::<Vec<_>>().join(" ")
     }

@@ -26,8 +26,8 @@ pub(crate) static SCRIPT: &str = script!("acquire.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        command.arg("EVAL").arg(SCRIPT).arg(3).arg(key).arg(readers(key)).arg(intent(key));
+    encoder.put_script(&SCRIPT, |command| {
+        command.arg(3).arg(key).arg(readers(key)).arg(intent(key));
         command.arg(token).arg(subject.ttl_ms).arg(INTENT_MS)
     });
 }

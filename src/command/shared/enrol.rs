@@ -16,8 +16,8 @@ pub(crate) static SCRIPT: &str = script!("enrol.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
-    encoder.put(|command| {
-        command.arg("EVAL").arg(SCRIPT).arg(3).arg(key).arg(line(key)).arg(intent(key));
+    encoder.put_script(&SCRIPT, |command| {
+        command.arg(3).arg(key).arg(line(key)).arg(intent(key));
         command.arg(channel(&subject.token)).arg(subject.number).arg(LINE_TTL_MS).arg(INTENT_MS)
     });
 }

@@ -28,16 +28,12 @@ pub(crate) static SCRIPT: &str = script!("intend.lua");
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
-    encoder.put(|command| {
-        command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(intent(key)).arg(INTENT_MS)
-    });
+    encoder.put_script(&SCRIPT, |command| command.arg(2).arg(key).arg(intent(key)).arg(INTENT_MS));
 }
 
 fn encode_recant(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let key = intent(&subject.resource);
-    encoder.put(|command| {
-        command.arg("EVAL").arg(release::SCRIPT).arg(1).arg(key).arg("redlock:writer")
-    });
+    encoder.put_script(&release::SCRIPT, |command| command.arg(1).arg(key).arg("redlock:writer"));
 }
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -36,16 +36,16 @@ fn encode_waking(subject: &Subject, capabilities: Capabilities, encoder: &mut En
         return encode(subject, capabilities, encoder);
     }
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        let command = command.arg("EVAL").arg(WAKING_SCRIPT).arg(4).arg(key).arg(readers(key));
+    encoder.put_script(&WAKING_SCRIPT, |command| {
+        let command = command.arg(4).arg(key).arg(readers(key));
         command.arg(line(key)).arg(intent(key)).arg(token).arg(LONGEST_MS)
     });
 }
 
 fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     let (key, token) = (&*subject.resource, subject.token.as_bytes());
-    encoder.put(|command| {
-        let command = command.arg("EVAL").arg(SCRIPT).arg(2).arg(key).arg(readers(key));
+    encoder.put_script(&SCRIPT, |command| {
+        let command = command.arg(2).arg(key).arg(readers(key));
         command.arg(token).arg(LONGEST_MS)
     });
 }
@@ -58,7 +58,7 @@ mod tests {
     fn keys(capabilities: Capabilities) -> Vec<String> {
         let mut encoder = Encoder::default();
         encode_waking(&Subject::sample(), capabilities, &mut encoder);
-        let text = String::from_utf8_lossy(&encoder.take()).into_owned();
+        let text = String::from_utf8_lossy(&encoder.take().whole()).into_owned();
         let words = text.split("\r\n").filter(|it| it.starts_with('r') && it.len() < 4);
         words.map(str::to_owned).collect()
     }

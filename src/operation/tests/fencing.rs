@@ -146,7 +146,7 @@ fn who_asks_for_a_token_proposes_what_the_clock_shows() {
     play.acquire(Plan::Tries(1));
     let request = play.calls[0].as_ref().unwrap().request.as_ref().unwrap();
     let mut encoder = Encoder::default();
-    let bytes = request.bytes(Capabilities::default(), &mut encoder);
+    let bytes = request.encoded(Capabilities::default(), &mut encoder).whole();
     let proposed = WALL_US.to_string();
     assert!(bytes.windows(proposed.len()).any(|it| it == proposed.as_bytes()));
 }

@@ -63,7 +63,8 @@ impl Queue {
             entry.raises = true;
         }
         entry.subscribes = self.subscribe(&entry.request, outbox);
-        outbox.extend_from_slice(entry.request.bytes(capabilities, &mut self.encoder));
+        let encoded = entry.request.encoded(capabilities, &mut self.encoder);
+        entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
         entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
         entry.is_special = entry.request.relies_on(capabilities);
         entry.wakes = entry.request.wakes_in(capabilities);

@@ -72,7 +72,10 @@ mod tests {
         let one = send(&mut queue, later);
         assert!(one > 0);
         settle(&mut queue, &[Value::Int(1)]).unwrap();
-        assert_eq!(send(&mut queue, later), 2 * one);
+        // The text of the script goes once.
+        assert!(send(&mut queue, later) > one);
+        (0..2).for_each(|_| drop(settle(&mut queue, &[Value::Int(1)]).unwrap()));
+        assert!(queue.is_done());
         assert_eq!(queue.probe_at(), Moment::NEVER);
     }
 

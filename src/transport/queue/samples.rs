@@ -14,17 +14,17 @@ use crate::transport::ticket::Ticket;
 use crate::transport::useless::Useless;
 
 pub(in crate::transport) const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
-pub(super) const TICKET: Ticket = Ticket::new(0, 1);
-pub(super) const OTHER: Ticket = Ticket::new(1, 2);
+pub(in crate::transport) const TICKET: Ticket = Ticket::new(0, 1);
+pub(in crate::transport) const OTHER: Ticket = Ticket::new(1, 2);
 
-pub(super) const SERVER: usize = 3;
+pub(in crate::transport) const SERVER: usize = 3;
 
 pub(in crate::transport) fn request(verb: Verb) -> Arc<Request> {
     long(verb, 1, 7)
 }
 
 /// With a name of so many bytes, and a token of its own.
-pub(super) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
+pub(in crate::transport) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
     let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));
     let request = Request::new(verb, resource, token, 10_000);
     Arc::new(match verb {
@@ -34,7 +34,7 @@ pub(super) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
 }
 
 /// About one of three permits, with the same token.
-pub(super) fn of_semaphore(verb: Verb) -> Arc<Request> {
+pub(in crate::transport) fn of_semaphore(verb: Verb) -> Arc<Request> {
     let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
     let (target, token) = (Target { resource, kind }, Token::from_random([7; 20]));
     let request = Request::new(verb, target, token, 10_000);
@@ -42,26 +42,37 @@ pub(super) fn of_semaphore(verb: Verb) -> Arc<Request> {
 }
 
 /// Of a reader, with the same token.
-pub(super) fn of_reader(verb: Verb) -> Arc<Request> {
+pub(in crate::transport) fn of_reader(verb: Verb) -> Arc<Request> {
     let target = Target { resource: Arc::from(&b"r"[..]), kind: LockKind::Shared };
     let request = Request::new(verb, target, Token::from_random([7; 20]), 10_000);
     Arc::new(request.to(ServerSet::default().with(SERVER)))
 }
 
 /// The queue of a connection that has just begun.
-pub(super) fn fresh() -> Queue {
+pub(in crate::transport) fn fresh() -> Queue {
     Queue::new(SERVER, &Arc::default(), &Arc::default())
 }
 
-pub(super) fn refused() -> Value {
+pub(in crate::transport) fn refused() -> Value {
     redis::parse_redis_value(b"-READONLY no\r\n").unwrap()
 }
 
-pub(super) fn settle(queue: &mut Queue, replies: &[Value]) -> Result<Settled, Useless> {
+/// The oldest request got this reply. Nothing is settled if it is sent once more.
+pub(in crate::transport) fn settle_or_again(
+    queue: &mut Queue,
+    reply: &Value,
+) -> Result<Option<Settled>, Useless> {
+    queue.settle(&mut vec![reply.clone()], NOW)
+}
+
+pub(in crate::transport) fn settle(
+    queue: &mut Queue,
+    replies: &[Value],
+) -> Result<Settled, Useless> {
     queue.settle(&mut replies.to_vec(), NOW).map(|it| it.expect("it is not sent once more"))
 }
 
-pub(super) fn send(queue: &mut Queue, now: Moment) -> usize {
+pub(in crate::transport) fn send(queue: &mut Queue, now: Moment) -> usize {
     let mut outbox = Vec::new();
     queue.send(&mut outbox, Capabilities::default(), now);
     queue.note_written(0, || now);

@@ -20,6 +20,7 @@ impl Queue {
         now: Moment,
     ) {
         outbox.reserve(self.unsent.len() * USUAL_BYTES);
+        self.scripts.begin_write();
         let mut group = Group::default();
         let leaves_out_ends = self.leaves_out_ends();
         while let Some(mut entry) = self.unsent.pop_front() {

@@ -9,6 +9,7 @@ use crate::command::{KeyEffect, Request};
 use crate::moment::Moment;
 use crate::token::Token;
 use crate::transport::entries::Entry;
+use crate::transport::scripts::Scripts;
 use crate::transport::ticket::Ticket;
 
 impl Queue {
@@ -39,6 +40,7 @@ impl Queue {
         (self.silent_until, self.probe_at) = (None, Moment::NEVER);
         (self.outbox_bytes, self.unwritten) = (0, 0);
         self.reading = None;
+        self.scripts = Scripts::default();
         self.forget_subscription();
         let parts = [&mut self.refused, &mut self.awaiting, &mut self.unsent].map(mem::take);
         for (part, was_sent) in parts.into_iter().zip([true, true, false]) {

@@ -16,12 +16,13 @@ const EVERYTHING: &[&str] = &["resetkeys", "~*", "+@all"];
 
 /// What a user is not given, and which calls fail where a majority does not give it: to lock, to extend,
 /// to confirm, to unlock.
-const DENIALS: [(&[&str], [bool; 4]); 12] = [
+const DENIALS: [(&[&str], [bool; 4]); 13] = [
     // The commands themselves.
     (&["-set"], [true, false, false, false]),
     (&["-@write"], [true, true, false, true]),
     (&["-eval"], [false, true, false, true]),
     (&["-@scripting"], [false, true, false, true]),
+    (&["-evalsha"], [false; 4]),
     (&["-getrange"], [false, false, true, false]),
     // All keys but some, and all keys but for reading.
     (&["resetkeys", "~other*"], [true, true, true, true]),

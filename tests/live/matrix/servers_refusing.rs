@@ -10,6 +10,7 @@ use redlock::ffi::status::RedLockStatus::{
 
 use crate::rivals::{RESOURCE, Rivals};
 use crate::servers::error_replies;
+use crate::support::events::Wanted;
 use crate::support::product::product;
 use crate::support::usage::{
     PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded, everything_works,
@@ -241,12 +242,86 @@ fn s19_forgotten_scripts_do_not_show() {
                 }
             });
         }
-        let locking = scope.spawn(|| (0..20).for_each(|_| everything_works(&manager, RESOURCE)));
+        let locking = scope.spawn(|| {
+            for _ in 0..20 {
+                everything_works(&manager, RESOURCE);
+                locks_of_all_kinds_at_once(&manager);
+            }
+        });
         let locked = locking.join();
         done.store(true, Ordering::Relaxed);
         locked.expect("everything works");
     });
     cluster.wait_until_gone(RESOURCE);
+    for key in ["a", "b", "c", "d", "e", "e#1"] {
+        cluster.wait_until_gone(key);
+    }
+}
+
+/// Takes locks of all kinds in one go, and releases them in one go: their scripts go by their hash, where that is known.
+fn locks_of_all_kinds_at_once(manager: &Manager) {
+    let permit = || Wanted { permits: 2, ..Wanted::new("e", TTL) };
+    let wanted = [
+        Wanted::new("a", TTL),
+        Wanted::shared("b", TTL),
+        Wanted::shared("b", TTL),
+        Wanted::several(&["c", "d"], TTL),
+        permit(),
+        permit(),
+    ];
+    let leases: Vec<Lease> = wanted.iter().map(|_| Lease::new()).collect();
+    let all_succeed = |what: &str| {
+        for _ in &leases {
+            let event = manager.event();
+            let words = leases[event.user_data].message();
+            assert_eq!(event.status, REDLOCK_OK, "{what} {}: {words}", event.user_data);
+        }
+    };
+    for (number, (wanted, lease)) in wanted.iter().zip(&leases).enumerate() {
+        let wanted = Wanted { tries: 20, ..wanted.clone() };
+        assert_eq!(manager.submit_acquire(&wanted, lease, number), REDLOCK_OK);
+    }
+    all_succeed("acquire");
+    for (number, lease) in leases.iter().enumerate() {
+        assert_eq!(manager.submit_extend(lease, TTL, number), REDLOCK_OK);
+    }
+    all_succeed("extend");
+    for (number, lease) in leases.iter().enumerate() {
+        assert_eq!(manager.submit_unlock(lease, number), REDLOCK_OK);
+    }
+    all_succeed("unlock");
+}
+
+/// A script goes by its hash once its text went over the connection, and with its text where the server has lost it.
+#[test]
+fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
+    let cluster = Cluster::start(1);
+    let (manager, lease) = (connected(&cluster), Lease::new());
+    let server = &cluster[0];
+    let calls = |name: &str| {
+        let statistics = server.must(&["INFO", "commandstats"]).text().expect("statistics");
+        let prefix = format!("cmdstat_{name}:calls=");
+        let line = statistics.lines().find_map(|it| it.strip_prefix(&prefix)?.split(',').next());
+        line.map_or(0, |it| it.parse::<u64>().expect("a number"))
+    };
+    let take = || {
+        let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
+        assert_eq!(status, REDLOCK_OK, "{}", lease.message());
+        // What releases goes with its text: whoever releases may be gone when the server answers.
+        assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{}", lease.message());
+    };
+    take();
+    let texts = calls("eval");
+    assert_eq!(calls("evalsha"), 0);
+    take();
+    assert_eq!((calls("eval"), calls("evalsha")), (texts + 1, 1));
+    server.must(&["SCRIPT", "FLUSH"]);
+    take();
+    // It was told so, and sent the text in the same call.
+    assert_eq!((calls("eval"), calls("evalsha")), (texts + 3, 2));
+    assert_eq!(error_replies(server, "NOSCRIPT"), 1);
+    take();
+    assert_eq!((calls("eval"), calls("evalsha")), (texts + 4, 3));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::command::waking::{
     ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_SLOT, RELEASE_AND_WAKE, RELEASE_PERMITS,
     RELEASE_SLOT,
 };
+use crate::hashes::with_text;
 use crate::peer::Peer;
 use crate::resp;
 use crate::several;
@@ -340,8 +341,11 @@ impl Peer for Crowd {
     fn serve(&mut self, connection: &mut Connection, now: i64) {
         let heard = std::mem::take(&mut connection.heard);
         let mut at = 0;
-        while let Some((words, length)) = resp::command(&heard[at..]).filter(|_| at < heard.len()) {
+        while let Some((mut words, length)) =
+            resp::command(&heard[at..]).filter(|_| at < heard.len())
+        {
             at += length;
+            with_text(&mut words);
             if !connection.ends {
                 self.answer(connection, &words, now);
             }

@@ -8,6 +8,7 @@ use self::answers::{answer, is_ok, replies_of};
 use self::commands::{Command, Question, command};
 use crate::command::{Answer, Verb};
 use crate::failure::Failure;
+use crate::hashes::with_text;
 use crate::resp::{self, Lack, Reply};
 use crate::seen;
 
@@ -68,7 +69,8 @@ impl Judge {
     pub(crate) fn hear(&mut self, bytes: &[u8]) {
         self.heard.extend_from_slice(bytes);
         let mut at = 0;
-        while let Some((words, length)) = resp::command(&self.heard[at..]) {
+        while let Some((mut words, length)) = resp::command(&self.heard[at..]) {
+            with_text(&mut words);
             at += length;
             match (&*words[0], self.owed.last_mut()) {
                 // They belong to what comes next, and what came before.

@@ -95,6 +95,8 @@ mod choices;
 mod crowd;
 mod events;
 mod handles;
+#[path = "../world/hashes.rs"]
+mod hashes;
 mod judge;
 mod logger;
 mod memory;

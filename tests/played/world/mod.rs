@@ -8,6 +8,7 @@ pub(crate) mod commands;
 pub(crate) mod coroutine;
 pub(crate) mod dice;
 pub(crate) mod fences;
+pub(crate) mod hashes;
 pub(crate) mod lines;
 mod locks;
 pub(crate) mod network;
@@ -204,6 +205,8 @@ impl World {
         for (index, server) in world.servers.iter_mut().enumerate() {
             server.store.plant = schedule.plant;
             server.store.knows_resp3 = !Dice::of(seed, 14, index).once_in(6);
+            let mut losing = Dice::of(seed, 18, index);
+            server.store.loses_scripts = losing.once_in(4).then_some(losing);
         }
         for (fault, it) in schedule.faults.iter().enumerate() {
             world.at(START + it.at, Event::Strike { fault });

@@ -8,7 +8,9 @@ use crate::command::waking::{ENROL, ENROL_PERMITS, LEAVE, LEAVE_PERMITS, LEAVE_S
 use crate::schedules::schedule::{ClientPlan, Cut, Schedule, ServerPlan};
 use crate::world::clocks::MS;
 use crate::world::commands::NOTE;
+use crate::world::hashes::text_of;
 use crate::world::network::End;
+use crate::world::server::Server;
 use crate::world::store::{Deed, Dialect, Key, Refusal, tag};
 use crate::world::{World, resp};
 
@@ -131,7 +133,7 @@ fn is_request(name: &[u8], words: usize) -> bool {
 fn about_lines(words: &[&[u8]]) -> Option<Verb> {
     let script = match *words {
         [b"SUBSCRIBE", ..] => return Some(Verb::Subscribe),
-        [b"EVAL", script, ..] => script,
+        [name, word, ..] => text_of(name, word)?,
         _ => return None,
     };
     let is_one = |all: &[&str]| all.iter().any(|it| it.as_bytes() == script);
@@ -158,7 +160,9 @@ impl World {
         };
         let schedule = Schedule { servers: vec![server; servers], ..Schedule::empty() };
         let mut world = Self { script: Some(Script::default()), ..Self::new(schedule.into()) };
-        world.servers.iter_mut().for_each(|it| it.store.knows_resp3 = true);
+        for Server { store, .. } in &mut world.servers {
+            (store.knows_resp3, store.loses_scripts) = (true, None);
+        }
         world
     }
 

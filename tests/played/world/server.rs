@@ -193,7 +193,7 @@ impl World {
             return;
         }
         // With a fencing token there is one reply.
-        if let (Some(tag), b"EVAL") = (acquiring, command) {
+        if let (Some(tag), b"EVAL" | b"EVALSHA") = (acquiring, command) {
             return self.expect_answer(connection, out.len(), tag);
         }
         let before = mem::replace(&mut self.connections[connection].acquiring, acquiring);

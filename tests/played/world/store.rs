@@ -1,10 +1,13 @@
 //! The keys of a server, and what may become of them.
 
+use std::borrow::Cow;
 use std::mem;
 
 use crate::schedules::plants::Plant;
 use crate::world::clocks::MS;
 use crate::world::commands::{Command, is_talk};
+use crate::world::dice::Dice;
+use crate::world::hashes::Cache;
 use crate::world::lines::{Channels, Line};
 
 /// Which commands of its own a server has to delete a key that has a value.
@@ -129,6 +132,10 @@ pub(crate) struct Store {
     pub(crate) channels: Channels,
     /// Whether it is a Redis 6.0 or later.
     pub(crate) knows_resp3: bool,
+    /// The scripts that it was sent.
+    pub(crate) scripts: Cache,
+    /// By which it loses them now and then; never, if none.
+    pub(crate) loses_scripts: Option<Dice>,
     /// How it is broken on purpose.
     pub(crate) plant: Option<Plant>,
 }
@@ -195,6 +202,9 @@ pub(crate) fn tag(value: &[u8]) -> u64 {
     })
 }
 
+/// As Redis words it.
+const NO_SCRIPT: &[u8] = b"-NOSCRIPT No matching script. Please use EVAL.\r\n";
+
 impl Store {
     pub(crate) fn new(dialect: Dialect, early_ms: i64, password: Option<&'static str>) -> Self {
         Self {
@@ -211,6 +221,8 @@ impl Store {
             lines: Vec::new(),
             channels: Channels::default(),
             knows_resp3: true,
+            scripts: Cache::default(),
+            loses_scripts: None,
             plant: None,
         }
     }
@@ -225,12 +237,35 @@ impl Store {
     ) -> Deed<'a> {
         self.expire(now_ms);
         let start = out.len();
+        let Some(words) = self.with_text(words) else {
+            out.extend_from_slice(NO_SCRIPT);
+            return Deed::Nothing;
+        };
+        let words = &*words;
         let deed = Command { store: self, session, words, now_ms, out }.run();
         if self.refusal == Some(Refusal::AfterAll) && !is_talk(words[0]) {
             out.truncate(start);
             out.extend_from_slice(b"-ERR the proxy lost its patience\r\n");
         }
         deed
+    }
+
+    /// The command, with the text of a script that is named by its hash; none if the server does not know that.
+    fn with_text<'a, 'b>(&mut self, words: &'b [&'a [u8]]) -> Option<Cow<'b, [&'a [u8]]>> {
+        match words {
+            [name, hash, rest @ ..] if name.eq_ignore_ascii_case(b"EVALSHA") => {
+                if self.loses_scripts.as_mut().is_some_and(|dice| dice.once_in(8)) {
+                    self.scripts.clear();
+                }
+                let text = self.scripts.text(hash)?;
+                Some([&[&b"EVAL"[..], text], rest].concat().into())
+            }
+            [name, text, ..] if name.eq_ignore_ascii_case(b"EVAL") => {
+                self.scripts.learn(text);
+                Some(words.into())
+            }
+            _ => Some(words.into()),
+        }
     }
 
     pub(crate) fn expire(&mut self, now_ms: i64) {
@@ -269,6 +304,7 @@ impl Store {
 
     /// It loses those keys, which are returned.
     pub(crate) fn lose(&mut self, mut is_lost: impl FnMut() -> bool) -> Vec<Key> {
+        self.scripts.clear();
         if let Some(memory) = &mut self.memory {
             memory.note.take_if(|_| is_lost());
         }

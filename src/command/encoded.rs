@@ -1,0 +1,117 @@
+//! A request as it is sent. A script is sent with its text, or by the hash of that to a server which knows the text.
+
+use std::fmt;
+use std::io::Write;
+
+use super::script::Script;
+
+/// A request as it is sent, but for the script that it begins with, if it does: what comes before and behind that.
+pub(crate) struct Encoded {
+    script: Option<Script>,
+    bytes: Box<[u8]>,
+}
+
+/// Two words without a letter, in whose place a script is put.
+const BLANK: &[u8] = b"$0\r\n\r\n$0\r\n\r\n";
+
+impl Encoded {
+    /// Of the commands in `bytes`. The first two words of a script are empty.
+    pub(super) fn new(script: Option<Script>, bytes: &[u8]) -> Self {
+        let bytes = match (script, split(bytes)) {
+            (Some(_), (count, rest)) => [count, rest.strip_prefix(BLANK).unwrap_or(rest)].concat(),
+            (None, _) => bytes.to_vec(),
+        };
+        Self { script, bytes: bytes.into() }
+    }
+
+    /// The script that it begins with.
+    pub(crate) fn script(&self) -> Option<Script> {
+        self.script
+    }
+
+    /// Adds it to what is sent, with the script's text, or with this hash in its place.
+    pub(crate) fn put(&self, hash: Option<&Hash>, outbox: &mut Vec<u8>) {
+        let Some(script) = self.script else {
+            return outbox.extend_from_slice(&self.bytes);
+        };
+        let (count, rest) = split(&self.bytes);
+        outbox.extend_from_slice(count);
+        match hash {
+            Some(hash) => {
+                outbox.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
+                outbox.extend_from_slice(&hash.0);
+            }
+            None => {
+                outbox.extend_from_slice(b"$4\r\nEVAL\r\n");
+                // A vector takes all that is written to it.
+                let _ = write!(outbox, "${}\r\n", script.len());
+                outbox.extend_from_slice(script.as_bytes());
+            }
+        }
+        outbox.extend_from_slice(b"\r\n");
+        outbox.extend_from_slice(rest);
+    }
+
+    /// It as a whole, with the text of its script.
+    #[cfg(test)]
+    pub(crate) fn whole(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.put(None, &mut bytes);
+        bytes
+    }
+}
+
+/// The line that says how many words the first command has, and what comes behind it.
+fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    bytes.split_at(end)
+}
+
+/// By which a server knows a script that it was sent before: SHA-1, in hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hash([u8; 40]);
+
+impl Hash {
+    /// That of this script.
+    pub(crate) fn of(script: Script) -> Option<Self> {
+        redis::Script::new(script).get_hash().as_bytes().try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hash({})", String::from_utf8_lossy(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::encoder::Encoder;
+    use super::*;
+
+    static SCRIPT: &str = "return 1";
+
+    #[test]
+    fn a_script_is_put_in_by_its_text_or_by_its_hash() {
+        let mut encoder = Encoder::default();
+        encoder.put_script(&SCRIPT, |command| command.arg(1).arg("").arg("$0"));
+        encoder.put(|command| command.arg("PING"));
+        let encoded = encoder.take();
+        let put = |hash: Option<&Hash>| {
+            let mut outbox = b"before ".to_vec();
+            encoded.put(hash, &mut outbox);
+            String::from_utf8(outbox).unwrap()
+        };
+        let rest = "$1\r\n1\r\n$0\r\n\r\n$2\r\n$0\r\n*1\r\n$4\r\nPING\r\n";
+        assert_eq!(put(None), format!("before *5\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n{rest}"));
+        // What `SCRIPT LOAD "return 1"` says.
+        let hash = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+        let by_hash = format!("before *5\r\n$7\r\nEVALSHA\r\n$40\r\n{hash}\r\n{rest}");
+        assert_eq!(put(Hash::of(&SCRIPT).as_ref()), by_hash);
+        assert!(encoded.script().is_some_and(|script| std::ptr::eq(script, &SCRIPT)));
+        encoder.put(|command| command.arg("PING"));
+        let other = encoder.take();
+        assert!(other.script().is_none());
+        assert_eq!(other.whole(), b"*1\r\n$4\r\nPING\r\n");
+    }
+}

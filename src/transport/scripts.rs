@@ -1,0 +1,229 @@
+//! Which scripts go by their hash. The text of one is hashed by the server each time it is sent, and is often most of
+//! what is sent at all.
+//!
+//! A server may have lost a script that it was sent (`SCRIPT FLUSH`; Redis 7.4 keeps 500 at most), and says so:
+//! `NOSCRIPT`. Then the request goes once more, with the text. Whoever releases a lock may be gone by then, and the key would
+//! stay: so what undoes something goes by the hash only behind the text in the same write, where the server has no time
+//! to lose it. Anything else does whenever somebody waits for its answer.
+
+use std::ptr;
+
+use super::entries::Entry;
+use crate::command::script::Script;
+use crate::command::{Answer, Encoded, Hash};
+
+/// The scripts that went over the connection.
+#[derive(Default)]
+pub(super) struct Scripts {
+    sent: Vec<Sent>,
+    /// Whether none goes by its hash: this user may not do that, or the server never finds one.
+    are_useless: bool,
+}
+
+struct Sent {
+    script: Script,
+    /// Made when it is needed.
+    hash: Option<Hash>,
+    /// Whether its text is in what is being written.
+    is_in_write: bool,
+}
+
+impl Scripts {
+    /// What is written from now on goes out later than what was written before.
+    pub(super) fn begin_write(&mut self) {
+        self.sent.iter_mut().for_each(|sent| sent.is_in_write = false);
+    }
+
+    /// Writes a request. Returns whether it went by the hash of its script.
+    pub(super) fn put(&mut self, encoded: &Encoded, entry: &Entry, outbox: &mut Vec<u8>) -> bool {
+        let hash = encoded.script().and_then(|script| self.hash_for(script, entry));
+        encoded.put(hash.as_ref(), outbox);
+        hash.is_some()
+    }
+
+    /// The hash by which a request of this script goes, or nothing if it goes with the text.
+    fn hash_for(&mut self, script: Script, entry: &Entry) -> Option<Hash> {
+        if self.are_useless {
+            return None;
+        }
+        let known = self.sent.iter_mut().find(|sent| ptr::eq(sent.script, script));
+        let Some(sent) = known else {
+            self.sent.push(Sent { script, hash: None, is_in_write: true });
+            return None;
+        };
+        let is_waited_for = entry.ticket.is_some();
+        let may_go = match entry.request.undoes() {
+            true => sent.is_in_write,
+            false => is_waited_for,
+        };
+        if !may_go || entry.is_again {
+            sent.is_in_write = true;
+            return None;
+        }
+        if sent.hash.is_none() {
+            sent.hash = Hash::of(script);
+        }
+        sent.hash
+    }
+
+    /// Whether this is the answer to a hash, and the request is to go with the text.
+    pub(super) fn wants_text(&mut self, entry: &Entry, answer: &Answer) -> bool {
+        let Answer::Failed(failure) = answer else { return false };
+        if !entry.goes_by_hash {
+            return false;
+        }
+        let is_lost = failure.is_of_no_script();
+        if is_lost && !entry.request.undoes() {
+            self.sent.clear();
+        } else if is_lost || failure.is_of_the_command() {
+            self.are_useless = true;
+        }
+        is_lost || failure.is_of_the_command()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use redis::Value;
+
+    use super::*;
+    use crate::command::{Capabilities, Request, Verb};
+    use crate::transport::queue::Queue;
+    use crate::transport::queue::samples::{
+        NOW, OTHER, TICKET, fresh, long, of_reader, request, settle, settle_or_again,
+    };
+    use crate::transport::ticket::Ticket;
+
+    fn error(text: &str) -> Value {
+        redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).expect("a reply")
+    }
+
+    /// Sends what waits. Returns the first words of the scripts.
+    fn send_on(queue: &mut Queue) -> Vec<String> {
+        let mut outbox = Vec::new();
+        queue.send(&mut outbox, Capabilities::WAKING, NOW);
+        queue.note_written(0, || NOW);
+        let text = String::from_utf8_lossy(&outbox).into_owned();
+        text.split("\r\n").filter(|it| it.starts_with("EVAL")).map(str::to_owned).collect()
+    }
+
+    fn send(queue: &mut Queue, requests: &[(&Arc<Request>, Option<Ticket>)]) -> Vec<String> {
+        requests.iter().for_each(|&(request, ticket)| queue.push(request, ticket, NOW));
+        send_on(queue)
+    }
+
+    fn release(token: u8) -> Arc<Request> {
+        long(Verb::Release, 1, token)
+    }
+
+    #[test]
+    fn what_undoes_something_goes_by_the_hash_behind_the_text_in_the_same_write_alone() {
+        let mut queue = fresh();
+        for _ in 0..2 {
+            let requests =
+                [(&release(1), Some(TICKET)), (&release(2), Some(OTHER)), (&release(3), None)];
+            assert_eq!(send(&mut queue, &requests), ["EVAL", "EVALSHA", "EVALSHA"]);
+            for ticket in [Some(TICKET), Some(OTHER), None] {
+                let told = settle(&mut queue, &[Value::Int(1)]).unwrap();
+                assert_eq!((told.ticket, told.answer), (ticket, Answer::Done));
+            }
+        }
+        // The text of another script is not that of this one.
+        let other = of_reader(Verb::Extend);
+        let requests = [(&other, Some(TICKET)), (&release(1), Some(OTHER))];
+        assert_eq!(send(&mut queue, &requests), ["EVAL", "EVAL"]);
+    }
+
+    #[test]
+    fn what_somebody_waits_for_goes_by_the_hash_once_the_connection_had_the_text() {
+        let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
+        for words in [["EVAL"], ["EVALSHA"], ["EVALSHA"]] {
+            assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), words);
+            settle(&mut queue, &[Value::Int(1)]).unwrap();
+        }
+        // Nobody waits for a repair: there would be nobody to send it once more for.
+        assert_eq!(send(&mut queue, &[(&acquire, None)]), ["EVAL"]);
+        settle(&mut queue, &[Value::Int(1)]).unwrap();
+        // The next connection has had nothing yet.
+        queue.fail(|_, _| {});
+        assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), ["EVAL"]);
+    }
+
+    #[test]
+    fn a_script_that_is_lost_goes_once_more_with_the_text() {
+        let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
+        send(&mut queue, &[(&acquire, Some(TICKET))]);
+        settle(&mut queue, &[Value::Int(1)]).unwrap();
+        let lost = error("NOSCRIPT No matching script.");
+        let requests = [(&acquire, Some(TICKET)), (&acquire, Some(OTHER))];
+        assert_eq!(send(&mut queue, &requests), ["EVALSHA", "EVALSHA"]);
+        queue.abandon(OTHER);
+        assert_eq!(settle_or_again(&mut queue, &lost), Ok(None));
+        assert_eq!(send_on(&mut queue), ["EVAL"]);
+        // Nobody waits for this one any more.
+        let told = settle(&mut queue, &[lost]).unwrap();
+        assert!(told.ticket.is_none() && matches!(told.answer, Answer::Failed(_)));
+        let told = settle(&mut queue, &[Value::Int(1)]).unwrap();
+        assert_eq!((told.ticket, told.answer), (Some(TICKET), Answer::Done));
+        // The other reply may be newer than the text, for all that is known.
+        for words in [["EVAL"], ["EVALSHA"]] {
+            assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), words);
+            settle(&mut queue, &[Value::Int(1)]).unwrap();
+        }
+    }
+
+    #[test]
+    fn where_hashes_are_of_no_use_the_text_goes_always() {
+        for (index, words) in [
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            "ERR unknown command 'EVALSHA'",
+            // It is a proxy that has several servers behind it.
+            "NOSCRIPT No matching script.",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut queue = fresh();
+            let requests = [(&release(1), Some(TICKET)), (&release(2), None), (&release(3), None)];
+            send(&mut queue, &requests);
+            settle(&mut queue, &[Value::Int(1)]).unwrap();
+            for _ in 0..2 {
+                assert_eq!(settle_or_again(&mut queue, &error(words)), Ok(None), "{index}");
+            }
+            assert_eq!(send_on(&mut queue), ["EVAL", "EVAL"], "{words}");
+            for _ in 0..2 {
+                assert_eq!(settle(&mut queue, &[Value::Int(1)]).unwrap().answer, Answer::Done);
+            }
+            assert_eq!(send(&mut queue, &requests), ["EVAL", "EVAL", "EVAL"], "{words}");
+        }
+    }
+
+    /// What is refused with its text is refused.
+    #[test]
+    fn a_refusal_that_is_not_of_the_hash_is_an_answer() {
+        let mut queue = fresh();
+        let requests = [(&release(1), Some(TICKET)), (&release(2), Some(OTHER))];
+        send(&mut queue, &requests);
+        for ticket in [TICKET, OTHER] {
+            let told = settle(&mut queue, &[error("READONLY no")]).unwrap();
+            assert_eq!(told.ticket, Some(ticket));
+            assert!(matches!(told.answer, Answer::Failed(_)));
+        }
+        let forbidden = error("NOPERM no");
+        let mut queue = fresh();
+        send(&mut queue, &requests);
+        assert!(settle(&mut queue, std::slice::from_ref(&forbidden)).is_ok());
+        assert_eq!(settle_or_again(&mut queue, &forbidden), Ok(None));
+        assert_eq!(send_on(&mut queue), ["EVAL"]);
+        assert_eq!(settle(&mut queue, &[forbidden]).unwrap().ticket, Some(OTHER));
+    }
+
+    #[test]
+    fn a_request_without_a_script_is_as_ever() {
+        let mut queue = fresh();
+        let acquire = request(Verb::Acquire);
+        assert!(send(&mut queue, &[(&acquire, Some(TICKET)), (&acquire, Some(OTHER))]).is_empty());
+    }
+}
