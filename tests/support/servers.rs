@@ -254,6 +254,12 @@ impl Server {
             .unwrap_or(0)
     }
 
+    /// How often a script was run, sent with its text or by its hash.
+    #[track_caller]
+    pub(crate) fn scripts(&self) -> u64 {
+        self.calls("eval") + self.calls("evalsha")
+    }
+
     /// What clients ask of the server while this runs, as it tells of that: a script with its text.
     #[track_caller]
     pub(crate) fn requests_in(&self, body: impl FnOnce()) -> Vec<String> {

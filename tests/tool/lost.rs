@@ -51,7 +51,7 @@ fn a_minority_that_fails_is_no_reason_to_stop() {
     running.line();
     cluster.wait_until_everywhere("r");
     cluster[2].freeze();
-    let renewals = || cluster[0].calls("eval");
+    let renewals = || cluster[0].scripts();
     let before = renewals();
     crate::support::wait_until("it is renewed a few times", || renewals() > before + 3);
     drop(running.child.stdin.take());

@@ -169,7 +169,7 @@ fn callers_of_one_manager_ask_once_each_while_permits_are_handed_over() {
     const TIMES: usize = 50;
     let cluster = Cluster::start(3);
     let manager = patient(&cluster);
-    let before: Vec<u64> = cluster.iter().map(|it| it.calls("eval")).collect();
+    let before: Vec<u64> = cluster.iter().map(|it| it.scripts()).collect();
     thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
@@ -184,7 +184,7 @@ fn callers_of_one_manager_ask_once_each_while_permits_are_handed_over() {
         }
     });
     for (server, before) in cluster.iter().zip(before) {
-        let calls = server.calls("eval") - before;
+        let calls = server.scripts() - before;
         // To take it, to release it, and what may be left; those who poll would be far above.
         assert!(calls <= 4 * (CALLERS * TIMES) as u64, "{calls}");
     }

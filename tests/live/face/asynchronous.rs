@@ -142,7 +142,7 @@ fn a_waiter_that_is_dropped_asks_no_more() {
     let _ = manager.descriptor().expect("a descriptor");
     let mut waiting = manager.acquire_async(&options("r").wait_forever());
     assert!(poll_once(&mut waiting).is_pending());
-    let calls = |it: &crate::support::Server| it.calls("set") + it.calls("eval");
+    let calls = |it: &crate::support::Server| it.calls("set") + it.scripts();
     let asked = || cluster.iter().map(calls).sum::<u64>();
     wait_until("it asks", || {
         manager.drive().expect("it drives");

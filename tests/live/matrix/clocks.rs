@@ -262,7 +262,7 @@ fn c05_a_machine_that_slept_in_a_call_gets_and_keeps_nothing_of_it() {
 #[track_caller]
 fn asleep_in(client: &mut Client, cluster: &Cluster, clocks: &Clocks, order: &str) {
     cluster[..2].iter().for_each(Server::freeze);
-    let asked = || cluster[2].calls("set") + cluster[2].calls("eval");
+    let asked = || cluster[2].calls("set") + cluster[2].scripts();
     let before = asked();
     client.begins(order);
     wait_until("the call has begun", || asked() > before);

@@ -82,14 +82,14 @@ fn h01_a_giver_sends_nothing_and_a_taker_changes_nothing() {
     let cluster = Cluster::start(3);
     let taker = connected(&cluster);
     let count = || -> Vec<u64> {
-        let writes = ["set", "del", "eval", "pexpire", "delex", "delifeq"];
+        let writes = ["set", "del", "eval", "evalsha", "pexpire", "delex", "delifeq"];
         cluster.iter().map(|it| writes.iter().map(|name| it.calls(name)).sum()).collect()
     };
     let giver = connected(&cluster);
     let (lease, handle) = (Lease::new(), Lease::new());
     assert_eq!(giver.continue_lock(RESOURCE, TTL, &lease), REDLOCK_OK, "{}", lease.message());
     assert_eq!(giver.keep_alive(&lease, 7), REDLOCK_OK);
-    let extended = || -> Vec<u64> { cluster.iter().map(|it| it.calls("eval")).collect() };
+    let extended = || -> Vec<u64> { cluster.iter().map(|it| it.scripts()).collect() };
     cluster.wait_until_everywhere(RESOURCE);
     let once: Vec<u64> = extended().iter().map(|it| it + 1).collect();
     assert_eq!(giver.continue_lock(RESOURCE, TTL, &handle), REDLOCK_OK, "{}", handle.message());

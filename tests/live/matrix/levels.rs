@@ -18,7 +18,7 @@ fn l01_it_takes_as_many_unlocks_as_there_are_levels() {
     let (lease, other) = (manager.take(RESOURCE, TTL), Lease::new());
     cluster.wait_until_everywhere(RESOURCE);
     // Nothing but the release is a script here.
-    let evals = || -> u64 { cluster.iter().map(|it| it.calls("eval")).sum() };
+    let evals = || -> u64 { cluster.iter().map(|it| it.scripts()).sum() };
     let before = evals();
     for level in 2..=5 {
         assert_eq!(lease.retain(), REDLOCK_OK, "{}", lease.message());

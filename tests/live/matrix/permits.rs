@@ -106,7 +106,7 @@ fn z02_what_a_late_server_has_given_is_given_up() {
     let lease = Lease::new();
     assert_eq!(acquire(&manager, 4, &lease), REDLOCK_OK, "{}", lease.message());
     wait_until("the third gives up what it has given", || {
-        cluster[2].calls("eval") >= 2 && !cluster[2].exists("r#3")
+        cluster[2].scripts() >= 2 && !cluster[2].exists("r#3")
     });
     proxies[2].heal();
     assert_eq!(manager.confirm(&lease, 1), REDLOCK_OK, "{}", lease.message());
@@ -145,7 +145,7 @@ fn z03_something_else_under_the_name_of_a_slot_is_left_alone() {
 #[test]
 fn z04_who_may_not_is_told_so_and_nothing_is_left() {
     let forbids: [&[&str]; 3] =
-        [&["-mget"], &["-eval"], &["resetkeys", "~r", "~another", "~redlock:guard"]];
+        [&["-mget"], &["-@scripting"], &["resetkeys", "~r", "~another", "~redlock:guard"]];
     for forbid in forbids {
         let cluster = Cluster::start(3);
         let manager = connected(&cluster);

@@ -298,12 +298,7 @@ fn s19_a_script_that_a_server_has_lost_is_sent_once_more() {
     let cluster = Cluster::start(1);
     let (manager, lease) = (connected(&cluster), Lease::new());
     let server = &cluster[0];
-    let calls = |name: &str| {
-        let statistics = server.must(&["INFO", "commandstats"]).text().expect("statistics");
-        let prefix = format!("cmdstat_{name}:calls=");
-        let line = statistics.lines().find_map(|it| it.strip_prefix(&prefix)?.split(',').next());
-        line.map_or(0, |it| it.parse::<u64>().expect("a number"))
-    };
+    let calls = |name| server.calls(name);
     let take = || {
         let status = manager.acquire(&Wanted::shared(RESOURCE, TTL), &lease);
         assert_eq!(status, REDLOCK_OK, "{}", lease.message());

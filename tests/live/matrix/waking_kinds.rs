@@ -284,9 +284,9 @@ fn w09_where_it_is_not_permitted_they_ask_by_themselves() {
             let (holder, waiter) = (patient(&cluster), patient(&cluster));
             let held = take(&holder, &wanted);
             let other = (wanted.permits > 0).then(|| take(&holder, &wanted));
-            let asked = cluster[0].calls("eval");
+            let asked = cluster[0].scripts();
             let waiting = waiting(waiter, wanted);
-            wait_until("it has asked more than once", || cluster[0].calls("eval") > asked + 2);
+            wait_until("it has asked more than once", || cluster[0].scripts() > asked + 2);
             assert_eq!(holder.unlock(&held), REDLOCK_OK, "{rule:?}: {}", held.message());
             let (manager, lease) = waiting.join().expect("it has it");
             assert_eq!(manager.unlock(&lease), REDLOCK_OK, "{rule:?}: {}", lease.message());
@@ -308,9 +308,9 @@ fn w09_turned_off_nothing_of_it_is_sent() {
         }
         let held = take(&holder, &wanted);
         let _other = (wanted.permits > 0).then(|| take(&holder, &wanted));
-        let asked = cluster[0].calls("eval");
+        let asked = cluster[0].scripts();
         let waiting = waiting(waiter, wanted);
-        wait_until("it has asked often", || cluster[0].calls("eval") > asked + 4);
+        wait_until("it has asked often", || cluster[0].scripts() > asked + 4);
         assert_eq!(holder.unlock(&held), REDLOCK_OK);
         waiting.join().expect("it has it");
         for server in cluster.iter() {

@@ -362,7 +362,7 @@ fn an_answer_that_comes_too_late_harms_no_connection() {
         manager.connect_to_all();
         cluster[..2].iter().for_each(Server::freeze);
         let extends = scope.spawn(|| (manager.extend(&lease, 2 * TTL), lease.message()));
-        wait_until("it is under way", || cluster[2].calls("eval") > 0);
+        wait_until("it is under way", || cluster[2].scripts() > 0);
         says.wait();
         assert_eq!(slow.join().expect("no panic"), REDLOCK_OK);
         cluster[..2].iter().for_each(Server::resume);
