@@ -175,7 +175,10 @@ fn n04_a_connection_without_a_far_end_is_given_up_and_made_anew() {
         manager.try_lock("r", TTL_MS, 0, &lease) == REDLOCK_OK
     });
     let is_made_anew = |it: &&Proxy| matches!(it.connections()[..], [old, _, ..] if old.has_ended);
-    assert!(rig.proxies.iter().filter(is_made_anew).count() >= rig.servers.quorum());
+    // The proxies need not have heard of it yet.
+    wait_until("a quorum of connections was made anew", || {
+        rig.proxies.iter().filter(is_made_anew).count() >= rig.servers.quorum()
+    });
     manager.unlock(&lease);
     rig.recovers(&manager, "r");
 }

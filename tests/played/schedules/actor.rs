@@ -104,7 +104,11 @@ impl Actor {
             let left = |world: &World| world.clients[self.client].clock.when(until) - world.now;
             world::with(|world| left(world)) - before
         });
-        end.filter(|it| *it > 0).unwrap_or(step.pause)
+        let pause = end.filter(|it| *it > 0).unwrap_or(step.pause);
+        world::with(|world| match world.schedule.grid {
+            0 => pause,
+            grid => pause + grid - (world.now + pause) % grid,
+        })
     }
 
     /// Makes a call. Returns what it was told, unless the client ended meanwhile.
