@@ -104,11 +104,7 @@ impl Actor {
             let left = |world: &World| world.clients[self.client].clock.when(until) - world.now;
             world::with(|world| left(world)) - before
         });
-        let pause = end.filter(|it| *it > 0).unwrap_or(step.pause);
-        world::with(|world| match world.schedule.grid {
-            0 => pause,
-            grid => pause + grid - (world.now + pause) % grid,
-        })
+        end.filter(|it| *it > 0).unwrap_or(step.pause)
     }
 
     /// Makes a call. Returns what it was told, unless the client ended meanwhile.

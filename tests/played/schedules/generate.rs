@@ -71,14 +71,6 @@ struct Maker {
     is_siege: bool,
 }
 
-/// Below it are seeds that are known for a fault that they showed: they stay as they are.
-const GRIDS_FROM: u64 = 100_000_000;
-
-fn grid(seed: u64) -> i64 {
-    let has_one = seed >= GRIDS_FROM && Dice::of(seed, 19, 0).once_in(3);
-    if has_one { 5 * MS } else { 0 }
-}
-
 pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
     let mut dice = Dice::of(seed, 0, 0);
     let mut keeping = Dice::of(seed, 4, 0);
@@ -139,7 +131,6 @@ pub(crate) fn schedule(seed: u64, wish: Wish) -> Schedule {
         is_fenced: Dice::of(seed, 6, 0).once_in(3) || has_tokens,
         is_waking: Dice::of(seed, 15, 0).once_in(2),
         loses_pushes_in: Dice::of(seed, 13, 0).pick(&[0, 0, 1, 4]),
-        grid: grid(seed),
         connects_first: false,
         permits: 0,
         plant: None,

@@ -42,8 +42,6 @@ pub(crate) struct Schedule {
     /// Whether who waits is woken; and one of so many pushes is lost, none if 0.
     pub(crate) is_waking: bool,
     pub(crate) loses_pushes_in: u64,
-    /// Calls begin at multiples of this time alone: so several of one manager are asked in one write. 0: at any time.
-    pub(crate) grid: i64,
     /// How many permits each resource has as a semaphore; 0: all are locks. Who continues a lock has one then, too,
     /// without knowing of it.
     pub(crate) permits: u16,
@@ -330,7 +328,6 @@ impl Schedule {
             is_fenced,
             is_waking,
             loses_pushes_in: 0,
-            grid: 0,
             connects_first,
             permits: 0,
             plant: None,
