@@ -356,16 +356,22 @@ impl Request {
         (verb.definition(&self.subject.kind).decode)(&self.subject, &mut replies.drain(..))
     }
 
-    /// What a server is taken for that has refused this request in the form that its capabilities lead to.
+    /// What a server is taken for that has refused this request in this form, which wakes or does not. Its capabilities may
+    /// lead to another one by now: the refusal of another request has seen to that.
     pub(crate) fn after_refusal(
         &self,
         capabilities: Capabilities,
-        expects_waiters: bool,
+        form: usize,
+        wakes: bool,
     ) -> Capabilities {
-        capabilities.after_refusal(expects_waiters, self.definition.form)
+        if self.form(capabilities.expecting(wakes)) != form {
+            return capabilities;
+        }
+        capabilities.after_refusal(wakes, self.definition.form)
     }
 
-    fn form(&self, capabilities: Capabilities) -> usize {
+    /// In which form it is sent to a server with these capabilities.
+    pub(crate) fn form(&self, capabilities: Capabilities) -> usize {
         (self.definition.form)(capabilities)
     }
 }

@@ -148,7 +148,10 @@ fn whoever_delivers_a_request_is_told_what_matters_for_that() {
 #[test]
 fn what_a_server_refuses_is_given_up_and_all_else_stays() {
     let waking = Capabilities { expiry_time: true, sets_several: true, ..Capabilities::WAKING };
-    let after = |verb, of: Capabilities| request(verb).after_refusal(of, false);
+    let after = |verb, of: Capabilities| {
+        let request = request(verb);
+        request.after_refusal(of, request.form(of), false)
+    };
     let without_time = Capabilities { expiry_time: false, ..waking };
     assert_eq!(after(Verb::Acquire, waking), without_time);
     // The next in line was sent before that was known.
@@ -158,5 +161,5 @@ fn what_a_server_refuses_is_given_up_and_all_else_stays() {
     let target = Target { kind, resource: Arc::from(&b"r"[..]) };
     let several = Request::new(Verb::Acquire, target, Token::from_random([0xAB; 20]), 30_000);
     let without_several = Capabilities { sets_several: false, ..waking };
-    assert_eq!(several.after_refusal(waking, false), without_several);
+    assert_eq!(several.after_refusal(waking, several.form(waking), false), without_several);
 }

@@ -50,6 +50,7 @@ impl Driven for Engine {
         descriptors.extend(predecessors.map(|it| socket::watch(it.fd, it.for_writing)));
         descriptors.push(socket::watch(self.waker, false));
         let until = if waits { self.next_due() } else { self.now };
+        self.watched_until = until;
         Watch { descriptors, until, now: self.now }
     }
 
@@ -136,7 +137,8 @@ impl Driven for Engine {
     }
 
     fn take_change(&mut self) -> bool {
-        mem::take(&mut self.state.effects.changed)
+        // A chore that another thread has done may have an operation wait for less long.
+        mem::take(&mut self.state.effects.changed) || self.state.next_due() < self.watched_until
     }
 
     fn take_words(&mut self) -> Vec<Line> {

@@ -58,6 +58,8 @@ pub(crate) struct Engine {
     /// The operations that are due: kept for its memory, as what comes next.
     due: Vec<usize>,
     watched: Vec<Watched>,
+    /// Until when whoever drives waits for the sockets, at most.
+    watched_until: Moment,
     /// When it was last advanced.
     now: Moment,
 }
@@ -98,6 +100,7 @@ impl Engine {
             nap_until: Moment::NEVER,
             due: Vec::new(),
             watched: Vec::new(),
+            watched_until: Moment::from_nanos(0),
             now: Moment::from_nanos(0),
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Entry {
     pub(super) goes_by_hash: bool,
     /// Whether it was sent in a form that wakes who waits.
     pub(super) wakes: bool,
+    /// In which form it was sent.
+    pub(super) form: usize,
     /// Whether a longer TTL was noted before it.
     pub(super) raises: bool,
     /// Whether the server's note is read behind it; and if its own grant depends on that note, how many requests later
@@ -61,6 +63,7 @@ impl Entry {
             is_special: false,
             goes_by_hash: false,
             wakes: false,
+            form: 0,
             raises: false,
             reads: false,
             read_behind: None,

@@ -199,9 +199,8 @@ impl Queue {
                 return Ok(Some(settled));
             }
             // The server knows a command of its own that this user may not use, unless it only wants the text of a script.
-            if let Some(Entry { request, goes_by_hash: false, .. }) = self.unsent.iter().next_back()
-            {
-                *capabilities = request.after_refusal(*capabilities, self.expects_waiters);
+            if let Some(entry) = self.unsent.iter().next_back().filter(|it| !it.goes_by_hash) {
+                *capabilities = entry.request.after_refusal(*capabilities, entry.form, entry.wakes);
             }
         }
     }
@@ -303,6 +302,29 @@ mod tests {
         assert_eq!(settled.ticket, Some(TICKET));
         assert!(matches!(settled.answer, Answer::Failed(_)));
         assert!(!queue.has_unsent());
+    }
+
+    /// The command that deletes is refused, and what is asked behind it tells of somebody who waits: that is no reason to
+    /// wake nobody from now on. Nor is it that two of them are refused.
+    #[test]
+    fn a_release_by_a_command_that_is_not_permitted_is_sent_once_more_as_a_script_that_wakes() {
+        let (mut queue, mut inbox) = (fresh(), Inbox::default());
+        let mut capabilities = Capabilities::WAKING_DELIFEQ;
+        for ticket in [TICKET, OTHER] {
+            queue.push(&request(Verb::ReleaseAndWake), Some(ticket), NOW);
+        }
+        queue.send(&mut Vec::new(), capabilities, NOW);
+        inbox.put(&b"-NOPERM no\r\n:1\r\n".repeat(2));
+        assert_eq!(queue.next_settled(&mut inbox, &mut capabilities, NOW), Ok(None));
+        assert_eq!(capabilities, Capabilities::WAKING);
+        let mut outbox = Vec::new();
+        queue.send(&mut outbox, capabilities, NOW);
+        let sent = String::from_utf8_lossy(&outbox);
+        assert_eq!((sent.matches("EVAL").count(), sent.matches("r:w").count()), (2, 2), "{sent}");
+        for ticket in [TICKET, OTHER] {
+            let told = settle(&mut queue, &[Value::Int(2)]).unwrap();
+            assert_eq!((told.ticket, told.answer), (Some(ticket), Answer::Woke));
+        }
     }
 
     #[test]

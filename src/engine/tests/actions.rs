@@ -110,6 +110,24 @@ fn a_chore_is_done_for_who_wants_it_still() {
     assert_eq!(next_end(&mut engine), None);
 }
 
+/// A chore is done beside the thread that drives: what its operation has due then may be due before all else.
+#[test]
+fn a_wait_that_begins_after_a_chore_is_known_to_who_waits_for_the_sockets() {
+    let mut engine = engine_of_three();
+    let prepares = |event, actions: &mut dyn Actions| match event {
+        Event::Started => actions.prepare(3),
+        _ => actions.wait_until(Moment::from_nanos(1)),
+    };
+    engine.run(0, Box::new(Does(prepares)), None);
+    let chore = engine.next_chore().unwrap();
+    engine.take_change();
+    // These servers have much to do, which is another matter.
+    engine.watched_until = Moment::NEVER;
+    assert!(!engine.take_change());
+    engine.prepared(chore, Prepared::default());
+    assert!(engine.take_change(), "it waits for too long");
+}
+
 #[test]
 fn who_listens_has_somebody_hear_it() {
     let (mut engine, events) = (engine_of_three(), Events::default());

@@ -68,6 +68,7 @@ impl Queue {
         entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
         entry.is_special = entry.request.relies_on(capabilities);
         entry.wakes = entry.request.wakes_in(capabilities);
+        entry.form = entry.request.form(capabilities);
         let look = entry.request.look_for_waiters(capabilities);
         entry.looks = look.is_some();
         outbox.extend(look.into_iter().flatten());

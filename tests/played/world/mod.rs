@@ -205,8 +205,10 @@ impl World {
         for (index, server) in world.servers.iter_mut().enumerate() {
             server.store.plant = schedule.plant;
             server.store.knows_resp3 = !Dice::of(seed, 14, index).once_in(6);
+            // Where no verdict asks whether a fault was a reason: to send a script once more takes its time.
             let mut losing = Dice::of(seed, 18, index);
-            server.store.loses_scripts = losing.once_in(4).then_some(losing);
+            let loses = schedule.is_guarded && losing.once_in(4);
+            server.store.loses_scripts = loses.then_some(losing);
         }
         for (fault, it) in schedule.faults.iter().enumerate() {
             world.at(START + it.at, Event::Strike { fault });
