@@ -283,6 +283,12 @@ impl Request {
         matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced)
     }
 
+    /// Whether another request goes right behind it that counts on what this one does: readers are told that the lock is
+    /// theirs as well.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.verb == Verb::Downgrade
+    }
+
     /// Whether a key may live for longer after it than any request before has asked for.
     pub fn may_prolong(&self) -> bool {
         self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Extend)

@@ -144,6 +144,11 @@ impl Extension {
             let is_shorter = hold.shorten(valid_until, end);
             let has_other_ttl = is_shorter || hold.ttl_ms() != self.ttl_ms;
             hold.extend_to(extended_until, self.ttl_ms);
+            if let Err(error) = check_valid(hold, actions.now()) {
+                // The servers have less than was asked for, by their clocks, and that is over already.
+                give_up(view, actions);
+                return Attempt::Failed { error, may_succeed: false };
+            }
             if has_other_ttl {
                 // With this TTL it may have to be renewed earlier than its keepers wait for.
                 actions.wake_keepers(*hold.token());

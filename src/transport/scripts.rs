@@ -4,7 +4,8 @@
 //! A server may have lost a script that it was sent (`SCRIPT FLUSH`; Redis 7.4 keeps 500 at most), and says so:
 //! `NOSCRIPT`. Then the request goes once more, with the text. Whoever releases a lock may be gone by then, and the key would
 //! stay: so what undoes something goes by the hash only behind the text in the same write, where the server has no time
-//! to lose it. Anything else does whenever somebody waits for its answer.
+//! to lose it. Anything else does whenever somebody waits for its answer, unless another request counts on being carried out
+//! after it.
 
 use std::ptr;
 
@@ -54,7 +55,7 @@ impl Scripts {
         let is_waited_for = entry.ticket.is_some();
         let may_go = match entry.request.undoes() {
             true => sent.is_in_write,
-            false => is_waited_for,
+            false => is_waited_for && !entry.request.is_followed(),
         };
         if !may_go || entry.is_again {
             sent.is_in_write = true;
@@ -149,6 +150,17 @@ mod tests {
         // The next connection has had nothing yet.
         queue.fail(|_, _| {});
         assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), ["EVAL"]);
+    }
+
+    /// Else it would be carried out after what goes behind it.
+    #[test]
+    fn what_others_count_on_goes_with_its_text() {
+        let (mut queue, downgrade) = (fresh(), of_reader(Verb::Downgrade));
+        for _ in 0..2 {
+            assert_eq!(send(&mut queue, &[(&downgrade, Some(TICKET))]), ["EVAL"]);
+            let extended = Value::Array(vec![Value::Int(1), Value::Int(7)]);
+            settle(&mut queue, &[extended]).unwrap();
+        }
     }
 
     #[test]

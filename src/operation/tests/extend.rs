@@ -155,6 +155,16 @@ fn a_lock_that_a_majority_has_lost_is_released_and_the_next_is_told() {
     assert_eq!(play.time_out(1), [Ask(Verb::Acquire, 500)]);
 }
 
+/// It was asked for 100 ms, the servers have less than that, and their answers took as long.
+#[test]
+fn a_lock_that_is_over_when_it_is_extended_is_lost() {
+    let (mut play, view) = Play::holding();
+    play.at(1_000).submit(Extend::new(view.clone(), 100));
+    let acts = play.at(1_200).hear(1, &[had(0, 150), had(1, 150)]);
+    assert_eq!(acts, [tell_all(), ended("Lost: the lock expired 54 ms ago")]);
+    assert!(view.hold().is_over());
+}
+
 #[test]
 fn a_vote_that_comes_when_it_was_decided_is_told_in_the_words() {
     let (mut play, view) = Play::holding();
