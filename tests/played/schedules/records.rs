@@ -169,8 +169,9 @@ impl Records {
         // What was sent again is the same slot: one that has another there may be given what the others have.
         let had_another = token.granted & bit != 0 && token.slots[server] != slot_of(key);
         token.asked |= bit;
-        if !token.is_shared() {
-            // Another manager may hear only now that it was missed before.
+        // Another manager may hear only now that it was missed before; and one that comes for the first time may have been on
+        // its way since before the server was found to lack it.
+        if !token.is_shared() && was_asked {
             token.missed &= !bit;
         }
         token.granted |= u64::from(done) << server;
