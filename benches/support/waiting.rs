@@ -18,8 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BEGIN: f64 = 1.0;
 const END: f64 = 9.5;
 
-/// What only that request has which asks whether the resource is free, and for a place in line.
-const LOOK: &str = "ZRANK";
+/// What only that request has which asks whether the resource is free, and for a place in line: by its script's text, or
+/// by the channel over which it is told, behind the hash of that.
+const LOOKS: [[&str; 2]; 2] = [["EVAL", "ZRANK"], ["EVALSHA", "redlock:w:"]];
 
 pub(crate) struct Waiting {
     /// Requests to that server which had the most.
@@ -46,7 +47,9 @@ pub(crate) fn measure(contenders: &Contenders, dir: &Path) -> Outcome<Waiting> {
 fn others(requests: &[Request]) -> usize {
     let begin = requests.first().map_or(0.0, |it| it.at);
     let waits = |it: &&Request| (BEGIN..END).contains(&(it.at - begin));
-    requests.iter().filter(waits).filter(|it| !it.words.contains(LOOK)).count()
+    let looks =
+        |it: &Request| LOOKS.iter().any(|parts| parts.iter().all(|part| it.words.contains(part)));
+    requests.iter().filter(waits).filter(|it| !looks(it)).count()
 }
 
 struct Waiter {
