@@ -182,7 +182,7 @@ pub struct Request {
 /// What the bytes to send take beside the names of the key: scripts, tokens, numbers.
 const BESIDE_KEYS_MAX: usize = 1024;
 
-/// The same of a shared lock, whose scripts are longer.
+/// That of a shared lock.
 const BESIDE_KEYS_OF_READERS_MAX: usize = 1536;
 
 impl Request {
@@ -283,8 +283,7 @@ impl Request {
         matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced)
     }
 
-    /// Whether another request goes right behind it that counts on what this one does: readers are told that the lock is
-    /// theirs as well.
+    /// Whether another goes right behind it that counts on what this one does: readers are told of it.
     pub(crate) fn is_followed(&self) -> bool {
         self.verb == Verb::Downgrade
     }
@@ -370,10 +369,12 @@ impl Request {
         form: usize,
         wakes: bool,
     ) -> Capabilities {
-        if self.form(capabilities.expecting(wakes)) != form {
-            return capabilities;
+        let is_known = self.form(capabilities.expecting(wakes)) != form;
+        if is_known {
+            capabilities
+        } else {
+            capabilities.after_refusal(wakes, self.definition.form)
         }
-        capabilities.after_refusal(wakes, self.definition.form)
     }
 
     /// In which form it is sent to a server with these capabilities.
