@@ -196,8 +196,7 @@ impl Request {
         Self { verb, number: 0, subject, definition, size, recipients, witness: None, encoded }
     }
 
-    /// The same request for these servers: a release, or a repair. A release goes to them later if it
-    /// cannot go now, until the TTL is over.
+    /// The same request for these servers. A release goes to them later if it cannot now, until the TTL is over.
     #[must_use]
     pub fn to(self, recipients: ServerSet) -> Self {
         Self { recipients, ..self }
@@ -341,8 +340,7 @@ impl Request {
         })
     }
 
-    /// Whether it is sent in a form that only servers with these capabilities know, although there is one
-    /// that all know.
+    /// Whether it is sent in a form that only servers with these capabilities know, although all know another.
     pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
         // Without PEXPIRETIME the answer to an acquire is as good.
         let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
@@ -361,8 +359,7 @@ impl Request {
         (verb.definition(&self.subject.kind).decode)(&self.subject, &mut replies.drain(..))
     }
 
-    /// What a server is taken for that has refused this request in this form, which wakes or does not. Its capabilities may
-    /// lead to another one by now: the refusal of another request has seen to that.
+    /// What a server is taken for that has refused this form, which wakes or not, if its capabilities lead to it still.
     pub(crate) fn after_refusal(
         &self,
         capabilities: Capabilities,
