@@ -186,6 +186,20 @@ mod tests {
         }
     }
 
+    /// Behind a proxy that has several servers the text of one request is of no use to the next.
+    #[test]
+    fn what_goes_once_more_goes_with_its_own_text() {
+        let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
+        send(&mut queue, &[(&acquire, Some(TICKET))]);
+        settle(&mut queue, &[Value::Int(1)]).unwrap();
+        let requests = [(&acquire, Some(TICKET)), (&acquire, Some(OTHER))];
+        assert_eq!(send(&mut queue, &requests), ["EVALSHA", "EVALSHA"]);
+        for _ in 0..2 {
+            assert_eq!(settle_or_again(&mut queue, &error("NOSCRIPT no")), Ok(None));
+        }
+        assert_eq!(send_on(&mut queue), ["EVAL", "EVAL"]);
+    }
+
     #[test]
     fn where_hashes_are_of_no_use_the_text_goes_always() {
         for (index, words) in [

@@ -121,6 +121,9 @@ fn a_wait_that_begins_after_a_chore_is_known_to_who_waits_for_the_sockets() {
     engine.run(0, Box::new(Does(prepares)), None);
     let chore = engine.next_chore().unwrap();
     engine.take_change();
+    engine.watched_until = Moment::NEVER;
+    engine.watch(true);
+    assert_ne!(engine.watched_until, Moment::NEVER);
     // These servers have much to do, which is another matter.
     engine.watched_until = Moment::NEVER;
     assert!(!engine.take_change());
