@@ -33,6 +33,8 @@ fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let left = replies.next()?;
     let left_ms = pttl::decode(&left)?;
     match left {
+        // It has ended in between.
+        Value::Int(pttl::NO_KEY) => Some(Answer::Absent),
         // It is ours, and for how long is what we are not told.
         Value::ServerError(error) if value == subject.token.as_bytes() => {
             Some(Answer::refused(&error))
@@ -68,6 +70,9 @@ mod tests {
         assert_eq!(answer(empty.clone(), Int(-2)), Some(Answer::Absent));
         let found = Some(Answer::Found { value: Vec::new(), left_ms: -1 });
         assert_eq!(answer(empty.clone(), Int(-1)), found);
+        // One that was there when it was read, and was not any more when its time was asked for.
+        let ended = answer(Value::BulkString(b"theirs".to_vec()), Int(-2));
+        assert_eq!(ended, Some(Answer::Absent));
         // One that was not there when it was read, and was when its time was asked for.
         assert_eq!(answer(empty, Int(5)), Some(Answer::Absent));
     }

@@ -4,6 +4,9 @@ use redis::Value;
 
 use super::encoder::Encoder;
 
+/// What it says of a key that is not there.
+pub(super) const NO_KEY: i64 = -2;
+
 pub(super) fn encode(key: &[u8], encoder: &mut Encoder) {
     encoder.put(|command| command.arg("PTTL").arg(key));
 }
@@ -11,9 +14,8 @@ pub(super) fn encode(key: &[u8], encoder: &mut Encoder) {
 /// What it said: `Some(None)` if there is no key or it was not allowed to say, none if it is no such reply.
 #[allow(clippy::option_option)]
 pub(super) fn decode(reply: &Value) -> Option<Option<i64>> {
-    const NO_SUCH_KEY: i64 = -2;
     match reply {
-        &Value::Int(NO_SUCH_KEY) | Value::ServerError(_) => Some(None),
+        &Value::Int(NO_KEY) | Value::ServerError(_) => Some(None),
         &Value::Int(left_ms) => Some(Some(left_ms)),
         _ => None,
     }

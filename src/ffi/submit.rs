@@ -129,7 +129,9 @@ pub unsafe extern "C" fn RedLock_SubmitAdopt(
 /// costs nothing as long as a quorum is left. A lock that is lost is never taken again.
 ///
 /// Where it cannot be kept, REDLOCK_EVENT_LOST follows, once, while at least a tenth of the TTL is left; it is
-/// not extended any more then. There is no event for a lock that was unlocked, or whose lease was freed or used
+/// not extended any more then. If a call finds out that the servers have the lock for less than that, since they
+/// lost keys or a clock was set, the event follows at once; if that call was one of another manager, when the lock
+/// is next to be extended. There is no event for a lock that was unlocked, or whose lease was freed or used
 /// for another lock: then it is not kept any more either. A lock that is kept ends with its process, at
 /// the latest one TTL after it.
 ///

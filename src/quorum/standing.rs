@@ -116,7 +116,11 @@ impl Standings {
                 // Whatever was under way to set it was carried out.
                 self.unheard &= !bit;
                 self.note_key(bit, in_time);
-                self.unproven &= !bit;
+                // Of a lock that is taken over nothing is known before: this is to it what a grant is to an acquire,
+                // and if it was heard too late to prove anything, a later word may.
+                if number > 0 {
+                    self.unproven &= !bit;
+                }
             }
             Word::Repaired => {
                 self.unheard &= !bit;

@@ -295,3 +295,19 @@ fn the_second_repair_of_a_server_takes_the_place_of_the_first() {
     let (second, servers) = standings.begin_repairs();
     assert_eq!((servers, standings.last_setter(1)), (0b00010, second));
 }
+
+#[test]
+fn what_a_takeover_hears_late_tells_no_more_than_a_late_grant() {
+    let mut standings = taken();
+    standings.hear(2, 0, Word::Has { in_time: false });
+    assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
+    // How long it has the key still, asked later, tells that it has had it all the time.
+    let round = standings.begin_round();
+    standings.hear(2, round, Word::Has { in_time: true });
+    assert_eq!(sound(&standings), [0, 1, 2]);
+    // What was asked later and proves nothing, is not proven by more of the same.
+    let mut standings = taken();
+    let round = standings.begin_round();
+    standings.hear(2, round, Word::Has { in_time: false });
+    assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 2));
+}

@@ -137,6 +137,20 @@ fn what_is_adopted_is_extended_as_what_was_taken() {
     assert_eq!(taker.confirm(&mut taken, 0), Err(Status::Lost));
 }
 
+/// An answer that comes when nobody drives is read with the next call, and proves nothing by then. How long that
+/// server has the lock still does.
+#[test]
+fn who_answered_when_nobody_listened_votes_when_it_is_asked_again() {
+    let (cluster, _giver, _lease, ticket, taker) = given(3, TTL);
+    cluster.script(taker.way(2), [Trip::ms(0, 20)]);
+    let mut taken = Lease::new();
+    assert_eq!(taker.adopt(&ticket, &mut taken), Ok(()));
+    // Past the reply timeout.
+    cluster.run_ms(500);
+    cluster.lose(0..1, "r");
+    assert_eq!(taker.extend(&mut taken, TTL), Ok(()), "by the one that was heard too late");
+}
+
 /// An extension that is under way while the lock is given away releases nothing, even if it finds it lost, and
 /// gives it to nobody again.
 #[test]

@@ -56,6 +56,26 @@ struct KeptLock {
     stopped: i64,
     /// Whether little was left at a time when nobody had driven since it was to be renewed: then it may be given up.
     was_alone: bool,
+    /// The shortest TTL that it had at any look.
+    least_ttl: i64,
+    /// Since it was renewed last, a question has found out that it ends earlier.
+    shortened: Option<Shortened>,
+}
+
+/// Keys were lost, or a clock was set: the servers have a lock for less time than they had said.
+#[derive(Clone, Copy)]
+struct Shortened {
+    at: i64,
+    /// Until when it was valid before, on the client's clock.
+    known: i64,
+}
+
+impl KeptLock {
+    /// Whether so little is left since a question has just said so: nobody could tell of it before.
+    fn has_just_shrunk(&self, now: i64) -> bool {
+        let is_known = self.hold.valid_until().as_nanos() >= self.until;
+        !is_known || self.shortened.is_some_and(|it| now <= it.at + GAP)
+    }
 }
 
 /// Since when somebody is in a call of a manager's.
@@ -197,6 +217,8 @@ impl World {
             extensions,
             stopped,
             was_alone: is_near(hold),
+            least_ttl: hold.ttl_ms() * MS,
+            shortened: None,
         });
     }
 
@@ -299,12 +321,17 @@ impl World {
         let (extensions, extending, stopped) =
             (client.extensions, client.extending, client.stopped);
         let before = mem::replace(&mut lock.until, until);
+        lock.least_ttl = lock.least_ttl.min(ttl);
+        if until < before {
+            lock.shortened = Some(Shortened { at: self.now, known: before });
+        }
         let is_renewed =
             mem::replace(&mut lock.extensions, extensions) == extensions && extending == 0;
         let was_stopped = mem::replace(&mut lock.stopped, stopped) != stopped;
         if until <= before {
             return;
         }
+        let shortened = lock.shortened.take();
         if let Some(held) = self.records.hold(lock.tag) {
             held.until = held.until.max(until);
         }
@@ -315,7 +342,9 @@ impl World {
             // Two wishes may have it extended by different TTLs.
             let longest_ms = lock.hold.longest_ttl_ms();
             let since = clock.when(until - drift.validity_ms(longest_ms) * MS);
-            let end = clock.when(before);
+            // What a question found out meanwhile is for how long the servers have it at the least.
+            let known = shortened.filter(|it| since <= it.at).map_or(before, |it| it.known);
+            let end = clock.when(known.max(before));
             let quorum = self.clients[me].quorum();
             if over_at.is_some_and(|over_at| since > over_at) {
                 let words = "a lock was renewed that nobody keeps any more";
@@ -349,6 +378,9 @@ impl World {
             let owes = (it.client, it.manager) == (me, manager) && !it.is_told && !it.ends;
             let owes = owes && !it.is_continued;
             let Some(lock) = it.lock.as_ref().filter(|_| owes) else { return false };
+            if lock.has_just_shrunk(self.now) || self.was_shortened_elsewhere(lock) {
+                return false;
+            }
             let (until, ttl) = (lock.hold.valid_until().as_nanos(), lock.hold.ttl_ms() * MS);
             let listens_since = since.max(it.begun_at);
             shown > until - ttl / LEFT_PARTS
@@ -386,9 +418,13 @@ impl World {
             let words = "it was told that a lock is lost which nobody keeps any more";
             return self.records.violate(Promise::KeptNoMore, words);
         }
-        let Some(lock) = keeping.lock.as_ref().filter(|_| !ends) else { return };
+        let Some(lock) = self.records.keepings[place].lock.as_ref().filter(|_| !ends) else {
+            return;
+        };
         let (hold, tag, was_alone) = (Arc::clone(&lock.hold), lock.tag, lock.was_alone);
         let (until, ttl) = (hold.valid_until().as_nanos(), hold.ttl_ms() * MS);
+        let least_ttl = lock.least_ttl.min(ttl);
+        let has_shrunk = lock.has_just_shrunk(self.now) || self.was_shortened_elsewhere(lock);
         let clock = &self.clients[me].clock;
         let (listened_by, renewed_by) =
             (clock.when(until - ttl / LISTENS_PARTS), clock.when(until - ttl + ttl / 3));
@@ -396,7 +432,7 @@ impl World {
         let listens_since = self.attended_since(me, manager, Attends::Listens).max(begun_at);
         let drives_since = self.attended_since(me, manager, Attends::Drives).max(begun_at);
         let is_late = !hold.has_ended() && remaining_ms * LEFT_PARTS * MS < ttl;
-        if is_late && listens_since <= listened_by {
+        if is_late && !has_shrunk && listens_since <= listened_by {
             let words = format!("it was told that a kept lock is lost with {remaining_ms} ms left");
             return self.records.violate(Promise::LostInTime, words);
         }
@@ -415,7 +451,7 @@ impl World {
             Status::Unreachable => {
                 let has_reason = was_alone
                     || drives_since > renewed_by
-                    || self.may_be_out_of_reach(me, tag, ttl, renewed_by);
+                    || self.may_be_out_of_reach(me, tag, least_ttl, renewed_by);
                 if !has_reason {
                     let words =
                         "it was told that a lock cannot be kept which a quorum would extend";
@@ -427,6 +463,13 @@ impl World {
                 self.records.violate(Promise::LostForAReason, words);
             }
         }
+    }
+
+    /// Whether a question through another manager has shortened it, perhaps: who keeps it looks for itself.
+    fn was_shortened_elsewhere(&self, lock: &KeptLock) -> bool {
+        let mut tokens = self.records.tokens.iter().rev();
+        let token = tokens.find(|it| it.tag == lock.tag);
+        lock.shortened.is_some() && token.is_some_and(|it| it.used_by_several())
     }
 
     /// Whether something may have kept a quorum from extending a lock in its time.

@@ -306,17 +306,20 @@ impl Records {
 
     /// Whether it is a token of this client that no lock has any more: of an attempt that came to
     /// nothing, or of a lock that it has released. A release is worth sending for one TTL: if so much
-    /// was held up for longer, in all, it may have come too late.
-    pub(crate) fn is_spent(&self, tag: u64, client: usize, held_up: i64) -> bool {
+    /// was held up for longer, in all, it may have come too late. So may that of another manager than the one that
+    /// took the lock, if that is used so late only: it does not know what is on its way over the other's connection.
+    pub(crate) fn is_spent(&self, tag: u64, client: usize, (held_up, now): (i64, i64)) -> bool {
         let token = self.tokens.iter().rfind(|it| it.tag == tag);
         let is_it = |it: &Token| it.client == client && it.ttl_ms > held_up / MS && !it.is_stray;
-        let hold = self.holds.iter().rfind(|it| it.tag == tag);
-        token.is_some_and(is_it) && hold.is_none_or(|it| it.releases > 0)
+        let Some(token) = token.filter(|it| is_it(it)) else { return false };
+        let Some(hold) = self.holds.iter().rfind(|it| it.tag == tag) else { return true };
+        let is_late = hold.ended.is_some_and(|it| now >= it + token.ttl_ms * MS);
+        hold.releases > 0 && !(token.is_shared() && is_late)
     }
 
     /// All of these.
-    pub(crate) fn spent(&self, client: usize, held_up: i64) -> impl Iterator<Item = u64> {
-        self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client, held_up))
+    pub(crate) fn spent(&self, client: usize, times: (i64, i64)) -> impl Iterator<Item = u64> {
+        self.tokens.iter().map(|it| it.tag).filter(move |it| self.is_spent(*it, client, times))
     }
 
     /// Whether a server that has set it was never told to delete it.

@@ -404,7 +404,7 @@ impl World {
         let is_mine = |it: &&Token| {
             !it.is_shared()
                 && it.kept_by == asked.manager
-                && self.records.is_spent(it.tag, me, held_up)
+                && self.records.is_spent(it.tag, me, (held_up, self.now))
         };
         let mine = |tag| self.records.tokens.iter().filter(is_mine).find(|it| it.tag == tag);
         for &server in &client.list {

@@ -76,7 +76,7 @@ pub(crate) fn clear_up(actor: &Actor) {
         turns::sleep(250 * MS);
     }
     world::with(|world| {
-        let mut spent = world.records.spent(actor.client, world.schedule.held_up());
+        let mut spent = world.records.spent(actor.client, (world.schedule.held_up(), world.now));
         let tells_all = world.schedule.loses_nothing();
         let is_left = |tag: &u64| {
             let is_there = world.servers.iter().any(|it| it.left_until(*tag) > world.now);

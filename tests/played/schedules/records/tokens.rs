@@ -52,7 +52,12 @@ impl Token {
     /// Whether more than one manager had to do with it: then what one sends may pass what another has sent,
     /// and a release waits until the manager is used that owes it.
     pub(crate) fn is_shared(&self) -> bool {
-        self.is_handed || self.used_by.count_ones() > 1 || self.taken_by != self.kept_by
+        self.is_handed || self.used_by_several() || self.taken_by != self.kept_by
+    }
+
+    /// Whether several managers of its client have sent something about it.
+    pub(crate) fn used_by_several(&self) -> bool {
+        self.used_by.count_ones() > 1
     }
 
     /// Which of the client's managers asked for it.
