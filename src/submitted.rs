@@ -211,7 +211,7 @@ impl Runtime {
                 }
                 self.discard(lease);
                 lease.clear();
-                Err(Error::new(status, "the lock expired before its event was taken"))
+                Err(Error::new(status, "the lock had ended before its event was taken"))
             }
             _ => Ok(()),
         }

@@ -1,5 +1,4 @@
-# The crate, as a dependency of a program elsewhere. Cargo has verified by then that it can be built.
-# It runs what docs/packages.md shows.
+# The crate, as a dependency of a program elsewhere. It runs what docs/packages.md shows.
 # shellcheck shell=sh disable=SC2154
 
 check_crate() {

@@ -232,13 +232,19 @@ impl Question {
     pub(crate) fn end(&self, drift: Drift, ttl_ms: i64, asked_at: Moment) -> (Moment, Moment) {
         let (servers, quorum) = (self.ballot().servers() as usize, self.ballot().quorum() as usize);
         let unheard = servers.saturating_sub(self.lefts.len());
-        let mut lefts: Vec<(i64, Moment)> =
-            self.lefts.iter().map(|&(ms, heard_at)| (ms.max(ttl_ms), heard_at)).collect();
-        lefts.sort_unstable_by(|one, other| other.cmp(one));
-        let last = (quorum - 1).checked_sub(unheard).and_then(|place| lefts.get(place));
-        last.map_or((Moment::NEVER, Moment::NEVER), |&(ms, heard_at)| {
-            (heard_at.plus_ms(ms), asked_at.plus_ms(drift.validity_ms(ms)))
-        })
+        let Some(place) = (quorum - 1).checked_sub(unheard).filter(|it| *it < self.lefts.len())
+        else {
+            return (Moment::NEVER, Moment::NEVER);
+        };
+        // Answers come at different times: which server has it for the longest, and which until the latest, are two
+        // questions.
+        let lefts = self.lefts.iter().map(|&(ms, heard_at)| (ms.max(ttl_ms), heard_at));
+        let mut ends: Vec<Moment> =
+            lefts.clone().map(|(ms, heard_at)| heard_at.plus_ms(ms)).collect();
+        let mut times: Vec<i64> = lefts.map(|(ms, _)| ms).collect();
+        ends.sort_unstable_by(|one, other| other.cmp(one));
+        times.sort_unstable_by(|one, other| other.cmp(one));
+        (ends[place], asked_at.plus_ms(drift.validity_ms(times[place])))
     }
 
     /// Notes for how long a server has the lock.

@@ -73,6 +73,10 @@ impl Release {
     fn ask(&mut self, actions: &mut dyn Actions) {
         let hold = self.view.hold();
         self.is_again |= hold.was_release_sent();
+        if self.is_again {
+            // Through another manager it may pass the one that was first.
+            hold.note_release();
+        }
         let absence = match (self.is_again, self.was_held) {
             (true, _) => Absence::Released,
             (false, true) => Absence::LostUnlessRepeated,

@@ -73,6 +73,17 @@ fn a_lock_is_valid_no_longer_than_a_quorum_of_the_servers_can_have_it() {
     }
 }
 
+/// What was said early ends earlier, though it was more: here the third server was not heard.
+#[test]
+fn the_end_of_a_lock_goes_by_when_each_answer_was_heard() {
+    let (mut play, view) = Play::holding();
+    confirm(&mut play, &view);
+    assert_eq!(play.at(1_001).hear(1, &[found(0, view.hold(), 8_500)]), []);
+    let acts = play.at(1_490).hear(1, &[found(1, view.hold(), 8_450)]);
+    assert_eq!(acts, [ended("confirmed")]);
+    assert_eq!(view.hold().valid_until(), at(VALID_MS));
+}
+
 /// A quorum has it no longer than the second of those that have it longest.
 #[test]
 fn a_server_that_has_lost_it_counts_as_one_that_has_it_no_longer() {

@@ -168,6 +168,17 @@ fn of_two_that_release_it_the_second_may_begin_when_the_first_is_done() {
     assert_eq!(play.hear(2, &[gone(0), gone(1)]), [ended("released")]);
 }
 
+/// Each has connections of its own, where it may come first.
+#[test]
+fn of_two_that_release_it_at_once_neither_is_told_that_it_was_lost() {
+    let (mut play, view) = Play::holding();
+    assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
+    assert_eq!(release(&mut play, &view), [Ask(Releasing, 500)]);
+    assert_eq!(play.hear(2, &[yes(0), yes(1)]), [ended("released")]);
+    assert_eq!(play.at(3).hear(1, &[gone(0), gone(1)]), [Ask(Releasing, 503)]);
+    assert_eq!(play.hear(1, &[gone(0), gone(1)]), [ended("released")]);
+}
+
 #[test]
 fn without_connections_it_connects_and_then_gives_the_turn() {
     let (mut play, view) = Play::holding_and_waiting();

@@ -27,6 +27,8 @@ pub(crate) struct Records {
     unseen: Vec<(u64, u64)>,
     pub(crate) holds: Vec<HeldLock>,
     pub(crate) keepings: Vec<Keeping>,
+    /// Which servers have lost their keys in the midst of a call.
+    pub(crate) forgetful: u64,
     /// What was found wrong first.
     pub(crate) violation: Option<String>,
     /// How often a lock was vouched for that a quorum had only if a grant counts that was on its way;
@@ -67,8 +69,9 @@ impl Records {
     /// A server did something for a client.
     pub(crate) fn note(&mut self, now: i64, sender: Sender, server: usize, deed: &Deed<'_>) {
         match *deed {
-            Deed::Nothing | Deed::Notice { tag: None, .. } => {}
-            Deed::Inspect { key, tag: None } => {
+            Deed::Nothing => {}
+            // It may have ended between the two commands of one question.
+            Deed::Inspect { key, tag: None } | Deed::Notice { key, tag: None } => {
                 let resource = resource_of(key);
                 let is_it = |it: &&mut Token| {
                     (it.client == sender.client || it.is_handed) && it.resource == resource

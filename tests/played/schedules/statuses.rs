@@ -275,7 +275,8 @@ impl World {
     /// One bit for each server to which something has happened by now that this client may notice; all, if
     /// something has happened to the client.
     pub(crate) fn struck(&self, me: usize) -> u64 {
-        let mut ailing = 0_u64;
+        // What was granted has to be there still when its token is raised.
+        let mut ailing = if self.schedule.is_fenced { self.records.forgetful } else { 0 };
         for fault in self.schedule.faults.iter().filter(|it| START + it.at <= self.now) {
             ailing |= match fault.what {
                 What::Freeze { server }

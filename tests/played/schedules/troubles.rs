@@ -86,6 +86,7 @@ impl World {
             Mishap::Stall { server, back, lasts } => self.stall(client, server, back, lasts),
             Mishap::Lose { server, lasts } => {
                 self.forget_keys(server, Keeps::None);
+                self.records.forgetful |= 1 << server;
                 self.stall(client, server, false, lasts);
             }
         }
