@@ -1,7 +1,9 @@
 //! What happens in one play, as data: so it can be printed, played again, and made smaller.
 
-use std::fmt;
+mod parts;
+mod words;
 
+pub(crate) use self::words::At;
 use crate::schedules::plants::Plant;
 use crate::world::clocks::MS;
 use crate::world::store::{Dialect, Refusal};
@@ -276,14 +278,6 @@ pub(crate) enum Cut {
     HalfClose,
 }
 
-/// What may be left out of a schedule to make it smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Step { client: usize, caller: usize, index: usize },
-    Hitch { client: usize, index: usize },
-    Fault { index: usize },
-}
-
 impl ClientPlan {
     /// The servers of one of its managers.
     pub(crate) fn list_of(&self, manager: usize) -> &[usize] {
@@ -340,49 +334,6 @@ impl Schedule {
         steps.map(|it| it.resource + 1).max().unwrap_or(1)
     }
 
-    pub(crate) fn parts(&self) -> Vec<Part> {
-        let mut parts: Vec<Part> =
-            (0..self.faults.len()).map(|index| Part::Fault { index }).collect();
-        for (client, plan) in self.clients.iter().enumerate() {
-            parts.extend((0..plan.hitches.len()).map(|index| Part::Hitch { client, index }));
-            for (caller, steps) in plan.callers.iter().enumerate() {
-                parts.extend((0..steps.len()).map(|index| Part::Step { client, caller, index }));
-            }
-        }
-        parts
-    }
-
-    /// The same with these parts alone. What is between two calls stays between them.
-    pub(crate) fn with_only(&self, parts: &[Part]) -> Self {
-        let mut smaller = self.clone();
-        let keeps = |part| parts.contains(&part);
-        let mut index = 0;
-        smaller.faults.retain(|_| {
-            index += 1;
-            keeps(Part::Fault { index: index - 1 })
-        });
-        for (client, plan) in smaller.clients.iter_mut().enumerate() {
-            let mut index = 0;
-            plan.hitches.retain(|_| {
-                index += 1;
-                keeps(Part::Hitch { client, index: index - 1 })
-            });
-            for (caller, steps) in plan.callers.iter_mut().enumerate() {
-                let mut pause = 0;
-                let mut kept = Vec::new();
-                for (index, step) in steps.iter().enumerate() {
-                    pause += step.pause;
-                    if keeps(Part::Step { client, caller, index }) {
-                        kept.push(Step { pause, ..*step });
-                        pause = 0;
-                    }
-                }
-                *steps = kept;
-            }
-        }
-        smaller
-    }
-
     pub(crate) fn has(&self, sin: Sin) -> bool {
         self.sins.contains(&sin)
     }
@@ -433,80 +384,5 @@ impl Schedule {
             _ => 0,
         };
         self.faults.iter().map(back).sum()
-    }
-}
-
-/// True time, since the beginning of the play.
-pub(crate) struct At(pub(crate) i64);
-
-impl fmt::Display for At {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3} ms", self.0 as f64 / MS as f64)
-    }
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
-        writeln!(f, "weather: {:?}, permits {}", self.weather, self.permits)?;
-        for (index, it) in self.servers.iter().enumerate() {
-            let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
-            write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;
-            writeln!(f, "keys {early_ms} ms early, {dialect:?}, password {password}")?;
-        }
-        for (index, it) in self.clients.iter().enumerate() {
-            if it.callers.iter().all(Vec::is_empty) {
-                continue;
-            }
-            write!(f, "client {index}: servers {:?}, clock ahead {}, ", it.list, At(it.ahead))?;
-            write!(f, "{} per million, drift {}, ", it.per_million, it.drift)?;
-            write!(f, "{} tries every {} ms, ", it.tries, it.delay_ms)?;
-            writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
-            for (other, list) in it.others.iter().enumerate() {
-                writeln!(f, "  its manager {}: servers {list:?}", other + 1)?;
-            }
-            for (caller, steps) in it.callers.iter().enumerate() {
-                for step in steps {
-                    let Step { pause, before_end, call, manager, slot, resource, mishap, .. } =
-                        step;
-                    write!(f, "  {index}.{caller}: after {}", At(*pause))?;
-                    if step.drives {
-                        write!(f, ", asking for events")?;
-                    }
-                    if let Some(before) = before_end {
-                        write!(f, " (or {} before its end)", At(*before))?;
-                    }
-                    write!(f, ", lease {slot}")?;
-                    if *manager > 0 {
-                        write!(f, " through manager {manager}")?;
-                    }
-                    write!(f, ": ")?;
-                    write!(f, "{} {call:?}", name_of(*resource))?;
-                    if step.keeps {
-                        write!(f, ", kept")?;
-                    }
-                    if let How::Submits { cancelled_after } = step.how {
-                        write!(f, ", submitted")?;
-                        if let Some(after) = cancelled_after {
-                            write!(f, " and cancelled after {}", At(after))?;
-                        }
-                    }
-                    match mishap {
-                        Some((after, what)) => writeln!(f, ", and after {} {what:?}", At(*after))?,
-                        None => writeln!(f)?,
-                    }
-                }
-            }
-            for Hitch { step, lasts } in &it.hitches {
-                match lasts {
-                    Some(lasts) => writeln!(f, "  at its step {step}: stopped for {}", At(*lasts))?,
-                    None => writeln!(f, "  at its step {step}: ended")?,
-                }
-            }
-        }
-        for Fault { at, lasts, what } in &self.faults {
-            writeln!(f, "fault at {} for {}: {what:?}", At(*at), At(*lasts))?;
-        }
-        Ok(())
     }
 }
