@@ -27,16 +27,11 @@ pub(crate) fn hand_some_over(schedule: &mut Schedule) {
     let is_plain = |call: Call| !matches!(call, Call::KeepAlive);
     let may_be = !schedule.sins.contains(&Sin::SplitLists)
         && schedule.clients.iter().all(|it| it.callers.len() == 1)
-        && schedule
-            .clients
-            .iter()
-            .flat_map(|it| &it.callers)
-            .flatten()
-            .all(|it| is_plain(it.call) && !it.keeps);
+        && schedule.steps().all(|it| is_plain(it.call) && !it.keeps);
     if !may_be || !dice.once_in(2) {
         return;
     }
-    for steps in schedule.clients.iter_mut().flat_map(|it| &mut it.callers) {
+    for steps in schedule.callers_mut() {
         for mut step in mem::take(steps) {
             let how = How::Blocks;
             match step.call {

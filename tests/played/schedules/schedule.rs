@@ -328,10 +328,23 @@ impl Schedule {
         }
     }
 
+    /// What each caller of each client does.
+    pub(crate) fn callers_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
+        self.clients.iter_mut().flat_map(|it| &mut it.callers)
+    }
+
+    /// The steps of all of them.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.clients.iter().flat_map(|it| &it.callers).flatten()
+    }
+
+    pub(crate) fn steps_mut(&mut self) -> impl Iterator<Item = &mut Step> {
+        self.callers_mut().flatten()
+    }
+
     /// How many resources it is about.
     pub(crate) fn resources(&self) -> usize {
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        steps.map(|it| it.resource + 1).max().unwrap_or(1)
+        self.steps().map(|it| it.resource + 1).max().unwrap_or(1)
     }
 
     pub(crate) fn has(&self, sin: Sin) -> bool {
@@ -352,8 +365,7 @@ impl Schedule {
         let faults: i64 = self.faults.iter().map(|it| it.lasts).sum();
         let hitches = self.clients.iter().flat_map(|it| &it.hitches);
         let hitches: i64 = hitches.filter_map(|it| it.lasts).sum();
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        let stops = steps.filter_map(|it| match it.mishap {
+        let stops = self.steps().filter_map(|it| match it.mishap {
             Some((
                 _,
                 Mishap::Stop { lasts } | Mishap::Stall { lasts, .. } | Mishap::Lose { lasts, .. },
@@ -362,19 +374,17 @@ impl Schedule {
         });
         let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
         // What a socket did not take waits for the next call, which may wait for the end of a lock.
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
         let pause = |it: &Step| match it.before_end {
             Some(_) => it.pause.max(self.longest_ttl_ms() * MS),
             None => it.pause,
         };
-        let idle = if self.weather.room < ROOM_ENOUGH { steps.map(pause).sum() } else { 0 };
+        let idle = if self.weather.room < ROOM_ENOUGH { self.steps().map(pause).sum() } else { 0 };
         faults + hitches + stops.sum::<i64>() + slow + idle
     }
 
     /// The longest TTL that it asks for.
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        steps.filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
+        self.steps().filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
     }
 
     /// By how much keys may live longer than by their TTL, for the clocks of their servers.

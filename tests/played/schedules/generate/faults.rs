@@ -194,8 +194,7 @@ pub(super) fn spare_all_but_one(schedule: &mut Schedule, victim: usize) {
             _ => {}
         }
     }
-    let callers = schedule.clients.iter_mut().flat_map(|it| &mut it.callers);
-    for step in callers.flatten() {
+    for step in schedule.steps_mut() {
         if let Some((_, Mishap::Lose { server, .. })) = &mut step.mishap {
             *server = victim;
         }
