@@ -119,6 +119,25 @@ pub(crate) struct Step {
     pub(crate) shares: bool,
 }
 
+impl Step {
+    /// This call at once, and nothing more: the caller blocks in it, and is about its first lease and resource.
+    pub(crate) const fn of(call: Call) -> Self {
+        Self {
+            pause: 0,
+            before_end: None,
+            call,
+            manager: 0,
+            slot: 0,
+            resource: 0,
+            mishap: None,
+            how: How::Blocks,
+            keeps: false,
+            drives: false,
+            shares: false,
+        }
+    }
+}
+
 /// Who waits for the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
