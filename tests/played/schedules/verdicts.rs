@@ -202,10 +202,16 @@ impl World {
         let window_end = self.window_end(asked, ttl_ms, told.granted_until);
         self.records.note_had(tag, self.now, window_end);
         self.judge_fence(asked, told);
+        self.note_held(asked, told, tag, asked.resource);
+        self.judge_deadline(asked, told);
+    }
+
+    /// From now on the caller has a lock with this tag of this resource.
+    pub(crate) fn note_held(&mut self, asked: &Asked, told: &Told, tag: u64, resource: usize) {
         self.records.holds.push(HeldLock {
             tag,
             client: asked.client,
-            resource: asked.resource,
+            resource,
             slot: told.slot,
             fence: told.fence,
             from: self.now,
@@ -219,7 +225,6 @@ impl World {
             extensions: 0,
             shared_from: if told.is_shared { i64::MIN } else { i64::MAX },
         });
-        self.judge_deadline(asked, told);
     }
 
     /// A fencing token is greater than that of any lock of which somebody was told before this one was asked for, and
