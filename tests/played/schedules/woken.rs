@@ -34,11 +34,7 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
         if !world.schedule.is_waking || world.schedule.sins.contains(&Sin::SplitLists) {
             return None;
         }
-        let is_there = |actor: &&Rc<Actor>| {
-            let plan = &world.schedule.clients[actor.client];
-            !world.clients[actor.client].is_gone && !plan.callers.iter().all(Vec::is_empty)
-        };
-        let mut able = actors.iter().filter(is_there);
+        let mut able = actors.iter().filter(|actor| world.has_part(actor.client));
         Some([Rc::clone(able.next()?), Rc::clone(able.next()?)])
     })
 }
