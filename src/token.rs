@@ -18,6 +18,9 @@ pub trait Entropy {
 pub struct Token([u8; 2 * BYTES]);
 
 impl Token {
+    /// Who has nothing asks with this one: no lock and no channel has it.
+    pub(crate) const NOBODYS: Self = Self([b'0'; 2 * BYTES]);
+
     /// Draws a fresh one.
     pub fn draw(entropy: &impl Entropy) -> Result<Self, Error> {
         let mut bytes = [0; BYTES];

@@ -3,11 +3,10 @@
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;
-use super::definition::{
-    Definition, KeyEffect, Kind, NO_SUCH_KEY, Replies, Subject, numbers, only_form,
-};
+use super::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form};
 use super::encoder::Encoder;
 use super::fence::{SPREAD_US, counter, counter_ttl_ms};
+use super::pttl;
 use super::script::script;
 use crate::failure::Failure;
 
@@ -35,8 +34,7 @@ fn encode(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {
         Err(refused) => Some(refused),
-        Ok([0, NO_SUCH_KEY]) => Some(Answer::Foreign { left_ms: None }),
-        Ok([0, left_ms]) => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        Ok([0, said]) => Some(Answer::Foreign { left_ms: pttl::left_ms(said) }),
         Ok([1, number]) if number > 0 => Some(Answer::Granted { number }),
         Ok([2, _]) => Some(Answer::Failed(Failure::NoCounter)),
         Ok([3, left_ms]) => Some(Answer::Shared { readers: 0, left_ms: Some(left_ms) }),

@@ -64,9 +64,6 @@ pub(super) fn numbers<const N: usize>(
     Some(Ok(numbers))
 }
 
-/// What PTTL says of a key that has gone.
-pub(super) const NO_SUCH_KEY: i64 = -2;
-
 /// What a request is about.
 pub(super) struct Subject {
     pub(super) resource: Arc<[u8]>,

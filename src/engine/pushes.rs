@@ -36,9 +36,8 @@ impl Engine {
     /// Nobody of this manager waits for it: the next in line is told.
     fn pass_on(&mut self, resource: Vec<u8>, server: usize, now: Moment) {
         // Under the name of a channel that nobody has: a place that something else of ours has there stays.
-        let (to, nobody) = (ServerSet::default().with(server), Token::from_random([0; 20]));
-        let request =
-            Request::new(Verb::Leave, Arc::<[u8]>::from(resource), nobody, QUESTION_TTL_MS);
+        let (to, resource) = (ServerSet::default().with(server), Arc::<[u8]>::from(resource));
+        let request = Request::new(Verb::Leave, resource, Token::NOBODYS, QUESTION_TTL_MS);
         let effects = &mut self.state.effects;
         self.state.servers[server].tell(&Arc::new(request.to(to)), now, effects);
     }

@@ -78,9 +78,8 @@ impl Downgrade {
     fn call_readers(&self, actions: &mut dyn Actions) {
         if actions.settings().has_waking() {
             // Under the name of a channel that nobody has.
-            let (resource, nobody) =
-                (Arc::clone(self.view.hold().resource()), Token::from_random([0; 20]));
-            let request = Request::new(Verb::Leave, resource, nobody, QUESTION_TTL_MS);
+            let resource = Arc::clone(self.view.hold().resource());
+            let request = Request::new(Verb::Leave, resource, Token::NOBODYS, QUESTION_TTL_MS);
             actions.tell(request.to(ServerSet::first(actions.roster().len())));
         }
     }

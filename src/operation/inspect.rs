@@ -61,7 +61,7 @@ impl Inspect {
 
     fn ask(&mut self, actions: &mut dyn Actions) {
         self.stage = Stage::Asking(Box::new(Question::holders(actions.roster().len())));
-        self.put((LockKind::Exclusive, nobody()), Moment::NEVER, actions);
+        self.put((LockKind::Exclusive, Token::NOBODYS), Moment::NEVER, actions);
     }
 
     /// As the holder of an exclusive lock asks, and every server knows how to answer; or as a reader.
@@ -87,7 +87,7 @@ impl Inspect {
         if self.counts && is_shared {
             let counting = Question::readers_of(actions.roster().len());
             self.stage = Stage::Counting(Box::new(counting), holders);
-            return self.put((LockKind::Shared, nobody()), Moment::NEVER, actions);
+            return self.put((LockKind::Shared, Token::NOBODYS), Moment::NEVER, actions);
         }
         Self::end(&holders, is_shared.then_some(0), actions);
     }
@@ -113,7 +113,7 @@ impl Inspect {
     }
 
     fn ask_for(&mut self, change: Box<InChange>, actions: &mut dyn Actions) {
-        let token = change.tokens.last().copied().unwrap_or_else(nobody);
+        let token = change.tokens.last().copied().unwrap_or(Token::NOBODYS);
         let until = change.until;
         self.stage = Stage::AskingFor(change);
         self.put((LockKind::Shared, token), until, actions);
@@ -142,11 +142,6 @@ impl Inspect {
         let absent = counted.absent(actions.roster());
         actions.end(Ok(Ended::Inspected { locked_until, readers: Some(readers), absent }));
     }
-}
-
-/// The token of who has nothing.
-fn nobody() -> Token {
-    Token::from_random([0; 20])
 }
 
 impl Operation for Inspect {

@@ -38,9 +38,9 @@ impl InspectPermits {
     }
 
     fn ask(&mut self, actions: &mut dyn Actions) {
-        let (nobody, target) = (Token::from_random([0; 20]), self.target.clone());
+        let target = self.target.clone();
         let question = Question::taken(target.kind.permits().unwrap_or(1), actions.roster().len());
-        let request = Request::new(Verb::Inspect, target, nobody, QUESTION_TTL_MS);
+        let request = Request::new(Verb::Inspect, target, Token::NOBODYS, QUESTION_TTL_MS);
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, QUESTION_TTL_MS));
         actions.ask(request, Limits { since, until: Moment::NEVER, reply_ms });

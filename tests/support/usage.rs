@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redlock::ffi::servers::REDLOCK_GUARD_OFF;
-use redlock::ffi::status::RedLockStatus::{self, REDLOCK_OK, REDLOCK_UNREACHABLE};
+use redlock::ffi::status::RedLockStatus::{self, REDLOCK_LOST, REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use super::{Cluster, Lease, Manager, Server, wait_until};
 
@@ -87,6 +87,47 @@ pub(crate) fn every_way_to_lock_is_unreachable(manager: &Manager, resource: &str
     in_time(DEADLINE, || unreachable("lock", manager.lock(resource, TTL, &lease)));
     in_time(DEADLINE, || unreachable("try", manager.try_lock(resource, TTL, 0, &lease)));
     in_time(DEADLINE, || unreachable("continue", manager.continue_lock(resource, TTL, &lease)));
+}
+
+/// A lock, an extension and an unlock, with one server whose connection breaks somewhere on the way. Tells what the lock
+/// has come to.
+#[track_caller]
+pub(crate) fn interrupted_lock(manager: &Manager, resource: &str) -> RedLockStatus {
+    let lease = Lease::new();
+    let statuses = [
+        manager.lock(resource, TTL, &lease),
+        manager.extend(&lease, 2 * TTL),
+        manager.unlock(&lease),
+    ];
+    let allowed: [&[RedLockStatus]; 3] = [
+        &[REDLOCK_OK, REDLOCK_UNREACHABLE],
+        match statuses[0] {
+            REDLOCK_OK => &[REDLOCK_OK, REDLOCK_UNREACHABLE],
+            _ => &[REDLOCK_LOST],
+        },
+        // The release may have been carried out, and its reply lost.
+        &[REDLOCK_OK, REDLOCK_UNREACHABLE, REDLOCK_LOST],
+    ];
+    for (status, allowed) in statuses.iter().zip(allowed) {
+        assert!(allowed.contains(status), "{statuses:?}: {}", lease.message());
+    }
+    assert!(!lease.is_held());
+    statuses[0]
+}
+
+/// The manager takes the lock and releases it, as soon as it has found out which connections are lost.
+#[track_caller]
+pub(crate) fn locks_again(manager: &Manager, resource: &str) {
+    wait_until("the manager locks again", || {
+        let lease = Lease::new();
+        match manager.try_lock(resource, TTL, 0, &lease) {
+            REDLOCK_OK => manager.unlock(&lease) == REDLOCK_OK,
+            status => {
+                assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
+                false
+            }
+        }
+    });
 }
 
 /// No server keeps the key, once the manager, which goes on being used, has connections again.

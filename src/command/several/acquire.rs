@@ -3,6 +3,7 @@
 use super::{blocked, put_script};
 use crate::command::answer::Answer;
 use crate::command::definition::{Definition, KeyEffect, Kind, Replies, Subject, numbers};
+use crate::command::pttl::NO_KEY;
 use crate::command::script::script;
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -27,7 +28,7 @@ pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Ans
         Err(refused) => Some(refused),
         Ok([0, 0]) => Some(Answer::Done),
         // It has ended while it was looked for.
-        Ok([0, -2]) => Some(Answer::Foreign { left_ms: None }),
+        Ok([0, NO_KEY]) => Some(Answer::Foreign { left_ms: None }),
         Ok([nth, left_ms]) => blocked(subject, nth, left_ms),
     }
 }

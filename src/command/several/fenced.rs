@@ -8,6 +8,7 @@ use crate::command::definition::{
     Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
 };
 use crate::command::fence::{SPREAD_US, counter_ttl_ms};
+use crate::command::pttl::NO_KEY;
 use crate::command::script::script;
 use crate::failure::Failure;
 
@@ -31,7 +32,7 @@ fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match numbers(replies)? {
         Err(refused) => Some(refused),
         Ok([0, number]) if number > 0 => Some(Answer::Granted { number }),
-        Ok([0, -2]) => Some(Answer::Foreign { left_ms: None }),
+        Ok([0, NO_KEY]) => Some(Answer::Foreign { left_ms: None }),
         Ok([-1, 0]) => Some(Answer::Failed(Failure::NoCounter)),
         Ok([nth, left_ms]) => blocked(subject, nth, left_ms),
     }

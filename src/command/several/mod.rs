@@ -15,10 +15,11 @@ pub(crate) mod waking;
 
 use super::Verb;
 use super::answer::{Answer, Place};
-use super::definition::{Definition, NO_SUCH_KEY, Subject};
+use super::definition::{Definition, Subject};
 use super::encoder::Encoder;
 use super::fence::counter;
 use super::leave;
+use super::pttl;
 use super::script::Script;
 
 /// How many bytes of the request each key takes beside its name, at most.
@@ -76,9 +77,8 @@ fn put_fenced(subject: &Subject, script: Script, arguments: &[i64], encoder: &mu
 }
 
 /// One that is in the way, by what a script says; none if it says no such thing.
-fn blocked(subject: &Subject, nth: i64, left_ms: i64) -> Option<Answer> {
-    let left_ms = (left_ms != NO_SUCH_KEY).then_some(left_ms);
-    Some(Answer::Blocked { place: place(subject, nth)?, left_ms })
+fn blocked(subject: &Subject, nth: i64, said: i64) -> Option<Answer> {
+    Some(Answer::Blocked { place: place(subject, nth)?, left_ms: pttl::left_ms(said) })
 }
 
 /// The place of the n-th resource, from 1.

@@ -6,9 +6,10 @@ use super::{INTENT_MS, intent, readers};
 use crate::command::answer::Answer;
 use crate::command::capabilities::Capabilities;
 use crate::command::definition::{
-    Definition, KeyEffect, Kind, NO_SUCH_KEY, Replies, Subject, numbers, only_form,
+    Definition, KeyEffect, Kind, Replies, Subject, numbers, only_form,
 };
 use crate::command::encoder::Encoder;
+use crate::command::pttl;
 use crate::command::script::script;
 use crate::failure::Failure;
 
@@ -38,8 +39,7 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     }
     match numbers(replies)? {
         Err(refused) => Some(refused),
-        Ok([0, NO_SUCH_KEY]) => Some(Answer::Foreign { left_ms: None }),
-        Ok([0, left_ms]) => Some(Answer::Foreign { left_ms: Some(left_ms) }),
+        Ok([0, said]) => Some(Answer::Foreign { left_ms: pttl::left_ms(said) }),
         Ok([2, left_ms]) => Some(Answer::WriterWaits { left_ms }),
         Ok([3, _]) => Some(Answer::Failed(Failure::NoReaders)),
         Ok(_) => None,

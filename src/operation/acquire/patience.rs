@@ -88,6 +88,6 @@ impl Patience {
 
 fn tell(verb: Verb, resource: &Arc<[u8]>, actions: &mut dyn Actions) {
     let all = ServerSet::first(actions.roster().len());
-    let (target, nobody) = (Target::from(Arc::clone(resource)), Token::from_random([0; 20]));
-    actions.tell(Request::new(verb, target, nobody, QUESTION_TTL_MS).to(all));
+    let target = Target::from(Arc::clone(resource));
+    actions.tell(Request::new(verb, target, Token::NOBODYS, QUESTION_TTL_MS).to(all));
 }

@@ -12,6 +12,6 @@ mod secrets;
 
 use support::usage::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded,
-    every_way_to_lock_is_unreachable, everything_works, in_time, make_brief, names,
+    every_way_to_lock_is_unreachable, everything_works, in_time, locks_again, make_brief, names,
     nothing_is_left, patient, unguarded,
 };

@@ -9,7 +9,7 @@ use crate::support::fake::GREETING;
 use crate::support::{Cluster, Fake, Fault, Lease, Manager, Proxy, Server, Way, wait_until};
 use crate::{
     DEADLINE, PATIENT_MS, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded,
-    everything_works, in_time, make_brief, names, nothing_is_left, patient,
+    everything_works, in_time, locks_again, make_brief, names, nothing_is_left, patient,
 };
 
 /// Its requests are carried out in order, and a release over another connection might come first.
@@ -154,16 +154,7 @@ fn connections_that_break_are_made_again() {
         for server in cluster.iter() {
             server.must(&["CLIENT", "KILL", "TYPE", "normal"]);
         }
-        wait_until("the manager locks again", || {
-            let lease = Lease::new();
-            match manager.try_lock("r", TTL, 0, &lease) {
-                REDLOCK_OK => manager.unlock(&lease) == REDLOCK_OK,
-                status => {
-                    assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
-                    false
-                }
-            }
-        });
+        locks_again(&manager, "r");
     }
     nothing_is_left(&manager, &cluster, "r");
 }

@@ -7,8 +7,8 @@ use redlock::ffi::status::RedLockStatus::{REDLOCK_OK, REDLOCK_UNREACHABLE};
 
 use crate::support::usage::{
     DEADLINE, TOO_LONG, TTL, addresses, blames, connected, connected_unguarded,
-    every_way_to_lock_is_unreachable, everything_works, in_time, make_brief, nothing_is_left,
-    patient,
+    every_way_to_lock_is_unreachable, everything_works, in_time, locks_again, make_brief,
+    nothing_is_left, patient,
 };
 use crate::support::{Cluster, Fault, Lease, Server, wait_until, wait_until_ok};
 
@@ -108,16 +108,7 @@ fn connections_that_servers_close_are_made_again() {
     let manager = connected(&cluster);
     for _ in 0..10 {
         cluster.iter().for_each(Server::hang_up);
-        wait_until("the manager locks again", || {
-            let lease = Lease::new();
-            match manager.try_lock("r", TTL, 0, &lease) {
-                REDLOCK_OK => manager.unlock(&lease) == REDLOCK_OK,
-                status => {
-                    assert_eq!(status, REDLOCK_UNREACHABLE, "{}", lease.message());
-                    false
-                }
-            }
-        });
+        locks_again(&manager, "r");
     }
     nothing_is_left(&manager, &cluster, "r");
 }

@@ -6,7 +6,6 @@ use std::mem;
 use crate::error::{Error, Status};
 use crate::schedules::plants::Plant;
 use crate::schedules::promises::Promise;
-use crate::schedules::records::HeldLock;
 use crate::schedules::schedule::{Call, How, Schedule, Sin, Step};
 use crate::schedules::verdicts::{Asked, Told};
 use crate::world::World;
@@ -27,16 +26,11 @@ pub(crate) fn hand_some_over(schedule: &mut Schedule) {
     let is_plain = |call: Call| !matches!(call, Call::KeepAlive);
     let may_be = !schedule.sins.contains(&Sin::SplitLists)
         && schedule.clients.iter().all(|it| it.callers.len() == 1)
-        && schedule
-            .clients
-            .iter()
-            .flat_map(|it| &it.callers)
-            .flatten()
-            .all(|it| is_plain(it.call) && !it.keeps);
+        && schedule.steps().all(|it| is_plain(it.call) && !it.keeps);
     if !may_be || !dice.once_in(2) {
         return;
     }
-    for steps in schedule.clients.iter_mut().flat_map(|it| &mut it.callers) {
+    for steps in schedule.callers_mut() {
         for mut step in mem::take(steps) {
             let how = How::Blocks;
             match step.call {
@@ -134,23 +128,7 @@ impl World {
             token.note_use(asked.manager);
             resource = token.resource;
         }
-        self.records.holds.push(HeldLock {
-            tag,
-            client: asked.client,
-            resource,
-            slot: told.slot,
-            fence: told.fence,
-            from: self.now,
-            until: told.valid_until,
-            ended: None,
-            told_lost: None,
-            is_forgotten: false,
-            is_kept: false,
-            was_cancelled: false,
-            releases: 0,
-            extensions: 0,
-            shared_from: if told.is_shared { i64::MIN } else { i64::MAX },
-        });
+        self.note_held(asked, told, tag, resource);
         self.judge_kept_until(asked.client, tag, told.valid_until);
     }
 }

@@ -206,7 +206,7 @@ fn planted(seed: u64, plant: Plant) -> Schedule {
         schedule.sins.clear();
     }
     if matches!(plant, Plant::BringsBackKept | Plant::HalvesRenewals) {
-        let callers = schedule.clients.iter_mut().flat_map(|it| &mut it.callers);
+        let callers = schedule.callers_mut();
         callers.for_each(|steps| steps.retain(|it| is_of_renewals(it.call)));
     }
     if matches!(plant, Plant::TellsNobody | Plant::SendsToTheEnd) {

@@ -171,14 +171,10 @@ impl Play {
         self.coroutines.push(Some(Coroutine::new(body)));
     }
 
-    /// Has each client do something that is still there and has ever done anything, one by one.
+    /// Has each client do something that has a part, one by one.
     fn each(&mut self, actors: &[Rc<Actor>], body: impl Fn(&Actor) + Clone + 'static) {
         for actor in actors {
-            let is_there = world::with(|world| {
-                let plan = &world.schedule.clients[actor.client];
-                !world.clients[actor.client].is_gone && !plan.callers.iter().all(Vec::is_empty)
-            });
-            if is_there {
+            if world::with(|world| world.has_part(actor.client)) {
                 let (actor, body) = (Rc::clone(actor), body.clone());
                 self.begin(actor.client, move || body(&actor));
                 self.finish();

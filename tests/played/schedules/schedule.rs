@@ -1,9 +1,11 @@
 //! What happens in one play, as data: so it can be printed, played again, and made smaller.
 
-use std::fmt;
+mod parts;
+mod words;
+mod worst;
 
+pub(crate) use self::words::At;
 use crate::schedules::plants::Plant;
-use crate::world::clocks::MS;
 use crate::world::store::{Dialect, Refusal};
 
 /// The assumptions of the promise that a schedule may break.
@@ -115,6 +117,25 @@ pub(crate) struct Step {
     pub(crate) drives: bool,
     /// Whether the lock that it takes is shared.
     pub(crate) shares: bool,
+}
+
+impl Step {
+    /// This call at once, and nothing more: the caller blocks in it, and is about its first lease and resource.
+    pub(crate) const fn of(call: Call) -> Self {
+        Self {
+            pause: 0,
+            before_end: None,
+            call,
+            manager: 0,
+            slot: 0,
+            resource: 0,
+            mishap: None,
+            how: How::Blocks,
+            keeps: false,
+            drives: false,
+            shares: false,
+        }
+    }
 }
 
 /// Who waits for the end of a call.
@@ -276,14 +297,6 @@ pub(crate) enum Cut {
     HalfClose,
 }
 
-/// What may be left out of a schedule to make it smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Step { client: usize, caller: usize, index: usize },
-    Hitch { client: usize, index: usize },
-    Fault { index: usize },
-}
-
 impl ClientPlan {
     /// The servers of one of its managers.
     pub(crate) fn list_of(&self, manager: usize) -> &[usize] {
@@ -302,9 +315,6 @@ impl ClientPlan {
         !self.hitches.is_empty() || steps.any(|it| it.mishap.is_some())
     }
 }
-
-/// So many bytes a socket takes at once of what a few calls have to say.
-const ROOM_ENOUGH: usize = 4_096;
 
 impl Weather {
     pub(crate) const CALM: Self =
@@ -334,179 +344,31 @@ impl Schedule {
         }
     }
 
+    /// What each caller of each client does.
+    pub(crate) fn callers_mut(&mut self) -> impl Iterator<Item = &mut Vec<Step>> {
+        self.clients.iter_mut().flat_map(|it| &mut it.callers)
+    }
+
+    /// The steps of all of them.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.clients.iter().flat_map(|it| &it.callers).flatten()
+    }
+
+    pub(crate) fn steps_mut(&mut self) -> impl Iterator<Item = &mut Step> {
+        self.callers_mut().flatten()
+    }
+
     /// How many resources it is about.
     pub(crate) fn resources(&self) -> usize {
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        steps.map(|it| it.resource + 1).max().unwrap_or(1)
-    }
-
-    pub(crate) fn parts(&self) -> Vec<Part> {
-        let mut parts: Vec<Part> =
-            (0..self.faults.len()).map(|index| Part::Fault { index }).collect();
-        for (client, plan) in self.clients.iter().enumerate() {
-            parts.extend((0..plan.hitches.len()).map(|index| Part::Hitch { client, index }));
-            for (caller, steps) in plan.callers.iter().enumerate() {
-                parts.extend((0..steps.len()).map(|index| Part::Step { client, caller, index }));
-            }
-        }
-        parts
-    }
-
-    /// The same with these parts alone. What is between two calls stays between them.
-    pub(crate) fn with_only(&self, parts: &[Part]) -> Self {
-        let mut smaller = self.clone();
-        let keeps = |part| parts.contains(&part);
-        let mut index = 0;
-        smaller.faults.retain(|_| {
-            index += 1;
-            keeps(Part::Fault { index: index - 1 })
-        });
-        for (client, plan) in smaller.clients.iter_mut().enumerate() {
-            let mut index = 0;
-            plan.hitches.retain(|_| {
-                index += 1;
-                keeps(Part::Hitch { client, index: index - 1 })
-            });
-            for (caller, steps) in plan.callers.iter_mut().enumerate() {
-                let mut pause = 0;
-                let mut kept = Vec::new();
-                for (index, step) in steps.iter().enumerate() {
-                    pause += step.pause;
-                    if keeps(Part::Step { client, caller, index }) {
-                        kept.push(Step { pause, ..*step });
-                        pause = 0;
-                    }
-                }
-                *steps = kept;
-            }
-        }
-        smaller
+        self.steps().map(|it| it.resource + 1).max().unwrap_or(1)
     }
 
     pub(crate) fn has(&self, sin: Sin) -> bool {
         self.sins.contains(&sin)
     }
 
-    /// Whether everything arrives that is sent, and is done, and soon.
-    pub(crate) fn loses_nothing(&self) -> bool {
-        let is_lie = |it: &Fault| matches!(it.what, What::Refuse { how: Refusal::AfterAll, .. });
-        let is_calm = self.weather.slow_in == 0 && self.weather.room >= Weather::CALM.room;
-        is_calm
-            && !self.clients.iter().any(ClientPlan::is_stopped)
-            && self.faults.iter().all(is_lie)
-    }
-
-    /// For how long something may be held up, by all that there is together.
-    pub(crate) fn held_up(&self) -> i64 {
-        let faults: i64 = self.faults.iter().map(|it| it.lasts).sum();
-        let hitches = self.clients.iter().flat_map(|it| &it.hitches);
-        let hitches: i64 = hitches.filter_map(|it| it.lasts).sum();
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        let stops = steps.filter_map(|it| match it.mishap {
-            Some((
-                _,
-                Mishap::Stop { lasts } | Mishap::Stall { lasts, .. } | Mishap::Lose { lasts, .. },
-            )) => Some(lasts),
-            _ => None,
-        });
-        let slow = if self.weather.slow_in > 0 { self.weather.slow } else { 0 };
-        // What a socket did not take waits for the next call, which may wait for the end of a lock.
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        let pause = |it: &Step| match it.before_end {
-            Some(_) => it.pause.max(self.longest_ttl_ms() * MS),
-            None => it.pause,
-        };
-        let idle = if self.weather.room < ROOM_ENOUGH { steps.map(pause).sum() } else { 0 };
-        faults + hitches + stops.sum::<i64>() + slow + idle
-    }
-
     /// The longest TTL that it asks for.
     pub(crate) fn longest_ttl_ms(&self) -> i64 {
-        let steps = self.clients.iter().flat_map(|it| it.callers.iter().flatten());
-        steps.filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
-    }
-
-    /// By how much keys may live longer than by their TTL, for the clocks of their servers.
-    pub(crate) fn longest_grace(&self) -> i64 {
-        let back = |it: &Fault| match it.what {
-            What::StepClock { by, .. } => (-by).max(0),
-            _ => 0,
-        };
-        self.faults.iter().map(back).sum()
-    }
-}
-
-/// True time, since the beginning of the play.
-pub(crate) struct At(pub(crate) i64);
-
-impl fmt::Display for At {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3} ms", self.0 as f64 / MS as f64)
-    }
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}, breaks {:?}", self.seed, self.sins)?;
-        writeln!(f, "weather: {:?}, permits {}", self.weather, self.permits)?;
-        for (index, it) in self.servers.iter().enumerate() {
-            let ServerPlan { ahead, per_million, early_ms, dialect, password } = it;
-            write!(f, "server {index}: clock ahead {}, {per_million} per million, ", At(*ahead))?;
-            writeln!(f, "keys {early_ms} ms early, {dialect:?}, password {password}")?;
-        }
-        for (index, it) in self.clients.iter().enumerate() {
-            if it.callers.iter().all(Vec::is_empty) {
-                continue;
-            }
-            write!(f, "client {index}: servers {:?}, clock ahead {}, ", it.list, At(it.ahead))?;
-            write!(f, "{} per million, drift {}, ", it.per_million, it.drift)?;
-            write!(f, "{} tries every {} ms, ", it.tries, it.delay_ms)?;
-            writeln!(f, "connect {} ms, reply {} ms", it.connect_ms, it.reply_ms)?;
-            for (other, list) in it.others.iter().enumerate() {
-                writeln!(f, "  its manager {}: servers {list:?}", other + 1)?;
-            }
-            for (caller, steps) in it.callers.iter().enumerate() {
-                for step in steps {
-                    let Step { pause, before_end, call, manager, slot, resource, mishap, .. } =
-                        step;
-                    write!(f, "  {index}.{caller}: after {}", At(*pause))?;
-                    if step.drives {
-                        write!(f, ", asking for events")?;
-                    }
-                    if let Some(before) = before_end {
-                        write!(f, " (or {} before its end)", At(*before))?;
-                    }
-                    write!(f, ", lease {slot}")?;
-                    if *manager > 0 {
-                        write!(f, " through manager {manager}")?;
-                    }
-                    write!(f, ": ")?;
-                    write!(f, "{} {call:?}", name_of(*resource))?;
-                    if step.keeps {
-                        write!(f, ", kept")?;
-                    }
-                    if let How::Submits { cancelled_after } = step.how {
-                        write!(f, ", submitted")?;
-                        if let Some(after) = cancelled_after {
-                            write!(f, " and cancelled after {}", At(after))?;
-                        }
-                    }
-                    match mishap {
-                        Some((after, what)) => writeln!(f, ", and after {} {what:?}", At(*after))?,
-                        None => writeln!(f)?,
-                    }
-                }
-            }
-            for Hitch { step, lasts } in &it.hitches {
-                match lasts {
-                    Some(lasts) => writeln!(f, "  at its step {step}: stopped for {}", At(*lasts))?,
-                    None => writeln!(f, "  at its step {step}: ended")?,
-                }
-            }
-        }
-        for Fault { at, lasts, what } in &self.faults {
-            writeln!(f, "fault at {} for {}: {what:?}", At(*at), At(*lasts))?;
-        }
-        Ok(())
+        self.steps().filter_map(|it| it.call.ttl_ms()).max().unwrap_or(0)
     }
 }

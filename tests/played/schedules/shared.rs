@@ -18,13 +18,13 @@ pub(crate) fn share_some(schedule: &mut Schedule) {
     if !dice.once_in(2) || schedule.permits > 0 {
         return;
     }
-    let steps = || schedule.clients.iter().flat_map(|it| &it.callers).flatten();
     // What was continued is continued by other leases, too, of which nobody knows here that it is shared.
     // Nor does a lock of several resources become a shared one.
-    let may_become = !steps()
+    let may_become = !schedule
+        .steps()
         .any(|it| matches!(it.call, Call::Continue { .. }) || it.resource >= RESOURCES.len());
     let shared_in = dice.pick(&[1, 2, 2, 3]);
-    for steps in schedule.clients.iter_mut().flat_map(|it| &mut it.callers) {
+    for steps in schedule.callers_mut() {
         for mut step in mem::take(steps) {
             match step.call {
                 Call::Lock { .. } | Call::TryLock { .. } => step.shares = dice.once_in(shared_in),

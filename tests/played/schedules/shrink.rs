@@ -81,33 +81,17 @@ impl Search<'_> {
             self.try_out(candidate);
         };
         change(&|it| it.weather = Weather { least: 200_000, most: 200_000, ..Weather::CALM });
-        change(&|it| {
-            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-            callers.flatten().for_each(|it| it.mishap = None);
-        });
+        change(&|it| it.steps_mut().for_each(|it| it.mishap = None));
         for how in [How::Blocks, How::Submits { cancelled_after: None }] {
             change(&|it| {
-                let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-                let steps = callers.flatten().filter(|it| it.how != How::Blocks);
-                steps.for_each(|it| it.how = how);
+                let submitted = it.steps_mut().filter(|it| it.how != How::Blocks);
+                submitted.for_each(|it| it.how = how);
             });
         }
-        change(&|it| {
-            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-            callers.flatten().for_each(|it| it.keeps = false);
-        });
-        change(&|it| {
-            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-            callers.flatten().for_each(|it| it.drives = false);
-        });
-        change(&|it| {
-            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-            callers.flatten().for_each(|it| it.manager = 0);
-        });
-        change(&|it| {
-            let callers = it.clients.iter_mut().flat_map(|it| &mut it.callers);
-            callers.flatten().for_each(|it| it.before_end = None);
-        });
+        change(&|it| it.steps_mut().for_each(|it| it.keeps = false));
+        change(&|it| it.steps_mut().for_each(|it| it.drives = false));
+        change(&|it| it.steps_mut().for_each(|it| it.manager = 0));
+        change(&|it| it.steps_mut().for_each(|it| it.before_end = None));
         change(&|it| it.weather.split_in = 0);
         change(&|it| it.weather.wake = 0);
         change(&|it| it.servers.iter_mut().for_each(|it| it.password = false));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::schedules::play::play;
 use crate::schedules::schedule::{
-    Call, ClientPlan, Fault, Hitch, How, Mishap, Schedule, ServerPlan, Sin, Step, Weather, What,
+    Call, ClientPlan, Fault, Hitch, Mishap, Schedule, ServerPlan, Sin, Step, Weather, What,
 };
 use crate::schedules::simulate::story_of;
 use crate::world::clocks::MS;
@@ -50,19 +50,7 @@ fn client(others: Vec<Vec<usize>>, steps: Vec<Step>) -> ClientPlan {
 
 /// A call so many milliseconds after the one before.
 fn step(pause_ms: i64, call: Call) -> Step {
-    Step {
-        pause: pause_ms * MS,
-        before_end: None,
-        call,
-        manager: 0,
-        slot: 0,
-        resource: 0,
-        mishap: None,
-        how: How::Blocks,
-        keeps: false,
-        drives: false,
-        shares: false,
-    }
+    Step { pause: pause_ms * MS, ..Step::of(call) }
 }
 
 fn flush(at_ms: i64, server: usize) -> Fault {

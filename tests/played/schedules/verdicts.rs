@@ -1,12 +1,15 @@
 //! Whether what a caller was told is true, and came in time.
 
+mod sent;
+mod times;
+
+pub(crate) use self::times::reply_ms;
 use crate::error::Error;
 use crate::schedules::promises::Promise;
 use crate::schedules::records::{HeldLock, Token};
-use crate::schedules::schedule::{ALL, Call, ClientPlan, Fault, Keeps, Sin, Weather, What, share};
+use crate::schedules::schedule::{ALL, Call, Fault, Keeps, Sin, What, share};
 use crate::world::World;
 use crate::world::clocks::MS;
-use crate::world::network::Connection;
 
 /// What is true when a call begins.
 pub(crate) struct Asked {
@@ -55,17 +58,6 @@ pub(crate) struct Told {
     /// Words about servers that could not take part.
     pub(crate) absent: String,
 }
-
-/// What a computer takes that has nothing else to do; by a generous measure.
-const SLACK_MS: i64 = 25;
-
-/// For clocks that are slow by a hundredth, and the longest TTL.
-const KEPT_LONGER_MS: i64 = 150;
-
-/// How long the library gives servers to follow once a quorum is connected, and how long the last try
-/// may take that was begun in time. As in `src/locker`.
-const STRAGGLERS_MS: i64 = 20;
-const LAST_TRY_MS: i64 = 25;
 
 impl World {
     /// A call begins.
@@ -183,34 +175,6 @@ impl World {
         self.records.violate(Promise::TrueIsLocked, words);
     }
 
-    /// A call is to end in time; but for as long as its client was stopped, it could not.
-    fn judge_time(&mut self, asked: &Asked) {
-        let client = &self.clients[asked.client];
-        let stopped = client.stopped - asked.stopped;
-        let took = client.read(self.now) - asked.shown - stopped - stopped / 100;
-        let plan = &self.schedule.clients[asked.client];
-        // Of a client's callers one may do what another waits for.
-        let company = i64::try_from(client.callers).unwrap_or(1);
-        // A lock that was extended while servers were asked for it is asked for once more.
-        let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
-        let was_extended = hold.is_some_and(|it| it.is_kept || it.extensions > asked.extensions);
-        let rounds = match asked.call {
-            Call::Confirm { .. } if was_extended => 2,
-            _ => 1,
-        };
-        let more = match self.schedule.permits {
-            0 => i64::from(self.schedule.is_fenced),
-            // An attempt may move three times.
-            _ => 3,
-        };
-        let longest_ms = longest_ms(plan, asked, more) * company * rounds;
-        if took > (longest_ms + longest_ms / 50 + SLACK_MS) * MS {
-            let words = format!("took {} ms, not at most {longest_ms}", took / MS);
-            let words = format!("a call outlived its time: {words}");
-            self.records.violate(Promise::InTime, words);
-        }
-    }
-
     fn judge_taken(&mut self, asked: &Asked, told: &Told) {
         let Some(tag) = told.tag else {
             return self.records.violate(Promise::TrueLock, "a lock without a token");
@@ -238,10 +202,16 @@ impl World {
         let window_end = self.window_end(asked, ttl_ms, told.granted_until);
         self.records.note_had(tag, self.now, window_end);
         self.judge_fence(asked, told);
+        self.note_held(asked, told, tag, asked.resource);
+        self.judge_deadline(asked, told);
+    }
+
+    /// From now on the caller has a lock with this tag of this resource.
+    pub(crate) fn note_held(&mut self, asked: &Asked, told: &Told, tag: u64, resource: usize) {
         self.records.holds.push(HeldLock {
             tag,
             client: asked.client,
-            resource: asked.resource,
+            resource,
             slot: told.slot,
             fence: told.fence,
             from: self.now,
@@ -255,7 +225,6 @@ impl World {
             extensions: 0,
             shared_from: if told.is_shared { i64::MIN } else { i64::MAX },
         });
-        self.judge_deadline(asked, told);
     }
 
     /// A fencing token is greater than that of any lock of which somebody was told before this one was asked for, and
@@ -380,50 +349,6 @@ impl World {
         }
     }
 
-    /// When a call ends, what is to be released has been sent to every server that is there, and not
-    /// left for a later call to send; also what a connection that was lost may have swallowed.
-    fn judge_sent(&mut self, asked: &Asked) {
-        let client = &self.clients[asked.client];
-        // A key may be there for a little longer than a release is worth sending.
-        let (soon, me) = (self.now + KEPT_LONGER_MS * MS, asked.client);
-        let may_differ = |it: &Fault| {
-            matches!(it.what, What::Refuse { .. } | What::StepClock { .. } | What::Kill { .. })
-        };
-        let is_plain = self.weather.room >= Weather::CALM.room
-            && client.callers == 1
-            && client.stopped == asked.stopped
-            && !client.may_be_late
-            && !self.schedule.faults.iter().any(may_differ);
-        let held_up = self.schedule.held_up();
-        if !is_plain {
-            return;
-        }
-        let of_both = |it: &&Connection, server| {
-            (it.client, it.manager, it.server) == (me, asked.manager, server) && it.is_idle()
-        };
-        let is_mine = |it: &&Token| {
-            !it.is_shared()
-                && it.kept_by == asked.manager
-                && self.records.is_spent(it.tag, me, (held_up, self.now))
-        };
-        let mine = |tag| self.records.tokens.iter().filter(is_mine).find(|it| it.tag == tag);
-        for &server in &client.list {
-            let it = &self.servers[server];
-            let left = it.store.tags().filter(|tag| it.left_until(*tag) > soon).find_map(mine);
-            let Some(token) = left else { continue };
-            let is_idle = |at: usize| self.connections[at].is_idle();
-            let (promise, words) = if token.overtaken.is_some_and(is_idle) {
-                (Promise::ReleasedInOrder, "a release came before what it was to release")
-            } else if self.connections.iter().any(|it| of_both(&it, server)) {
-                let words = "a release was not sent to a server that was there";
-                (Promise::FailedIsReleased, words)
-            } else {
-                continue;
-            };
-            return self.records.violate(promise, words);
-        }
-    }
-
     /// Nobody is told that a lock is lost which nobody else can have.
     pub(crate) fn judge_lost(&mut self, asked: &Asked) {
         let now = self.now;
@@ -441,57 +366,5 @@ impl World {
         if self.schedule.sins.is_empty() && was_valid && !is_released && !was_lost {
             self.records.violate(Promise::TrueLost, "a lock was told to be lost that was not");
         }
-    }
-
-    /// Whether a client can have told all servers by the end what to delete, and in the right order.
-    pub(crate) fn clears_up(&self, client: usize) -> bool {
-        let is_quiet = |it: &Fault| matches!(it.what, What::Kill { quietly: true, .. });
-        let client = &self.clients[client];
-        !client.may_be_late && !client.is_gone && !self.schedule.faults.iter().any(is_quiet)
-    }
-
-    /// When nothing goes wrong any more: how long a lock may be waited for at most.
-    pub(crate) fn longest_wait_ms(&self, client: usize, ttl_ms: i64) -> i64 {
-        let plan = &self.schedule.clients[client];
-        let grace_ms = self.schedule.longest_grace() / MS;
-        // A machine that ends without a word is given up after so long, and a question is waited for
-        // like a lock of that TTL.
-        let is_quiet = |it: &Fault| matches!(it.what, What::Kill { quietly: true, .. });
-        let silence_ms = if self.schedule.faults.iter().any(is_quiet) { 11_000 } else { 0 };
-        silence_ms
-            + ttl_ms
-            + ttl_ms / 20
-            + grace_ms
-            + i64::from(plan.delay_ms) * 2
-            + 2 * plan.connect_ms
-            + 1_000
-    }
-}
-
-/// How long servers may take to reply, if that is set; for a lock of this TTL.
-pub(crate) fn reply_ms(set_ms: i64, ttl_ms: i64) -> i64 {
-    if set_ms > 0 { set_ms } else { (ttl_ms / 20).clamp(25, 500) }
-}
-
-/// How long a call may take on its client's clock.
-fn longest_ms(plan: &ClientPlan, asked: &Asked, more: i64) -> i64 {
-    // A server that connects while others are asked already has its own time to answer.
-    let connect_ms = 2 * plan.connect_ms;
-    let once = |ttl_ms| connect_ms + STRAGGLERS_MS + reply_ms(plan.reply_ms, ttl_ms);
-    let pause_ms = i64::from(plan.delay_ms) * 3 / 2 + 1;
-    // A fencing token may take a round trip more, and so may another slot.
-    let raise_ms = |ttl_ms| more * reply_ms(plan.reply_ms, ttl_ms);
-    let attempt = |ttl_ms| once(ttl_ms) + raise_ms(ttl_ms);
-    let tries = |ttl_ms| (attempt(ttl_ms) + pause_ms) * i64::from(plan.tries);
-    match asked.call {
-        Call::Lock { ttl_ms } => tries(ttl_ms),
-        Call::TryLock { ttl_ms, wait_ms } => wait_ms + attempt(ttl_ms) + LAST_TRY_MS,
-        Call::Continue { ttl_ms } => tries(ttl_ms.max(asked.longest_ttl_ms)),
-        Call::Extend { ttl_ms } => once(ttl_ms),
-        Call::Confirm { .. } | Call::Downgrade | Call::Unlock => once(asked.longest_ttl_ms),
-        // Who may be becoming a reader has to be asked about.
-        Call::IsLocked => once(10_000) + reply_ms(plan.reply_ms, 10_000),
-        Call::Adopt => once(10_000),
-        Call::KeepAlive | Call::Detach | Call::Forget => 0,
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::lease::Lease;
 use crate::schedules::actor::Actor;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{ALL, Call, How, Sin, Step};
+use crate::schedules::schedule::{ALL, Call, Sin, Step};
 use crate::world::clocks::MS;
 use crate::world::dice::Dice;
 use crate::world::turns;
@@ -26,21 +26,7 @@ const LOOK: i64 = 250 * MS;
 const WAYS: i64 = 12;
 const GRACE: i64 = 40 * MS;
 
-const CALL: Step = Step {
-    pause: 0,
-    before_end: None,
-    call: Call::Unlock,
-    manager: 0,
-    slot: 0,
-    resource: 0,
-    mishap: None,
-    how: How::Blocks,
-    keeps: false,
-    drives: false,
-    shares: false,
-};
-
-const TAKE: Step = Step { call: Call::TryLock { ttl_ms: 30_000, wait_ms: 20_000 }, ..CALL };
+const TAKE: Step = Step::of(Call::TryLock { ttl_ms: 30_000, wait_ms: 20_000 });
 
 /// Who holds the lock and who waits for it, if there are two that can.
 pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
@@ -48,11 +34,7 @@ pub(crate) fn pair(actors: &[Rc<Actor>]) -> Option<[Rc<Actor>; 2]> {
         if !world.schedule.is_waking || world.schedule.sins.contains(&Sin::SplitLists) {
             return None;
         }
-        let is_there = |actor: &&Rc<Actor>| {
-            let plan = &world.schedule.clients[actor.client];
-            !world.clients[actor.client].is_gone && !plan.callers.iter().all(Vec::is_empty)
-        };
-        let mut able = actors.iter().filter(is_there);
+        let mut able = actors.iter().filter(|actor| world.has_part(actor.client));
         Some([Rc::clone(able.next()?), Rc::clone(able.next()?)])
     })
 }
@@ -113,10 +95,10 @@ pub(crate) fn hold(actor: &Actor) {
         });
         if is_to_share {
             // The other one is to have it beside this one.
-            let _ = actor.take(Step { call: Call::Downgrade, ..CALL }, lease);
+            let _ = actor.take(Step::of(Call::Downgrade), lease);
             turns::sleep(HELD);
         }
-        let _ = actor.take(CALL, lease);
+        let _ = actor.take(Step::of(Call::Unlock), lease);
         // The one is what it waits for.
         turns::sleep(HELD);
     }
@@ -128,7 +110,7 @@ pub(crate) fn wait(actor: &Actor) {
     let take = take(actor, [Shares::Waiter, Shares::Both]);
     if let Some(Ok(())) = actor.take(take, &mut lease) {
         world::with(World::judge_wait);
-        let _ = actor.take(CALL, &mut lease);
+        let _ = actor.take(Step::of(Call::Unlock), &mut lease);
     }
 }
 

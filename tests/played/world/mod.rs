@@ -319,6 +319,12 @@ impl World {
             || self.schedule.weather.slow_in > 0
     }
 
+    /// Whether a client is still there, and was ever to do anything.
+    pub(crate) fn has_part(&self, client: usize) -> bool {
+        let is_idle = self.schedule.clients[client].callers.iter().all(Vec::is_empty);
+        !self.clients[client].is_gone && !is_idle
+    }
+
     /// Adds a line to the story, if there is one.
     pub(crate) fn say(&mut self, words: impl FnOnce(&Self) -> String) {
         if self.story.is_some() {

@@ -86,6 +86,10 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
     match (verb, &replies[0]) {
         (Verb::Acquire, reply) if is_ok(reply) => Some(Answer::Done),
         (Verb::Acquire, Reply::Nil) => Some(Answer::Foreign { left_ms }),
+        // The key has ended in between.
+        (Verb::Inspect, Reply::Bulk(_)) if matches!(replies[1], Reply::Int(-2)) => {
+            Some(Answer::Absent)
+        }
         (Verb::Inspect, Reply::Bulk(value)) => Some(match left_ms {
             None | Some(0..) if value.is_empty() => Answer::Absent,
             _ => Answer::Found { value: value.clone(), left_ms: left_ms.unwrap_or(0) },

@@ -1,5 +1,6 @@
 //! The world as the library sees it, in place of src/system: the same calls, and the [`crate::world`]
-//! behind them. Processes and threads are the real ones.
+//! behind them. Processes and mutexes are the real ones. Files, threads and descriptors for loops there are
+//! none, as in the world of `played`.
 
 #[path = "../../../../src/system/cancellation.rs"]
 pub(crate) mod cancellation;
@@ -8,11 +9,14 @@ pub(crate) mod entropy;
 #[path = "../../../../src/system/environment.rs"]
 pub(crate) mod environment;
 #[cfg(feature = "tls")]
+#[path = "../../world/system/files.rs"]
 pub(crate) mod files;
 #[path = "../../../../src/system/process.rs"]
 pub(crate) mod process;
+#[path = "../../world/system/readiness.rs"]
 pub(crate) mod readiness;
 pub(crate) mod socket;
 #[path = "../../../../src/system/sync.rs"]
 pub(crate) mod sync;
+#[path = "../../world/system/thread.rs"]
 pub(crate) mod thread;

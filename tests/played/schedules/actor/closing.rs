@@ -4,7 +4,7 @@ use super::{Actor, tag_of, violate};
 use crate::lease::Lease;
 use crate::redlock::RedLock;
 use crate::schedules::promises::Promise;
-use crate::schedules::schedule::{Call, How, Step};
+use crate::schedules::schedule::{Call, Step};
 use crate::world::clocks::MS;
 use crate::world::{self, turns};
 
@@ -25,19 +25,7 @@ pub(crate) fn close(actor: &Actor, ttl_ms: i64, resources: usize) {
         let mut lease = Lease::new();
         let wait_ms = world::with(|world| world.longest_wait_ms(actor.client, ttl_ms));
         let call = Call::TryLock { ttl_ms: 30_000, wait_ms };
-        let step = Step {
-            pause: 0,
-            before_end: None,
-            call,
-            manager: 0,
-            slot: 0,
-            resource,
-            mishap: None,
-            how: How::Blocks,
-            keeps: false,
-            drives: false,
-            shares: false,
-        };
+        let step = Step { resource, ..Step::of(call) };
         let Some(said) = actor.take(step, &mut lease) else { return };
         let tag = tag_of(&lease);
         if let Err(error) = said {
