@@ -37,7 +37,7 @@ impl Way {
     /// thousands of bytes of INFO, at each so many-th, or at each with REDLOCK_EVERY_BYTE in the environment.
     pub(crate) fn step(self) -> usize {
         match self {
-            Self::Replies if std::env::var_os("REDLOCK_EVERY_BYTE").is_none() => 7,
+            Self::Replies if std::env::var_os("REDLOCK_EVERY_BYTE").is_none() => 11,
             _ => 1,
         }
     }
