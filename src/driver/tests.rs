@@ -151,15 +151,16 @@ fn who_naps_sleeps_until_it_is_woken() {
         shared.visit(|engine| engine.naps)
     };
     thread::scope(|scope| {
-        scope.spawn(|| stand_by(&shared, false));
-        while naps() == 0 {}
+        let sleeper = scope.spawn(|| stand_by(&shared, false));
+        while naps() == 0 && !sleeper.is_finished() {}
         // So often it could go on meanwhile.
         for _ in 0..1_000 {
             naps();
         }
         shared.visit(|engine| engine.ended.push(engine.place));
     });
-    assert_eq!(naps(), 1);
+    // A thread may wake for no reason, but seldom.
+    assert!((1..10).contains(&naps()), "{}", naps());
 }
 
 #[test]
