@@ -29,6 +29,10 @@ pub mod command;
 mod continued;
 mod counted;
 mod driver;
+/// Not within `driver`: that is compiled by `tests/pure/model`, too, with mutexes of its own.
+#[cfg(test)]
+#[path = "driver/tests.rs"]
+mod driver_tests;
 mod engine;
 mod error;
 mod face;

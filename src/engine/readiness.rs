@@ -112,6 +112,18 @@ mod tests {
         assert_eq!(readiness.due, at(100 + BLIND_MS));
     }
 
+    #[test]
+    fn it_is_ready_when_its_moment_has_come_and_until_there_is_another() {
+        let Ok(mut readiness) = Readiness::new() else { return };
+        readiness.set_due(at(1), at(0));
+        // That was soon after the machine was started.
+        let mut watched = [socket::watch(readiness.fd(), false)];
+        socket::poll(&mut watched, at(10_000), at(0));
+        assert_ne!(watched[0].revents, 0);
+        readiness.set_due(Moment::NEVER, at(1));
+        assert!(!is_ready(&mut readiness, &[]));
+    }
+
     /// Bytes that can be read, and a place that can be written to.
     fn ends() -> (PipeReader, PipeWriter) {
         let (reader, mut writer) = pipe().unwrap();

@@ -261,7 +261,7 @@ impl State {
     pub(super) fn may_ask(&self, now: Moment) -> bool {
         let is_congested = |server: &&Server| server.is_congested(now);
         let congested = self.servers.iter().filter(is_congested).count();
-        self.open < OPEN_MAX && 2 * congested < self.servers.len()
+        self.open < OPEN_MAX && leaves_a_quorum(congested, self.servers.len())
     }
 
     /// Has an event wait until there is.
@@ -294,6 +294,11 @@ impl State {
         let slot = self.slots.get_mut(ticket.place())?.as_mut();
         slot.filter(|slot| slot.generation == ticket.generation())
     }
+}
+
+/// Whether those are a quorum that are left without so many of these servers.
+pub(super) fn leaves_a_quorum(without: usize, servers: usize) -> bool {
+    2 * without < servers
 }
 
 fn due_at(slots: &[Option<Slot>], place: usize) -> Moment {

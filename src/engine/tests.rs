@@ -17,6 +17,7 @@ use crate::transport::server::Delivery;
 use crate::wait_queue::{Manners, Wait};
 
 mod actions;
+mod pushes;
 mod waiting;
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);

@@ -113,11 +113,13 @@ mod tests {
         assert!(!ballot.is_pending(63) && ballot.is_pending(62));
         ballot.cast(63, Vote::Yes);
         assert!(!ballot.is_pending(63) && ballot.is_pending(62));
+        assert!(ballot.has_agreed(63) && !ballot.has_agreed(62));
         ballot.cast(0, Vote::Unusable);
         assert_eq!(ballot.servers(), 64);
         assert_eq!((ballot.yes(), ballot.no(), ballot.unusable()), (1, 0, 1));
         ballot.withdraw(63);
         assert_eq!((ballot.yes(), ballot.pending()), (0, 63));
         assert!(ballot.is_pending(63) && !ballot.is_pending(0));
+        assert!(!ballot.has_agreed(63) && !ballot.has_agreed(0));
     }
 }

@@ -182,6 +182,14 @@ mod tests {
         }
         assert_eq!(holders.mixed().collect::<Vec<_>>(), [b"a", b"b"]);
         assert!(!holders.may_be_locked());
+        // Not what stands on a quorum with no mark, nor with too few of them.
+        for (value, servers) in [("a", 3), ("mark", 5)] {
+            let mut holders = count(servers);
+            for (server, value) in ["a", value].into_iter().enumerate() {
+                holders.handle_value(server, Some((value.as_bytes().to_vec(), END)));
+            }
+            assert_eq!(holders.mixed().count(), 0);
+        }
     }
 
     #[test]
@@ -222,6 +230,7 @@ mod tests {
         holders.handle_silence(0);
         assert!(holders.handle_silence(1));
         assert_eq!(holders.finding(), Some(Finding::Unreachable));
+        assert!(!holders.may_be_locked(), "nobody has said that it is");
     }
 
     #[test]

@@ -165,6 +165,15 @@ mod tests {
             .collect()
     }
 
+    /// Of three centuries as well, where the product is too large for 64 bits.
+    #[test]
+    fn a_share_is_the_same_of_a_short_time_and_of_a_long_one() {
+        for time in [3_000_000, 9_000_000_000_000_000_000] {
+            assert_eq!(share(time, 500_000), time / 2);
+            assert_eq!(share(time, -1_000), -time / 1_000);
+        }
+    }
+
     #[test]
     fn a_clock_that_nobody_sets_goes_evenly() {
         use Course::Even;

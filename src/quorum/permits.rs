@@ -179,6 +179,7 @@ mod tests {
 
     fn play(of: u16, servers: usize, said: &[Said<'_>]) -> Permits {
         let mut permits = Permits::new(of, 0, END, servers);
+        assert_eq!(permits.of(), of);
         for (server, said) in said.iter().enumerate() {
             match *said {
                 Some((got, others)) => {

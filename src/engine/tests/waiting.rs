@@ -1,9 +1,12 @@
 //! Who waits for what: threads, programs, and whoever drives the sockets.
 
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::*;
+use crate::system::socket;
 use crate::token::Token;
+use crate::transport::interest::Interest;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -251,6 +254,12 @@ fn what_there_is_no_room_for_begins_later() {
 }
 
 #[test]
+fn what_is_left_without_half_of_the_servers_is_no_quorum() {
+    let most = |servers| (0..=servers).rev().find(|&it| state::leaves_a_quorum(it, servers));
+    assert_eq!([1, 2, 3, 4, 5, 7].map(most), [0, 0, 1, 1, 2, 3].map(Some));
+}
+
+#[test]
 fn who_asks_in_haste_waits_for_little_more_than_servers_take() {
     for (doublings, wait_ms) in [(0, 20), (3, 160)] {
         let mut engine = engine_of_three();
@@ -346,4 +355,25 @@ fn the_descriptor_is_readable_when_there_is_something_to_be_told() {
     engine.descriptor().unwrap();
     submit(&mut engine, Box::new(Does(|_, actions: &mut dyn Actions| actions.prepare(1))));
     assert_eq!(due(&mut engine, true), NOW);
+}
+
+#[test]
+fn sockets_are_left_to_the_driver_and_only_watched_anew_when_there_is_none() {
+    let mut engine = engine_of_three();
+    if engine.descriptor().is_err() {
+        return;
+    }
+    // It can be written to, and is no server's.
+    let (_reader, writer) = io::pipe().unwrap();
+    let other = Interest { fd: writer.as_raw_fd(), for_writing: true, socket: 0 };
+    let mut is_ready = |is_driven| {
+        let mut readiness = engine.readiness.take().unwrap();
+        readiness.watch([other].into_iter());
+        engine.readiness = Some(readiness);
+        engine.settle_descriptor(is_driven);
+        let mut watched = [socket::watch(engine.descriptor().unwrap(), false)];
+        socket::poll(&mut watched, NOW, NOW);
+        watched[0].revents != 0
+    };
+    assert_eq!([true, false].map(&mut is_ready), [true, false]);
 }

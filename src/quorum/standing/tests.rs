@@ -34,7 +34,10 @@ fn those_that_granted_are_sound_and_so_is_one_that_is_known_to_have_granted_in_t
     for word in [Word::Granted { in_time: true }, Word::Has { in_time: true }] {
         let mut standings = standings.clone();
         hear(&mut standings, 2, word);
-        assert_eq!(sound(&standings), [0, 1, 2]);
+        assert_eq!((sound(&standings), standings.voters()), (vec![0, 1, 2], 3));
+        // Of what the others were sent it says nothing.
+        hear(&mut standings, 0, Word::Absent);
+        assert_eq!((standings.voters(), standings.begin_repairs().1), (2, 0b001));
     }
     hear(&mut standings, 2, Word::Granted { in_time: false });
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));

@@ -16,6 +16,7 @@ mod continue_lock;
 mod extend;
 mod hand_over;
 mod handed;
+mod late;
 mod levels;
 mod line;
 mod manners;

@@ -4,6 +4,7 @@ use super::TTL;
 use super::client::{Client, Said};
 use super::cluster::{Cluster, MS, Verb};
 use super::crowd::{Crowd, LONG, waits, waits_in_slices};
+use super::processes::{LINE, has_until, nothing_is_left, processes};
 use crate::error::Status;
 use crate::lease::Lease;
 
@@ -149,4 +150,22 @@ fn a_slice_of_less_than_nothing_is_refused() {
     let (_cluster, client) = taken_for(LONG, 0);
     let said = client.try_lock_slice("r", TTL, (100, -1), &mut Lease::new());
     assert_eq!(said, Err(Status::InvalidArgument));
+}
+
+/// It stands in line on the servers still, and another of its calls hears what they tell.
+#[test]
+fn who_does_not_come_again_passes_on_what_it_is_told() {
+    let cluster = Cluster::new(3);
+    let [a, b, c] = processes(&cluster);
+    has_until(&a, 1_500 * MS);
+    (0..3).for_each(|it| cluster.put(it, "other", "theirs", LONG));
+    b.thread(10, |crowd| {
+        let said = crowd.client.try_lock_slice("r", LONG, (5_000, 30), &mut Lease::new());
+        assert_eq!(said, TAKEN);
+        assert_eq!(crowd.client.try_lock("other", LONG, 3_000, &mut Lease::new()), TAKEN);
+    });
+    c.caller('c', 20, waits(5_000), 10);
+    // A way to the servers and back, once more for the word, and a round trip.
+    assert_eq!(c.told()[1], ('c', Ok(()), 1_506));
+    nothing_is_left(&cluster, LINE);
 }

@@ -73,6 +73,8 @@ pub(crate) struct World {
     pub(crate) callers: Vec<Caller>,
     /// When somebody waited for nothing, and how often since no time has passed.
     pub(crate) idle: (i64, u32),
+    /// The same for something that was ready.
+    pub(crate) ready: (i64, u32),
     /// Kept for its memory.
     pub(crate) ranges: Vec<Range<usize>>,
     pub(crate) keys_before: Vec<(u64, u64, Option<i64>)>,
@@ -188,6 +190,7 @@ impl World {
             story: None,
             callers: Vec::new(),
             idle: (0, 0),
+            ready: (0, 0),
             ranges: Vec::new(),
             keys_before: Vec::new(),
             is_tricked: false,

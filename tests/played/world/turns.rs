@@ -14,6 +14,9 @@ use crate::world::{Event, World, with};
 /// Nobody waits for nothing so often while no time passes.
 const IDLE_MAX: u32 = 1_000;
 
+/// Nor does anybody find something ready so often: it is not taken.
+const READY_MAX: u32 = 100_000;
+
 /// A thread of a client.
 pub(crate) struct Caller {
     pub(crate) client: usize,
@@ -272,7 +275,7 @@ impl World {
             }
         }
         if self.note_ready(watched) {
-            return true;
+            return !self.takes_nothing(client);
         }
         if self.clients[client].read(self.now) >= until {
             return !self.spins(client);
@@ -296,6 +299,19 @@ impl World {
             self.rest(State::Resting, None);
         }
         spins
+    }
+
+    /// Whether a client leaves what is ready as it is, again and again. It is not let go on.
+    fn takes_nothing(&mut self, client: usize) -> bool {
+        let (since, count) = self.ready;
+        self.ready = (self.now, if since == self.now { count + 1 } else { 0 });
+        let takes_nothing = self.ready.1 > READY_MAX && !self.clients[client].is_gone;
+        if takes_nothing {
+            self.records
+                .violate(Promise::InTime, "what is ready is left as it is, again and again");
+            self.rest(State::Resting, None);
+        }
+        takes_nothing
     }
 
     /// Notes what is ready. Returns whether something is.

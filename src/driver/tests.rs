@@ -1,0 +1,194 @@
+//! An engine that does as it is told, and a thread that stands by. In which orders threads can meet is the affair of
+//! `tests/pure/model`; what is looked at here is that nobody does what need not be done.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::driver::{Driven, Host, SharedEngine, Turn};
+
+#[derive(Default)]
+struct Fake {
+    /// How often somebody has to wait for answers that no thread waits for.
+    work: usize,
+    /// How long a thread naps, and with which of its naps its call ends.
+    nap: Duration,
+    naps: usize,
+    last_nap: usize,
+    /// The place of the thread that stands by.
+    place: usize,
+    ended: Vec<usize>,
+    changed: bool,
+    /// What was done.
+    done: Vec<Did>,
+    /// What happens while the next who drives polls.
+    meanwhile: Meanwhile,
+}
+
+type Meanwhile = Option<Box<dyn FnOnce() + Send>>;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Did {
+    Advance,
+    Poll,
+    Nap,
+}
+
+/// Counts how often the driver was woken.
+impl Host<()> for Arc<AtomicUsize> {
+    fn wake(&self) {
+        self.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn clear(&self) {}
+
+    fn keep(&self, (): ()) {}
+}
+
+impl Driven for Fake {
+    type End = ();
+    type Event = ();
+    type Chore = ();
+    type Watch = Meanwhile;
+    type Words = ();
+
+    fn advance(&mut self) {
+        self.done.push(Did::Advance);
+    }
+
+    fn watch(&mut self, _waits: bool) -> Meanwhile {
+        assert!(self.work > 0, "there is nothing to wait for");
+        self.done.push(Did::Poll);
+        self.meanwhile.take()
+    }
+
+    fn poll(watch: &mut Meanwhile) {
+        watch.take().into_iter().for_each(|happens| happens());
+    }
+
+    fn resume(&mut self, _: Meanwhile) -> bool {
+        self.work -= 1;
+        false
+    }
+
+    fn next_end(&mut self) -> Option<(usize, ())> {
+        self.ended.pop().map(|place| (place, ()))
+    }
+
+    fn has_event(&self) -> bool {
+        false
+    }
+
+    fn next_event(&mut self) -> Option<()> {
+        None
+    }
+
+    fn has_chore(&self) -> bool {
+        false
+    }
+
+    fn next_chore(&mut self) -> Option<()> {
+        None
+    }
+
+    fn withdraw(&mut self, _place: usize) {}
+
+    fn needs_driver(&mut self) -> bool {
+        self.work > 0
+    }
+
+    fn note_nap(&mut self, _is_driven: bool) -> Option<Duration> {
+        self.done.push(Did::Nap);
+        self.naps += 1;
+        if self.naps == self.last_nap {
+            self.ended.push(self.place);
+        }
+        Some(self.nap)
+    }
+
+    fn is_due_earlier(&mut self) -> bool {
+        false
+    }
+
+    fn take_change(&mut self) -> bool {
+        mem::take(&mut self.changed)
+    }
+
+    fn settle_descriptor(&mut self, _is_driven: bool) {}
+
+    fn take_words(&mut self) {}
+}
+
+type Shared = SharedEngine<Fake, Arc<AtomicUsize>>;
+
+/// A thread stands by until its call ends.
+fn stand_by(shared: &Shared, listens: bool) {
+    let begin = |engine: &mut Fake, place| engine.place = place;
+    assert!(matches!(shared.stand_by(listens, begin, &mut |()| true), Turn::Ended(())));
+}
+
+#[test]
+fn who_stands_by_drives_while_somebody_has_to_and_naps_when_nobody_has() {
+    for listens in [true, false] {
+        let shared = Shared::new(Fake { work: 2, last_nap: 2, ..Fake::default() }, Arc::default());
+        stand_by(&shared, listens);
+        let done = shared.visit(|engine| mem::take(&mut engine.done));
+        let drives = [Did::Advance, Did::Poll, Did::Advance, Did::Poll, Did::Advance];
+        // It wakes by itself from the first nap, and is told with the second.
+        assert_eq!(done, drives.into_iter().chain([Did::Nap, Did::Nap]).collect::<Vec<_>>());
+        assert!(shared.is_at_rest());
+    }
+}
+
+#[test]
+fn who_naps_sleeps_until_it_is_woken() {
+    let engine = Fake { nap: Duration::from_secs(3_600), ..Fake::default() };
+    let shared = Shared::new(engine, Arc::default());
+    let naps = || {
+        thread::yield_now();
+        shared.visit(|engine| engine.naps)
+    };
+    thread::scope(|scope| {
+        let sleeper = scope.spawn(|| stand_by(&shared, false));
+        while naps() == 0 && !sleeper.is_finished() {}
+        // So often it could go on meanwhile.
+        for _ in 0..1_000 {
+            naps();
+        }
+        shared.visit(|engine| engine.ended.push(engine.place));
+    });
+    // A thread may wake for no reason, but seldom.
+    assert!((1..10).contains(&naps()), "{}", naps());
+}
+
+#[test]
+fn it_is_at_rest_while_nobody_is_in_it() {
+    let shared = Shared::new(Fake::default(), Arc::default());
+    assert!(shared.is_at_rest());
+    shared.visit(|_| assert!(!shared.is_at_rest()));
+    assert!(shared.is_at_rest());
+}
+
+#[test]
+fn a_visitor_wakes_who_polls_and_nobody_else_and_only_if_something_has_changed() {
+    let wakes = Arc::<AtomicUsize>::default();
+    let shared = Arc::new(Shared::new(Fake::default(), Arc::clone(&wakes)));
+    let visit = {
+        let (shared, wakes) = (Arc::clone(&shared), Arc::clone(&wakes));
+        move |changed| {
+            shared.visit(|engine| engine.changed = changed);
+            wakes.load(Ordering::Relaxed)
+        }
+    };
+    assert_eq!([visit(true), visit(false)], [0, 0], "nobody polls");
+    let while_polling = visit.clone();
+    let meanwhile = move || assert_eq!([false, true, true].map(while_polling), [0, 1, 1]);
+    shared.visit(|engine| {
+        engine.meanwhile = Some(Box::new(meanwhile));
+        (engine.work, engine.last_nap) = (1, 1);
+    });
+    stand_by(&shared, false);
+    assert_eq!(visit(true), 1, "it polls no longer");
+}

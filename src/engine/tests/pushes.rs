@@ -1,0 +1,58 @@
+//! What servers tell by themselves, among the answers that they give.
+
+use super::*;
+use crate::transport::server::Pushed;
+use crate::wait_queue::Place;
+
+const RESOURCE: &[u8] = b"r";
+
+/// Stands in line for the resource on the first two servers, and has asked all of them something. Returns its
+/// ticket and its number in the queue.
+fn stand_in_line(engine: &mut Engine) -> (Ticket, u64) {
+    let (asked, _) = ask(engine, 0, 9);
+    let (queues, target) = (&mut engine.state.wait_queues, target());
+    let number = queues.join(&target, None, NOW);
+    queues.begin(&target, number, Manners { is_urgent: false, is_last: false }, NOW);
+    assert!(queues.may_stand_in_line(&target, number));
+    let line = queues.line(&target, number).unwrap();
+    line.begin_look(asked.place(), 1);
+    let heard = [0, 1].map(|server| (server, Place::Behind(0)));
+    line.note(&heard, ServerSet::default(), Default::default(), NOW);
+    let wait = Wait { pause_until: Moment::NEVER, until: Moment::NEVER };
+    queues.wait(&target, number, asked, wait, NOW);
+    (asked, number)
+}
+
+fn target() -> Target {
+    Target::from(Arc::<[u8]>::from(RESOURCE))
+}
+
+/// A server tells that this is free, behind so many answers.
+fn push(engine: &mut Engine, server: usize, name: &[u8], behind: usize) {
+    engine.state.effects.pushes.push(Pushed { server, resource: name.to_vec(), behind });
+}
+
+#[test]
+fn what_a_server_tells_before_its_answer_is_no_news_and_what_it_tells_after_it_is() {
+    for (behind, is_news) in [(0, false), (1, true)] {
+        let mut engine = engine_of_three();
+        let (asked, number) = stand_in_line(&mut engine);
+        push(&mut engine, 0, RESOURCE, behind);
+        bring(&mut engine, asked, 1);
+        let line = engine.state.wait_queues.line(&target(), number).unwrap();
+        assert_eq!(line.due(2) != Moment::NEVER, is_news, "behind {behind}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_the_sockets_learns_what_somebody_was_told() {
+    let mut engine = engine_of_three();
+    stand_in_line(&mut engine);
+    engine.take_change();
+    push(&mut engine, 1, b"another", 0);
+    engine.settle(NOW);
+    assert!(!engine.take_change(), "nobody waits for that");
+    push(&mut engine, 1, RESOURCE, 0);
+    engine.settle(NOW);
+    assert!(engine.take_change());
+}

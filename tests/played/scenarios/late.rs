@@ -1,0 +1,55 @@
+//! Whom a call waits for, and answers that come late and are read all the same.
+
+use super::TTL;
+use super::cluster::{Cluster, MS, Trip};
+use crate::error::Status;
+use crate::lease::Lease;
+
+/// The thread is kept from running when the time is up, and the answer comes meanwhile.
+#[test]
+fn an_answer_that_is_there_when_the_time_is_found_to_be_up_counts() {
+    let mut heard = 0;
+    for nth in 1.. {
+        let cluster = Cluster::new(1);
+        let client = cluster.client().tries(1, 0).waits_ms(50).connected();
+        cluster.script(client.way(0), [Trip::ms(1, 60)]);
+        client.stall_once(nth, 20 * MS);
+        let up_at = cluster.now() + 50 * MS;
+        let said = client.lock("r", TTL, &mut Lease::new());
+        heard += usize::from(client.stalled_at() == up_at && said == Ok(()));
+        if !client.has_stalled() {
+            assert_ne!(said, Ok(()), "it came too late");
+            break;
+        }
+    }
+    assert!(heard > 0);
+}
+
+/// By then there is a second connection, and somebody waits for something else.
+#[test]
+fn an_answer_that_comes_over_the_first_of_two_connections_is_read_when_it_comes() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().connected();
+    (0..3).for_each(|it| cluster.put(it, "other", "theirs", 60_000));
+    cluster.script(client.way(0), [Trip::ms(1, 3_000)]);
+    client.take("r", TTL);
+    // Else it would look for no time, again and again.
+    let said = client.try_lock("other", TTL, 5_000, &mut Lease::new());
+    assert_eq!(said, Err(Status::Taken));
+    cluster.run_ms(100);
+}
+
+/// Else it would try to connect to it, and wait for that.
+#[test]
+fn a_call_waits_for_no_server_that_is_gone_where_a_quorum_is_connected() {
+    let cluster = Cluster::new(3);
+    let client = cluster.client().connected();
+    cluster.kill(2);
+    for quiet_ms in [1_000, 11, 1_000] {
+        cluster.run_ms(quiet_ms);
+        let asked_at = cluster.now();
+        let mut lease = client.take("r", TTL);
+        assert_eq!(cluster.now() - asked_at, 2 * MS);
+        assert_eq!(client.unlock(&mut lease), Ok(()));
+    }
+}
