@@ -116,9 +116,9 @@ impl Standings {
                 // Whatever was under way to set it was carried out.
                 self.unheard &= !bit;
                 self.note_key(bit, in_time);
-                // Of a lock that is taken over nothing is known before: this is to it what a grant is to an acquire,
-                // and if it was heard too late to prove anything, a later word may.
-                if number > 0 {
+                // What is read when its round has ended was perhaps said long before, and denies nothing: what is asked
+                // later still may prove it. So it is with a takeover, which comes before all rounds.
+                if self.rounds.iter().any(|round| round.number == number) {
                     self.unproven &= !bit;
                 }
             }

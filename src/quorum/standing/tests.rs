@@ -300,13 +300,22 @@ fn the_second_repair_of_a_server_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn what_a_takeover_hears_late_tells_no_more_than_a_late_grant() {
+fn an_answer_that_is_read_late_tells_no_more_than_a_late_grant() {
     let mut standings = taken();
     standings.hear(2, 0, Word::Has { in_time: false });
     assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
     // How long it has the key still, asked later, tells that it has had it all the time.
     let round = standings.begin_round();
     standings.hear(2, round, Word::Has { in_time: true });
+    assert_eq!(sound(&standings), [0, 1, 2]);
+    // So it is with what was asked in a round of before, and was not read in it.
+    let mut standings = taken();
+    let before = standings.begin_round();
+    assert!(standings.pass_round(before, 0b011, 2));
+    standings.hear(2, before, Word::Has { in_time: false });
+    let now = standings.begin_round();
+    assert_eq!((sound(&standings), standings.voters()), (vec![0, 1], 3));
+    standings.hear(2, now, Word::Has { in_time: true });
     assert_eq!(sound(&standings), [0, 1, 2]);
     // What was asked later and proves nothing, is not proven by more of the same.
     let mut standings = taken();

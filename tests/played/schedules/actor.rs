@@ -242,6 +242,7 @@ impl Actor {
                 shown: world.clients[self.client].read(world.now),
                 stopped: world.clients[self.client].stopped,
                 may_be_cancelled: matches!(step.how, How::Submits { cancelled_after: Some(_) }),
+                greeted: 0,
                 drawn: world.records.drawn,
                 extensions: 0,
                 releases: 0,

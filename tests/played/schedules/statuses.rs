@@ -238,6 +238,10 @@ impl World {
         if takes && self.schedule.is_fenced && was_refused() {
             return;
         }
+        // What another has on a part of the servers may be a lock, or not, with one that fails.
+        if matches!(asked.call, Call::IsLocked) && self.records.has_rival(client_number, resource) {
+            return;
+        }
         let hold = asked.tag.and_then(|it| self.records.holds.iter().rfind(|hold| hold.tag == it));
         // How long ago it was had tells no more whether a server granted it in time that is heard only now.
         let since = hold.map_or(asked.at, |it| it.from);
@@ -257,10 +261,15 @@ impl World {
     fn ailing(&self, asked: &Asked) -> usize {
         let mut ailing = self.struck(asked.client);
         let takes = matches!(asked.call, Call::Lock { .. } | Call::TryLock { .. });
+        if takes {
+            // An attempt asks those that are connected when it begins.
+            ailing |= asked.greeted;
+        }
         if let Some(tag) = asked.tag.filter(|_| !takes) {
             let tokens = &self.records.tokens;
             let token = tokens.iter().rfind(|it| it.tag == tag);
-            ailing |= !token.map_or(0, |it| it.servers_that_had_it(asked.at));
+            let had = |at: i64| token.map_or(0, |it| it.servers_that_had_it(at));
+            ailing |= !(had(asked.at) & had(self.now));
         }
         let list = &self.clients[asked.client].list;
         // Where a quorum is connected, those that are still being greeted are not waited for as long as for answers.

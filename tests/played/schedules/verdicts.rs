@@ -31,6 +31,8 @@ pub(crate) struct Asked {
     pub(crate) stopped: i64,
     /// Whether the caller cancels it.
     pub(crate) may_be_cancelled: bool,
+    /// Which servers were being greeted.
+    pub(crate) greeted: u64,
     /// How many tokens had been drawn.
     pub(crate) drawn: u64,
     /// How often the lock had been extended and released, this time included.
@@ -63,6 +65,10 @@ impl World {
     /// A call begins.
     pub(crate) fn note_call(&mut self, asked: &mut Asked) {
         let now = self.now;
+        let whose = (asked.client, asked.manager);
+        let list = self.clients[asked.client].list.iter();
+        let greeted = list.filter(|server| self.is_greeted(whose, **server));
+        asked.greeted = greeted.fold(0, |servers, server| servers | 1 << server);
         let is_foreign = self.schedule.clients[asked.client].is_foreign(asked.manager);
         let Some(hold) = asked.tag.and_then(|it| self.records.hold(it)) else { return };
         if !asked.is_held {

@@ -74,6 +74,7 @@ impl World {
         let (hold, tag, was_alone) = (Arc::clone(&lock.hold), lock.tag, lock.was_alone);
         let (until, ttl) = (hold.valid_until().as_nanos(), hold.ttl_ms() * MS);
         let least_ttl = lock.least_ttl.min(ttl);
+        let shrunk_by = lock.shortened.map_or(0, |it| (it.known - until).max(0));
         let has_shrunk = lock.has_just_shrunk(self.now) || self.was_shortened_elsewhere(lock);
         let clock = &self.clients[me].clock;
         let (listened_by, renewed_by) =
@@ -81,7 +82,9 @@ impl World {
         let is_valid = self.now < clock.when(until);
         let listens_since = self.attended_since(me, manager, Attends::Listens).max(begun_at);
         let drives_since = self.attended_since(me, manager, Attends::Drives).max(begun_at);
-        let is_late = !hold.has_ended() && remaining_ms * LEFT_PARTS * MS < ttl;
+        // An attempt to renew it that was under way as it was shortened has the time that it began with.
+        let left = remaining_ms * MS + shrunk_by;
+        let is_late = !hold.has_ended() && left * LEFT_PARTS < ttl;
         if is_late && !has_shrunk && listens_since <= listened_by {
             let words = format!("it was told that a kept lock is lost with {remaining_ms} ms left");
             return self.records.violate(Promise::LostInTime, words);
