@@ -185,9 +185,9 @@ fn is_told(workshop: &Workshop, language: &str, mut waiter: Command) {
         }
         let looked = server.calls("exists");
         wait_until("it looks how far behind it is", || server.calls("exists") > looked);
-        let looked = server.calls("exists");
         server.must(&["DEL", "held"]);
         server.must(&["ZREM", LINE, &channel]);
+        let looked = server.calls("exists");
         assert_eq!(server.must(&["PUBLISH", &channel, "held"]).integer(), 1, "{language} listens");
         let run = running.join().expect("it ends");
         assert_eq!(server.calls("exists"), looked, "{language} was told");
