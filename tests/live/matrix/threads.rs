@@ -49,6 +49,8 @@ fn visits(manager: &Manager, place: &Place) {
 fn f08_sixty_four_threads_on_as_many_resources_share_the_connections() {
     let cluster = Cluster::start(3);
     let manager = connected(&cluster);
+    // Where a greeting took too long a second connection was made, and the first is on its way out.
+    wait_until("each has one connection", || cluster.iter().all(|it| it.clients().len() == 1));
     let before: Vec<_> = cluster.iter().map(|it| it.clients()).collect();
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -71,7 +73,6 @@ fn f08_sixty_four_threads_on_as_many_resources_share_the_connections() {
     });
     let after: Vec<_> = cluster.iter().map(|it| it.clients()).collect();
     assert_eq!(after, before, "one connection to each server is enough for all threads");
-    assert!(before.iter().all(|it| it.len() == 1), "{before:?}");
     wait_until("nothing is left", || cluster.iter().all(|it| it.locks() == 0));
 }
 
