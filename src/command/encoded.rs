@@ -1,7 +1,6 @@
 //! A request as it is sent. A script is sent with its text, or by the hash of that to a server which knows the text.
 
 use std::fmt;
-use std::io::Write;
 
 use super::script::Script;
 
@@ -9,6 +8,8 @@ use super::script::Script;
 pub(crate) struct Encoded {
     script: Option<Script>,
     bytes: Box<[u8]>,
+    /// Where the text of the script is put in.
+    text_at: usize,
 }
 
 /// Two words without a letter, in whose place a script is put.
@@ -17,11 +18,14 @@ const BLANK: &[u8] = b"$0\r\n\r\n$0\r\n\r\n";
 impl Encoded {
     /// Of the commands in `bytes`. The first two words of a script are empty.
     pub(super) fn new(script: Option<Script>, bytes: &[u8]) -> Self {
-        let bytes = match (script, split(bytes)) {
-            (Some(_), (count, rest)) => [count, rest.strip_prefix(BLANK).unwrap_or(rest)].concat(),
-            (None, _) => bytes.to_vec(),
+        let Some(text) = script else {
+            return Self { script, bytes: bytes.into(), text_at: 0 };
         };
-        Self { script, bytes: bytes.into() }
+        let (count, rest) = split(bytes);
+        let rest = rest.strip_prefix(BLANK).unwrap_or(rest);
+        let command = format!("$4\r\nEVAL\r\n${}\r\n", text.len());
+        let bytes = [count, command.as_bytes(), b"\r\n", rest].concat().into();
+        Self { script, bytes, text_at: count.len() + command.len() }
     }
 
     /// The script that it begins with.
@@ -34,21 +38,18 @@ impl Encoded {
         let Some(script) = self.script else {
             return outbox.extend_from_slice(&self.bytes);
         };
-        let (count, rest) = split(&self.bytes);
-        outbox.extend_from_slice(count);
+        let (head, rest) = self.bytes.split_at(self.text_at);
         match hash {
             Some(hash) => {
+                outbox.extend_from_slice(split(head).0);
                 outbox.extend_from_slice(b"$7\r\nEVALSHA\r\n$40\r\n");
                 outbox.extend_from_slice(&hash.0);
             }
             None => {
-                outbox.extend_from_slice(b"$4\r\nEVAL\r\n");
-                // A vector takes all that is written to it.
-                let _ = write!(outbox, "${}\r\n", script.len());
+                outbox.extend_from_slice(head);
                 outbox.extend_from_slice(script.as_bytes());
             }
         }
-        outbox.extend_from_slice(b"\r\n");
         outbox.extend_from_slice(rest);
     }
 

@@ -139,7 +139,11 @@ fn share(time: i64, millionths: i64) -> i64 {
 
 /// How many millionths of a time that is.
 fn speed(change: i64, time: i64) -> i64 {
-    i64::try_from(i128::from(change) * 1_000_000 / i128::from(time.max(1))).unwrap_or(i64::MAX / 2)
+    let time = time.max(1);
+    if let Some(product) = change.checked_mul(1_000_000) {
+        return product / time;
+    }
+    i64::try_from(i128::from(change) * 1_000_000 / i128::from(time)).unwrap_or(i64::MAX / 2)
 }
 
 #[cfg(test)]

@@ -71,8 +71,11 @@ impl Clock {
 
     /// How it was set, if that is news.
     pub(super) fn take_news(&self) -> Option<Course> {
-        let has_news = self.has_news.swap(false, Ordering::Relaxed);
-        has_news.then(|| self.with(|state| state.news.take())).flatten()
+        if !self.has_news.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.has_news.store(false, Ordering::Relaxed);
+        self.with(|state| state.news.take())
     }
 
     /// What it shows now, in milliseconds, if anything is known of it.

@@ -105,9 +105,10 @@ impl Entry {
 
     /// How many replies it gets.
     pub(super) fn replies(&self) -> usize {
-        let beside = [self.raises, self.reads, self.reads_clock, self.subscribes, self.looks];
-        let beside = beside.into_iter().filter(|&it| it).count();
-        self.request.replies() + beside - usize::from(self.leaves_out_end)
+        let one = |is_there| usize::from(is_there);
+        let beside = one(self.raises) + one(self.subscribes) + one(self.looks);
+        let readings = one(self.reads) + one(self.reads_clock);
+        self.request.replies() + beside + readings - one(self.leaves_out_end)
     }
 
     /// The same once more, for another connection, with whoever waits for the answer.
@@ -140,6 +141,10 @@ impl Entries {
 
     pub(super) fn front(&self) -> Option<&Entry> {
         self.list.front()
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&Entry> {
+        self.list.get(place)
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {

@@ -1,7 +1,7 @@
 //! What a server has sent and nobody has read yet.
 
-use std::collections::VecDeque;
 use std::io;
+use std::mem;
 
 use redis::Value;
 
@@ -30,8 +30,10 @@ pub(super) struct Inbox {
     end: usize,
     /// What is known of the reply that begins there.
     scan: Scan,
-    /// Replies that were read and belong to no request yet, and those of the request that is settled.
-    found: VecDeque<Value>,
+    /// Replies that were read and belong to no request yet, but for so many at the front that were taken; and those of the
+    /// request that is settled.
+    found: Vec<Value>,
+    taken: usize,
     replies: Vec<Value>,
     /// What the server has said by itself, each with how many of the replies that were found come before it; and how much
     /// of that was said before the replies that were taken last.
@@ -51,6 +53,7 @@ impl Inbox {
     pub(super) fn clear(&mut self) {
         self.scan = Scan::default();
         self.found.clear();
+        self.taken = 0;
         self.replies.clear();
         self.pushes.clear();
         self.early = 0;
@@ -118,26 +121,29 @@ impl Inbox {
         wanted: usize,
         subscribes: bool,
     ) -> Result<bool, Nonsense> {
-        while self.found.len() < wanted {
-            match self.next()? {
-                Some(value @ Value::Push { .. }) => {
-                    match subscribes && self.found.is_empty() && is_subscription(&value) {
-                        true => self.found.push_back(value),
-                        false => self.pushes.push((self.found.len(), value)),
-                    }
-                }
-                Some(value) => self.found.push_back(value),
-                None => return Ok(false),
+        while self.found_count() < wanted {
+            let Some(value) = self.next()? else { return Ok(false) };
+            let count = self.found_count();
+            let is_reply = !matches!(value, Value::Push { .. })
+                || subscribes && count == 0 && is_subscription(&value);
+            match is_reply {
+                true => self.found.push(value),
+                false => self.pushes.push((count, value)),
             }
         }
         Ok(true)
+    }
+
+    /// How many replies were found that nobody has taken.
+    fn found_count(&self) -> usize {
+        self.found.len() - self.taken
     }
 
     /// Whether something is there that is no push, nor the beginning of one.
     pub(super) fn has_surplus(&mut self) -> Result<bool, Nonsense> {
         while self.first() == Some(PUSH) {
             match self.next()? {
-                Some(push) => self.pushes.push((self.found.len(), push)),
+                Some(push) => self.pushes.push((self.found_count(), push)),
                 None => return Ok(false),
             }
         }
@@ -147,7 +153,21 @@ impl Inbox {
     /// Takes the next replies, so many of those that [`Self::has_replies`] has found. They are to be taken out.
     pub(super) fn take_replies(&mut self, count: usize) -> &mut Vec<Value> {
         self.replies.clear();
-        self.replies.extend(self.found.drain(..count));
+        let until = self.taken + count;
+        if self.taken == 0 && until == self.found.len() {
+            mem::swap(&mut self.found, &mut self.replies);
+        } else {
+            let taken = self.found[self.taken..until].iter_mut();
+            self.replies.extend(taken.map(|value| mem::replace(value, Value::Nil)));
+            self.taken = until;
+        }
+        if self.taken == self.found.len() {
+            self.found.clear();
+            self.taken = 0;
+        }
+        if self.pushes.is_empty() {
+            return &mut self.replies;
+        }
         self.early = self.pushes.partition_point(|push| push.0 < count);
         for push in &mut self.pushes[self.early..] {
             push.0 -= count;
@@ -157,12 +177,17 @@ impl Inbox {
 
     /// One of the replies that were found, if there are so many.
     pub(super) fn found(&mut self, place: usize) -> Option<&mut Value> {
-        self.found.get_mut(place)
+        self.found.get_mut(self.taken + place)
+    }
+
+    /// Whether the server has said something by itself that nobody has taken out.
+    pub(super) fn has_pushes(&self) -> bool {
+        !self.pushes.is_empty()
     }
 
     /// Takes out what the server has said by itself before the last of the replies that were taken last.
     pub(super) fn early_pushes(&mut self) -> impl Iterator<Item = Value> {
-        let early = std::mem::take(&mut self.early);
+        let early = mem::take(&mut self.early);
         self.pushes.drain(..early).map(|push| push.1)
     }
 

@@ -239,6 +239,16 @@ impl Link {
         }
     }
 
+    /// Whether there is something to send, as far as there is a connection.
+    pub(super) fn has_unsent(&self) -> bool {
+        match &self.state {
+            State::Handshake { wire, .. } | State::Up { wire } => {
+                !self.outbox.is_empty() || wire.has_unsent()
+            }
+            State::Down | State::Searching | State::Connecting { .. } => false,
+        }
+    }
+
     /// Sends as much of the outbox as the socket takes.
     pub(super) fn send(&mut self, now: Moment) -> Option<Change> {
         let (State::Up { wire } | State::Handshake { wire, .. }) = &mut self.state else {

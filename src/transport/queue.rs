@@ -158,13 +158,6 @@ impl Queue {
         self.length() == 0
     }
 
-    /// How many replies the oldest request has in all, and how many have to be there before it can be settled.
-    fn replies_wanted(&self) -> Option<(usize, usize)> {
-        let own = self.awaiting.front()?.replies();
-        let rest = self.rest_of_group().map(Entry::replies).sum::<usize>();
-        Some((own, own + rest))
-    }
-
     /// How many replies the oldest request has.
     pub(super) fn replies_of_oldest(&self) -> usize {
         self.awaiting.front().map_or(0, Entry::replies)
@@ -178,19 +171,21 @@ impl Queue {
         now: Moment,
     ) -> Result<Option<Settled>, Useless> {
         loop {
-            let Some((own, wanted)) = self.replies_wanted() else {
+            let Some(oldest) = self.awaiting.front() else {
                 // Nothing is owed, so nothing may be there.
-                return if inbox.has_surplus()? {
-                    Err(Nonsense::Unwanted.into())
-                } else {
-                    Ok(None)
+                return match inbox.has_surplus()? {
+                    true => Err(Nonsense::Unwanted.into()),
+                    false => Ok(None),
                 };
             };
-            let subscribes = self.awaiting.front().is_some_and(|entry| entry.subscribes);
-            if !inbox.has_replies(wanted, subscribes)? {
+            let (own, subscribes) = (oldest.replies(), oldest.subscribes);
+            let rest = self.rest_of_group().map(Entry::replies).sum::<usize>();
+            if !inbox.has_replies(own + rest, subscribes)? {
                 return Ok(None);
             }
-            self.read_ahead(inbox, wanted, now);
+            if rest > 0 {
+                self.read_ahead(inbox, own + rest, now);
+            }
             if self.awaiting.len() == 1 && inbox.has_surplus()? {
                 // One too many is there: who knows which of them is the answer?
                 return Err(Nonsense::Unwanted.into());
@@ -207,6 +202,9 @@ impl Queue {
 
     /// The oldest request has got its replies. Nothing is settled if it is to be sent once more, in the
     /// form that all servers know: it was sent as a command which this user may not use after all.
+    ///
+    /// Not a part of its caller to the compiler, which would keep all values of both in memory.
+    #[inline(never)]
     fn settle(
         &mut self,
         replies: &mut Vec<Value>,

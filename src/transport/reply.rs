@@ -70,14 +70,14 @@ impl Scan {
     /// The first reply in `bytes` and its length, if it is there as a whole. If it is not, there are
     /// more bytes behind the same ones the next time.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
-        let simple = if self.at == 0 { simple(bytes) } else { None };
-        let whole = match simple {
-            Some(whole) => whole,
-            None => {
-                let Some(length) = self.end(bytes)? else { return Ok(None) };
-                (read(&bytes[..length])?, length)
-            }
-        };
+        if self.at == 0
+            && let Some(whole) = simple(bytes)
+        {
+            self.seen = 0;
+            return Ok(Some(whole));
+        }
+        let Some(length) = self.end(bytes)? else { return Ok(None) };
+        let whole = (read(&bytes[..length])?, length);
         *self = Self::new(self.is_resp3);
         Ok(Some(whole))
     }

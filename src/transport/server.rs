@@ -210,10 +210,16 @@ impl Server {
     /// Does what is due: connecting, giving up, sending.
     pub(crate) fn advance(&mut self, now: Moment, effects: &mut Effects) {
         if now >= self.next_due() {
-            // It may be ready, although its time is up: perhaps nobody has looked for a while.
-            self.read_on(now, effects);
-            self.handle_overdue(now, effects);
+            self.do_what_is_due(now, effects);
         }
+        self.remarks.catch_up(now, &mut effects.lines);
+        self.flush(now, effects);
+    }
+
+    fn do_what_is_due(&mut self, now: Moment, effects: &mut Effects) {
+        // It may be ready, although its time is up: perhaps nobody has looked for a while.
+        self.read_on(now, effects);
+        self.handle_overdue(now, effects);
         if self.link.is_up() {
             self.queue.probe(now);
         }
@@ -225,8 +231,6 @@ impl Server {
             let change = self.link.handle_due(now);
             self.handle_change(change, effects);
         }
-        self.remarks.catch_up(now, &mut effects.lines);
-        self.flush(now, effects);
     }
 
     /// Whether it has no room for more requests, and answers one after the other: there will be room soon.
@@ -277,10 +281,10 @@ impl Server {
 
     /// Sends what is queued, or as much as the socket takes.
     fn flush(&mut self, now: Moment, effects: &mut Effects) {
-        if self.link.is_up() {
+        if self.queue.has_unsent() && self.link.is_up() {
             self.queue.send(&mut self.link.outbox, self.capabilities, now);
         }
-        let change = self.link.send(now);
+        let change = if self.link.has_unsent() { self.link.send(now) } else { None };
         self.traffic.requests += self.queue.note_written(self.link.outbox.capacity(), clock::now);
         self.handle_change(change, effects);
         if self.predecessor.is_some() {
@@ -313,15 +317,21 @@ impl Server {
         Failure::NotConnected(self.link.why_down().to_owned())
     }
 
-    /// Tells everybody who waits what has become of the connection.
+    /// Tells everybody who waits what has become of the connection: nothing, nearly always.
+    #[inline]
     fn handle_change(&mut self, change: Option<Change>, effects: &mut Effects) {
-        effects.changed |= change.is_some();
+        if let Some(change) = change {
+            self.tell_of_change(change, effects);
+        }
+    }
+
+    fn tell_of_change(&mut self, change: Change, effects: &mut Effects) {
+        effects.changed = true;
         let mut say = |event, level, words: String| {
             self.remarks.say(event, (level, words), clock::now(), &mut effects.lines);
         };
         match change {
-            None => {}
-            Some(Change::Up { capabilities, guard, took_us, again }) => {
+            Change::Up { capabilities, guard, took_us, again } => {
                 self.traffic.connections += 1;
                 if again {
                     say(Event::Connected, Level::Info, "connected again".to_owned());
@@ -338,7 +348,7 @@ impl Server {
                     self.deliver(ticket, Answer::Done, effects);
                 }
             }
-            Some(Change::Failed { why, first }) => {
+            Change::Failed { why, first } => {
                 self.traffic.connections_failed += 1;
                 effects.health.spoil();
                 if first {
@@ -346,7 +356,7 @@ impl Server {
                 }
                 self.fail_all(&Failure::NotConnected(why), effects);
             }
-            Some(Change::Lost { how }) => {
+            Change::Lost { how } => {
                 self.traffic.connections_lost += 1;
                 effects.health.spoil();
                 say(Event::Lost, Level::Warning, format!("connection lost: {how}"));

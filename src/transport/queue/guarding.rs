@@ -66,12 +66,13 @@ impl Queue {
         let encoded = entry.request.encoded(capabilities, &mut self.encoder);
         entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
         entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
-        entry.is_special = entry.request.relies_on(capabilities);
-        entry.wakes = entry.request.wakes_in(capabilities);
         entry.form = entry.request.form(capabilities);
+        // All servers know the form 0.
+        entry.is_special = entry.form != 0 && entry.request.relies_on(capabilities);
+        entry.wakes = entry.request.wakes_in(capabilities);
         let look = entry.request.look_for_waiters(capabilities);
         entry.looks = look.is_some();
-        outbox.extend(look.into_iter().flatten());
+        outbox.extend_from_slice(&look.unwrap_or_default());
         let is_guarded = entry.request.asks_for_vote() && self.guard.reads();
         entry.read_behind = is_guarded.then_some(0);
     }

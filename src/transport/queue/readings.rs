@@ -60,8 +60,11 @@ impl Queue {
     /// Whether the acquires that wait to be sent leave out to ask when their keys end: there are several, and none was
     /// refused lately.
     pub(super) fn leaves_out_ends(&self) -> bool {
+        if self.granted < GRANTED_LEAST || self.unsent.len() < 2 {
+            return false;
+        }
         let attempts = self.unsent.iter().filter(|entry| entry.request.may_leave_out_end());
-        self.granted >= GRANTED_LEAST && attempts.take(2).count() == 2
+        attempts.take(2).count() == 2
     }
 
     /// A request was answered.
@@ -73,6 +76,9 @@ impl Queue {
 
     /// Has the note read behind what was written, if a grant depends on it.
     pub(super) fn read_note(&mut self, group: &mut Group, outbox: &mut Vec<u8>) {
+        if group.length == 0 {
+            return;
+        }
         let Group { length, reads_clock, .. } = std::mem::take(group);
         for (behind, entry) in (0..).zip(self.awaiting.iter_mut().rev().take(length)) {
             if behind == 0 {
@@ -88,14 +94,14 @@ impl Queue {
     pub(super) fn rest_of_group(&self) -> impl Iterator<Item = &Entry> {
         let behind = self.awaiting.front().and_then(|entry| entry.read_behind);
         let count = behind.filter(|_| self.reading.is_none()).unwrap_or_default();
-        self.awaiting.iter().skip(1).take(count.into())
+        (1..=usize::from(count)).filter_map(|place| self.awaiting.get(place))
     }
 
     /// So many replies are there, all that the oldest request has to wait for: takes out what was read behind others.
     pub(super) fn read_ahead(&mut self, inbox: &mut Inbox, wanted: usize, now: Moment) {
-        let Some(carrier) = self.rest_of_group().last() else { return };
-        let (reads_clock, sent, left) =
-            (carrier.reads_clock, carrier.written_at, self.rest_of_group().count() + 1);
+        let left = self.rest_of_group().count() + 1;
+        let Some(carrier) = self.awaiting.get(left - 1) else { return };
+        let (reads_clock, sent) = (carrier.reads_clock, carrier.written_at);
         let mut take =
             |place: usize| inbox.found(place).map(|value| std::mem::replace(value, Value::Nil));
         let time = if reads_clock { take(wanted - 1) } else { None };

@@ -21,6 +21,9 @@ impl Server {
     /// Takes note of what the server has said by itself: all of it, or what came before the last answer.
     pub(super) fn note_pushes(&mut self, is_early: bool, effects: &mut Effects) {
         let (channel, inbox) = (self.queue.channel(), &mut self.link.inbox);
+        if !inbox.has_pushes() {
+            return;
+        }
         match is_early {
             true => effects.note_pushes(self.index, channel, inbox.early_pushes()),
             false => effects.note_pushes(
