@@ -212,11 +212,11 @@ impl Guard {
     }
 
     /// What was read behind an acquire that was granted. Fails if it is another memory that granted it.
-    pub(super) fn check(&mut self, borne: Option<Borne>, rules: &Rules) -> Result<(), Forgotten> {
+    pub(super) fn check(&mut self, borne: Option<&Borne>, rules: &Rules) -> Result<(), Forgotten> {
         let Some(life) = &mut self.life else { return Ok(()) };
         match borne {
             Some(Borne::Note(note)) if note.id == life.id && note.since_ms == life.since_ms => {
-                rules.learn(&note);
+                rules.learn(note);
                 life.longest_ms = note.longest_ms;
                 Ok(())
             }

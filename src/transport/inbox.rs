@@ -140,6 +140,7 @@ impl Inbox {
     }
 
     /// Whether something is there that is no push, nor the beginning of one.
+    #[inline]
     pub(super) fn has_surplus(&mut self) -> Result<bool, Nonsense> {
         while self.first() == Some(PUSH) {
             match self.next()? {

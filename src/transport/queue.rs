@@ -42,8 +42,8 @@ pub(super) struct Queue {
     clock: Arc<Clock>,
     /// What was read of its memory for the requests that are settled next.
     reading: Option<Reading>,
-    /// What was read last, and what that means.
-    last_reading: Option<(Value, Option<Borne>)>,
+    /// The note that was read last, and what it means.
+    last_note: Option<(Value, Option<Borne>)>,
     encoder: Encoder,
     scripts: Scripts,
     unsent: Entries,
@@ -87,7 +87,7 @@ impl Queue {
             guard: Guard::default(),
             clock: Arc::clone(clock),
             reading: None,
-            last_reading: None,
+            last_note: None,
             encoder,
             scripts,
             unsent,

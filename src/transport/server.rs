@@ -284,9 +284,12 @@ impl Server {
         if self.queue.has_unsent() && self.link.is_up() {
             self.queue.send(&mut self.link.outbox, self.capabilities, now);
         }
-        let change = if self.link.has_unsent() { self.link.send(now) } else { None };
-        self.traffic.requests += self.queue.note_written(self.link.outbox.capacity(), clock::now);
-        self.handle_change(change, effects);
+        if self.link.has_unsent() {
+            let change = self.link.send(now);
+            let outbox_bytes = self.link.outbox.capacity();
+            self.traffic.requests += self.queue.note_written(outbox_bytes, clock::now);
+            self.handle_change(change, effects);
+        }
         if self.predecessor.is_some() {
             self.flush_predecessor(now, effects);
         }

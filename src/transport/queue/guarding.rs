@@ -104,7 +104,10 @@ impl Queue {
         }
         match self.reading.as_ref().filter(|_| entry.read_behind.is_some()) {
             Some(reading) if reading.is_forbidden => self.guard.go_blind(),
-            Some(reading) if answer.is_grant() => self.guard.check(reading.note, &self.rules)?,
+            Some(_) if answer.is_grant() => {
+                let note = self.last_note.as_ref().and_then(|it| it.1.as_ref());
+                self.guard.check(note, &self.rules)?;
+            }
             _ => {}
         }
         let ttl_ms = entry.request.ttl_ms();

@@ -130,14 +130,12 @@ impl Queue {
             self.note_clock(sent, us.saturating_mul(US), US, now);
         }
         let Some(said) = note else { return };
+        self.reading = Some(Reading { left, is_forbidden: is_forbidden(&said) });
         // It is the same as ever, nearly always, and to compare it is cheaper than to read it.
-        let known = self.last_reading.take().filter(|known| known.0 == said);
-        let (said, note) = known.unwrap_or_else(|| {
+        if self.last_note.as_ref().is_none_or(|known| known.0 != said) {
             let note = Borne::of(&said);
-            (said, note)
-        });
-        self.reading = Some(Reading { left, is_forbidden: is_forbidden(&said), note });
-        self.last_reading = Some((said, note));
+            self.last_note = Some((said, note));
+        }
     }
 
     /// One more request is settled.
