@@ -40,6 +40,28 @@ fn every_test_program_is_built() {
     assert_eq!(named, there);
 }
 
+/// The targets of the fuzzer compile the library's files in a workspace of their own, which no other test builds.
+/// They do without TLS and without the system's randomness.
+#[test]
+fn the_fuzzer_has_the_crates_of_the_library() {
+    let of_library = dependencies("Cargo.toml");
+    let of_fuzzer = dependencies("fuzz/Cargo.toml");
+    let is_needed = |it: &&String| !it.contains("optional = true") && !it.starts_with("rand = ");
+    let needed: BTreeSet<_> = of_library.iter().filter(is_needed).collect();
+    let beside: BTreeSet<_> =
+        of_fuzzer.iter().filter(|it| !it.starts_with("libfuzzer-sys = ")).collect();
+    assert!(needed.len() > 3, "{needed:?}");
+    assert_eq!(needed, beside);
+}
+
+/// The lines of what a package is built with.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let text = read(manifest);
+    let (_, behind) = text.split_once("\n[dependencies]\n").expect("dependencies");
+    let lines = behind.lines().take_while(|it| !it.starts_with('['));
+    lines.filter(|it| !it.is_empty() && !it.starts_with('#')).map(str::to_owned).collect()
+}
+
 /// Their names, and where they begin.
 fn test_programs() -> Vec<(String, PathBuf)> {
     ["Cargo.toml", "tool/Cargo.toml"].into_iter().flat_map(test_programs_of).collect()
