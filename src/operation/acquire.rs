@@ -173,13 +173,15 @@ impl Acquire {
             _ => Moment::NEVER,
         };
         self.looks = !is_last && self.is_to_look(actions);
-        if !self.looks {
-            // Also if it comes to nothing because servers cannot be reached.
-            self.note_attempt(actions);
-        }
         self.has_asked = true;
         match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum, cut),
+            Some(quorum) => {
+                if !self.looks {
+                    // Also if it comes to nothing because servers cannot be reached.
+                    self.note_attempt(actions);
+                }
+                self.stage = Stage::Connecting(quorum, cut);
+            }
             None => self.go(cut, actions),
         }
     }
@@ -282,10 +284,10 @@ impl Acquire {
     fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         self.patience.end(actions);
         let absent = question.absent(actions.roster());
-        self.end_waiting(actions);
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target, number.get(), &hold);
+            let (left, next) = queues.acquired(&self.wanted.target, number.get(), &hold);
+            waking::tell_of_leaving(left, actions);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());

@@ -99,8 +99,8 @@ impl Release {
     /// The release is about to be sent. Returns who of this manager comes next.
     fn let_go(&self, actions: &mut dyn Actions) -> Vec<Next> {
         let (hold, since) = (self.view.hold(), actions.now());
-        let mut all = Vec::new();
         let target = hold.target();
+        let mut all = Vec::with_capacity(target.names().len());
         for resource in target.names() {
             let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
             if stands_back {
