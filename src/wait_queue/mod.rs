@@ -58,8 +58,7 @@ impl WaitQueues {
     /// One whose thread has another in that queue already would wait for itself: it is a password
     /// callback's, made from within the other's call. It is left out of the queue, and asks when it likes.
     pub(crate) fn join(&mut self, target: &Target, thread: Option<usize>, now: Moment) -> u64 {
-        self.last_number += 1;
-        let number = self.last_number;
+        let number = self.next_number();
         if let Some(key) = semaphore(target) {
             if self.is_to_clean() && !self.semaphores.contains_key(&key) {
                 self.clean(now);
@@ -76,6 +75,33 @@ impl WaitQueues {
             _ => self.queue_of(&target.resource, now).join(number, thread, Wants::Alone),
         }
         number
+    }
+
+    /// It joins, and begins at once if it may. Most locks are of one resource: then its queue is looked for once.
+    pub(crate) fn join_and_begin(
+        &mut self,
+        target: &Target,
+        thread: Option<usize>,
+        manners: Manners,
+        now: Moment,
+    ) -> (u64, Permission) {
+        let wants = match target.kind {
+            LockKind::Exclusive => Wants::Alone,
+            LockKind::Shared => Wants::Shared,
+            _ => {
+                let number = self.join(target, thread, now);
+                return (number, self.begin(target, number, manners, now));
+            }
+        };
+        let number = self.next_number();
+        let queue = self.queue_of(&target.resource, now);
+        queue.join(number, thread, wants);
+        (number, queue.begin(number, manners, now))
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
     }
 
     /// The queue of this resource; a new one if there is none.
@@ -136,7 +162,6 @@ impl WaitQueues {
             let left = self.end_line(target, number);
             return (left, self.acquired_of_many(target, number, hold));
         }
-        // Most locks are of one resource: then its queue is looked for once.
         let Some(queue) = self.queues.get_mut(&target.resource) else { return Default::default() };
         let left = lines::left_by(target, queue.line.leave());
         (left, queue.acquired(number, hold))
