@@ -50,7 +50,6 @@ fn draw() -> Generation {
 }
 
 /// The pid is no 0, so neither is this.
-#[cold]
 fn number(generation: u32) -> Generation {
     u64::from(generation) << 32 | u64::from(process::id())
 }
