@@ -84,12 +84,17 @@ impl Log {
         }
     }
 
+    /// Whether there is something to tell.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) == this_process()
+    }
+
     /// Tells what there is to tell, unless another thread does, or this one in a call further up: then
     /// that goes on with these lines. Nothing is held, neither by the caller. A logger whose own calls
     /// bring up one line after another is not listened to for ever: what is left waits for the end of
     /// the next call. Returns whether somebody was told something, which may have taken its time.
     pub(crate) fn tell(&self) -> bool {
-        if self.waiting.load(Ordering::Relaxed) != this_process() {
+        if !self.has_lines() {
             return false;
         }
         let Some(mut turn) = Turn::take(self) else { return false };

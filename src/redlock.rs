@@ -59,6 +59,11 @@ impl RedLock {
         Self { is_told_by_caller: true, ..Self::default() }
     }
 
+    /// Whether there are log lines to tell.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.log.has_lines()
+    }
+
     /// Tells what log lines there are. The caller holds nothing: the logger is somebody else's code.
     /// Returns whether somebody was told something.
     pub(crate) fn tell(&self) -> bool {

@@ -45,7 +45,7 @@ pub enum Event {
 /// What goes with an operation that nobody waits for.
 enum Companion {
     Call {
-        lease: Box<Lease>,
+        lease: Lease,
         then: Then,
         tag: Tag,
     },
@@ -164,7 +164,7 @@ impl Runtime {
     pub(crate) fn submit_call(&self, Begun { operation, then }: Begun, lease: Lease, tag: Tag) {
         let call: Arc<Call> = Arc::clone(&lease.call);
         call.begin(self.number());
-        let companion = Companion::Call { lease: Box::new(lease), then, tag };
+        let companion = Companion::Call { lease, then, tag };
         self.submit(operation, Box::new(companion), Some(&call));
     }
 
@@ -174,7 +174,7 @@ impl Runtime {
             Companion::Call { mut lease, then, tag } => {
                 lease.call.end();
                 let outcome = self.finish_call(then, end, &mut lease);
-                Some(Event::Done { lease: *lease, tag, outcome })
+                Some(Event::Done { lease, tag, outcome })
             }
             Companion::Kept { kept, tag } => {
                 let (hold, error) = match end {

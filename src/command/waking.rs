@@ -4,7 +4,9 @@
 //! lets go of the resource takes the first out and publishes to its channel, in the same script. These are hints: a lock is
 //! taken as ever.
 
-use redis::{PushKind, Value};
+use std::io::Write;
+
+use redis::{PushKind, RedisWrite, ToRedisArgs, Value};
 
 use super::answer::failure_of;
 use super::script::script;
@@ -20,13 +22,26 @@ pub(super) const LINE_TTL_MS: i64 = 15_000;
 const DIGITS: usize = 32;
 
 /// The key of the line of a resource.
-pub(super) fn line(resource: &[u8]) -> Vec<u8> {
-    [resource, b":w"].concat()
+pub(super) fn line(resource: &[u8]) -> Line<'_> {
+    Line { resource }
+}
+
+/// The key of a line, which is put together where it is written.
+pub(super) struct Line<'a> {
+    resource: &'a [u8],
+}
+
+impl ToRedisArgs for Line<'_> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        let mut key = out.writer_for_next_arg();
+        // Memory takes all that is written to it.
+        let _ = key.write_all(self.resource).and_then(|()| key.write_all(b":w"));
+    }
 }
 
 /// The key of the line of those who wait for any permit of a semaphore of which this is a slot, if it is named as one that
 /// has a number.
-pub(super) fn line_of_permits(resource: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn line_of_permits(resource: &[u8]) -> Option<Line<'_>> {
     slot_of(resource).map(|(base, _)| line(base))
 }
 

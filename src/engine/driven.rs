@@ -122,18 +122,19 @@ impl Driven for Engine {
     }
 
     fn settle_descriptor(&mut self, is_driven: bool) {
-        let Some(mut readiness) = self.readiness.take() else { return };
+        if self.readiness.is_none() {
+            return;
+        }
+        let due = self.due_of_descriptor(is_driven);
+        let Some(readiness) = &mut self.readiness else { return };
         if !is_driven {
             let interests =
                 |it: &Server| it.interest().into_iter().chain(it.interest_in_predecessor());
             readiness.watch(self.state.servers.iter().flat_map(interests));
         }
-        if self.has_event() || self.has_chore() || self.state.is_unsent && !is_driven {
-            readiness.set_due(Moment::from_nanos(0), self.now);
-        } else if !is_driven {
-            readiness.set_due(self.next_due(), self.now);
+        if let Some(due) = due {
+            readiness.set_due(due, self.now);
         }
-        self.readiness = Some(readiness);
     }
 
     fn take_change(&mut self) -> bool {
@@ -147,6 +148,14 @@ impl Driven for Engine {
 }
 
 impl Engine {
+    /// When the descriptor is to be readable; none if whoever drives says so when it leaves.
+    fn due_of_descriptor(&mut self, is_driven: bool) -> Option<Moment> {
+        if self.has_event() || self.has_chore() || self.state.is_unsent && !is_driven {
+            return Some(Moment::from_nanos(0));
+        }
+        (!is_driven).then(|| self.next_due())
+    }
+
     fn advance_servers(&mut self, now: Moment) {
         self.state.is_unsent = false;
         let is_busy = self.state.is_busy();

@@ -134,13 +134,14 @@ impl Engine {
         else {
             return;
         };
+        let wanted = operation.wanted_conditions();
         for (index, server) in self.state.servers.iter_mut().enumerate() {
             let sent_at = match open.pending.contains(index) {
                 true => server.abandon(ticket, now, &mut self.state.effects),
                 false => None,
             };
             open.note_sent(index, sent_at);
-            if operation.wants_condition(index) {
+            if wanted.contains(index) {
                 let condition = server.condition(sent_at, now, &mut self.state.effects);
                 operation.note_condition(index, condition);
             }

@@ -53,7 +53,8 @@ impl Readiness {
 
     /// These sockets are watched from now on, and no others.
     pub(super) fn watch(&mut self, wanted: impl Iterator<Item = Interest> + Clone) {
-        if wanted.clone().eq(self.watched.iter().copied()) {
+        let mut watched = self.watched.iter();
+        if wanted.clone().all(|it| watched.next() == Some(&it)) && watched.next().is_none() {
             return;
         }
         self.wanted.clear();

@@ -1,6 +1,5 @@
 //! One step of an operation: what it can have done while the engine is its own.
 
-use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
@@ -48,16 +47,12 @@ impl<'a> Step<'a> {
             let _ = panic::catch_unwind(leave);
             self.end = Some(broken_off());
         }
-        let mut end = mem::take(&mut self.end);
-        if let Some(end) = &mut end {
+        if let Some(end) = &mut self.end {
             self.state.note_end(self.place, end, self.now);
-        }
-        if end.is_none()
-            && let Some(slot) = &mut self.state.slots[self.place]
-        {
+        } else if let Some(slot) = &mut self.state.slots[self.place] {
             slot.operation = Some(operation);
         }
-        end
+        self.end
     }
 
     /// Opens a question to all servers, as `ask` puts it to each.

@@ -1,7 +1,7 @@
 //! The calls that ask servers: where their words go, what is told meanwhile, and what a fork within them
 //! means.
 
-use super::guard::guard;
+use super::guard::{catch, guard};
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, shared_lease};
 use super::status::RedLockStatus;
@@ -40,7 +40,7 @@ pub(super) fn side_call(
     // Until the manager, which this may be the last to use, is let go of.
     let _uncancelled = Uncancelled::new();
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
-    let outcome = guard(|| call(&handle));
+    let outcome = catch(|| call(&handle));
     outcome.unwrap_or_else(|error| {
         handle.message.set(&error.to_string());
         error.status().into()
@@ -76,7 +76,7 @@ fn lease_call_once(
         }
         return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
     };
-    status_of(guard(|| {
+    status_of(catch(|| {
         let Some(handle) = handle else {
             return lease.call(|_| Err(Error::invalid("rl is NULL")));
         };
@@ -113,7 +113,7 @@ pub(super) fn told<T>(
 ) -> (Result<T, Error>, bool) {
     let process = this_process();
     let outcome = guard(call);
-    let was_told = guard(|| Ok(manager.tell())).unwrap_or(true);
+    let was_told = manager.has_lines() && guard(|| Ok(manager.tell())).unwrap_or(true);
     let is_same = this_process() == process;
     (if is_same { outcome } else { Err(Error::forked_within()) }, was_told)
 }

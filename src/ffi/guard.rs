@@ -12,6 +12,11 @@ use crate::system::cancellation::Uncancelled;
 /// the thread is cancelled, and nothing is printed.
 pub(super) fn guard<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let _uncancelled = Uncancelled::new();
+    catch(body)
+}
+
+/// The same where a request to cancel the thread waits already.
+pub(super) fn catch<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     silence_panics_of_ours();
     let outer = GUARDED.replace(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
@@ -20,11 +25,11 @@ pub(super) fn guard<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Err
 }
 
 thread_local! {
-    /// Whether this thread is inside of [`guard`].
+    /// Whether this thread is inside of [`catch`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps the panic hook quiet for panics that [`guard`] is going to catch. Others are passed on
+/// Keeps the panic hook quiet for panics that [`catch`] is going to catch. Others are passed on
 /// to the hook that was there: in a Rust program that is the program's own.
 fn silence_panics_of_ours() {
     // Not a Once: a child that was forked during it would wait for ever.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::arguments::copy_words;
-use super::guard::guard;
+use super::guard::{catch, guard};
 use super::handle::RedLock;
 use super::lease_state::State;
 use crate::error::{Error, Status};
@@ -189,14 +189,16 @@ impl RedLockLease {
         &self,
         call: &mut dyn FnMut(&mut Lease) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let turn = self.take_turn();
-        let outcome = turn.and_then(|_turn| {
-            let mut lease = self.state.lock()?.lease.clone();
-            let outcome = guard(|| call(&mut lease));
-            self.state.lock()?.lease = lease;
-            outcome
-        });
-        self.state.lock()?.refresh(outcome.as_ref().err());
+        let _turn = match self.take_turn() {
+            Ok(turn) => turn,
+            Err(error) => {
+                self.state.lock()?.refresh(Some(&error));
+                return Err(error);
+            }
+        };
+        let mut lease = self.state.lock()?.lease.clone();
+        let outcome = catch(|| call(&mut lease));
+        self.state.lock()?.keep(lease, outcome.as_ref().err());
         outcome
     }
 
@@ -233,7 +235,7 @@ impl RedLockLease {
         self.submitted.store(this_process(), Ordering::Release);
         // Its event may be taken before this returns, and the lease used for the next call.
         drop(turn);
-        let outcome = guard(|| submit(own));
+        let outcome = catch(|| submit(own));
         if let Err(error) = &outcome {
             if let Ok(mut state) = self.state.lock() {
                 if keeper.is_some() {
@@ -251,8 +253,7 @@ impl RedLockLease {
         if let Ok(mut state) = self.state.lock() {
             match news {
                 Some((lease, error)) => {
-                    state.lease = lease;
-                    state.refresh(error);
+                    state.keep(lease, error);
                 }
                 None => {
                     let error = Error::new(Status::Cancelled, "the manager of the call was freed");

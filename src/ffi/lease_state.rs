@@ -54,6 +54,12 @@ impl State {
         }
     }
 
+    /// What a call has made of the lease, and what it has to say.
+    pub(super) fn keep(&mut self, lease: Lease, error: Option<&Error>) {
+        self.lease = lease;
+        self.refresh(error);
+    }
+
     pub(super) fn refresh(&mut self, error: Option<&Error>) {
         // A misuse must not change what the strings say of the lock that is still there.
         if self.resource.strip_suffix(&[0]) != Some(self.lease.resource()) {

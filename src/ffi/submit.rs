@@ -7,7 +7,7 @@ use super::acquire::{RedLockAcquireOptions, plain, read};
 use super::arguments::text;
 use super::call::lease_call;
 use super::event::Tag;
-use super::guard::guard;
+use super::guard::catch;
 use super::handle::{RedLock, shared};
 use super::lease::{RedLockLease, held_lease};
 use super::status::RedLockStatus;
@@ -168,7 +168,7 @@ pub(super) fn submit(
         }
         return RedLockStatus::REDLOCK_INVALID_ARGUMENT;
     };
-    let outcome = guard(|| match &handle {
+    let outcome = catch(|| match &handle {
         None => lease.call(|_| Err(Error::invalid("rl is NULL"))),
         Some(handle) => lease.submit(handle, acquires, |own| {
             submit(handle, own, Tag::of_call(&lease, user_data, acquires).boxed())

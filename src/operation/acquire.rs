@@ -33,7 +33,7 @@ use crate::server_set::ServerSet;
 use crate::stats::{Account, Kind};
 use crate::token::Token;
 use crate::transport::timeouts::Timeouts;
-use crate::wait_queue::{Manners, Permission, STAND_BACK, Wait};
+use crate::wait_queue::{Manners, Permission, Wait};
 
 /// How much longer than its plan an attempt may take that was begun in time: the least reply timeout.
 const LAST_TRY_MS: i64 = 25;
@@ -133,29 +133,34 @@ impl Acquire {
     }
 
     fn begin(&mut self, actions: &mut dyn Actions) {
-        let now = actions.now();
-        let (target, thread) = (&self.wanted.target, self.wanted.thread);
-        self.number = NonZeroU64::new(actions.wait_queues().join(target, thread, now));
-        match (self.wanted.resumed.take(), self.wanted.plan) {
+        let (now, resumed) = (actions.now(), self.wanted.resumed.take());
+        let (manners, target) = (self.manners(now), &self.wanted.target);
+        let (thread, queues) = (self.wanted.thread, actions.wait_queues());
+        match (resumed, self.wanted.plan) {
             (Some(broken_off), Plan::Until(until)) => {
+                self.number = NonZeroU64::new(queues.join(target, thread, now));
                 let BrokenOff { error, pause_until, .. } = *broken_off;
                 self.wait(Wait { pause_until, until }, Box::new(Miss::Resumed(error)), actions);
             }
-            _ => self.try_once(actions),
+            _ => {
+                let (number, permission) = queues.join_and_begin(target, thread, manners, now);
+                self.number = NonZeroU64::new(number);
+                self.try_if(permission, manners, actions);
+            }
         }
     }
 
     /// Asks the servers, if it is this caller's turn.
     fn try_once(&mut self, actions: &mut dyn Actions) {
         let now = actions.now();
-        let is_last = match self.wanted.plan {
-            Plan::Tries(count) => self.tries + 1 >= count,
-            Plan::Until(until) => until <= now.plus(STAND_BACK),
-        };
-        let is_urgent = is_last || matches!(self.wanted.plan, Plan::Tries(_));
-        let (number, manners) = (self.number(), Manners { is_urgent, is_last });
-        let queues = actions.wait_queues();
-        let permission = queues.begin(&self.wanted.target, number, manners, now);
+        let (number, manners) = (self.number(), self.manners(now));
+        let permission = actions.wait_queues().begin(&self.wanted.target, number, manners, now);
+        self.try_if(permission, manners, actions);
+    }
+
+    /// Goes on as its queue permits.
+    fn try_if(&mut self, permission: Permission, manners: Manners, actions: &mut dyn Actions) {
+        let (now, is_last) = (actions.now(), manners.is_last);
         self.tries += 1;
         match permission {
             Permission::MayAsk => {}
@@ -173,13 +178,15 @@ impl Acquire {
             _ => Moment::NEVER,
         };
         self.looks = !is_last && self.is_to_look(actions);
-        if !self.looks {
-            // Also if it comes to nothing because servers cannot be reached.
-            self.note_attempt(actions);
-        }
         self.has_asked = true;
         match ConnectQuorum::if_needed(cut, self.wanted.ttl_ms, actions) {
-            Some(quorum) => self.stage = Stage::Connecting(quorum, cut),
+            Some(quorum) => {
+                if !self.looks {
+                    // Also if it comes to nothing because servers cannot be reached.
+                    self.note_attempt(actions);
+                }
+                self.stage = Stage::Connecting(quorum, cut);
+            }
             None => self.go(cut, actions),
         }
     }
@@ -282,10 +289,10 @@ impl Acquire {
     fn succeed(&mut self, hold: Arc<HeldLock>, question: &Question, actions: &mut dyn Actions) {
         self.patience.end(actions);
         let absent = question.absent(actions.roster());
-        self.end_waiting(actions);
         if let Some(number) = self.number.take() {
             let queues = actions.wait_queues();
-            let next = queues.acquired(&self.wanted.target, number.get(), &hold);
+            let (left, next) = queues.acquired(&self.wanted.target, number.get(), &hold);
+            waking::tell_of_leaving(left, actions);
             next.into_iter().for_each(|waiter| actions.end_wait(waiter));
         }
         let view = View::new(&hold, actions.roster());

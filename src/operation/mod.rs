@@ -109,9 +109,9 @@ pub(crate) trait Operation: Send {
         None
     }
 
-    /// Whether it is to be told how things stand with a server, now that the question is closed.
-    fn wants_condition(&mut self, server: usize) -> bool {
-        self.question().is_some_and(|question| question.wants_condition(server))
+    /// The servers of which it is to be told how things stand with them, now that the question is closed.
+    fn wanted_conditions(&mut self) -> ServerSet {
+        self.question().map_or_else(ServerSet::default, |question| question.wanted_conditions())
     }
 
     /// How things stand with a server of which it wants to know.

@@ -85,9 +85,9 @@ impl Release {
         let question = Question::release(absence, actions.roster().len());
         self.stage = Stage::Asking(Box::new(question));
         let (since, reply_ms) = (actions.now(), reply_ms(actions, hold.longest_ttl_ms()));
-        let next = self.let_go(actions);
+        let (next, open) = self.let_go(actions);
         // Whoever asks right behind it is to be the next: nobody else is told.
-        let request = match open_lines(&next) {
+        let request = match open {
             0 => release_as(Verb::Release, &self.view),
             lines => release_of(&self.view, actions).with_lines(lines),
         };
@@ -96,12 +96,12 @@ impl Release {
         next.into_iter().for_each(|next| tell_next(next, actions));
     }
 
-    /// The release is about to be sent. Returns who of this manager comes next.
-    fn let_go(&self, actions: &mut dyn Actions) -> Vec<Next> {
+    /// The release is about to be sent. Returns who of this manager comes next, and the resources that nobody of it asks
+    /// for right behind the release: a bit for each.
+    fn let_go(&self, actions: &mut dyn Actions) -> (Vec<Next>, u128) {
         let (hold, since) = (self.view.hold(), actions.now());
-        let mut all = Vec::new();
-        let target = hold.target();
-        for resource in target.names() {
+        let (mut all, mut open) = (Vec::new(), 0);
+        for (place, resource) in hold.target().names().iter().enumerate() {
             let (next, stands_back) = actions.wait_queues().release(hold, resource, since);
             if stands_back {
                 // Without randomness for as long as anybody ever does.
@@ -109,15 +109,19 @@ impl Release {
                 let until = since.plus(backoff::jitter(STAND_BACK, random));
                 actions.wait_queues().stand_back(hold.target(), resource, until);
             }
-            all.push(next);
+            open |= open_line(place, &next);
+            // Mostly nobody waits: then this takes no memory.
+            if next != Next::Nobody {
+                all.push(next);
+            }
         }
-        all
+        (all, open)
     }
 
     /// Ends at once. A release that has begun goes on, with nobody waiting for it.
     fn cancel(&self, stage: &Stage, actions: &mut dyn Actions) {
         if let Stage::Connecting(_) = stage {
-            let next = self.let_go(actions);
+            let (next, _) = self.let_go(actions);
             actions.tell(release_of(&self.view, actions));
             next.into_iter().for_each(|next| tell_next(next, actions));
         }
@@ -157,11 +161,9 @@ impl Release {
     }
 }
 
-/// Those of the resources of a lock that nobody of this manager asks for right behind the release: a bit for each.
-fn open_lines(next: &[Next]) -> u128 {
-    let is_open = |it: &(usize, &Next)| !matches!(it.1, Next::Ask(_));
-    let open = next.iter().enumerate().filter(is_open);
-    open.fold(0, |all, (place, _)| all | 1_u128 << (place % 128))
+/// The bit of the resource at this place, unless somebody of this manager asks for it right behind the release.
+fn open_line(place: usize, next: &Next) -> u128 {
+    if let Next::Ask(_) = next { 0 } else { 1 << (place % 128) }
 }
 
 /// The release is on its way.
@@ -219,7 +221,8 @@ mod tests {
     #[test]
     fn lines_are_told_of_what_nobody_of_this_manager_asks_for() {
         let (ask, tell) = (Next::Ask(Ticket::new(1, 1)), Next::Tell(vec![Ticket::new(2, 1)]));
-        assert_eq!(open_lines(&[ask.clone(), Next::Nobody, tell]), 6);
-        assert_eq!(open_lines(&[ask]), 0);
+        let next = [ask, Next::Nobody, tell];
+        let open = next.iter().enumerate().map(|(place, next)| open_line(place, next));
+        assert_eq!(open.collect::<Vec<_>>(), [0, 2, 4]);
     }
 }

@@ -80,6 +80,11 @@ impl Ballot {
         self.unusable.count_ones()
     }
 
+    /// Whether every vote so far is a yes.
+    pub fn is_unopposed(&self) -> bool {
+        self.no | self.unusable == 0
+    }
+
     /// Whether a server has voted yes.
     pub fn has_agreed(&self, server: usize) -> bool {
         self.yes & (1 << server) != 0

@@ -78,6 +78,10 @@ impl Round {
         if self.ballot.yes() >= self.ballot.quorum() {
             return Some(self.reached(now));
         }
+        if self.ballot.is_unopposed() {
+            // Those that are to vote can make it a quorum.
+            return None;
+        }
         match self.goal {
             Goal::Acquire { .. } | Goal::Raise { .. } => self.out_of_reach(),
             Goal::Extend { .. } => self.lost_or_unheard(),

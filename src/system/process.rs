@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub(crate) type Generation = u64;
 
 /// The process that this code runs in.
+#[inline]
 pub(crate) fn this_process() -> Generation {
     match page() {
         Some(known) => look(known, draw),
@@ -43,6 +44,7 @@ fn look(known: &AtomicU64, draw: impl FnOnce() -> Generation) -> Generation {
 }
 
 /// A number that no ancestor of this process had when it forked, nor any thread has drawn.
+#[cold]
 fn draw() -> Generation {
     number(GENERATIONS.fetch_add(1, Ordering::AcqRel).wrapping_add(1))
 }
@@ -72,22 +74,27 @@ static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 static NO_PAGE: AtomicU64 = AtomicU64::new(EMPTIED);
 
 fn page() -> Option<&'static AtomicU64> {
-    let mut page = PAGE.load(Ordering::Acquire);
-    if page.is_null() {
-        page = new_page().unwrap_or_else(no_page);
-        let race =
-            PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire);
-        if let Err(theirs) = race {
-            give_back(page);
-            page = theirs;
-        }
-    }
+    let known = PAGE.load(Ordering::Acquire);
+    let page = if known.is_null() { first_page() } else { known };
     if ptr::eq(page, &NO_PAGE) {
         return None;
     }
     // SAFETY: it is not null, so it is one that `new_page` made and `give_back` was not called for:
     // mapped, aligned to a page and for ever.
     Some(unsafe { &*page })
+}
+
+/// What [`PAGE`] is from the first look on: threads that look at the same time agree on one page.
+#[cold]
+fn first_page() -> *mut AtomicU64 {
+    let page = new_page().unwrap_or_else(no_page);
+    match PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => page,
+        Err(theirs) => {
+            give_back(page);
+            theirs
+        }
+    }
 }
 
 /// Two threads may come here together: then each fork counts twice, which does no harm. Where the system

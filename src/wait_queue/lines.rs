@@ -87,16 +87,14 @@ impl WaitQueues {
     }
 
     /// The waiter has got what it waited for.
-    pub(crate) fn end_line(&mut self, target: &Target, number: u64) -> Vec<Left> {
+    pub(super) fn end_line(&mut self, target: &Target, number: u64) -> Vec<Left> {
         let servers = self.line(target, number).map_or_else(ServerSet::default, Line::leave);
         match (&target.kind, self.several.get_mut(&number)) {
             (LockKind::Several(names), Some(standing)) => {
                 let lined = std::mem::take(&mut standing.lined);
                 each_of(names, lined, servers)
             }
-            _ if servers.is_empty() => Vec::new(),
-            (LockKind::Permit { .. }, _) => vec![(target.clone(), servers)],
-            _ => vec![(Arc::clone(&target.resource).into(), servers)],
+            _ => left_by(target, servers),
         }
     }
 
@@ -187,6 +185,15 @@ impl WaitQueues {
             }
         }
         losers
+    }
+}
+
+/// The places that who wants one resource, or a permit, has left on these servers.
+pub(super) fn left_by(target: &Target, servers: ServerSet) -> Vec<Left> {
+    match &target.kind {
+        _ if servers.is_empty() => Vec::new(),
+        LockKind::Permit { .. } => vec![(target.clone(), servers)],
+        _ => vec![(Arc::clone(&target.resource).into(), servers)],
     }
 }
 

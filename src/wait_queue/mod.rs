@@ -14,6 +14,7 @@ mod several;
 mod standing;
 mod turn;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -57,10 +58,9 @@ impl WaitQueues {
     /// One whose thread has another in that queue already would wait for itself: it is a password
     /// callback's, made from within the other's call. It is left out of the queue, and asks when it likes.
     pub(crate) fn join(&mut self, target: &Target, thread: Option<usize>, now: Moment) -> u64 {
-        self.last_number += 1;
-        let number = self.last_number;
+        let number = self.next_number();
         if let Some(key) = semaphore(target) {
-            if !self.semaphores.contains_key(&key) {
+            if self.is_to_clean() && !self.semaphores.contains_key(&key) {
                 self.clean(now);
             }
             let new = || PermitQueue::new(key.1, now);
@@ -77,9 +77,36 @@ impl WaitQueues {
         number
     }
 
+    /// It joins, and begins at once if it may. Most locks are of one resource: then its queue is looked for once.
+    pub(crate) fn join_and_begin(
+        &mut self,
+        target: &Target,
+        thread: Option<usize>,
+        manners: Manners,
+        now: Moment,
+    ) -> (u64, Permission) {
+        let wants = match target.kind {
+            LockKind::Exclusive => Wants::Alone,
+            LockKind::Shared => Wants::Shared,
+            _ => {
+                let number = self.join(target, thread, now);
+                return (number, self.begin(target, number, manners, now));
+            }
+        };
+        let number = self.next_number();
+        let queue = self.queue_of(&target.resource, now);
+        queue.join(number, thread, wants);
+        (number, queue.begin(number, manners, now))
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
     /// The queue of this resource; a new one if there is none.
     fn queue_of(&mut self, resource: &Arc<[u8]>, now: Moment) -> &mut WaitQueue {
-        if !self.queues.contains_key(resource) {
+        if self.is_to_clean() && !self.queues.contains_key(resource) {
             self.clean(now);
         }
         self.queues.entry(Arc::clone(resource)).or_insert_with(|| WaitQueue::new(now))
@@ -123,8 +150,24 @@ impl WaitQueues {
         Vec::new()
     }
 
-    /// The waiter has got the lock, and leaves the queue. Returns whose waits are to be ended.
+    /// The waiter has got the lock, and leaves the line and the queue. Returns its places in line, and whose waits are to
+    /// be ended.
     pub(crate) fn acquired(
+        &mut self,
+        target: &Target,
+        number: u64,
+        hold: &Arc<HeldLock>,
+    ) -> (Vec<Left>, Vec<Ticket>) {
+        if !matches!(target.kind, LockKind::Exclusive | LockKind::Shared) {
+            let left = self.end_line(target, number);
+            return (left, self.acquired_of_many(target, number, hold));
+        }
+        let Some(queue) = self.queues.get_mut(&target.resource) else { return Default::default() };
+        let left = lines::left_by(target, queue.line.leave());
+        (left, queue.acquired(number, hold))
+    }
+
+    fn acquired_of_many(
         &mut self,
         target: &Target,
         number: u64,
@@ -133,12 +176,14 @@ impl WaitQueues {
         if let Some(queue) = self.permits(target) {
             return queue.acquired(number, hold).into_iter().collect();
         }
-        self.several.remove(&number);
-        let acquire = |name| {
-            let queue = self.queues.get_mut(name);
-            queue.map_or_else(Vec::new, |queue: &mut WaitQueue| queue.acquired(number, hold))
-        };
-        target.names().iter().flat_map(acquire).collect()
+        self.forget_standing(target, number);
+        let mut ended = Vec::new();
+        for name in target.names() {
+            if let Some(queue) = self.queues.get_mut(name) {
+                ended.append(&mut queue.acquired(number, hold));
+            }
+        }
+        ended
     }
 
     /// The waiter is about to leave the queue, in the midst of a pause, and to come again. Whoever is the
@@ -173,8 +218,15 @@ impl WaitQueues {
             self.clean_permits(target, now);
             return next.into_iter().collect();
         }
-        self.several.remove(&number);
+        self.forget_standing(target, number);
         target.names().iter().flat_map(|name| self.leave_one(name, number, now)).collect()
+    }
+
+    /// Only who wants several resources stands anywhere but in the one queue.
+    fn forget_standing(&mut self, target: &Target, number: u64) {
+        if let LockKind::Several(_) = target.kind {
+            self.several.remove(&number);
+        }
     }
 
     fn leave_one(&mut self, resource: &[u8], number: u64, now: Moment) -> Vec<Ticket> {
@@ -229,7 +281,7 @@ impl WaitQueues {
     pub(crate) fn release(
         &mut self,
         hold: &HeldLock,
-        resource: &[u8],
+        resource: &Arc<[u8]>,
         now: Moment,
     ) -> (Next, bool) {
         let target = hold.target();
@@ -238,11 +290,16 @@ impl WaitQueues {
             self.clean_permits(target, now);
             return released;
         }
-        let queue = self.queues.get_mut(resource).filter(|queue| queue.has(hold));
-        let Some(queue) = queue else { return (Next::Nobody, false) };
+        let Entry::Occupied(mut entry) = self.queues.entry(Arc::clone(resource)) else {
+            return (Next::Nobody, false);
+        };
+        let queue = entry.get_mut();
+        if !queue.has(hold) {
+            return (Next::Nobody, false);
+        }
         let released = queue.release(hold, now);
         if !queue.is_needed(now) {
-            self.queues.remove(resource);
+            entry.remove();
         }
         released
     }
@@ -274,13 +331,16 @@ impl WaitQueues {
         queue.map_or_else(Vec::new, |queue| queue.downgraded(hold))
     }
 
+    /// Whether there are so many queues that some may be needed no more.
+    fn is_to_clean(&self) -> bool {
+        self.count() >= self.clean_at
+    }
+
     /// Forgets locks that ended without a release, before there are too many.
     fn clean(&mut self, now: Moment) {
-        if self.count() >= self.clean_at {
-            self.queues.retain(|_, queue| queue.is_needed(now));
-            self.semaphores.retain(|_, queue| queue.is_needed(now));
-            self.clean_at = QUEUES_MIN.max(2 * self.count());
-        }
+        self.queues.retain(|_, queue| queue.is_needed(now));
+        self.semaphores.retain(|_, queue| queue.is_needed(now));
+        self.clean_at = QUEUES_MIN.max(2 * self.count());
     }
 
     /// Forgets the queue of a semaphore that nobody needs.

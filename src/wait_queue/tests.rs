@@ -20,7 +20,7 @@ fn take(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLock> {
     assert_eq!(queues.begin(target, number, URGENT, at_ms(ms)), Permission::MayAsk);
     let token = Token::from_random([0; 20]);
     let hold = Arc::new(HeldLock::of_one_server(&target.resource, token, (at_ms(ms), 100)));
-    assert_eq!(queues.acquired(target, number, &hold), []);
+    assert_eq!(queues.acquired(target, number, &hold), (vec![], vec![]));
     hold
 }
 
@@ -104,7 +104,7 @@ fn take_permit(queues: &mut WaitQueues, target: &Target, ms: i64) -> Arc<HeldLoc
     let hold = HeldLock::new(target.clone(), Token::from_random([0; 20]), asked, roster);
     hold.take(ServerSet::first(1), ServerSet::first(1));
     let hold = Arc::new(hold);
-    assert_eq!(queues.acquired(target, number, &hold), []);
+    assert_eq!(queues.acquired(target, number, &hold), (vec![], vec![]));
     hold
 }
 

@@ -8,7 +8,7 @@ use crate::lease::BrokenOff;
 use crate::moment::Moment;
 use crate::operation::{Actions, Failed, Miss};
 use crate::quorum::backoff;
-use crate::wait_queue::Wait;
+use crate::wait_queue::{Manners, STAND_BACK, Wait};
 
 /// A longest pause, at the least, while servers cannot be reached: one that refuses connections says
 /// so at once, and who allows no pause between refusals does not mean to burn a processor. No two
@@ -16,6 +16,18 @@ use crate::wait_queue::Wait;
 const DOWN_PAUSE: Duration = Duration::from_millis(20);
 
 impl Acquire {
+    /// How the next try is made.
+    pub(super) fn manners(&self, now: Moment) -> Manners {
+        let (is_urgent, is_last) = match self.wanted.plan {
+            Plan::Tries(count) => (true, self.tries + 1 >= count),
+            Plan::Until(until) => {
+                let is_last = until <= now.plus(STAND_BACK);
+                (is_last, is_last)
+            }
+        };
+        Manners { is_urgent, is_last }
+    }
+
     /// Waits before the next try, or fails if there is none.
     pub(super) fn miss(&mut self, miss: Miss, actions: &mut dyn Actions) {
         match self.wait_after(&miss, actions) {

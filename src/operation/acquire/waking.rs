@@ -154,12 +154,6 @@ impl Acquire {
         tell_of_leaving(left, actions);
     }
 
-    /// It has the lock.
-    pub(super) fn end_waiting(&mut self, actions: &mut dyn Actions) {
-        let left = actions.wait_queues().end_line(&self.wanted.target, self.number());
-        tell_of_leaving(left, actions);
-    }
-
     /// Of several resources, others are in the way by now.
     pub(super) fn leave_lines_behind(&self, actions: &mut dyn Actions) {
         let left = actions.wait_queues().leave_lines_behind(&self.wanted.target, self.number());
@@ -167,7 +161,7 @@ impl Acquire {
     }
 }
 
-fn tell_of_leaving(left: Vec<Left>, actions: &mut dyn Actions) {
+pub(super) fn tell_of_leaving(left: Vec<Left>, actions: &mut dyn Actions) {
     for left in left {
         let losers = actions.wait_queues().lose_places(&left);
         losers.into_iter().for_each(|waiter| actions.end_wait(waiter));

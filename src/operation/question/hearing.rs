@@ -5,6 +5,7 @@ use crate::command::{Answer, Slots};
 use crate::moment::Moment;
 use crate::quorum::ballot::Vote;
 use crate::quorum::round::Outcome;
+use crate::server_set::ServerSet;
 use crate::transport::condition::Condition;
 
 impl Question {
@@ -15,7 +16,7 @@ impl Question {
             self.reasons.extend(reason.map(|reason| (server, reason)));
             return self.is_decided();
         }
-        self.has_woken |= answer == Answer::Woke;
+        self.has_woken |= matches!(answer, Answer::Woke);
         if self.is_decided() {
             if let Count::Permits(permits) = &mut self.count {
                 permits::hear(permits, server, &answer, now);
@@ -75,19 +76,19 @@ impl Question {
         is_decided
     }
 
-    /// Whether it is to be told how things stand with a server, now that it is closed.
-    pub(crate) fn wants_condition(&self, server: usize) -> bool {
-        let has_failed = self.is_decided() && self.outcome() != Outcome::Reached;
-        let is_heard = self.unheard.iter().any(|noted| noted.0 == server);
+    /// The servers of which it is to be told how things stand with them, now that it is closed: none unless it has failed.
+    pub(crate) fn wanted_conditions(&self) -> ServerSet {
+        if !self.is_decided() || self.outcome() == Outcome::Reached {
+            return ServerSet::default();
+        }
         let ballot = self.ballot();
-        let may_have_changed = ballot.is_pending(server) || ballot.has_agreed(server);
-        has_failed
-            && !is_heard
-            && if self.is_about_connections() {
-                may_have_changed
-            } else {
-                ballot.is_pending(server)
-            }
+        let is_heard = |server| self.unheard.iter().any(|noted| noted.0 == server);
+        let may_have_changed = |server| self.is_about_connections() && ballot.has_agreed(server);
+        let servers = 0..ballot.servers() as usize;
+        servers
+            .filter(|&server| ballot.is_pending(server) || may_have_changed(server))
+            .filter(|&server| !is_heard(server))
+            .collect()
     }
 
     /// How things stand with a server of which it wants to know.

@@ -282,13 +282,11 @@ impl Play {
     fn close(&mut self, number: usize) -> Vec<Act> {
         let servers = ServerSet::first(self.world.roster.len());
         let call = self.calls[number].as_mut().expect("a call");
-        for server in servers.iter() {
-            if call.operation.wants_condition(server) {
-                let is_connected = !self.world.down.contains(server);
-                let words = if is_connected { "was not heard" } else { "is down" };
-                let condition = Condition { is_connected, words: words.to_owned() };
-                call.operation.note_condition(server, condition);
-            }
+        for server in call.operation.wanted_conditions().iter() {
+            let is_connected = !self.world.down.contains(server);
+            let words = if is_connected { "was not heard" } else { "is down" };
+            let condition = Condition { is_connected, words: words.to_owned() };
+            call.operation.note_condition(server, condition);
         }
         self.happen(number, Event::Closed { sent: servers.minus(self.world.down) })
     }

@@ -19,6 +19,10 @@ fn one(name: &str) -> Target {
     Target::from(Arc::from(name.as_bytes()))
 }
 
+fn name(name: &[u8]) -> Arc<[u8]> {
+    Arc::from(name)
+}
+
 fn ticket(number: u64) -> Ticket {
     Ticket::new(usize::try_from(number).expect("few"), number)
 }
@@ -64,7 +68,10 @@ fn it_asks_when_it_may_in_all_lines_and_is_told_what_is_in_the_way() {
     assert_eq!(found, place(2));
     assert!((9_000..10_000).contains(&left_ms));
     wait(&mut queues, &both, number, 1);
-    assert_eq!(queues.release(&hold, b"b", at_ms(2)), (Next::Tell(vec![ticket(number)]), false));
+    assert_eq!(
+        queues.release(&hold, &name(b"b"), at_ms(2)),
+        (Next::Tell(vec![ticket(number)]), false)
+    );
     assert!(queues.end_wait(&both, number, WAIT, at_ms(2)));
     assert_eq!(queues.begin(&both, number, PATIENT, at_ms(2)), Permission::MayAsk);
 }
@@ -108,17 +115,20 @@ fn what_is_free_is_kept_from_others_for_a_while_and_no_longer() {
     let other = taken(&mut queues, &one("a"), alone, 102);
     // It is back in that line when it may have the other one, and before those that came later.
     let later = waiting(&mut queues, &one("a"), 103);
-    assert_eq!(queues.release(&hold, b"b", at_ms(104)), (Next::Tell(vec![ticket(both)]), false));
+    assert_eq!(
+        queues.release(&hold, &name(b"b"), at_ms(104)),
+        (Next::Tell(vec![ticket(both)]), false)
+    );
     assert!(queues.end_wait(&target, both, WAIT, at_ms(104)));
     let blocked = queues.begin(&target, both, PATIENT, at_ms(104));
     assert!(matches!(blocked, Permission::Blocked { place: Place { nth: 1, .. }, .. }));
     wait(&mut queues, &target, both, 104);
     let position = queues.begin(&one("a"), later, PATIENT, at_ms(105));
     assert!(matches!(position, Permission::Held { .. }), "{position:?}");
-    queues.release(&other, b"a", at_ms(106));
+    queues.release(&other, &name(b"a"), at_ms(106));
     // It stands behind the one that was the first by then.
     let alone_again = taken(&mut queues, &one("a"), later, 106);
-    queues.release(&alone_again, b"a", at_ms(107));
+    queues.release(&alone_again, &name(b"a"), at_ms(107));
     assert!(queues.end_wait(&target, both, WAIT, at_ms(107)));
     assert_eq!(queues.begin(&target, both, PATIENT, at_ms(107)), Permission::MayAsk);
 }
@@ -147,15 +157,18 @@ fn a_lock_that_is_handed_on_to_one_that_wants_several_is_let_go_of_after_a_while
     // For as long as among those that want one.
     for ms in 1..200 {
         number = waiting(&mut queues, &target, ms);
-        for name in [&b"a"[..], b"b"] {
+        for resource in [name(b"a"), name(b"b")] {
             let next = Next::Tell(vec![ticket(number)]);
-            assert_eq!(queues.release(&hold, name, at_ms(ms)), (next, false));
+            assert_eq!(queues.release(&hold, &resource, at_ms(ms)), (next, false));
         }
         assert!(queues.end_wait(&target, number, WAIT, at_ms(ms)));
         hold = taken(&mut queues, &target, number, ms);
     }
     number = waiting(&mut queues, &target, 200);
-    assert_eq!(queues.release(&hold, b"a", at_ms(200)), (Next::Tell(vec![ticket(number)]), true));
+    assert_eq!(
+        queues.release(&hold, &name(b"a"), at_ms(200)),
+        (Next::Tell(vec![ticket(number)]), true)
+    );
 }
 
 #[test]
@@ -168,11 +181,11 @@ fn one_that_comes_back_stands_before_those_that_came_later() {
     let other = taken(&mut queues, &one("a"), alone, 151);
     let head = waiting(&mut queues, &one("a"), 152);
     let last = waiting(&mut queues, &one("a"), 153);
-    queues.release(&hold, b"b", at_ms(154));
+    queues.release(&hold, &name(b"b"), at_ms(154));
     assert!(queues.end_wait(&target, both, WAIT, at_ms(154)));
     queues.begin(&target, both, PATIENT, at_ms(154));
     wait(&mut queues, &target, both, 154);
-    assert_eq!(queues.release(&other, b"a", at_ms(155)), (Next::Ask(ticket(head)), false));
+    assert_eq!(queues.release(&other, &name(b"a"), at_ms(155)), (Next::Ask(ticket(head)), false));
     assert_eq!(queues.leave(&one("a"), head, at_ms(156)), [ticket(both)]);
     assert_eq!(queues.leave(&target, both, at_ms(157)), [ticket(last)]);
 }
