@@ -21,6 +21,8 @@ pub(crate) struct Asked {
     /// Whether the client subscribes to its channel before it, or asks behind it who waits.
     pub(crate) subscribes: bool,
     pub(crate) looks: bool,
+    /// Whether it asks how long the key lives: one of several acquires that go out together may not.
+    pub(crate) asks_end: bool,
     pub(crate) verb: Verb,
     pub(crate) resource: Vec<u8>,
     pub(crate) token: Vec<u8>,
@@ -28,10 +30,10 @@ pub(crate) struct Asked {
 
 impl Default for Asked {
     fn default() -> Self {
-        let (is_of_several, is_of_reader, subscribes, looks) = Default::default();
+        let (is_of_several, is_of_reader, subscribes, looks, asks_end) = Default::default();
         let (resource, token) = Default::default();
         let verb = Verb::Inspect;
-        Self { is_of_several, is_of_reader, subscribes, looks, verb, resource, token }
+        Self { is_of_several, is_of_reader, subscribes, looks, asks_end, verb, resource, token }
     }
 }
 
@@ -77,6 +79,7 @@ impl Judge {
                 (b"SUBSCRIBE", _) => self.subscribes = true,
                 (b"EXISTS", Some(Command::Ask(asked))) => asked.looks = true,
                 (b"ZCARD", Some(Command::Ask(asked))) => asked.verb = Verb::AcquireAgain,
+                (b"PTTL", Some(Command::Ask(asked))) => asked.asks_end = true,
                 _ => {
                     self.is_resp3 |= words[0] == b"HELLO";
                     let mut command = command(&words);

@@ -78,10 +78,10 @@ pub(super) fn answer(asked: &Asked, replies: &[Reply]) -> Option<Answer> {
         (Verb::Extend | Verb::AcquireFenced | Verb::RaiseFence, _) => return None,
         _ => {}
     }
-    let left_ms = match &replies[1] {
-        Reply::Int(-2) | Reply::Error(..) => None,
-        Reply::Int(left_ms) => Some(*left_ms),
-        _ => return None,
+    let left_ms = match replies.get(1) {
+        None | Some(Reply::Int(-2) | Reply::Error(..)) => None,
+        Some(Reply::Int(left_ms)) => Some(*left_ms),
+        Some(_) => return None,
     };
     match (verb, &replies[0]) {
         (Verb::Acquire, reply) if is_ok(reply) => Some(Answer::Done),
@@ -235,10 +235,10 @@ fn answer_of_waiting(asked: &Asked, reply: &Reply) -> Option<Answer> {
 pub(super) fn replies_of(asked: &Asked) -> usize {
     let more = match asked.verb {
         _ if asked.is_of_several || asked.is_of_reader => 0,
-        Verb::AcquireAgain => 2,
-        Verb::Acquire | Verb::Inspect => 1,
+        Verb::AcquireAgain => 1,
         _ => 0,
     };
+    let more = more + usize::from(asked.asks_end);
     1 + more + usize::from(asked.subscribes) + usize::from(asked.looks)
 }
 

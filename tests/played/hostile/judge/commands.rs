@@ -97,8 +97,6 @@ pub(super) fn command(words: &[Vec<u8>]) -> Option<Command> {
         (b"DELEX", 4) => asked(Verb::Release, 1, 3),
         (b"DELIFEQ", 3) => asked(Verb::Release, 1, 2),
         (b"GETRANGE", 4) => asked(Verb::Inspect, 1, 4),
-        // It belongs to what was asked before it.
-        (b"PTTL", 2) => None,
         _ => panic!("we sent an unknown command: {words:?}"),
     }
 }
