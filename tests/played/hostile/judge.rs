@@ -180,7 +180,11 @@ impl Judge {
     fn settle(&mut self, reply: Reply, has_more: bool) {
         let is_right = match self.owed[0].clone() {
             Command::Oath => is_ok(&reply),
-            Command::Aside => matches!(reply, Reply::Int(0 | 1) | Reply::Error(..)),
+            Command::Aside => match &reply {
+                // It is said for itself, and no answer.
+                Reply::Push(_) => return,
+                reply => matches!(reply, Reply::Int(0 | 1) | Reply::Error(..)),
+            },
             Command::Probe { is_ping } => settle_probe(is_ping, &reply),
             Command::Question(question) => settle_question(question, &reply),
             Command::Hello => match &reply {
