@@ -123,9 +123,19 @@ impl World {
     fn judge_refused(&mut self, asked: &Asked) {
         let (client, resource) = (asked.client, asked.resource);
         let clock = &self.clients[client].clock;
+        let drift = self.schedule.clients[client].drift;
+        // A permit that was not released is found taken for as long as servers have it: longer than it was valid.
+        let outlives = |it: &HeldLock| {
+            if it.releases > 0 || self.schedule.permits == 0 {
+                return 0;
+            }
+            let held = (it.kept_until(clock) - it.from).max(0);
+            (held as f64 * drift.max(0.025) * 2.0) as i64 + GRAIN_MS * MS
+        };
         let mut holds = self.records.holds.iter();
         let is_own = holds.any(|it| {
-            it.client == client && share(it.resource, resource) && it.kept_until(clock) >= asked.at
+            let is_its = it.client == client && share(it.resource, resource);
+            is_its && it.kept_until(clock).saturating_add(outlives(it)) >= asked.at
         });
         let is_refused = self.records.was_refused(client, resource, asked.at);
         // Of a server whose clock was set nobody knows which permits are free.
