@@ -125,8 +125,8 @@ fn grants_that_are_looked_at_too_late_are_too_slow() {
             break;
         }
     }
-    // When it takes the answers in, and once more when it knows what they come to.
-    assert!(too_slow > 1, "{too_slow}");
+    // When it receives the answers and takes them in, and once more when it knows what they come to.
+    assert!(too_slow > 5, "{too_slow}");
 }
 
 /// To the nanosecond. Two milliseconds have passed when the answers are there.
@@ -147,8 +147,8 @@ fn grants_that_are_looked_at_right_at_the_end_are_too_slow() {
                 break;
             }
         }
-        // When it takes the answers in, and once more when it knows what they come to.
-        assert!(!is_late || too_slow > 1, "{too_slow}");
+        // When it receives the answers and takes them in, and once more when it knows what they come to.
+        assert!(!is_late || too_slow > 5, "{too_slow}");
     }
 }
 
