@@ -1,12 +1,30 @@
 use super::*;
+use crate::command::Verb;
+use crate::transport::queue::samples::{SERVER, TICKET, request};
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
+/// One that nobody has connected to.
+fn server() -> Server {
+    let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
+    let lineup = Arc::new(Lineup::new(SERVER + 1, Arc::default()));
+    Server::new(SERVER, endpoint, Arc::default(), Arc::default(), lineup)
+}
+
+/// Whoever waits for it is told that it was not sent.
+#[test]
+fn a_release_that_cannot_be_sent_now_is_sent_later() {
+    for (verb, is_kept) in [(Verb::Release, true), (Verb::Acquire, false)] {
+        let (mut server, mut effects) = (server(), Effects::default());
+        server.ask(&request(verb), TICKET, 100, NOW, &mut effects);
+        assert!(matches!(effects.deliveries[..], [Delivery { sent: false, .. }]));
+        assert_eq!(server.has_unsent(), is_kept, "{verb:?}");
+    }
+}
+
 #[test]
 fn a_connection_that_is_lost_or_cannot_be_had_is_seen_by_the_next_call() {
-    let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
-    let lineup = Arc::new(Lineup::new(1, Arc::default()));
-    let mut server = Server::new(0, endpoint, Arc::default(), Arc::default(), lineup);
+    let mut server = server();
     let mut effects = Effects::default();
     let words = "closed".to_owned();
     let lost = Change::Lost { how: words.clone() };

@@ -7,7 +7,7 @@ use redlock::ffi::status::RedLockStatus::{
 use crate::TTL;
 use crate::support::events::Wanted;
 use crate::support::usage::connected;
-use crate::support::{Cluster, Lease, wait_until};
+use crate::support::{Cluster, Lease, Manager, wait_until};
 
 /// Short enough to be renewed while a test runs, and long enough for a busy machine, on which a process may get
 /// no processor for seconds.
@@ -123,6 +123,43 @@ fn a_lock_that_is_over_when_it_is_told_is_too_slow_and_no_more() {
     let event = manager.event();
     assert_eq!((event.is_lost, event.status), (false, REDLOCK_TOO_SLOW), "{}", lease.message());
     assert_eq!(manager.next_event(100), None, "it was told twice");
+}
+
+/// The lease of a lock that was lost, and of which nobody has taken the news yet.
+fn lost(cluster: &Cluster, manager: &Manager) -> Lease {
+    let lease = Lease::new();
+    assert_eq!(manager.acquire(&kept("r", SHORT), &lease), REDLOCK_OK, "{}", lease.message());
+    cluster.wait_until_everywhere("r");
+    cluster.iter().for_each(|server| drop(server.must(&["DEL", "r"])));
+    // Each of these calls drives, and takes no event.
+    wait_until("the lock is lost", || {
+        assert_eq!(manager.is_locked("other"), Ok(false));
+        !lease.is_held()
+    });
+    lease
+}
+
+/// Who unlocks it hears of it by that, and need not be told once more.
+#[test]
+fn a_lock_that_is_being_unlocked_is_not_told_to_be_lost() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = lost(&cluster, &manager);
+    assert_eq!(manager.submit_unlock(&lease, 7), REDLOCK_OK);
+    let event = manager.event();
+    assert_eq!((event.is_lost, event.user_data), (false, 7));
+    assert_eq!(manager.next_event(100), None);
+}
+
+#[test]
+fn a_lease_is_not_told_of_the_lock_before_the_one_that_it_is_used_for() {
+    let cluster = Cluster::start(3);
+    let manager = connected(&cluster);
+    let lease = lost(&cluster, &manager);
+    assert_eq!(manager.submit_acquire(&Wanted::new("next", TTL), &lease, 8), REDLOCK_OK);
+    let event = manager.event();
+    assert_eq!((event.is_lost, event.status, event.user_data), (false, REDLOCK_OK, 8));
+    assert_eq!(manager.next_event(100), None);
 }
 
 #[test]
