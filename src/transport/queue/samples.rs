@@ -23,6 +23,11 @@ pub(in crate::transport) fn request(verb: Verb) -> Arc<Request> {
     long(verb, 1, 7)
 }
 
+/// One that must reach the server, and one that need not.
+pub(in crate::transport) fn required_and_not() -> [(Arc<Request>, bool); 2] {
+    [(request(Verb::Release), true), (request(Verb::Acquire), false)]
+}
+
 /// With a name of so many bytes, and a token of its own.
 pub(in crate::transport) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
     let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));

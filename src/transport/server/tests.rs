@@ -1,6 +1,5 @@
 use super::*;
-use crate::command::Verb;
-use crate::transport::queue::samples::{SERVER, TICKET, request};
+use crate::transport::queue::samples::{SERVER, TICKET, required_and_not};
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
@@ -14,11 +13,11 @@ fn server() -> Server {
 /// Whoever waits for it is told that it was not sent.
 #[test]
 fn a_release_that_cannot_be_sent_now_is_sent_later() {
-    for (verb, is_kept) in [(Verb::Release, true), (Verb::Acquire, false)] {
+    for (request, is_kept) in required_and_not() {
         let (mut server, mut effects) = (server(), Effects::default());
-        server.ask(&request(verb), TICKET, 100, NOW, &mut effects);
+        server.ask(&request, TICKET, 100, NOW, &mut effects);
         assert!(matches!(effects.deliveries[..], [Delivery { sent: false, .. }]));
-        assert_eq!(server.has_unsent(), is_kept, "{verb:?}");
+        assert_eq!(server.has_unsent(), is_kept);
     }
 }
 
