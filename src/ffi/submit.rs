@@ -160,6 +160,20 @@ pub(super) fn submit(
     acquires: bool,
     submit: impl FnOnce(&RedLock, Lease, submitted::Tag) -> Result<(), Error>,
 ) -> RedLockStatus {
+    let mut submit = Some(submit);
+    submit_once(rl, lease, user_data, acquires, &mut |handle, own, tag| {
+        submit.take().map_or(Ok(()), |submit| submit(handle, own, tag))
+    })
+}
+
+/// The same for calls of all kinds: all that is done around them is there once.
+fn submit_once(
+    rl: *mut RedLock,
+    lease: *mut RedLockLease,
+    user_data: *mut c_void,
+    acquires: bool,
+    submit: &mut dyn FnMut(&RedLock, Lease, submitted::Tag) -> Result<(), Error>,
+) -> RedLockStatus {
     let _uncancelled = Uncancelled::new();
     let handle = shared(rl);
     let Some(lease) = held_lease(lease) else {
