@@ -151,6 +151,28 @@ fn a_lock_that_is_being_unlocked_is_not_told_to_be_lost() {
     assert_eq!(manager.next_event(100), None);
 }
 
+/// A lease that continued the lock may release it as well as the one that has it kept.
+#[test]
+fn a_lock_that_another_lease_has_unlocked_is_not_told_to_be_lost() {
+    let cluster = Cluster::start(3);
+    let (manager, keeping, continuing) = (connected(&cluster), Lease::new(), Lease::new());
+    assert_eq!(manager.continue_lock("r", SHORT, &keeping), REDLOCK_OK, "{}", keeping.message());
+    assert_eq!(manager.keep_alive(&keeping, 5), REDLOCK_OK);
+    let status = manager.continue_lock("r", SHORT, &continuing);
+    assert_eq!(status, REDLOCK_OK, "{}", continuing.message());
+    assert_eq!(keeping.token(), continuing.token(), "it is another lock");
+    cluster.iter().take(2).for_each(|server| server.kill());
+    let drive = || assert_eq!(manager.is_locked("other"), Err(REDLOCK_UNREACHABLE));
+    wait_until("the lock ends", || {
+        drive();
+        !keeping.is_held()
+    });
+    // From now on there is news that nobody has taken.
+    drive();
+    let _ = manager.unlock(&continuing);
+    assert_eq!(manager.next_event(100), None);
+}
+
 #[test]
 fn a_lease_is_not_told_of_the_lock_before_the_one_that_it_is_used_for() {
     let cluster = Cluster::start(3);
