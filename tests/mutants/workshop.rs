@@ -111,7 +111,9 @@ impl Workshop {
         let mut command = Command::new(cargo);
         // Nobody debugs it, and it links faster.
         command.args([what, "--offline", "--config", "profile.dev.debug=false", "--target-dir"]);
-        command.arg(&self.target).current_dir(&self.tree);
+        // The command `redlock` is a package of its own, and has tests, too. Always both, or the library would be
+        // built anew for each choice.
+        command.arg(&self.target).arg("--workspace").current_dir(&self.tree);
         command
     }
 
@@ -145,8 +147,6 @@ impl Workshop {
 fn choose(command: &mut Command, program: &str) {
     match program {
         "lib" => command.arg("--lib"),
-        // It is the command's, which is a package of its own.
-        "tool" => command.args(["--package", "redlock-cli", "--test", "tool"]),
         program => command.args(["--test", program]),
     };
 }
