@@ -4,12 +4,13 @@
 //! a lock asks that a dozen times. A system call for each would add half as many calls as the sockets need. So the
 //! answer is kept in a page that Linux empties in a forked child (`MADV_WIPEONFORK`, since 4.14; madvise(2)).
 //!
-//! The answer is not a pid. A child may have the same pid as its parent, as in the first process of a PID
-//! namespace, or the pid of an ancestor that has ended. The answer is the number of a generation. [`GENERATIONS`]
-//! is ordinary memory, which a child inherits. So a process that finds the page empty takes a number that none of
-//! its ancestors had when they forked. Siblings may have the same number, because neither inherits anything from
-//! the other. The only system call for a number is the one for the pid, so nothing can fail. A process that shares
-//! its memory with its parent (vfork) has the same page, the same mutexes, and the same number.
+//! The answer is not a pid. A child may have the same pid as its parent, which happens with the first
+//! process of a PID namespace, or the pid of an ancestor that has ended. The answer is the number of a
+//! generation. [`GENERATIONS`] is ordinary memory, which a child inherits. So a process that finds the page
+//! empty takes a number that none of its ancestors had when they forked. Siblings may have the same number,
+//! because neither inherits anything from the other. The only system call for a number is the one for the
+//! pid, so nothing can fail. A process that shares its memory with its parent (vfork) has the same page,
+//! the same mutexes, and the same number.
 //!
 //! If there is no such page, a handler of `pthread_atfork` counts the generations, and the pid is asked for
 //! each time, too: it distinguishes processes that were made without the C library.
