@@ -1,5 +1,5 @@
-//! The thread that a program may ask for: it drives when nobody else does and somebody has to, and it may tell
-//! events.
+//! The thread that a program may ask for. It drives when a driver is needed and no other thread drives. It
+//! may also pass on events.
 
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
@@ -14,43 +14,43 @@ use crate::submitted::Event;
 use crate::system::process::{Generation, this_process, this_thread};
 use crate::system::thread::{self, Thread};
 
-/// Who is told events. What comes along has a lock released that nobody wants.
+/// The receiver of events. It can use the runtime to release a lock that nobody wants.
 pub(crate) type EventSink = Arc<dyn Fn(Event, &Runtime) + Send + Sync>;
 
 /// No process.
 const NOBODY: Generation = 0;
 
-/// Whether there is to be such a thread, and who is told events by it.
+/// Whether the thread is wanted, and the receiver of its events.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// The process in which there is to be one and is none, as far as can be told without the mutex.
+    /// The process in which the thread is wanted but does not run, as far as can be told without the mutex.
     is_lacking: AtomicU64,
-    /// The name among threads of the one that runs, once it does.
+    /// The number of the running thread among all threads, once it runs.
     number: AtomicUsize,
-    /// How often there was news for the thread, which takes the mutex only then. A child that was
-    /// forked while the thread had the mutex could never take it, and the thread comes round all the time.
+    /// How many changes the thread has to hear of. It takes the mutex only after a change. The thread loops
+    /// all the time, and a child that was forked while the thread held the mutex could never take it.
     changes: AtomicU64,
     state: ForkMutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The processes in which it was asked for, and in which it runs: a forked child has none.
+    /// The process in which the thread was asked for, and the process in which it runs. A forked child has none.
     wanted: Generation,
     running: Generation,
-    /// The one that runs. That of a parent is never looked at: its child has no such thread.
+    /// The running thread. A thread of the parent is never looked at, because its child has no such thread.
     thread: ManuallyDrop<Option<Thread>>,
     sink: Option<EventSink>,
 }
 
-/// What the thread knows of the state, and since which change.
+/// What the thread knows of the state, and the number of changes at that time.
 struct Known {
     changes: u64,
     sink: Option<EventSink>,
 }
 
 impl Background {
-    /// There is to be a thread from now on. It begins with the first call that asks servers.
+    /// Asks for the thread. It starts with the first call that asks servers.
     pub(crate) fn want(&self) -> Result<(), Error> {
         let mut state = self.state.lock()?;
         if state.wanted != this_process() {
@@ -60,7 +60,7 @@ impl Background {
         Ok(())
     }
 
-    /// There is to be none any more. Waits until the one that there is has ended, for which `rouse` wakes it.
+    /// Ends the thread. Waits until it has ended; `rouse` wakes it for that.
     pub(crate) fn end(&self, rouse: impl FnOnce()) -> Result<(), Error> {
         let mut state = self.state.lock()?;
         state.wanted = NOBODY;
@@ -69,14 +69,14 @@ impl Background {
         let is_it = self.number.load(Ordering::Relaxed) == this_thread();
         drop(state);
         rouse();
-        // It does not wait for itself.
+        // The thread does not wait for itself.
         if let Some(thread) = thread.filter(|_| !is_it) {
             thread::await_end(thread);
         }
         Ok(())
     }
 
-    /// Changes who is told. The old one is dropped with nothing held: it is somebody else's code.
+    /// Changes the receiver of events. The old one is dropped with no mutex held, because it is foreign code.
     pub(crate) fn set_sink(&self, sink: Option<EventSink>) -> Result<(), Error> {
         let mut state = self.state.lock()?;
         let old = std::mem::replace(&mut state.sink, sink);
@@ -86,13 +86,13 @@ impl Background {
         Ok(())
     }
 
-    /// Whether there is a thread that tells all events, also at its end.
+    /// Whether there is a thread that passes on all events, even when it ends.
     pub(crate) fn tells_events(&self) -> bool {
         let state = self.state.lock();
         state.is_ok_and(|state| state.running == this_process() && state.sink.is_some())
     }
 
-    /// Starts the thread, if there is to be one and is none.
+    /// Starts the thread, if it is wanted and does not run.
     pub(crate) fn start_if_lacking(self: &Arc<Self>, runtime: &Arc<Runtime>) -> Result<(), Error> {
         if self.is_lacking.load(Ordering::Relaxed) != this_process() {
             return Ok(());
@@ -113,10 +113,10 @@ impl Background {
         Ok(())
     }
 
-    /// What the thread does.
+    /// The body of the thread.
     fn serve(&self, runtime: &Arc<Runtime>, mut known: Known) {
         self.number.store(this_thread(), Ordering::Relaxed);
-        // A fault of this thread's is no reason to end it: the calls of others depend on it.
+        // A fault in this thread must not end it, because the calls of other threads depend on it.
         while self.goes_on(runtime.is_abandoned(), &mut known) {
             let serve = AssertUnwindSafe(|| serve_once(runtime, known.sink.as_ref()));
             let _ = panic::catch_unwind(serve);
@@ -125,7 +125,8 @@ impl Background {
                 return;
             }
         }
-        // The manager is gone, or the thread is: who is told events hears of all that has ended.
+        // The manager or the thread has come to its end: the receiver gets the events of all operations
+        // that have ended.
         if let Some(sink) = known.sink {
             while let Ok(Some(event)) = runtime.next_event(Moment::from_nanos(0)) {
                 sink(event, runtime);
@@ -133,7 +134,8 @@ impl Background {
         }
     }
 
-    /// Whether the thread is wanted still, and what is new. If it is not, it is none from now on.
+    /// Whether the thread is still wanted. Updates `known`. If the thread is not wanted, it is no longer
+    /// the thread of the process.
     fn goes_on(&self, is_abandoned: bool, known: &mut Known) -> bool {
         if !is_abandoned && self.changes.load(Ordering::Acquire) == known.changes {
             return true;
@@ -142,14 +144,14 @@ impl Background {
         let old = std::mem::replace(known, self.known(&state));
         let goes_on = state.wanted == this_process() && !is_abandoned;
         if !goes_on {
-            // Where nobody waits for its end, the system frees it by itself.
+            // If no thread waits for its end, the system frees it by itself.
             state.thread.take();
             state.running = NOBODY;
             self.number.store(0, Ordering::Relaxed);
             self.note(&state);
         }
         drop(state);
-        // Its sink is somebody else's code.
+        // The old sink is foreign code.
         drop(old);
         goes_on
     }
@@ -158,7 +160,7 @@ impl Background {
         Known { changes: self.changes.load(Ordering::Relaxed), sink: state.sink.clone() }
     }
 
-    /// Notes a change that the thread has to hear of, with the mutex taken.
+    /// Notes a change that the thread has to hear of. The mutex is held.
     fn note_change(&self, state: &State) {
         self.changes.fetch_add(1, Ordering::Release);
         self.note(state);
@@ -188,7 +190,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// Where the thread held it, a child forked at that moment could ask for nothing any more.
+    /// If the thread held the mutex, a child forked at that moment could never ask for anything again.
     #[test]
     fn the_thread_takes_the_mutex_only_for_news() {
         let background = Background::default();

@@ -1,4 +1,4 @@
-//! The calls that block: each runs an operation to its end, on the thread that makes the call.
+//! The blocking calls. Each runs an operation to its end, on the calling thread.
 
 use std::sync::Arc;
 
@@ -22,30 +22,30 @@ use crate::submitted::{Tag, keeping};
 use crate::system::process::this_thread;
 use crate::transport::server::portrait::Portrait;
 
-/// What the servers said of a resource.
+/// What the servers report about a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// For how long somebody has it still, in milliseconds; below 0: for ever. None: nobody has it.
+    /// How much longer it is locked, in milliseconds. Below 0: for ever. `None`: it is not locked.
     pub left_ms: Option<i64>,
-    /// How many have it, if they have it shared.
+    /// How many readers hold it, if it is locked in shared mode.
     pub readers: Option<i64>,
-    /// Words about servers that could not say anything.
+    /// A text about the servers that could not report anything.
     pub absent: String,
 }
 
-/// What the servers said of a semaphore.
+/// What the servers report about a semaphore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permits {
-    /// How many permits somebody has.
+    /// How many permits are taken.
     pub taken: u16,
-    /// For how long the first of these still, in milliseconds; below 0: for ever. None: nobody has any.
+    /// How much longer the first of these is taken, in milliseconds. Below 0: for ever. `None`: no permit is taken.
     pub left_ms: Option<i64>,
-    /// Words about servers that could not say anything.
+    /// A text about the servers that could not report anything.
     pub absent: String,
 }
 
 impl Runtime {
-    /// Connects now. Returns the words about servers that are not up, or have no vote.
+    /// Connects now. Returns a text about the servers that are not up, or have no vote.
     pub(crate) fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         if timeout_ms < 0 {
             return Err(Error::invalid(format!("timeout_ms is {timeout_ms}, less than 0")));
@@ -78,8 +78,8 @@ impl Runtime {
         self.acquire(&Demand { plan, ..demand(resource, ttl_ms) }, None, lease)
     }
 
-    /// The same, of which this call does no more than a slice of so many milliseconds. A lease that has
-    /// left off goes on where it was.
+    /// The same, but this call waits for at most one slice of `slice_ms` milliseconds. A lease whose last
+    /// slice ended without a result continues its wait.
     pub(crate) fn try_lock_slice(
         &self,
         resource: &[u8],
@@ -119,7 +119,7 @@ impl Runtime {
         match hold {
             Some(hold) => {
                 let begun = self.begin_extend(&hold, ttl_ms, self.settings().retry_count())?;
-                // The same lock is kept, if it was; another is not.
+                // If this is the same lock, its keep-alive goes on. Another lock is not kept alive.
                 let is_same = lease.hold.as_ref().is_some_and(|own| Arc::ptr_eq(own, &hold));
                 let keeper = lease.keeper.take().filter(|_| is_same);
                 let inner_levels = if is_same { lease.inner_levels } else { 0 };
@@ -152,7 +152,7 @@ impl Runtime {
         self.call(self.begin_confirm(lease, least_ms)?, lease)
     }
 
-    /// Gives a lock away. Returns its ticket, which is to have room in so many bytes, with a NUL.
+    /// Gives a lock away. Returns its ticket, which must fit into `room` bytes, including a NUL.
     pub(crate) fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
         let view = self.view(required_hold_of(lease)?)?;
         lease.check_one_level()?;
@@ -182,7 +182,7 @@ impl Runtime {
         self.run_to_end(begun, underway, lease)
     }
 
-    /// How many of so many permits are taken, and for how long the first of them still is.
+    /// How many of the `of` permits are taken, and how much longer the first of them is.
     pub(crate) fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
         check::resource(resource)?;
         let kind = LockKind::Permit { of };
@@ -204,10 +204,11 @@ impl Runtime {
         if until == Moment::NEVER { -1 } else { until.ms_since(self.now()) }
     }
 
-    /// With the number of readers, if it has any, or without.
+    /// `counts` says whether to report the number of readers, too, if there are any.
     pub(crate) fn inspect(&self, resource: &[u8], counts: bool) -> Result<Inspection, Error> {
         check::resource(resource)?;
-        // Of a server as well that the quorum does without: it may owe somebody a release.
+        // This also covers servers that the quorum does not need: a release that another client waits for
+        // may still have to reach such a server.
         self.ask_for_passwords();
         self.check_process()?;
         let inspect = Inspect::new(resource);
@@ -223,7 +224,8 @@ impl Runtime {
         }
     }
 
-    /// Takes a lock, and keeps it, if there is a tag to tell with that it cannot be kept.
+    /// Acquires a lock. If there is a tag, keeps the lock alive, and reports with this tag if that is no
+    /// longer possible.
     pub(crate) fn acquire(
         &self,
         demand: &Demand<'_>,
@@ -231,7 +233,7 @@ impl Runtime {
         lease: &mut Lease,
     ) -> Result<(), Error> {
         self.check_demand(demand)?;
-        // From now on it can be cancelled.
+        // From now on the call can be cancelled.
         let underway = Underway::begin(self, lease);
         self.ask_for_passwords();
         self.check_process()?;
@@ -278,7 +280,7 @@ fn is_lock_of(hold: &HeldLock, resource: &[u8]) -> bool {
     matches!(hold.target().names(), [only] if **only == *resource)
 }
 
-/// That of this thread, for one attempt.
+/// The demand of this thread for one attempt.
 fn demand(resource: &[u8], ttl_ms: i64) -> Demand<'_> {
     let thread = Some(this_thread());
     let kind = LockKind::Exclusive;

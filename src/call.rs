@@ -1,41 +1,41 @@
-//! What another thread needs to know of a call in order to cancel it.
+//! What another thread needs to know about a call in order to cancel it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// The call that a lease is used by, if there is one: one at a time.
+/// The call that uses a lease, if there is one. Only one call uses it at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
-    /// The number of the manager's state that it is made on; 0: there is none.
+    /// The number of the runtime that the call is made on. 0: there is no call.
     manager: AtomicU64,
-    /// Where its operation is, once it has one.
+    /// The place of its operation, once it has one.
     place: AtomicUsize,
     is_cancelled: AtomicBool,
 }
 
 impl Call {
-    /// A call begins on the manager of this number.
+    /// A call begins on the runtime of this number.
     pub(crate) fn begin(&self, manager: u64) {
         self.is_cancelled.store(false, Ordering::Relaxed);
         self.place.store(usize::MAX, Ordering::Relaxed);
         self.manager.store(manager, Ordering::Release);
     }
 
-    /// It is over.
+    /// The call is over.
     pub(crate) fn end(&self) {
         self.manager.store(0, Ordering::Release);
     }
 
-    /// Whether there is one on the manager of this number.
+    /// Whether there is a call on the runtime of this number.
     pub(crate) fn is_on(&self, manager: u64) -> bool {
         self.manager.load(Ordering::Acquire) == manager
     }
 
-    /// It is to end. Called with the mutex of the engine held, as the following.
+    /// Marks the call as cancelled. This function and the next one are called with the mutex of the engine held.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
     }
 
-    /// Its operation is at this place from now on. Returns whether it was cancelled before.
+    /// The operation of the call is at this place from now on. Returns whether the call was cancelled before.
     pub(crate) fn begin_operation(&self, place: usize) -> bool {
         self.place.store(place, Ordering::Relaxed);
         self.is_cancelled.load(Ordering::Acquire)

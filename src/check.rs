@@ -1,4 +1,4 @@
-//! Arguments that every locking call takes.
+//! Checks of the arguments that every locking call takes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,12 @@ use crate::lock_kind::LockKind;
 use crate::quorum::validity::{Drift, TTL_MAX_MS};
 use crate::slot_set::SLOTS_MAX;
 
-/// The longest resource name: far more than any is, and little enough to send to every server.
+/// The maximum size of a resource name, in bytes: far more than any name needs, and small enough to send to
+/// every server.
 const RESOURCE_MAX: usize = 64 * 1024;
 
-/// How many bytes the names of all permits of a semaphore may be: they go to every server with every attempt.
+/// The maximum size in bytes of the names of all permits of a semaphore: they go to every server with every
+/// attempt.
 const PERMIT_NAMES_MAX: usize = 256 * 1024;
 
 pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
@@ -30,7 +32,7 @@ pub(crate) fn resource(resource: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// What this version can take.
+/// Checks that this version supports such a lock.
 pub(crate) fn kind(kind: &LockKind, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
     match kind {
         LockKind::Exclusive | LockKind::Shared => Ok(()),
@@ -39,10 +41,10 @@ pub(crate) fn kind(kind: &LockKind, resource: &[u8], has_fencing: bool) -> Resul
     }
 }
 
-/// How many resources there may be of one lock.
+/// The maximum number of resources of one lock.
 pub(crate) const RESOURCES_MAX: usize = 128;
 
-/// Several resources, of which no name is quoted.
+/// Checks several resources. The errors quote no name.
 fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
     let of = names.len();
     if !(2..=RESOURCES_MAX).contains(&of) {
@@ -73,7 +75,7 @@ fn several(names: &[Arc<[u8]>]) -> Result<(), Error> {
     }
 }
 
-/// With fencing tokens each resource has a key beside its own.
+/// With fencing tokens, each resource has a second key. Checks that it is not another resource of the same lock.
 pub(crate) fn counters(kind: &LockKind) -> Result<(), Error> {
     let LockKind::Several(names) = kind else { return Ok(()) };
     match first_pair(names, |name| [name, &b":f"[..]].concat()) {
@@ -85,7 +87,7 @@ pub(crate) fn counters(kind: &LockKind) -> Result<(), Error> {
     }
 }
 
-/// The first two names, counted from 1, of which what is made of the one is the other.
+/// The first pair of names, counted from 1, where `make` turns the first name into the second one.
 fn first_pair(names: &[Arc<[u8]>], make: impl Fn(&[u8]) -> Vec<u8>) -> Option<(usize, usize)> {
     let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (nth, name) in (1..).zip(names) {
@@ -97,7 +99,7 @@ fn first_pair(names: &[Arc<[u8]>], make: impl Fn(&[u8]) -> Vec<u8>) -> Option<(u
     })
 }
 
-/// Each permit is a key of its own, named after the resource, and a request names all.
+/// Each permit is a key of its own, named after the resource, and a request names all of them.
 fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
     if !(1..=SLOTS_MAX).contains(&of) {
         let words = format!("permits is {of}, and a semaphore has 1 to {SLOTS_MAX}");
@@ -119,7 +121,7 @@ fn permits(of: u16, resource: &[u8], has_fencing: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// A TTL has to leave some validity.
+/// A TTL must leave some validity.
 pub(crate) fn ttl(ttl_ms: i64, drift: Drift) -> Result<(), Error> {
     if ttl_ms < 1 {
         return Err(Error::invalid(format!("ttl_ms is {ttl_ms}, less than 1")));

@@ -1,5 +1,5 @@
-//! What ContinueLock remembers: the lock of each resource that was continued, so that a fresh lease
-//! renews what an earlier one took.
+//! The locks that ContinueLock remembers: the lock of each continued resource, so that a fresh lease renews
+//! a lock that an earlier lease took.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,27 +15,27 @@ pub(crate) struct ContinuedLocks {
 #[derive(Default)]
 struct Kept {
     holds: HashMap<Arc<[u8]>, Arc<HeldLock>>,
-    /// They, each once, and some that were forgotten, in the order in which they are looked at.
+    /// The same locks, each once, and some forgotten ones, in the order in which they are checked.
     turns: VecDeque<Arc<HeldLock>>,
-    /// How many were looked at in all.
+    /// How many locks were checked in all.
     #[cfg(test)]
     looked_at: usize,
 }
 
-/// How many are looked at for each that is remembered, to forget those that have ended: more than one, or
-/// they would become ever more; and no more than a few, for thousands may be held.
+/// How many locks are checked for each lock that is remembered, to forget those that have ended. More than one,
+/// because otherwise their number would keep growing. Only a few, because thousands of locks may be held.
 const LOOKED_AT: usize = 2;
 
 /// Less memory is not worth giving back.
 const ROOM_MIN: usize = 64;
 
 impl ContinuedLocks {
-    /// The lock of a resource that is held still.
+    /// The lock of a resource, if it is still held.
     pub(crate) fn find(&self, resource: &[u8], now: Moment) -> Option<Arc<HeldLock>> {
         self.kept().holds.get(resource).filter(|hold| hold.is_held(now)).cloned()
     }
 
-    /// Remembers a lock, and forgets some of those that have ended.
+    /// Remembers a lock, and forgets some of the locks that have ended.
     pub(crate) fn remember(&self, hold: &Arc<HeldLock>, now: Moment) {
         let mut kept = self.kept();
         let before = kept.holds.insert(Arc::clone(hold.resource()), Arc::clone(hold));
@@ -53,7 +53,7 @@ impl ContinuedLocks {
         }
     }
 
-    /// Whether no thread is using it at this moment.
+    /// Whether no thread is using these records at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.kept.try_lock().is_ok()
     }
@@ -80,7 +80,8 @@ impl Kept {
                 self.holds.remove(hold.resource());
             }
         }
-        // Of room for many more than there are, half is given back: that costs each of them little.
+        // If there is room for many more locks than there are, half of it is given back. That costs little
+        // per lock.
         if self.turns.capacity() > ROOM_MIN.max(4 * self.turns.len()) {
             self.turns.shrink_to(self.turns.capacity() / 2);
         }
@@ -133,7 +134,7 @@ mod tests {
             continued.remember(&hold, now);
             hold
         };
-        // Each ends when the next comes: by itself, or because it is released.
+        // Each lock ends before the next one is remembered: by itself, or because it is released.
         for nth in 1..2_000 {
             let hold = remember(nth, NOW);
             hold.pass_to(Phase::Over);
@@ -143,7 +144,7 @@ mod tests {
             assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
         }
         assert!(continued.find(b"0", NOW).is_some());
-        // One lock, again and again, and then one resource.
+        // First one lock again and again, then one resource.
         (0..1_000).for_each(|_| continued.remember(&long, NOW));
         assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
         for _ in 0..1_000 {
@@ -152,7 +153,7 @@ mod tests {
         }
         (0..1_000).for_each(|_| drop(remember(1, NOW)));
         assert!(continued.sizes().iter().all(|it| *it < 8), "{:?}", continued.sizes());
-        // Of many that were held at one time no room is left either, when they have ended.
+        // When many locks were held at one time and have ended, no room for them is left either.
         (2_000..12_000).for_each(|it| drop(remember(it, NOW)));
         assert!(continued.sizes().iter().all(|it| *it > 10_000), "{:?}", continued.sizes());
         (0..20_000).for_each(|it| drop(remember(20_000 + it, NOW.plus_ms(10_000))));

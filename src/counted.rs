@@ -1,11 +1,11 @@
-//! What the manager counts, and what it tells of locks.
+//! The manager's statistics, and its trace of locks in the log.
 
 use crate::redlock::RedLock;
 use crate::stats::{self, Stats, Tracing};
 use crate::transport::server::portrait::Portrait;
 
 impl RedLock {
-    /// What was counted in this process. Nobody is asked.
+    /// The statistics of this process. Asks no server.
     pub fn stats(&self) -> Stats {
         if let Some(own) = self.states.known() {
             return own.stats();
@@ -14,12 +14,12 @@ impl RedLock {
         Stats { servers: unknown.map(Into::into).collect(), ..Stats::default() }
     }
 
-    /// The same as Prometheus reads it.
+    /// The same in the text format of Prometheus.
     pub fn stats_text(&self) -> String {
         stats::text(&self.stats(), env!("CARGO_PKG_VERSION"))
     }
 
-    /// Sets what the log is told of locks.
+    /// Sets which events of locks are logged.
     pub(crate) fn set_tracing(&self, tracing: Tracing) {
         self.settings.set_tracing(tracing);
     }

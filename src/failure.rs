@@ -1,4 +1,4 @@
-//! Why a server gave no usable answer, in words that never quote what it said: an error reply may
+//! The reasons why a server gave no usable answer. The texts never quote the server: an error reply may
 //! repeat the command, and with it a token or a password.
 
 use std::fmt;
@@ -7,66 +7,67 @@ use std::net::SocketAddr;
 /// The reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no connection, and why not.
+    /// There is no connection. The text says why.
     NotConnected(String),
-    /// The connection was lost with the request under way, and how.
+    /// The connection was lost while the request was under way. The text says how.
     Lost(String),
-    /// It did not answer within the time there was.
+    /// The server did not answer within the available time.
     NoAnswer { ms: i64 },
-    /// It owes answers since so long that nothing more is asked.
+    /// The server has owed answers for so long that it is not asked anything more.
     Behind { ms: i64 },
-    /// So much is waiting for it already that nothing more is asked.
+    /// So many requests wait for the server that it is not asked anything more.
     Full,
-    /// It tells us nothing by itself: it has no RESP3, or this user may not use it.
+    /// The server does not push messages: it has no RESP3, or this user may not use it.
     Mute,
-    /// It answered with an error, told in our words.
+    /// The server answered with an error. The text is the library's own.
     Refused(&'static str),
-    /// It is a cluster node, and another one has the key.
+    /// The server is a cluster node, and another node has the key.
     Moved { to: Option<SocketAddr> },
-    /// It said what no server should.
+    /// The server answered something that no server should.
     Nonsense,
-    /// It lost its memory so many seconds ago, and what it grants counts again in so many.
+    /// The server lost its memory `ago_s` seconds ago. Its grants count again in `left_s` seconds.
     Forgot { ago_s: i64, left_s: i64 },
-    /// Its clock was set forward by so much, seen so many seconds ago, and what it grants counts again in so many.
+    /// The server's clock was set forward by `by_ms` milliseconds, seen `ago_s` seconds ago. Its grants
+    /// count again in `left_s` seconds.
     Stepped { by_ms: i64, ago_s: i64, left_s: i64 },
-    /// Something else stands under the name of the counter for fencing tokens.
+    /// The key of the counter for fencing tokens contains something else.
     NoCounter,
-    /// Something else stands under the name of the set of readers.
+    /// The key of the set of readers contains something else.
     NoReaders,
-    /// It did not note that locks have so long a TTL.
+    /// The server did not note that locks have such a long TTL.
     Unnoted,
 }
 
 impl Failure {
-    /// What an error reply means that has this code and goes on with this text.
+    /// The meaning of an error reply that has this code, followed by this text.
     pub(crate) fn of_error(code: &str, text: &str) -> Self {
         if code == "MOVED" {
-            // The number of the slot, and a place; that is told if it is an address.
+            // The text is the number of the slot and a place. The place is reported if it is an address.
             let to = text.split(' ').nth(1).and_then(|place| place.parse().ok());
             return Self::Moved { to };
         }
         Self::Refused(meaning(code, text))
     }
 
-    /// Whether it is the user or the password that was wrong, in the reply to a log-in.
+    /// Whether the user or the password was wrong, in the reply to a login.
     pub(crate) fn is_of_the_password(&self) -> bool {
         const CODES: [&str; 3] = ["WRONGPASS", "NOAUTH", "NOPERM"];
         let is_one = |words: &str| CODES.iter().any(|code| words.starts_with(code));
         matches!(self, Self::Refused(it) if is_one(it) || it.contains("password"))
     }
 
-    /// Whether it has granted what was asked, but cannot vouch for it.
+    /// Whether the server has granted the request but cannot vouch for the grant.
     pub(crate) fn is_of_memory(&self) -> bool {
         matches!(self, Self::Forgot { .. } | Self::Stepped { .. } | Self::Unnoted)
     }
 
-    /// Whether it is the command that was wrong: this user may not use it, or there is none.
+    /// Whether the command was wrong: this user may not use it, or the server does not know it.
     pub(crate) fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Refused(it) if it.starts_with("NOPERM") || *it == UNKNOWN_COMMAND)
     }
 
-    /// Whether it is the form of a request that was wrong: this user may not use the command, or there is none, or it
-    /// names keys of two slots.
+    /// Whether the form of a request was wrong: this user may not use the command, the server does not know
+    /// it, or it names keys of two slots.
     pub(crate) fn is_of_the_form(&self) -> bool {
         let is_of_slots = matches!(self, Self::Refused(it) if it.starts_with("CROSSSLOT"));
         self.is_of_the_command()
@@ -80,17 +81,17 @@ impl Failure {
         *self == Self::Refused(NO_SCRIPT)
     }
 
-    /// Whether the server knows no such command.
+    /// Whether the server does not know the command.
     pub(crate) fn is_of_no_command(&self) -> bool {
         *self == Self::Refused(UNKNOWN_COMMAND)
     }
 
-    /// Whether the server is a replica by now.
+    /// Whether the server is now a replica.
     pub(crate) fn is_of_a_replica(&self) -> bool {
         matches!(self, Self::Refused(it) if it.starts_with("READONLY"))
     }
 
-    /// Whether it is about the kind of request, or its key, rather than the server as a whole.
+    /// Whether the failure concerns the kind of request, or its key, rather than the server as a whole.
     pub(crate) fn is_of_the_kind(&self) -> bool {
         const CODES: [&str; 3] = ["WRONGTYPE", "ASK", "CROSSSLOT"];
         let is_of_key = |words: &str| CODES.iter().any(|code| words.starts_with(code));
@@ -164,7 +165,7 @@ const CODES: [(&str, &str); 18] = [
     ("NOSCRIPT", NO_SCRIPT),
 ];
 
-/// Errors without a code of their own, by what their text says.
+/// Errors without a code of their own, identified by a part of their text.
 const TEXTS: [(&str, &str); 8] = [
     ("max number of clients", "ERR: has its greatest number of clients"),
     ("unknown command", UNKNOWN_COMMAND),
@@ -181,14 +182,14 @@ const NO_SCRIPT: &str = "NOSCRIPT: does not know the script";
 const FORBIDDEN_IN_SCRIPT: &str = "ERR: does not permit this user the command or the key";
 const UNKNOWN_COMMAND: &str = "ERR: does not know the command";
 
-/// How much of a text is looked at: what comes later is what somebody named a key.
+/// How many bytes of a text are examined. The part after that is a name that somebody gave to a key.
 const TEXT_MAX: usize = 512;
 
 fn meaning(code: &str, text: &str) -> &'static str {
     let end = text.char_indices().map(|(place, _)| place).find(|&place| place >= TEXT_MAX);
     let text = &text[..end.unwrap_or(text.len())];
     let of_code = |code: &str| CODES.iter().find(|entry| entry.0 == code);
-    // Redis before 7.0 wraps the error of a command in a script into one of the script.
+    // Redis before 7.0 wraps the error of a command in a script into an error of the script.
     let in_text =
         || text.split([' ', ':']).map(|word| word.trim_start_matches('-')).find_map(of_code);
     of_code(code)

@@ -1,9 +1,9 @@
-//! What a fork does to memory that another thread was using.
+//! The effects of a fork on memory that another thread was using.
 //!
-//! A child process has one thread: the one that called fork. A mutex that another thread of the
-//! parent held at that moment stays locked in the child for ever, and what it guards may be half
-//! changed. So whoever takes a mutex that may have come through a fork looks at the process first,
-//! and never waits in a process other than the one that used the mutex last.
+//! A child process has one thread: the one that called fork. A mutex that another thread of the parent held
+//! at that moment stays locked in the child for ever, and the data that it guards may be half changed. So a
+//! thread that takes a mutex which may have come through a fork first checks the process. It never waits in
+//! a process other than the one that used the mutex last.
 
 use std::mem;
 use std::ops::{Deref, DerefMut};
@@ -14,8 +14,8 @@ use std::thread;
 use crate::error::{Error, Status};
 use crate::system::process::{Generation, this_process};
 
-/// A mutex that a forked child can take, unless its parent was using what is inside. Then the child
-/// leaves that alone for ever, and does not even free it.
+/// A mutex that a forked child can take, unless its parent was using the value inside. In that case the
+/// child leaves the value alone for ever, and does not even free it.
 #[derive(Debug)]
 pub(crate) struct ForkMutex<T> {
     /// The process that used it last.
@@ -29,13 +29,12 @@ impl<T> ForkMutex<T> {
         Self { process: AtomicU64::new(this_process()), inner: Mutex::new(Some(value)) }
     }
 
-    /// Waits for the mutex. A child whose parent was in the middle of using it gets
-    /// [`Status::Forked`] instead.
+    /// Waits for the mutex. A child whose parent was using it during the fork gets [`Status::Forked`] instead.
     pub(crate) fn lock(&self) -> Result<ForkGuard<'_, T>, Error> {
         let process = this_process();
-        // Two threads of a child may come here first together: the one that finds the mutex taken
-        // waits for the other to write the process down, which it does at once. Not for long: on a busy
-        // machine each of these looks may cost a time slice, and there may be nobody to wait for.
+        // Two threads of a child may be the first to come here, at the same time. The one that finds the mutex
+        // taken waits for the other to store the process, which it does at once. The wait is short: on a busy
+        // machine each try may cost a time slice, and perhaps this process has no thread that holds the mutex.
         for _ in 0..30 {
             if self.process.load(Ordering::Acquire) == process {
                 return Ok(ForkGuard(self.inner.lock().unwrap_or_else(PoisonError::into_inner)));
@@ -51,7 +50,7 @@ impl<T> ForkMutex<T> {
         Err(Error::new(Status::Forked, "the parent process was using it when it forked"))
     }
 
-    /// Takes the mutex unless somebody has it.
+    /// Takes the mutex unless another thread holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<ForkGuard<'_, T>>, Error> {
         let process = this_process();
         let is_ours = self.is_ours();
@@ -59,7 +58,7 @@ impl<T> ForkMutex<T> {
             Ok(guard) => Ok(Some(self.adopt(process, guard))),
             Err(TryLockError::Poisoned(guard)) => Ok(Some(self.adopt(process, guard.into_inner()))),
             Err(TryLockError::WouldBlock) if is_ours => Ok(None),
-            // It waits no longer for nobody than this takes.
+            // If no thread of this process holds the mutex, this waits only for a short time.
             Err(TryLockError::WouldBlock) => self.lock().map(|_| None),
         }
     }
@@ -90,7 +89,7 @@ impl<T> Drop for ForkMutex<T> {
     }
 }
 
-/// What a [`ForkMutex`] guards, taken.
+/// The value of a [`ForkMutex`], with the mutex held.
 #[derive(Debug)]
 pub(crate) struct ForkGuard<'a, T>(MutexGuard<'a, Option<T>>);
 

@@ -1,4 +1,4 @@
-//! Log lines that are kept until somebody fetches them, for callers into whom no thread may call.
+//! Log lines that are kept until the caller fetches them, for callers that no thread may call back.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use crate::fork::{ForkGuard, ForkMutex};
 use crate::log::{Level, Line};
 use crate::system::process::{Generation, this_process};
 
-/// How many lines may be asked to be kept.
+/// The maximum number of lines that a caller may ask to keep.
 pub(crate) const LINES_MAX: i32 = 65_536;
 
-/// The lines that nobody has taken yet, the oldest first.
+/// The lines that have not been taken yet, the oldest first.
 #[derive(Default)]
 pub(crate) struct KeptLog {
     state: ForkMutex<State>,
@@ -20,12 +20,12 @@ pub(crate) struct KeptLog {
 struct State {
     most: usize,
     lines: VecDeque<Line>,
-    /// The process that the lines are of.
+    /// The process that the lines belong to.
     process: Generation,
 }
 
 impl KeptLog {
-    /// From now on, so many lines are kept at most. What was kept is forgotten.
+    /// From now on, keeps at most this number of lines. Forgets the lines that were kept before.
     pub(crate) fn keep(&self, most: usize) -> Result<(), Error> {
         let mut state = self.state()?;
         state.most = most;
@@ -33,7 +33,7 @@ impl KeptLog {
         Ok(())
     }
 
-    /// Keeps a line. Where there is no room for it, the oldest one goes.
+    /// Keeps a line. If there is no room for it, drops the oldest one.
     pub(crate) fn push(&self, level: Level, line: &str) {
         if let Ok(mut state) = self.state() {
             state.lines.push_back((level, line.to_owned()));
@@ -48,7 +48,7 @@ impl KeptLog {
         self.state().ok()?.lines.pop_front()
     }
 
-    /// What a parent has kept, it takes itself: its child has none of it.
+    /// The parent takes its own lines: a child gets none of them.
     fn state(&self) -> Result<ForkGuard<'_, State>, Error> {
         let mut state = self.state.lock()?;
         if state.process != this_process() {

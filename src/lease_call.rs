@@ -1,5 +1,5 @@
-//! What every call on a lease checks before it asks anybody, and what it makes the lease say after: whoever
-//! waits for it meanwhile, a thread or nobody.
+//! The checks that every call on a lease makes before it asks any server, and the update of the lease
+//! afterwards. They are the same for calls that a thread waits for and calls that no thread waits for.
 
 use std::sync::Arc;
 
@@ -22,36 +22,37 @@ use crate::runtime::Runtime;
 use crate::system::entropy::SystemEntropy;
 use crate::token::Token;
 
-/// A call that has been checked: its operation, and what is done when that has ended.
+/// A checked call: its operation, and how its end changes the lease.
 pub(crate) struct Begun {
     pub(crate) operation: Box<dyn Operation>,
     pub(crate) then: Then,
 }
 
-/// What becomes of the lease when the operation has ended.
+/// How the lease changes when the operation has ended.
 pub(crate) enum Then {
     Hold,
     Extend(View),
     Clear(View),
-    /// An inner level is left.
+    /// The holder leaves an inner level.
     Leave,
     Note(View),
 }
 
-/// A lock that is wanted.
+/// The lock that a caller demands.
 pub(crate) struct Demand<'a> {
     pub(crate) resource: &'a [u8],
     pub(crate) kind: LockKind,
     pub(crate) ttl_ms: i64,
     pub(crate) plan: Plan,
-    /// For a call that is a slice of a wait: when it ends. It goes on with the wait that the lease has left off.
+    /// For a call that is one slice of a wait: when the slice ends. The call continues the wait that the
+    /// lease has broken off.
     pub(crate) slice_end: Option<Moment>,
     /// The thread that waits for it, if one does.
     pub(crate) thread: Option<usize>,
 }
 
 impl Runtime {
-    /// How long to go on with tries, by the time that a caller wants to wait.
+    /// How long to go on with tries, if the caller wants to wait for `wait_ms` milliseconds.
     pub(crate) fn plan(&self, wait_ms: i64) -> Plan {
         match wait_ms {
             0 => Plan::Tries(1),
@@ -60,7 +61,7 @@ impl Runtime {
         }
     }
 
-    /// When a slice of a wait is over; at no time if the wait ends before.
+    /// When a slice of a wait ends. [`Moment::NEVER`] if the wait ends first.
     pub(crate) fn slice_end(&self, wait_ms: i64, slice_ms: i64) -> Moment {
         match (0..=slice_ms).contains(&wait_ms) {
             true => Moment::NEVER,
@@ -69,7 +70,7 @@ impl Runtime {
     }
 
     pub(crate) fn check_demand(&self, demand: &Demand<'_>) -> Result<(), Error> {
-        // Of several, each is looked at, and told by its place.
+        // Of several resources, each is checked separately, and an error names it by its place.
         if !matches!(demand.kind, LockKind::Several(_)) {
             check::resource(demand.resource)?;
         }
@@ -81,7 +82,7 @@ impl Runtime {
         check::ttl(demand.ttl_ms, self.settings().drift())
     }
 
-    /// The lease is made empty for a demand that has been checked.
+    /// Empties the lease, and begins to acquire a lock for it. The demand must have been checked.
     pub(crate) fn begin_acquire(
         &self,
         demand: &Demand<'_>,
@@ -108,7 +109,7 @@ impl Runtime {
         Ok(Begun { operation, then: Then::Hold })
     }
 
-    /// An extension of a lock that this lease holds, or with so many tries of one that it is to hold.
+    /// Begins to extend a lock that this lease holds, or, with this number of tries, a lock that it will hold.
     pub(crate) fn begin_extend(
         &self,
         hold: &Arc<HeldLock>,
@@ -127,13 +128,13 @@ impl Runtime {
             return Ok(Begun { operation: Box::new(Leave::new(view)), then: Then::Leave });
         }
         self.continued().forget(view.hold());
-        // From now on nobody is told that it cannot be kept, also if it was lost before.
+        // From now on nobody is told that the lock cannot be kept, even if it was lost before.
         lease.keeper.iter().for_each(Keeper::give_up);
         let operation = Box::new(Release::new(view.clone()));
         Ok(Begun { operation, then: Then::Clear(view) })
     }
 
-    /// The lease is made empty for the lock of a ticket that can be read.
+    /// Empties the lease for the lock of a ticket, if the ticket can be read.
     pub(crate) fn begin_adopt(&self, ticket: &[u8], lease: &mut Lease) -> Result<Begun, Error> {
         let ticket = LockTicket::read(ticket)?;
         self.check_free(lease, None)?;
@@ -141,7 +142,7 @@ impl Runtime {
         Ok(Begun { operation: Box::new(Adopt::new(ticket)), then: Then::Hold })
     }
 
-    /// Whether the lease may be used for another lock.
+    /// Checks that the lease may be used for another lock.
     fn check_free(&self, lease: &Lease, wanted: Option<&Demand<'_>>) -> Result<(), Error> {
         let Some(hold) = hold_of(lease)?.filter(|hold| hold.is_held(self.now())) else {
             return Ok(());
@@ -164,7 +165,7 @@ impl Runtime {
         Ok(Begun { operation, then: Then::Note(view) })
     }
 
-    /// Makes the lease say what the operation has come to.
+    /// Updates the lease with the result of the operation.
     pub(crate) fn finish(&self, then: Then, end: End, lease: &mut Lease) -> Result<(), Error> {
         match then {
             Then::Hold => match end {
@@ -217,13 +218,13 @@ impl Runtime {
             self.continued().forget(hold);
             lease.clear();
         } else if lease.hold.is_none() {
-            // What was valid stays valid, and a fresh lease may hold it.
+            // A lock that was valid stays valid, and a fresh lease can hold it.
             lease.keep(Arc::clone(hold), String::new(), now);
         }
         Err(error)
     }
 
-    /// A lock with the servers in the order of this manager.
+    /// The lock, with the servers in the order of this manager.
     pub(crate) fn view(&self, hold: &Arc<HeldLock>) -> Result<View, Error> {
         let other = || {
             Error::invalid("the lock was taken on other servers, or databases, than this manager's")
@@ -232,7 +233,7 @@ impl Runtime {
     }
 }
 
-/// Why a shared lock does not become an exclusive one.
+/// The error of a call that would turn a shared lock into an exclusive one.
 pub(crate) fn upgrade() -> Error {
     Error::invalid(
         "the lease holds the resource shared, and a shared lock is never made an exclusive one: two that wait for each \
@@ -240,7 +241,7 @@ pub(crate) fn upgrade() -> Error {
     )
 }
 
-/// What an operation says that comes to no more than words about servers that could not take part.
+/// The text about servers that could not take part, of an operation that has no other result.
 pub(crate) fn words(end: End) -> Result<String, Error> {
     match end {
         Ok(
@@ -254,7 +255,8 @@ pub(crate) fn words(end: End) -> Result<String, Error> {
     }
 }
 
-/// The lock of a lease, if it has one, held or not; not one of the parent process.
+/// The lock of a lease, if it has one, even if it is no longer held. An error if the lock belongs to the
+/// parent process.
 pub(crate) fn hold_of(lease: &Lease) -> Result<Option<&Arc<HeldLock>>, Error> {
     match &lease.hold {
         Some(hold) if !hold.is_ours() => {
@@ -264,7 +266,7 @@ pub(crate) fn hold_of(lease: &Lease) -> Result<Option<&Arc<HeldLock>>, Error> {
     }
 }
 
-/// The lock that a lease has to have, held or not.
+/// The lock of a lease that must have one, even if it is no longer held.
 pub(crate) fn required_hold_of(lease: &Lease) -> Result<&Arc<HeldLock>, Error> {
     let lacking = || Error::new(Status::Lost, "the lease holds no lock");
     hold_of(lease)?.ok_or_else(lacking)

@@ -1,7 +1,7 @@
-//! What the library has to say to whoever wants to listen. Silent by default.
+//! The log of the library, for a program that sets a logger. Silent by default.
 //!
-//! Lines come up while connections are in use. They are kept in a queue, and told by a thread whose call
-//! has ended and that holds nothing any more: the logger is somebody else's code, which may call the
+//! Lines come up while connections are in use. They are kept in a queue. A thread whose call has ended, and
+//! that holds no mutex any more, passes them to the logger. The logger is foreign code: it may call the
 //! library, wait for other threads, or fork.
 
 use std::collections::VecDeque;
@@ -12,35 +12,36 @@ use crate::error::Error;
 use crate::fork::{ForkGuard, ForkMutex};
 use crate::system::process::{Generation, this_process};
 
-/// How many lines wait to be told, and of how many bytes, and how many are told at the end of one call.
+/// How many lines wait for the logger at most, and how many bytes. `LINES_MAX` is also the maximum number
+/// of lines that are passed to the logger at the end of one call.
 const LINES_MAX: usize = 256;
 const BYTES_MAX: usize = 64 * 1024;
 
 /// No process.
 const NOBODY: Generation = 0;
 
-/// How much a line matters.
+/// How important a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A fault of a server that a lock may suffer from.
+    /// A fault of a server that may affect a lock.
     Warning = 1,
-    /// A fault mended, or something that a reader of logs may care for.
+    /// A fault was mended, or other information for a reader of logs.
     Info = 2,
-    /// An event of a lock, for those who asked to be told.
+    /// An event of a lock, for a program that asked for such lines.
     Event = 3,
 }
 
-/// A function that is told.
+/// A function that receives log lines.
 pub type Logger = Arc<dyn Fn(Level, &str) + Send + Sync>;
 
-/// One line and how much it matters.
+/// One line and its level.
 pub(crate) type Line = (Level, String);
 
-/// Where the lines go.
+/// The queue of lines, and the logger.
 #[derive(Default)]
 pub(crate) struct Log {
     state: ForkMutex<State>,
-    /// The process that has lines to tell, or [`NOBODY`]: so a call that has none takes no mutex.
+    /// The process that has lines for the logger, or [`NOBODY`]. With this, a call without lines takes no mutex.
     waiting: AtomicU64,
 }
 
@@ -52,31 +53,33 @@ struct State {
     lines: VecDeque<Line>,
     bytes: usize,
     left_out: u64,
-    /// Whether a thread is telling them: one at a time, so that they stay in order.
+    /// Whether a thread is passing lines to the logger. Only one thread does so at a time, so that the
+    /// lines stay in order.
     is_telling: bool,
 }
 
 impl Log {
-    /// Changes who is told. The old logger is told nothing more once this has returned, but for the one
-    /// line that another thread may be telling it.
+    /// Changes the logger. After this has returned, the old logger receives nothing more, except for one
+    /// line that another thread may be passing to it at that moment.
     pub(crate) fn set(&self, logger: Option<Logger>) -> Result<(), Error> {
         let mut state = self.state()?;
         if logger.is_none() {
             state.forget_lines();
         }
-        // The old one is dropped after the mutex is free again: it is somebody else's code.
+        // The old logger is dropped after the mutex is free again, because it is foreign code.
         let old = std::mem::replace(&mut state.logger, logger);
         drop(state);
         drop(old);
         Ok(())
     }
 
-    /// Keeps lines until somebody tells them. Calls nobody, so the caller may hold what it likes.
+    /// Keeps lines until a thread passes them to the logger. This calls no foreign code, so the caller may
+    /// hold any mutex.
     pub(crate) fn keep(&self, lines: Vec<Line>) {
         if lines.is_empty() {
             return;
         }
-        // A child that was forked while its parent kept lines goes without.
+        // A child that was forked while its parent was keeping lines has no log.
         let Ok(mut state) = self.state() else { return };
         if state.logger.is_some() {
             lines.into_iter().for_each(|line| state.keep(line));
@@ -84,15 +87,16 @@ impl Log {
         }
     }
 
-    /// Whether there is something to tell.
+    /// Whether there are lines for the logger.
     pub(crate) fn has_lines(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) == this_process()
     }
 
-    /// Tells what there is to tell, unless another thread does, or this one in a call further up: then
-    /// that goes on with these lines. Nothing is held, neither by the caller. A logger whose own calls
-    /// bring up one line after another is not listened to for ever: what is left waits for the end of
-    /// the next call. Returns whether somebody was told something, which may have taken its time.
+    /// Passes the kept lines to the logger. If another thread is doing that, or this thread in a call
+    /// further up the stack, that call goes on with these lines instead. No mutex is held, and the caller
+    /// must not hold any either. If the logger's own calls produce one line after another, this ends at
+    /// some point: the remaining lines wait for the end of the next call. Returns whether the logger was
+    /// called, which may have taken some time.
     pub(crate) fn tell(&self) -> bool {
         if !self.has_lines() {
             return false;
@@ -102,7 +106,7 @@ impl Log {
             let Some((logger, (level, line))) = turn.next() else { return count > 0 };
             logger(level, &line);
             if this_process() != turn.process {
-                // It forked, and this is the child: the parent tells the rest.
+                // The logger has forked, and this is the child: the parent passes on the remaining lines.
                 break;
             }
         }
@@ -113,7 +117,7 @@ impl Log {
         let mut state = self.state.lock()?;
         let process = this_process();
         if state.process != process {
-            // What there may be is a copy, and the parent's to tell.
+            // Lines that are here are copies. The parent passes them to the logger.
             state.forget_lines();
             (state.process, state.is_telling) = (process, false);
         }
@@ -122,7 +126,7 @@ impl Log {
 }
 
 impl State {
-    /// Where there is no room, the oldest go: the last ones tell how things stand.
+    /// If there is no room, drops the oldest lines: the last ones describe the present state.
     fn keep(&mut self, line: Line) {
         self.bytes += line.1.len();
         self.lines.push_back(line);
@@ -154,7 +158,7 @@ impl State {
     }
 }
 
-/// The right to tell lines, and the duty to let go of it.
+/// The right to pass lines to the logger, and the duty to give that right back.
 struct Turn<'a> {
     log: &'a Log,
     process: Generation,
@@ -168,8 +172,8 @@ impl<'a> Turn<'a> {
         Some(Self { log, process: state.process, is_over: false })
     }
 
-    /// What is told next, and to whom. Without anything the turn is over, in the same moment: a line that
-    /// comes up later is told by whoever brings it.
+    /// The next line, and the logger for it. If there is none, the turn ends at the same moment: a later
+    /// line is passed on by the thread that adds it.
     fn next(&mut self) -> Option<(Logger, Line)> {
         let mut state = self.log.state().ok()?;
         if let Some(logger) = state.logger.clone()
@@ -186,7 +190,7 @@ impl<'a> Turn<'a> {
 }
 
 impl Drop for Turn<'_> {
-    /// Also when a logger panics.
+    /// This also runs when a logger panics.
     fn drop(&mut self) {
         if !self.is_over
             && this_process() == self.process
@@ -277,7 +281,8 @@ mod tests {
         assert_eq!(taken(&told), ["6"]);
     }
 
-    /// A logger whose calls bring up a line each, at whose end they would be told.
+    /// The logger makes calls that produce one line each. At the end of such a call, the line would be
+    /// passed to the logger.
     #[test]
     fn a_logger_that_brings_up_lines_is_not_called_from_within_itself_nor_for_ever() {
         let (log, told) = (Arc::new(Log::default()), Told::default());

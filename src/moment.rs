@@ -1,9 +1,9 @@
-//! Points in time, and the sums that are made of them.
+//! Points in time, and arithmetic with them.
 
 use std::ops::Sub;
 use std::time::Duration;
 
-/// A point in time, in nanoseconds since some fixed moment of this machine's run.
+/// A point in time, in nanoseconds since a fixed moment in the current run of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(i64);
 
@@ -21,7 +21,7 @@ impl Moment {
         self.0
     }
 
-    /// The moment that is `ms` milliseconds later; [`Moment::NEVER`] if that is past all time.
+    /// The moment that is `ms` milliseconds later; [`Moment::NEVER`] if the sum is too large.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms.saturating_mul(1_000_000)))
     }

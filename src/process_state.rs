@@ -1,8 +1,8 @@
-//! What of a manager belongs to one process.
+//! The part of a manager that belongs to one process.
 //!
-//! A forked child leaves its parent's as it is, but closes its copies of the sockets, and makes one of its
-//! own. A thread of the parent may have been changing what is in there when the process was forked: so the
-//! child takes none of its mutexes.
+//! A forked child leaves its parent's state unchanged, but closes its copies of the sockets, and makes a
+//! state of its own. A thread of the parent may have been changing the parent's state during the fork, so
+//! the child takes none of its mutexes.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use crate::system::process::{Generation, this_process};
 use crate::system::socket::InheritedDescriptor;
 use crate::transport::roster::Roster;
 
-/// The states of a manager, by process: that of the first that used it, and those of its children, each made
-/// by the first call that needs it. No mutex guards the list, since a child might find it locked.
+/// The states of a manager, by process: the state of the first process that used it, then those of its
+/// children. Each is made by the first call that needs it. No mutex guards the list, because a child might
+/// find that mutex locked.
 #[derive(Default)]
 pub(crate) struct ProcessStates(OnceBox<ProcessState>);
 
-/// What belongs to one process.
+/// The state of one process.
 struct ProcessState {
     process: Generation,
     /// The descriptors, for a forked child.
@@ -38,7 +39,7 @@ impl ProcessStates {
         self.0.get().is_none()
     }
 
-    /// That of this process, if there is one.
+    /// The state of this process, if there is one.
     pub(crate) fn known(&self) -> Option<&Arc<Runtime>> {
         let mut state = self.0.get()?;
         while !state.is_ours() {
@@ -47,8 +48,8 @@ impl ProcessStates {
         Some(state.runtime())
     }
 
-    /// That of this process. Where there is none yet, it is made with these servers, or those of the process
-    /// before.
+    /// The state of this process. If there is none yet, makes it with these servers, or with those of the
+    /// previous process.
     pub(crate) fn own(
         &self,
         roster: impl FnOnce() -> Result<Roster, Error>,
@@ -64,7 +65,7 @@ impl ProcessStates {
         Ok(state.runtime())
     }
 
-    /// Closes, in a forked child, its copies of the sockets of its parent, and of those before it.
+    /// In a forked child, closes its copies of the sockets of its parent and of earlier ancestors.
     pub(crate) fn close_inherited(&self) {
         let mut next = self.0.get();
         while let Some(state) = next {
@@ -83,7 +84,7 @@ impl ProcessState {
         Ok(Box::new(Self { process: this_process(), inherited, runtime, of_child }))
     }
 
-    /// Whether this process is the one that it belongs to.
+    /// Whether this state belongs to the current process.
     fn is_ours(&self) -> bool {
         self.process == this_process()
     }
@@ -100,11 +101,11 @@ impl ProcessState {
 }
 
 impl Drop for ProcessState {
-    /// In a child the sockets are closed by number, and not once more by their owners; and what a thread of
-    /// the parent was changing when the process was forked is half changed for ever: it is left alone.
+    /// In a child, the sockets are closed by number, and their owners must not close them a second time. Data that
+    /// a thread of the parent was changing during the fork stays half changed for ever, so it is left alone.
     fn drop(&mut self) {
         if self.is_ours() {
-            // A thread that stands by has the rest.
+            // A standby thread still holds the runtime, and does the rest.
             self.runtime().abandon();
             return;
         }

@@ -1,5 +1,5 @@
-//! The engine of one process, and what its threads do beside it: the chores that take their time, and are done
-//! with nothing held.
+//! The engine of one process, and the work that its threads do beside it: chores, which are slow and are
+//! done with no mutex held.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ use crate::transport::roster::Roster;
 use crate::transport::server::Server;
 use crate::transport::server::portrait::Portrait;
 
-/// Those that were given so far. A call that is on none has 0.
+/// The next number to give to a runtime. A call that is on no runtime has 0.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// What threads of one process share.
+/// What the threads of one process share.
 pub(crate) struct Runtime {
     process: Generation,
-    /// Tells it from all others of the process.
+    /// Distinguishes this runtime from all others of the process.
     number: u64,
     roster: Roster,
     settings: Arc<Settings>,
@@ -42,7 +42,7 @@ pub(crate) struct Runtime {
     continued: ContinuedLocks,
 }
 
-/// What wakes the thread that waits for the sockets, and what keeps lines about servers.
+/// The waker of the polling thread, and the log that keeps lines about servers.
 struct WakerAndLog {
     /// Empty only while it is dropped.
     waker: Option<Waker>,
@@ -64,8 +64,8 @@ impl Host<Vec<Line>> for WakerAndLog {
 }
 
 impl Runtime {
-    /// One without connections: they are made when they are needed. Also returns its descriptors, for a forked
-    /// child.
+    /// A runtime without connections: they are made when they are needed. Also returns its descriptors, for
+    /// a forked child.
     pub(crate) fn new(
         roster: Roster,
         settings: &Arc<Settings>,
@@ -73,7 +73,7 @@ impl Runtime {
     ) -> Result<(Self, Vec<InheritedDescriptor>), Error> {
         let (timeouts, access) = (settings.timeouts(), settings.access());
         if roster.iter().any(Endpoint::has_tls) {
-            // Now, and not with the connections' mutex held.
+            // Now, because later the connections' mutex would be held.
             access.tls().prepare();
         }
         let waker = Waker::new().map_err(|error| no_descriptors(&error))?;
@@ -100,13 +100,14 @@ impl Runtime {
         Ok((runtime, inherited))
     }
 
-    /// Whether this process is the one that it belongs to.
+    /// Whether this runtime belongs to the current process.
     pub(crate) fn is_ours(&self) -> bool {
         self.process == this_process()
     }
 
-    /// Who was asked for a password may have forked, and then this may be the child: what the call was
-    /// about to do is the parent's to do, and threads of the parent may have been changing all that is here.
+    /// Checks that this process was not forked meanwhile. The callback that is asked for a password may
+    /// have forked, and this may be the child. The rest of the call is the parent's work, and threads of
+    /// the parent may have been changing everything here.
     pub(crate) fn check_process(&self) -> Result<(), Error> {
         if self.is_ours() { Ok(()) } else { Err(Error::forked_within()) }
     }
@@ -127,13 +128,13 @@ impl Runtime {
         &self.continued
     }
 
-    /// Now, on the clock that all moments are on.
+    /// The current moment, on the clock of all moments.
     pub(crate) fn now(&self) -> Moment {
         clock::now()
     }
 
-    /// Runs an operation to its end, or until the call is cancelled. Meanwhile this thread does what is due on
-    /// the connections, if no other does, and the chores that come up.
+    /// Runs an operation to its end, or until the call is cancelled. Meanwhile this thread does the work
+    /// that is due on the connections, if no other thread does, and the chores that come up.
     pub(crate) fn run(&self, operation: Box<dyn Operation>, call: Option<&Arc<Call>>) -> End {
         let begin = |engine: &mut Engine, place| engine.run(place, operation, call);
         match self.engine.run(begin, &mut |chore| self.do_chore(chore)) {
@@ -142,14 +143,14 @@ impl Runtime {
         }
     }
 
-    /// Ends all that no thread waits for, and all waits for notices.
+    /// Cancels all operations that no thread waits for, and ends all waits for notices.
     pub(crate) fn abandon(&self) {
         self.engine.visit(Engine::abandon);
     }
 
-    /// Begins an operation, whose end is a notice with this payload. Nobody waits for it. What it asks is
-    /// sent at once if nothing else is open: otherwise whoever drives next sends it along with the rest, in
-    /// one write.
+    /// Begins an operation whose end is reported as a notice with this payload. No thread waits for it. Its
+    /// requests are sent at once if no other question is open. Otherwise the next driver sends them
+    /// together with other requests, in one write.
     pub(crate) fn submit(
         &self,
         operation: Box<dyn Operation>,
@@ -164,7 +165,8 @@ impl Runtime {
         });
     }
 
-    /// The same for one that nobody waits for at all: what it sends is sent now, for nobody may come to drive.
+    /// The same for an operation whose end nobody waits for at all. Its requests are sent now, because
+    /// perhaps no thread will drive.
     pub(crate) fn submit_and_send(&self, operation: Box<dyn Operation>, payload: Payload) {
         self.engine.visit(|engine| {
             engine.submit(operation, payload, None);
@@ -172,7 +174,7 @@ impl Runtime {
         });
     }
 
-    /// Does what is due, unless another thread does, and waits until then for a notice.
+    /// Does the work that is due, unless another thread does, and waits for a notice until this moment.
     pub(crate) fn next_notice(&self, until: Moment) -> Option<Notice> {
         let engine = &self.engine;
         let mut chores = |chore| self.do_chore(chore);
@@ -186,13 +188,13 @@ impl Runtime {
         }
     }
 
-    /// Takes a notice that is there. Nothing that is due is done.
+    /// Takes a notice if there is one. Does none of the work that is due.
     pub(crate) fn next_notice_at_once(&self) -> Option<Notice> {
         self.engine.visit(Engine::next_event)
     }
 
-    /// Drives whenever somebody has to and nobody else does, until there is a notice, if it listens, or until
-    /// [`Self::end_standing_by`].
+    /// Drives whenever a driver is needed and no other thread drives. Returns when there is a notice, if
+    /// `listens`, or after [`Self::end_standing_by`].
     pub(crate) fn stand_by_for_notice(&self, listens: bool) -> Option<Notice> {
         let begin = |engine: &mut Engine, place| engine.stand_by(place);
         match self.engine.stand_by(listens, begin, &mut |chore| self.do_chore(chore)) {
@@ -201,28 +203,28 @@ impl Runtime {
         }
     }
 
-    /// Has the thread that stands by come back, if there is one.
+    /// Makes the standby thread return, if there is one.
     pub(crate) fn end_standing_by(&self) {
         self.engine.visit(Engine::end_standing_by);
     }
 
-    /// Whether nobody will ask for notices any more.
+    /// Whether no thread will ask for notices any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.engine.visit(|engine| engine.is_abandoned())
     }
 
-    /// Keeps a line for whoever listens if a lock of this TTL is not guarded to its end.
+    /// Keeps a warning for the logger if a lock of this TTL is not guarded until its end.
     pub(crate) fn warn_of(&self, ttl_ms: i64) {
         let warning = self.settings.guard().warning(ttl_ms);
         self.log.keep(warning.map(|it| (Level::Warning, it)).into_iter().collect());
     }
 
-    /// Tells what log lines there are.
+    /// Passes the kept log lines to the logger.
     pub(crate) fn tell(&self) {
         self.log.tell();
     }
 
-    /// What is known of each server.
+    /// What is known about each server.
     pub(crate) fn portraits(&self) -> Vec<Portrait> {
         let portraits = |engine: &mut Engine| {
             let (now, wall_us) = (clock::now(), clock::wall_us());
@@ -231,7 +233,7 @@ impl Runtime {
         self.engine.visit(portraits)
     }
 
-    /// What was counted, all of it at one moment.
+    /// The statistics, all of one moment.
     pub(crate) fn stats(&self) -> Stats {
         self.engine.visit(|engine| {
             let (now, wall_us) = (clock::now(), clock::wall_us());
@@ -242,13 +244,13 @@ impl Runtime {
         })
     }
 
-    /// A descriptor that is readable whenever [`Self::next_notice`] has something to do or to tell.
+    /// A descriptor that is readable whenever [`Self::next_notice`] has work to do or a notice to return.
     pub(crate) fn descriptor(&self) -> Result<RawFd, Error> {
         let made = self.engine.visit(|engine| engine.descriptor());
         made.map_err(|error| no_descriptors(&error))
     }
 
-    /// Returns whether this is not a child that was forked meanwhile.
+    /// Returns false in a child that was forked meanwhile.
     fn do_chore(&self, chore: Chore) -> bool {
         let prepared = self.prepare(chore.enough);
         if self.is_ours() {
@@ -257,7 +259,7 @@ impl Runtime {
         self.is_ours()
     }
 
-    /// Cancels what is under way on this manager for the call.
+    /// Cancels the operation that is under way on this manager for the call.
     pub(crate) fn cancel(&self, call: &Arc<Call>) {
         self.engine.visit(|engine| {
             if call.is_on(self.number) {
@@ -267,7 +269,7 @@ impl Runtime {
         });
     }
 
-    /// Asks for passwords, and looks up names if fewer servers than `enough` are promising without. In a
+    /// Asks for passwords. Looks up names if fewer than `enough` servers are promising without that. In a
     /// child that was forked meanwhile it stops at once.
     fn prepare(&self, enough: usize) -> Prepared {
         let asked_ms = self.ask_for_passwords();
@@ -279,8 +281,8 @@ impl Runtime {
         Prepared { took_ms, has_looked_up: looked_up_ms.is_some() }
     }
 
-    /// Looks up the names for which that is due, with nothing held: the resolver may be slow. Returns how
-    /// long it took, if there were any.
+    /// Looks up the names that are due, with no mutex held, because the resolver may be slow. Returns how
+    /// long it took, in milliseconds, if there were any names.
     fn look_up_names(&self, enough: usize) -> Option<i64> {
         let engine = &self.engine;
         let start = clock::now();
@@ -315,10 +317,10 @@ impl Runtime {
         Some(clock::now().ms_since(start))
     }
 
-    /// Asks for the passwords for which that is due, with nothing held: who is asked may take his time,
-    /// or call the library. Each request is taken when its turn comes, so that meanwhile other threads
-    /// ask the next. Returns how long it took. If who is asked forks, the child stops at once: the
-    /// connections are the parent's, and its threads may have been changing them.
+    /// Asks for the passwords that are due, with no mutex held: the password callback may be slow, or may
+    /// call the library. Each request is taken when its turn comes, so that other threads can ask the next
+    /// one meanwhile. Returns how long it took, in milliseconds. If the callback forks, the child stops at
+    /// once: the connections belong to the parent, and its threads may have been changing them.
     pub(crate) fn ask_for_passwords(&self) -> i64 {
         if !self.settings.access().asks() {
             return 0;
@@ -344,12 +346,12 @@ impl Runtime {
         end.ms_since(start)
     }
 
-    /// Whether no thread is changing anything at this moment.
+    /// Whether no thread is changing anything in the runtime at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.engine.is_at_rest() && self.continued.is_at_rest()
     }
 
-    /// Lets go of descriptors that are closed already, or are not this process's to close.
+    /// Forgets descriptors that are already closed, or that this process must not close.
     pub(crate) fn forget_descriptors(&mut self) {
         let (engine, host) = self.engine.get_mut();
         engine.servers().iter_mut().for_each(Server::forget_sockets);
@@ -360,7 +362,7 @@ impl Runtime {
     }
 }
 
-/// The first password that is to be asked for, of this server or one that comes after it.
+/// The first password request that is due, of the server `first` or a later one.
 fn next_request(
     engine: &mut Engine,
     first: usize,

@@ -1,4 +1,4 @@
-//! The servers of a manager, as they are added.
+//! The servers of a manager, in the order in which they are added.
 
 use std::iter;
 
@@ -8,9 +8,8 @@ use crate::error::Error;
 use crate::quorum::ballot::SERVERS_MAX;
 use crate::transport::endpoint::Endpoint;
 
-/// The servers in the order of their coming: a list that only grows, one at the end after another. No
-/// mutex guards it, for a child might find that locked by a thread of its parent's which made the
-/// first lock call at that moment.
+/// The servers in the order in which they were added. The list only grows, at its end. No mutex guards it: a
+/// child might find that mutex locked by a thread of its parent that made the first lock call at that moment.
 #[derive(Debug, Default)]
 pub(crate) struct ServerList(OnceBox<Entry>);
 
@@ -40,7 +39,7 @@ impl ServerList {
                 let words = format!("the server would be one more than {SERVERS_MAX} servers");
                 return Err(Error::invalid(words));
             } else if let Err(back) = place.0.set(entry) {
-                // Somebody else was faster, and is to be looked at.
+                // Another thread was faster. Its server must be compared, too.
                 entry = back;
             } else {
                 return Ok(());

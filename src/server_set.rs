@@ -1,71 +1,71 @@
 //! Sets of servers.
 
-/// A set of servers, by their places in a manager's list: one bit a server.
+/// A set of servers, by their places in a manager's list: one bit per server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerSet(u64);
 
 impl ServerSet {
-    /// The first `count` of the list.
+    /// The first `count` servers of the list.
     pub fn first(count: usize) -> Self {
         (0..count).collect()
     }
 
-    /// These and one more.
+    /// This set with one more server.
     #[must_use]
     pub fn with(self, server: usize) -> Self {
         Self(self.0 | 1 << server)
     }
 
-    /// These and those of another set.
+    /// The servers of this set and of another set.
     #[must_use]
     pub fn plus(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These without one.
+    /// This set without one server.
     #[must_use]
     pub fn without(self, server: usize) -> Self {
         Self(self.0 & !(1 << server))
     }
 
-    /// These without those of another set.
+    /// This set without the servers of another set.
     #[must_use]
     pub fn minus(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// These and those of another set.
+    /// The servers of this set and of another set.
     #[must_use]
     pub fn union(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// How many there are.
+    /// The number of servers in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether one of them is this one.
+    /// Whether the server is in the set.
     pub fn contains(self, server: usize) -> bool {
         self.0 & (1 << server) != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them, in the order of the list.
+    /// The servers of the set, in the order of the list.
     pub fn iter(self) -> Iter {
         Iter(self.0)
     }
 
-    /// The bits, one a server.
+    /// The bits, one per server.
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
-    /// The servers of these bits.
+    /// The set of the servers with these bits.
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -77,7 +77,7 @@ impl FromIterator<usize> for ServerSet {
     }
 }
 
-/// The places that are left to visit.
+/// The places that are not visited yet.
 #[derive(Clone, Debug)]
 pub struct Iter(u64);
 
@@ -89,7 +89,7 @@ impl Iterator for Iter {
             return None;
         }
         let server = self.0.trailing_zeros() as usize;
-        // Without its lowest bit.
+        // Clears the lowest bit.
         self.0 &= self.0 - 1;
         Some(server)
     }

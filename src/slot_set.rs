@@ -1,6 +1,6 @@
-//! Slots of a semaphore, by their numbers: 0 is the resource itself.
+//! Slots of a semaphore, by their numbers. Slot 0 is the resource itself.
 
-/// The most permits that a semaphore may have: one bit each.
+/// The maximum number of permits of a semaphore: one bit each.
 pub const SLOTS_MAX: u16 = 256;
 
 /// A set of slots.
@@ -15,17 +15,17 @@ impl SlotSet {
         self
     }
 
-    /// Whether the slot is in it.
+    /// Whether the slot is in the set.
     pub fn contains(self, slot: u16) -> bool {
         self.0[usize::from(slot) / 64] & (1 << (slot % 64)) != 0
     }
 
-    /// The bits, one a slot.
+    /// The bits, one per slot.
     pub fn bits(self) -> [u64; SLOTS_MAX as usize / 64] {
         self.0
     }
 
-    /// How many slots are in it.
+    /// The number of slots in the set.
     pub fn count(self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
     }

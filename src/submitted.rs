@@ -1,4 +1,5 @@
-//! The calls that block nobody: each is submitted, and its end comes as an event. And the locks that are kept.
+//! The non-blocking calls: each is submitted, and its end is reported as an event. Also the locks that are
+//! kept alive.
 
 use std::sync::Arc;
 
@@ -17,32 +18,32 @@ use crate::operation::renew::Renew;
 use crate::operation::{End, Ended};
 use crate::runtime::Runtime;
 
-/// What a caller gives along with a call, and gets back with its event.
+/// A value that a caller passes with a call, and gets back with its event.
 pub type Tag = Box<dyn std::any::Any + Send>;
 
 /// Something that happened while no thread waited for it.
 pub enum Event {
     /// A submitted call has ended.
     Done {
-        /// The lease that it was given.
+        /// The lease that was passed to the call.
         lease: Lease,
-        /// What came with the call.
+        /// The tag that was passed to the call.
         tag: Tag,
-        /// What it has come to.
+        /// The result of the call.
         outcome: Result<(), Error>,
     },
-    /// A lock cannot be kept.
+    /// A lock cannot be kept alive.
     Lost {
-        /// What came with the call that began to keep it.
+        /// The tag of the call that began to keep the lock alive.
         tag: Tag,
         /// Why: [`Status::Lost`] or [`Status::Unreachable`].
         error: Error,
-        /// How long it is valid still.
+        /// How long the lock is still valid, in milliseconds.
         remaining_ms: i64,
     },
 }
 
-/// What goes with an operation that nobody waits for.
+/// The data that belongs to an operation that no thread waits for.
 enum Companion {
     Call {
         lease: Lease,
@@ -53,7 +54,7 @@ enum Companion {
         kept: Kept,
         tag: Tag,
     },
-    /// Nobody cares.
+    /// Nobody is interested in the end.
     Nobody,
 }
 
@@ -106,7 +107,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Has a lock that is held extended in time, again and again.
+    /// Keeps a held lock alive: extends it in time, again and again.
     pub(crate) fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
         let hold = required_hold_of(lease)?;
         let view = self.view(hold)?;
@@ -115,7 +116,7 @@ impl Runtime {
         }
         let Keeping { keeper, kept, payload } = keeping(tag);
         self.submit(Box::new(Renew::new(view, kept)), payload, None);
-        // One that there was ends with this.
+        // This ends an earlier keep-alive, if there was one.
         lease.keeper = Some(keeper);
         Ok(())
     }
@@ -125,7 +126,7 @@ impl Runtime {
         lease.hold.iter().for_each(|hold| self.release_unwanted(hold));
     }
 
-    /// Nobody takes events any more: releases the locks that nobody has been told of.
+    /// Nobody takes events any more: releases the locks whose events were not taken.
     pub(crate) fn discard_untold(&self) {
         while let Some(Notice { end, .. }) = self.next_notice_at_once() {
             if let Ok(Ended::Acquired { hold, .. }) = end {
@@ -140,7 +141,7 @@ impl Runtime {
         }
     }
 
-    /// Waits until then for something to tell; see [`Self::next_notice`].
+    /// Waits until this moment for an event; see [`Self::next_notice`].
     pub(crate) fn next_event(&self, until: Moment) -> Result<Option<Event>, Error> {
         self.ask_for_passwords();
         self.check_process()?;
@@ -168,7 +169,7 @@ impl Runtime {
         self.submit(operation, Box::new(companion), Some(&call));
     }
 
-    /// What is told of the end of an operation; nothing if nobody cares any more.
+    /// The event for the end of an operation. `None` if nobody is interested any more.
     fn event_of(&self, Notice { payload, end }: Notice) -> Option<Event> {
         match *payload.downcast::<Companion>().ok()? {
             Companion::Call { mut lease, then, tag } => {
@@ -191,7 +192,8 @@ impl Runtime {
         }
     }
 
-    /// One who comes late for its event finds no lock that is over.
+    /// If the caller takes the event after the lock has expired, the event reports the failure instead of
+    /// an expired lock.
     fn finish_call(&self, then: Then, end: End, lease: &mut Lease) -> Result<(), Error> {
         let late = match then {
             Then::Hold => Some(Status::TooSlow),
@@ -201,11 +203,11 @@ impl Runtime {
         self.finish(then, end, lease)?;
         match late {
             Some(status) if !lease.is_held() => {
-                // Who was never told to have a lock is not told that it is lost.
+                // The caller was never told that it holds the lock, so it is not told that the lock was lost.
                 if let Some(keeper) = lease.keeper.take_if(|_| status == Status::TooSlow) {
                     keeper.give_up();
                 }
-                // It is not its holder who releases it: whoever keeps it is to tell that it is lost.
+                // The holder does not release the lock here. The keep-alive must report that the lock was lost.
                 if let Some(hold) = lease.hold.as_ref().filter(|_| status == Status::Lost) {
                     hold.pass_to(Phase::Lost);
                 }
@@ -218,7 +220,7 @@ impl Runtime {
     }
 }
 
-/// What it takes to keep a lock, and to tell with this tag that it cannot be kept.
+/// Everything that is needed to keep a lock alive, and to report with this tag if that is no longer possible.
 pub(crate) fn keeping(tag: Tag) -> Keeping {
     let keeper = Keeper::new();
     let kept = keeper.kept();

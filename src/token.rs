@@ -1,27 +1,27 @@
-//! The random value that makes a lock its holder's own.
+//! The random value that identifies the holder of a lock.
 
 use std::fmt;
 
 use crate::error::Error;
 
-/// Random bytes of a token, as the Redlock page asks.
+/// The number of random bytes of a token, as the Redlock page demands.
 const BYTES: usize = 20;
 
-/// A source of random bytes. The system's in earnest, a seeded one in a simulation.
+/// A source of random bytes: the system's in real use, a seeded one in a simulation.
 pub trait Entropy {
-    /// Fills `bytes`, or fails if the source gives none.
+    /// Fills `bytes`, or fails if the source gives no bytes.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), Error>;
 }
 
-/// 20 random bytes as 40 upper-case hexadecimal digits. Its `Debug` shows none of them.
+/// 20 random bytes as 40 upper-case hexadecimal digits. Its `Debug` output shows none of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token([u8; 2 * BYTES]);
 
 impl Token {
-    /// Who has nothing asks with this one: no lock and no channel has it.
+    /// The token for a request from a client that has no token. No lock and no channel has this token.
     pub(crate) const NOBODYS: Self = Self([b'0'; 2 * BYTES]);
 
-    /// Draws a fresh one.
+    /// Draws a new token.
     pub fn draw(entropy: &impl Entropy) -> Result<Self, Error> {
         let mut bytes = [0; BYTES];
         entropy.fill(&mut bytes)?;
@@ -39,7 +39,7 @@ impl Token {
         Self(digits)
     }
 
-    /// The one of these digits, if they are the digits of one.
+    /// The token with these digits, if they are valid digits of a token.
     pub fn from_digits(digits: &[u8]) -> Option<Self> {
         let is_digit = |it: &u8| matches!(it, b'0'..=b'9' | b'A'..=b'F');
         digits.iter().all(is_digit).then(|| digits.try_into().ok().map(Self)).flatten()
@@ -50,7 +50,7 @@ impl Token {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// A number below `of`, about as often each.
+    /// A number below `of`. All numbers are about equally frequent.
     pub(crate) fn share_of(&self, of: u16) -> u16 {
         let digits = self.as_str().get(..8).unwrap_or_default();
         let number = u32::from_str_radix(digits, 16).unwrap_or_default();

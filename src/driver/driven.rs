@@ -1,94 +1,94 @@
-//! What there is to drive, and what the threads that do it have around them.
+//! The interface of an engine that can be driven, and of the host around the driving threads.
 
 use std::time::Duration;
 
-/// What is driven, by one thread at a time.
+/// An engine, driven by one thread at a time.
 pub(crate) trait Driven {
-    /// What a call ends with.
+    /// The result of a call.
     type End;
-    /// What is told to whoever asks for events.
+    /// Information for the threads that ask for events.
     type Event;
-    /// Something to be done with no mutex held.
+    /// Work to do with no mutex held.
     type Chore;
-    /// What there is to wait for.
+    /// What the driver waits for.
     type Watch;
-    /// What there is to say.
+    /// Log lines.
     type Words;
 
-    /// Does what is due.
+    /// Does the work that is due.
     fn advance(&mut self);
 
-    /// What to wait for now; for nothing if this is only a look.
+    /// What to wait for now. If `waits` is false, the poll returns at once.
     fn watch(&mut self, waits: bool) -> Self::Watch;
 
-    /// Waits for it, or until [`Host::wake`]. No mutex is held.
+    /// Waits for it, or until [`Host::wake`] is called. No mutex is held.
     fn poll(watch: &mut Self::Watch);
 
-    /// Takes in what has happened meanwhile. Returns whether somebody has called
-    /// [`Host::wake`].
+    /// Takes in what has happened meanwhile. Returns whether a thread has called [`Host::wake`].
     fn resume(&mut self, watch: Self::Watch) -> bool;
 
-    /// A call that has ended, by its place. It is not told of twice.
+    /// A call that has ended, by its place. Each end is returned once.
     fn next_end(&mut self) -> Option<(usize, Self::End)>;
 
-    /// Whether there is an event to be told.
+    /// Whether there is an event to take.
     fn has_event(&self) -> bool;
 
-    /// The next event. It is not told twice.
+    /// Takes the next event. Each event is returned once.
     fn next_event(&mut self) -> Option<Self::Event>;
 
     /// Whether there is a chore.
     fn has_chore(&self) -> bool;
 
-    /// The next chore, for whoever does it now.
+    /// Takes the next chore. The caller must do it now.
     fn next_chore(&mut self) -> Option<Self::Chore>;
 
-    /// The thread at this place waits no longer.
+    /// The thread at this place no longer waits.
     fn withdraw(&mut self, place: usize);
 
-    /// Whether a thread has to drive that no call waits for: something is to be sent, answers are to come, or
-    /// something is due.
+    /// Whether a thread must drive even if it has no waiting call: something must be sent, answers must
+    /// come, or something is due.
     fn needs_driver(&mut self) -> bool;
 
-    /// How long until that is so at the latest, if nothing happens before; none if never, or if somebody drives
-    /// anyway. Kept in mind for [`Self::is_due_earlier`].
+    /// How long until a driver is needed at the latest, if nothing happens before. `None` means never, or
+    /// that another thread drives anyway. The moment is remembered for [`Self::is_due_earlier`].
     fn note_nap(&mut self, is_driven: bool) -> Option<Duration>;
 
-    /// Whether a thread has to drive before the nap is over that was noted last.
+    /// Whether a driver is needed before the nap that was last noted is over.
     fn is_due_earlier(&mut self) -> bool;
 
-    /// Whether something has changed, since this was asked last, that a polling driver does not know of.
+    /// Whether something has changed, since the last call of this function, that a polling driver does not know.
     fn take_change(&mut self) -> bool;
 
-    /// The mutex is about to be free; perhaps nobody drives from now on.
+    /// Updates the readiness descriptor. The mutex is about to be unlocked, and perhaps no thread drives
+    /// from now on.
     fn settle_descriptor(&mut self, is_driven: bool);
 
-    /// What there is to say.
+    /// Takes the log lines.
     fn take_words(&mut self) -> Self::Words;
 }
 
-/// What the threads do beside the engine.
+/// What the threads need beside the engine.
 pub(crate) trait Host<W> {
-    /// Ends the polling of the driver, or the next one if it has not begun.
+    /// Ends the driver's poll, or its next poll if it has not begun.
     fn wake(&self);
 
-    /// The driver has noticed [`Self::wake`].
+    /// Resets [`Self::wake`]: the driver has noticed it.
     fn clear(&self);
 
-    /// Keeps log lines until a thread that holds no mutex tells them. Called with the mutex held: it calls
-    /// nobody.
+    /// Keeps log lines until a thread that holds no mutex passes them to the logger. Called with the mutex
+    /// held, so it must not call any foreign code.
     fn keep(&self, words: W);
 }
 
-/// What a thread has waited for.
+/// What a waiting thread gets.
 pub(crate) enum Turn<T, V> {
     /// Its call has ended.
     Ended(T),
-    /// It is given an event.
+    /// It takes an event.
     Event(V),
-    /// It is to go away at once: the chore that it did says so.
+    /// It must return at once, because its chore says so.
     Stopped,
 }
 
-/// How a wait of an engine ends.
+/// How a wait for an engine ends.
 pub(crate) type TurnOf<E> = Turn<<E as Driven>::End, <E as Driven>::Event>;

@@ -1,11 +1,11 @@
-//! Many threads share one engine, and one of those that wait drives it.
+//! Many threads share one engine, and one of the waiting threads drives it.
 //!
-//! The driver does what is due for all calls, polls the sockets with no mutex held, takes in what
-//! has happened, and wakes exactly those threads whose calls have ended. When its own call has ended,
-//! it leaves at once, and another waiting thread goes on. Some threads wait for no call of their own, but
-//! for events: one of them is woken when there is one. A chore, which takes its time and is done with
-//! nothing held, is done by whoever drives. Nothing here knows what a call is about: so a small engine is
-//! enough to check every way in which the threads can meet.
+//! The driver does the work that is due for all calls. It polls the sockets with no mutex held, takes in
+//! the results, and wakes exactly the threads whose calls have ended. When its own call has ended, it
+//! leaves at once, and another waiting thread goes on. Some threads wait for events instead of a call of
+//! their own: when there is an event, one of them is woken. A chore is slow work that is done with no mutex
+//! held. The driving thread does it. Nothing in this module knows the content of a call, so a small engine
+//! is enough to check all ways in which the threads can interleave.
 
 mod driven;
 mod parker;
@@ -19,13 +19,13 @@ use self::parker::{Parker, Signal};
 use self::state::{Role, State};
 use crate::system::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError, yield_now};
 
-/// An engine, the threads that wait for it, and one that drives.
+/// An engine, the threads that wait for it, and the thread that drives it.
 pub(crate) struct SharedEngine<E: Driven, H> {
     shared: Mutex<State<E>>,
     host: H,
     /// Parkers that no thread uses. The mutex is never held while another one is taken.
     spare: Mutex<Vec<Arc<Parker<E::End>>>>,
-    /// How many threads have been woken and do not run yet.
+    /// How many threads have been woken but do not run yet.
     waking: AtomicUsize,
 }
 
@@ -41,8 +41,8 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         }
     }
 
-    /// Begins a call, under the place that it is given, and waits for its end. Meanwhile this thread may have
-    /// chores to do, with nothing held; one that returns false was the last that it does here.
+    /// Begins a call under the place that it is given, and waits for its end. Meanwhile this thread may have to
+    /// do chores, with no mutex held. If `chores` returns false, the thread stops and does nothing more here.
     pub(crate) fn run(
         &self,
         begin: impl FnOnce(&mut E, usize),
@@ -51,7 +51,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.begin(Role::Caller, begin, chores)
     }
 
-    /// The same for a call that is nothing but a wait for an event: that ends it, too.
+    /// The same for a call that only waits for an event: an event ends it, too.
     pub(crate) fn await_event(
         &self,
         begin: impl FnOnce(&mut E, usize),
@@ -60,7 +60,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.begin(Role::Listener, begin, chores)
     }
 
-    /// The same for a thread that drives whenever somebody has to and nobody else does.
+    /// The same for a thread that drives whenever a driver is needed and no other thread drives.
     pub(crate) fn stand_by(
         &self,
         listens: bool,
@@ -82,7 +82,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.wait(shared, place, chores)
     }
 
-    /// Does what is due, unless a driver does, and takes an event if there is one. Waits for nothing.
+    /// Does the work that is due, unless another thread drives, and takes an event if there is one. Does not wait.
     pub(crate) fn look_for_event(
         &self,
         chores: &mut dyn FnMut(E::Chore) -> bool,
@@ -101,7 +101,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                     return None;
                 }
                 shared = self.lock();
-                // What is asked because of it is sent, too.
+                // Requests that result from the chore are sent, too.
                 has_looked = false;
             } else if has_looked || shared.driven {
                 self.go(shared);
@@ -113,7 +113,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         }
     }
 
-    /// Does something to the engine that needs no waiting.
+    /// Runs `visit` on the engine. It must not need any waiting.
     pub(crate) fn visit<T>(&self, visit: impl FnOnce(&mut E) -> T) -> T {
         let mut shared = self.lock();
         let seen = visit(&mut shared.engine);
@@ -159,7 +159,8 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 shared = self.guarded(shared, Some(place), |shared| self.drive(shared, place));
                 continue;
             }
-            // The driver has to send what we queued, and our time may be up before its own.
+            // The driver must send the requests that this thread queued. This call may also time out before
+            // the driver's poll ends.
             let wakes_driver = mem::take(&mut shared.polling);
             let parker = self.spare_parker();
             shared.park(place, Arc::clone(&parker));
@@ -177,12 +178,13 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         }
     }
 
-    /// Sleeps, for a thread that stands by: until it is woken, or until somebody has to drive. Whoever drives
-    /// meanwhile looks after all that is due, and wakes this one when it leaves. An error is its end.
+    /// Sleeps, for a thread that stands by, until it is woken or until a driver is needed. A thread that
+    /// drives meanwhile does all work that is due, and wakes this thread when it leaves. `Err` contains the
+    /// end of this thread's call.
     fn nap<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Result<Guard<'a, E>, E::End> {
         let is_driven = shared.driven;
         let time = shared.engine.note_nap(is_driven);
-        // Others may sleep because this one drove.
+        // Other threads may be asleep because this one was driving.
         shared.appoint_driver();
         let parker = self.spare_parker();
         shared.park(place, Arc::clone(&parker));
@@ -197,7 +199,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
                 self.give_back(parker);
                 return Ok(shared);
             }
-            // Somebody has just begun to wake it.
+            // Another thread has just begun to wake this one.
             drop(shared);
             signal = parker.park();
         }
@@ -225,7 +227,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         })
     }
 
-    /// Drives, for the thread at this place, if it has one. If that panics, the other threads can go on.
+    /// Drives for the thread at this place, if it has one. If that panics, the other threads can go on.
     fn guarded<'a>(
         &'a self,
         shared: Guard<'a, E>,
@@ -242,7 +244,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         })
     }
 
-    /// Drives until there is something for the thread at this place.
+    /// Drives until there is something else for the thread at this place to do.
     fn drive<'a>(&'a self, mut shared: Guard<'a, E>, place: usize) -> Guard<'a, E> {
         shared.driven = true;
         let mut was_woken = false;
@@ -264,7 +266,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         shared
     }
 
-    /// Drives without waiting for anything. What is to be sent by the end of it is sent.
+    /// Drives without waiting. Everything that must be sent by the end is sent.
     fn drive_once<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
         shared.driven = true;
         shared.engine.advance();
@@ -274,7 +276,7 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         shared
     }
 
-    /// Polls, and takes in what has happened. Also returns whether somebody has woken this thread.
+    /// Polls, and takes in the results. Also returns whether another thread has woken this one.
     fn poll<'a>(&'a self, mut shared: Guard<'a, E>, waits: bool) -> (Guard<'a, E>, bool) {
         shared.engine.take_change();
         let mut watch = shared.engine.watch(waits);
@@ -291,15 +293,15 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         (shared, was_woken)
     }
 
-    /// Whether a thread has been woken, or is about to be, that does not run yet.
+    /// Whether a thread has been woken, or is about to be, and does not run yet.
     fn is_anybody_waking(&self, shared: &State<E>) -> bool {
         !shared.wakes.is_empty() || self.waking.load(Ordering::Relaxed) > 0
     }
 
-    /// Yields once before writing, so that woken threads can join the batch: a thread that was just woken
-    /// tends to ask again at once, and where one thread has woken the driver there are often more. With
-    /// a busy thread on every processor this more than doubled the throughput of all threads; with idle
-    /// processors, to yield costs nothing.
+    /// Yields once before writing, so that woken threads can join the batch. A thread that was just woken
+    /// tends to ask again at once. If one thread has woken the driver, there are often more. With a busy
+    /// thread on every processor, this more than doubled the throughput of all threads. With idle
+    /// processors, yielding costs nothing.
     fn yield_for_batch<'a>(&'a self, mut shared: Guard<'a, E>) -> Guard<'a, E> {
         shared.has_woken_others = false;
         self.unlock(shared);
@@ -307,14 +309,14 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         self.lock()
     }
 
-    /// Goes away, at least for a while, and has another thread drive.
+    /// Leaves the engine, at least for a while, and has another thread drive.
     fn go(&self, mut shared: Guard<'_, E>) {
         shared.appoint_driver();
         shared.has_woken_others = !shared.wakes.is_empty();
         self.leave(shared);
     }
 
-    /// Unlocks at the end of a call. What the driver polls for may be out of date: then it is woken.
+    /// Unlocks at the end of a call. If the driver's poll may be out of date, wakes the driver.
     fn leave(&self, mut shared: Guard<'_, E>) {
         let wakes_driver = shared.engine.take_change() && mem::take(&mut shared.polling);
         self.unlock(shared);
@@ -323,9 +325,9 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
         }
     }
 
-    /// A woken thread finds its result in the signal, and need not wait for the mutex. Log lines are kept
-    /// first, in their order: a woken thread tells them at the end of its call, however long the driver
-    /// goes on.
+    /// Unlocks, and wakes threads. A woken thread finds its result in the signal, and does not have to wait
+    /// for the mutex. Log lines are kept first, in their order: a woken thread passes them to the logger at
+    /// the end of its call, no matter how long the driver goes on.
     fn unlock(&self, mut shared: Guard<'_, E>) {
         self.host.keep(shared.engine.take_words());
         let is_driven = shared.driven;
@@ -350,12 +352,12 @@ impl<E: Driven, H: Host<E::Words>> SharedEngine<E, H> {
 }
 
 impl<E: Driven, H> SharedEngine<E, H> {
-    /// Whether no thread is using it at this moment.
+    /// Whether no thread is using the engine at this moment.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.shared.try_lock().is_ok() && self.spare.try_lock().is_ok()
     }
 
-    /// What there is inside, for who has it alone.
+    /// The engine and the host, for a caller with exclusive access.
     pub(crate) fn get_mut(&mut self) -> (&mut E, &mut H) {
         let shared = self.shared.get_mut().unwrap_or_else(PoisonError::into_inner);
         (&mut shared.engine, &mut self.host)

@@ -1,11 +1,11 @@
-//! Where a thread sleeps until it is given a signal.
+//! A place where a thread sleeps until it is given a signal.
 
 use std::mem;
 use std::time::Duration;
 
 use crate::system::sync::{Arc, Condvar, Mutex, PoisonError, wait_at_most};
 
-/// Where one thread waits.
+/// The place where one thread waits.
 pub(super) struct Parker<T> {
     signal: Mutex<Signal<T>>,
     wake: Condvar,
@@ -13,12 +13,12 @@ pub(super) struct Parker<T> {
 
 pub(super) enum Signal<T> {
     None,
-    /// There is something to do: have a look.
+    /// There may be something to do: the thread must look.
     Look,
     Ended(T),
 }
 
-/// A thread that is to be woken as soon as nothing is held.
+/// A thread that must be woken as soon as no mutex is held.
 pub(super) struct Wake<T> {
     pub(super) parker: Arc<Parker<T>>,
     pub(super) signal: Signal<T>,
@@ -41,7 +41,7 @@ impl<T> Parker<T> {
         }
     }
 
-    /// The same, and no longer than so long. No signal may have come then.
+    /// The same, for at most `time`. If that is over, there may be no signal.
     pub(super) fn park_at_most(&self, time: Duration) -> Signal<T> {
         let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
         let mut signal = match *signal {

@@ -1,4 +1,4 @@
-//! What the threads share: the engine, who drives it, and who waits for what.
+//! The state that the threads share: the engine, which thread drives it, and what each thread waits for.
 
 use super::driven::{Driven, Turn, TurnOf};
 use super::parker::{Parker, Signal, Wake};
@@ -12,13 +12,13 @@ pub(super) struct State<E: Driven> {
     /// Whether the last driver woke other threads when it left.
     pub(super) has_woken_others: bool,
     places: Vec<Place<E::End>>,
-    /// Places that no call has.
+    /// Places that no call uses.
     free: Vec<usize>,
-    /// How many of those that wait for events are awake: each looks for one before it sleeps.
+    /// How many threads that wait for events are awake. Each of them looks for an event before it sleeps.
     listeners_awake: usize,
-    /// The place of a thread that stands by, and sleeps.
+    /// The place of a standby thread that sleeps.
     standing_by: Option<usize>,
-    /// Those to be woken as soon as nothing is held.
+    /// The threads to wake as soon as no mutex is held.
     pub(super) wakes: Vec<Wake<E::End>>,
 }
 
@@ -32,12 +32,12 @@ struct Place<T> {
 /// What a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// For the end of its call.
+    /// The end of its call.
     Caller,
-    /// For an event, or for the end of its call, whichever comes first.
+    /// An event, or the end of its call, whichever comes first.
     Listener,
-    /// For the end of its call; and meanwhile it drives whenever nobody else does and somebody has to. Perhaps
-    /// for events, too.
+    /// The end of its call. Meanwhile it drives whenever a driver is needed and no other thread drives. It
+    /// may wait for events, too.
     StandBy { listens: bool },
 }
 
@@ -76,7 +76,8 @@ impl<E: Driven> State<E> {
         place
     }
 
-    /// Brings ends to the threads that wait for them, and has one look at the events, if there are any.
+    /// Hands ends to the threads that wait for them. If there are events and no waiting thread is awake to
+    /// take them, wakes one.
     pub(super) fn sort_ends(&mut self) {
         while let Some((place, end)) = self.engine.next_end() {
             match self.take_sleeper(place) {
@@ -92,33 +93,35 @@ impl<E: Driven> State<E> {
         }
     }
 
-    /// The mutex is about to be free. If nobody drives then, and somebody has to, who stands by does.
+    /// Called when the mutex is about to be unlocked. If no thread drives and a driver is needed, wakes the
+    /// standby thread.
     pub(super) fn rouse(&mut self) {
         let Some(place) = self.standing_by.filter(|_| !self.driven) else { return };
-        // Whoever is woken to look drives, or comes by here.
+        // A thread that is woken to look will drive, or will call this function again.
         let is_looked_after = self.wakes.iter().any(|wake| matches!(wake.signal, Signal::Look));
         if !is_looked_after && (self.engine.has_chore() || self.engine.is_due_earlier()) {
             self.wake(place);
         }
     }
 
-    /// Whether the thread at this place is to do something else than to drive on.
+    /// Whether the thread at this place must stop driving and do something else.
     pub(super) fn has_something_for(&self, place: usize) -> bool {
         let Place { role, end, .. } = &self.places[place];
         end.is_some() || self.engine.has_chore() || role.listens() && self.engine.has_event()
     }
 
-    /// Whether the thread at this place sleeps although nobody drives: nobody has to.
+    /// Whether the thread at this place may sleep: it stands by, and another thread drives or no driver is needed.
     pub(super) fn may_nap(&mut self, place: usize) -> bool {
         self.places[place].role.stands_by() && (self.driven || !self.engine.needs_driver())
     }
 
-    /// Whether the thread at this place, which drives, may leave off: it stands by, and nobody has to.
+    /// Whether the thread at this place, which drives, may stop: it stands by, and no driver is needed.
     pub(super) fn may_rest(&mut self, place: usize) -> bool {
         self.places[place].role.stands_by() && !self.engine.needs_driver()
     }
 
-    /// The thread at this place was not woken: its time was up. Returns whether nobody has begun to wake it.
+    /// The thread at this place was not woken: its time was up. Returns whether no other thread has begun
+    /// to wake it.
     pub(super) fn take_back(&mut self, place: usize) -> bool {
         let is_asleep = self.take_sleeper(place).is_some();
         if is_asleep {
@@ -127,7 +130,8 @@ impl<E: Driven> State<E> {
         is_asleep
     }
 
-    /// What the thread at this place has waited for, if that has come. Then the place is another's.
+    /// The result that the thread at this place waits for, if it has come. The place is then free for
+    /// another thread.
     pub(super) fn take_turn(&mut self, place: usize) -> Option<TurnOf<E>> {
         if let Some(end) = self.places[place].end.take() {
             self.step_aside(place);
@@ -143,7 +147,7 @@ impl<E: Driven> State<E> {
         Some(Turn::Event(event))
     }
 
-    /// The thread at this place waits no longer.
+    /// The thread at this place no longer waits.
     pub(super) fn withdraw(&mut self, place: usize) {
         self.step_aside(place);
         self.engine.withdraw(place);
@@ -152,7 +156,7 @@ impl<E: Driven> State<E> {
         self.sort_ends();
     }
 
-    /// The thread at this place goes to sleep there.
+    /// The thread at this place goes to sleep.
     pub(super) fn park(&mut self, place: usize, parker: Arc<Parker<E::End>>) {
         self.step_aside(place);
         self.places[place].sleeper = Some(parker);
@@ -161,17 +165,17 @@ impl<E: Driven> State<E> {
         }
     }
 
-    /// The thread at this place looks for what it waits for, before it sleeps.
+    /// The thread at this place is awake and looks for its result before it sleeps.
     pub(super) fn step_in(&mut self, place: usize) {
         self.listeners_awake += usize::from(self.places[place].role.listens());
     }
 
-    /// It does not look, for now.
+    /// The thread at this place does not look for its result, for now.
     pub(super) fn step_aside(&mut self, place: usize) {
         self.listeners_awake -= usize::from(self.places[place].role.listens());
     }
 
-    /// If no thread drives, has one of those that wait do it.
+    /// If no thread drives, wakes one of the waiting threads to drive.
     pub(super) fn appoint_driver(&mut self) {
         if !self.driven {
             self.wake_one(|place| !place.role.stands_by());
@@ -185,7 +189,7 @@ impl<E: Driven> State<E> {
         }
     }
 
-    /// Has the thread that sleeps at this place look for something to do.
+    /// Wakes the thread that sleeps at this place, to look for something to do.
     fn wake(&mut self, place: usize) {
         if let Some(parker) = self.take_sleeper(place) {
             self.step_in(place);

@@ -1,5 +1,5 @@
-//! An engine that does as it is told, and a thread that stands by. In which orders threads can meet is the affair of
-//! `tests/pure/model`; what is looked at here is that nobody does what need not be done.
+//! An engine that is controlled by the test, and a standby thread. `tests/pure/model` checks the orders in
+//! which threads can interleave. These tests check that no unnecessary work is done.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::driver::{Driven, Host, SharedEngine, Turn};
 
 #[derive(Default)]
 struct Fake {
-    /// How often somebody has to wait for answers that no thread waits for.
+    /// How often a thread must wait for answers that no thread waits for.
     work: usize,
-    /// How long a thread naps, and with which of its naps its call ends.
+    /// How long a thread naps, and the number of the nap with which its call ends.
     nap: Duration,
     naps: usize,
     last_nap: usize,
-    /// The place of the thread that stands by.
+    /// The place of the standby thread.
     place: usize,
     ended: Vec<usize>,
     changed: bool,
-    /// What was done.
+    /// What was done, in order.
     done: Vec<Did>,
-    /// What happens while the next who drives polls.
+    /// Runs while the next driver polls.
     meanwhile: Meanwhile,
 }
 
@@ -136,7 +136,7 @@ fn who_stands_by_drives_while_somebody_has_to_and_naps_when_nobody_has() {
         stand_by(&shared, listens);
         let done = shared.visit(|engine| mem::take(&mut engine.done));
         let drives = [Did::Advance, Did::Poll, Did::Advance, Did::Poll, Did::Advance];
-        // It wakes by itself from the first nap, and is told with the second.
+        // The first nap ends by itself. With the second nap, the call ends.
         assert_eq!(done, drives.into_iter().chain([Did::Nap, Did::Nap]).collect::<Vec<_>>());
         assert!(shared.is_at_rest());
     }
@@ -153,13 +153,13 @@ fn who_naps_sleeps_until_it_is_woken() {
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| stand_by(&shared, false));
         while naps() == 0 && !sleeper.is_finished() {}
-        // So often it could go on meanwhile.
+        // Meanwhile the thread has this many chances to wake up.
         for _ in 0..1_000 {
             naps();
         }
         shared.visit(|engine| engine.ended.push(engine.place));
     });
-    // A thread may wake for no reason, but seldom.
+    // A thread may wake for no reason, but this is rare.
     assert!((1..10).contains(&naps()), "{}", naps());
 }
 

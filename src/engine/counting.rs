@@ -1,4 +1,4 @@
-//! What is counted of operations: when they end, and in their midst.
+//! Statistics of operations: at their end, and while they run.
 
 use super::Engine;
 use super::state::{Slot, State};
@@ -8,7 +8,8 @@ use crate::operation::{End, Failed};
 use crate::stats::{Counts, Mark, Outcome};
 
 impl State {
-    /// The operation at this place has ended. One that is a slice of a wait has not: the next goes on with it.
+    /// The operation at this place has ended. If it was one slice of a wait, it is not counted as ended:
+    /// the next slice continues it.
     pub(super) fn note_end(&mut self, place: usize, end: &mut End, now: Moment) {
         let Some(slot) = &self.slots[place] else { return };
         let outcome = match end {
@@ -24,7 +25,7 @@ impl State {
         self.effects.lines.extend(line.map(|it| (Level::Event, it)));
     }
 
-    /// Something has happened in the midst of it.
+    /// Something countable has happened while the operation runs.
     pub(super) fn note_mark(&mut self, place: usize, mark: Mark) {
         let Some(slot) = &self.slots[place] else { return };
         let line = slot.record.mark(mark, self.settings.tracing(), &mut self.counts);
@@ -37,7 +38,7 @@ impl Engine {
         &self.state.counts
     }
 
-    /// How many locks are waited for, and how many are kept.
+    /// How many operations wait for a lock, and how many locks are kept.
     pub(crate) fn waiting_and_kept(&self) -> (u64, u64) {
         let waits = |slot: &&Slot| slot.record.is_waiting();
         let waiting = self.state.slots.iter().flatten().filter(waits).count();

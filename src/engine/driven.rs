@@ -31,13 +31,13 @@ impl Driven for Engine {
         self.now = now;
         self.advance_servers(now);
         if self.state.is_unsent {
-            // What operations have asked because of that is sent as well.
+            // This also sends the requests that operations have made because of the first pass.
             self.advance_servers(now);
         }
     }
 
-    /// The descriptors of the servers in their order, those of connections that owe answers too long, and
-    /// that of the waker at the end.
+    /// Returns the descriptors of the servers in their order, then those of connections that owe answers
+    /// too long, and the waker's descriptor last.
     fn watch(&mut self, waits: bool) -> Watch {
         const NONE: i32 = -1;
         let mut descriptors = mem::take(&mut self.watched);
@@ -92,7 +92,7 @@ impl Driven for Engine {
         !self.state.chores.is_empty()
     }
 
-    /// Not one of an operation that has ended meanwhile.
+    /// Skips the chores of operations that have ended meanwhile.
     fn next_chore(&mut self) -> Option<Chore> {
         while let Some(chore) = self.state.chores.pop_front() {
             if self.state.find(chore.ticket).is_some() {
@@ -138,7 +138,7 @@ impl Driven for Engine {
     }
 
     fn take_change(&mut self) -> bool {
-        // A chore that another thread has done may have an operation wait for less long.
+        // After another thread has done a chore, an operation may have an earlier deadline.
         mem::take(&mut self.state.effects.changed) || self.state.next_due() < self.watched_until
     }
 
@@ -148,7 +148,8 @@ impl Driven for Engine {
 }
 
 impl Engine {
-    /// When the descriptor is to be readable; none if whoever drives says so when it leaves.
+    /// When the descriptor must become readable. `None` if nothing is ready and a thread drives: that
+    /// thread sets the descriptor when it stops driving.
     fn due_of_descriptor(&mut self, is_driven: bool) -> Option<Moment> {
         if self.has_event() || self.has_chore() || self.state.is_unsent && !is_driven {
             return Some(Moment::from_nanos(0));
@@ -167,7 +168,7 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Threads that wait for an event no longer.
+    /// Ends the waits for events that are over.
     pub(super) fn end_listening(&mut self, now: Moment) {
         let is_over = |listener: &mut (usize, Moment)| now >= listener.1;
         let over = self.listeners.extract_if(.., is_over).map(|it| (it.0, Wakening::TimeUp));
@@ -176,8 +177,8 @@ impl Engine {
         self.state.effects.changed |= self.ends.len() > before;
     }
 
-    /// Something may have come over connections that owe answers too long, and there may be others of
-    /// these by now: so each is looked at.
+    /// Data may have arrived on connections that owe answers too long. By now other connections may owe
+    /// answers too long, so every such connection is checked.
     fn handle_predecessors(&mut self, watched: &[Watched], now: Moment) {
         if watched.iter().any(|descriptor| descriptor.revents != 0) {
             let has_one = |server: &&mut Server| server.interest_in_predecessor().is_some();

@@ -1,8 +1,8 @@
-//! All that one manager does in one process: its servers, its operations, who waits for whom, and when
-//! what is due. Events go in to the operations, and what they want done comes out.
+//! The whole activity of one manager in one process: its servers, its operations, the waits between operations,
+//! and the timers. The engine passes events to the operations and carries out the actions that they ask for.
 //!
-//! `driver` says which thread has it. Whoever has it changes nothing outside: words for the log, ends of
-//! operations and what takes its time are left for those who wait.
+//! `driver` decides which thread uses the engine. That thread changes nothing outside the engine: log
+//! lines, the ends of operations, and slow work are left for the waiting threads.
 
 mod counting;
 mod driven;
@@ -38,43 +38,43 @@ pub(crate) struct Engine {
     state: State,
     /// The descriptor that wakes the driver.
     waker: RawFd,
-    /// Questions to close; one may be there twice.
+    /// Questions to close. A question may be in the list twice.
     decided: Vec<Ticket>,
-    /// What threads have waited for.
+    /// Results for waiting threads, by their places.
     ends: VecDeque<(usize, Wakening)>,
-    /// What is told to whoever asks for events.
+    /// Notices for the threads that ask for events.
     notices: VecDeque<Notice>,
-    /// Threads that wait for events, by their places, and until when.
+    /// The places of the threads that wait for events, and when each wait ends.
     listeners: Vec<(usize, Moment)>,
     /// The place of the thread that stands by.
     standing_by: Option<usize>,
-    /// It was to come back, and had not begun yet.
+    /// The standby thread was called back before it began to stand by.
     is_called_back: bool,
     is_abandoned: bool,
-    /// What a program waits for in a loop of its own.
+    /// The descriptor for a program that waits in an event loop of its own.
     readiness: Option<Readiness>,
-    /// Until when a thread sleeps that would drive if somebody had to.
+    /// When the nap of the standby thread ends. That thread drives when a driver is needed.
     nap_until: Moment,
-    /// The operations that are due: kept for its memory, as what comes next.
+    /// The operations that are due. This vector and the next one are kept for their memory.
     due: Vec<usize>,
     watched: Vec<Watched>,
-    /// Until when whoever drives waits for the sockets, at most.
+    /// The latest moment until which the driver waits for the sockets.
     watched_until: Moment,
-    /// When it was last advanced.
+    /// When the engine was last advanced.
     now: Moment,
 }
 
-/// What a thread has waited for.
+/// Why a waiting thread returns.
 pub(crate) enum Wakening {
     /// Its operation has ended.
     Ended(End),
-    /// There was no event in its time.
+    /// No event came before the wait ended.
     TimeUp,
 }
 
-/// An operation has ended that no thread waits for.
+/// The end of an operation that no thread waits for.
 pub(crate) struct Notice {
-    /// What came with it when it was begun.
+    /// The payload that was given when the operation began.
     pub(crate) payload: Payload,
     pub(crate) end: End,
 }
@@ -105,13 +105,13 @@ impl Engine {
         }
     }
 
-    /// The servers, for what takes its time and is done with no mutex held.
+    /// The servers, for slow work that is done with no mutex held.
     pub(crate) fn servers(&mut self) -> &mut [Server] {
         &mut self.state.servers
     }
 
-    /// Begins an operation whose end the thread at this place waits for, and which this call can be cancelled
-    /// by.
+    /// Begins an operation. The thread at this place waits for its end, and the operation can be cancelled
+    /// through this call.
     pub(crate) fn run(
         &mut self,
         thread: usize,
@@ -121,7 +121,7 @@ impl Engine {
         self.add(operation, Caller::Thread(thread), call);
     }
 
-    /// Begins an operation whose end is a notice with this payload.
+    /// Begins an operation whose end is reported as a notice with this payload.
     pub(crate) fn submit(
         &mut self,
         operation: Box<dyn Operation>,
@@ -141,7 +141,7 @@ impl Engine {
         self.settle_now();
     }
 
-    /// The thread at this place waits for an event until then.
+    /// The thread at this place waits for an event until this moment.
     pub(crate) fn listen(&mut self, thread: usize, until: Moment) {
         let until = if self.is_abandoned { Moment::from_nanos(0) } else { until };
         self.listeners.push((thread, until));
@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// It does no longer; if it is about to, it comes back at once.
+    /// The standby thread stops standing by. If no thread stands by yet, the next one that does returns at once.
     pub(crate) fn end_standing_by(&mut self) {
         match self.standing_by.take() {
             Some(thread) => {
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// Whether there is one question and nothing to be told: whoever is told something may ask more.
+    /// Whether exactly one question is open and no notice is pending. A thread that takes a notice may ask more.
     pub(crate) fn has_one_question(&self) -> bool {
         self.state.open == 1 && self.notices.is_empty()
     }
@@ -175,7 +175,7 @@ impl Engine {
         self.is_abandoned
     }
 
-    /// A chore is done.
+    /// Takes in the result of a chore.
     pub(crate) fn prepared(&mut self, chore: Chore, prepared: Prepared) {
         if self.state.find(chore.ticket).is_some() {
             self.step(chore.ticket.place(), Event::Prepared(prepared));
@@ -183,7 +183,7 @@ impl Engine {
         }
     }
 
-    /// Ends the operation that is under way for this call, if there is one.
+    /// Cancels the operation that is under way for this call, if there is one.
     pub(crate) fn cancel(&mut self, call: &Arc<Call>) {
         let place = call.place_of_operation();
         let is_of =
@@ -214,7 +214,8 @@ impl Engine {
         self.settle_now();
     }
 
-    /// Ends all that no thread waits for, and all waits for notices: nobody asks for these any more.
+    /// Cancels all operations that no thread waits for, and ends all waits for notices: no thread will ask
+    /// for notices any more.
     pub(crate) fn abandon(&mut self) {
         self.is_abandoned = true;
         let is_program = |slot: &state::Slot| matches!(slot.caller, Caller::Program(_));
@@ -227,7 +228,7 @@ impl Engine {
         self.end_standing_by();
     }
 
-    /// A descriptor that is readable whenever there is something to do or to tell.
+    /// A descriptor that is readable whenever there is work to do or a notice to take.
     pub(crate) fn descriptor(&mut self) -> io::Result<RawFd> {
         let readiness = match self.readiness.take() {
             Some(readiness) => readiness,
@@ -236,12 +237,12 @@ impl Engine {
         Ok(self.readiness.insert(readiness).fd())
     }
 
-    /// Lets go of that descriptor without closing it: a child cannot know whether it is still open.
+    /// Forgets that descriptor without closing it: a forked child cannot know whether the descriptor is still open.
     pub(crate) fn forget_descriptor(&mut self) {
         mem::forget(self.readiness.take());
     }
 
-    /// Does something to a server, and brings what comes of it to those who wait.
+    /// Applies `visit` to a server, and delivers the effects to the waiting operations.
     pub(crate) fn for_server(
         &mut self,
         index: usize,
@@ -251,7 +252,8 @@ impl Engine {
         self.settle_now();
     }
 
-    /// Lets an event happen to an operation that may ask the servers because of it: later, if too many do.
+    /// Passes an event to an operation that may ask the servers because of it. If too many questions are
+    /// open, the event is put off.
     fn begin(&mut self, ticket: Ticket, event: Event) {
         match self.state.may_ask(self.now) {
             true => self.step(ticket.place(), event),
@@ -259,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// Lets an event happen to an operation. What the operation gives rise to comes with [`Self::settle`].
+    /// Passes an event to an operation. [`Self::settle`] handles what follows from it.
     fn step(&mut self, place: usize, event: Event) {
         self.state.end_preparing(place);
         self.state.end_listening(place);
@@ -267,7 +269,7 @@ impl Engine {
         let Some(operation) = slot.operation.take() else { return };
         slot.until = Moment::NEVER;
         if let Some(end) = Step::new(&mut self.state, place).run(operation, event) {
-            // Whoever waits for the sockets may not be the one who waits for this.
+            // The thread that polls may not be the one that waits for this end.
             self.state.effects.changed = true;
             match self.state.remove(place) {
                 Some(Caller::Thread(thread)) => {
@@ -281,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// Lets everything happen that has to, until nothing more has.
+    /// Runs all pending work until none is left.
     fn settle_now(&mut self) {
         let is_settled = self.state.turns.is_empty()
             && self.decided.is_empty()
@@ -292,8 +294,8 @@ impl Engine {
         }
     }
 
-    /// The same, at this moment. First those have their turn that were given it: nobody else's request is to
-    /// come in between.
+    /// The same, at this moment. Operations that were given their turn go first: no other operation's
+    /// request may come in between.
     fn settle(&mut self, now: Moment) {
         loop {
             if let Some((ticket, event)) = self.state.turns.pop_front() {
@@ -320,7 +322,7 @@ impl Engine {
     }
 }
 
-/// An operation is cancelled that has asked nobody.
+/// The cancellation of an operation that has asked no server.
 fn cancelled() -> Event {
     Event::Cancelled { sent: ServerSet::default() }
 }

@@ -1,4 +1,4 @@
-//! What servers tell by themselves, and who is told of it.
+//! Messages that servers push on their own, and the operations that receive them.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::token::Token;
 use crate::transport::server::Pushed;
 
 impl Engine {
-    /// Whether servers have said something that was not brought to anybody.
+    /// Whether a server's answer or push has not been delivered yet.
     pub(super) fn has_news(&self) -> bool {
         !self.state.effects.deliveries.is_empty() || !self.state.effects.pushes.is_empty()
     }
 
-    /// A server has told that a resource is free.
+    /// A server has pushed the message that a resource is free.
     pub(super) fn hear_push(&mut self, Pushed { server, resource, .. }: Pushed, now: Moment) {
         let slots = &self.state.slots;
         let is_asked = |place: usize| {
@@ -24,7 +24,7 @@ impl Engine {
             question.is_some_and(|open| open.pending.contains(server))
         };
         let heard = self.state.wait_queues.pushed(&resource, server, is_asked, now);
-        // It may be due now, and whoever waits for the sockets does not know it.
+        // The operation may be due now, and the thread that polls does not know that.
         self.state.effects.changed |= !heard.tell.is_empty();
         let told = heard.tell.into_iter().map(|ticket| (ticket, Event::Pushed { server }));
         self.state.turns.extend(told);
@@ -33,9 +33,10 @@ impl Engine {
         }
     }
 
-    /// Nobody of this manager waits for it: the next in line is told.
+    /// No operation of this manager waits for the resource: the server must tell the next waiter in line.
     fn pass_on(&mut self, resource: Vec<u8>, server: usize, now: Moment) {
-        // Under the name of a channel that nobody has: a place that something else of ours has there stays.
+        // The request names a channel that nobody has, so it removes no place that another operation of
+        // ours has there.
         let (to, resource) = (ServerSet::default().with(server), Arc::<[u8]>::from(resource));
         let request = Request::new(Verb::Leave, resource, Token::NOBODYS, QUESTION_TTL_MS);
         let effects = &mut self.state.effects;

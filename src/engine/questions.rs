@@ -1,4 +1,4 @@
-//! Questions that are open: who answers, whose time is up, and what is closed.
+//! Open questions: answers, timeouts, and closing.
 
 use std::iter;
 use std::mem;
@@ -12,17 +12,17 @@ use crate::operation::Event;
 use crate::system::clock;
 use crate::transport::ticket::Ticket;
 
-/// How long a question that makes haste waits for a server: so many times what it took for its last answer, and as long as
-/// a busy machine may keep a server from running.
+/// A hasty question waits for a server this many times as long as its last answer took, and at least
+/// `HASTE_MIN`: a busy machine may keep a server from running for that long.
 const USUAL_TIMES: u32 = 8;
 const HASTE_MIN: Duration = Duration::from_millis(20);
 
 impl Engine {
-    /// Brings what the servers said to the operations. Questions that have heard enough are closed when all
-    /// is brought: what comes too late still tells that its request was sent.
+    /// Delivers the servers' answers to the operations. Decided questions are closed only after all answers
+    /// are delivered: a late answer still shows that its request was sent.
     ///
-    /// The clock is read after all of it was received: what a server says of the time that is left counts from then on at
-    /// the latest, and this thread may have been kept from running before it read the answer.
+    /// The clock is read after all answers were received. A remaining time that a server reports counts from
+    /// that moment at the latest, and this thread may have been kept from running before it read the answer.
     pub(super) fn deliver(&mut self) {
         let now = clock::now();
         let mut deliveries = mem::take(&mut self.state.effects.deliveries);
@@ -48,12 +48,13 @@ impl Engine {
             }
         }
         pushes.for_each(|pushed| self.hear_push(pushed, now));
-        // Kept for its memory. What a server was told meanwhile may have ended its connection.
+        // The vector is kept for its memory. A request sent meanwhile may have ended a connection, which
+        // adds deliveries.
         deliveries.append(&mut self.state.effects.deliveries);
         self.state.effects.deliveries = deliveries;
     }
 
-    /// A question makes haste: see [`crate::operation::Operation::haste`].
+    /// Shortens the wait of a question that makes haste: see [`crate::operation::Operation::haste`].
     fn hasten(&mut self, ticket: Ticket, doublings: u32, now: Moment) {
         let servers = &self.state.servers;
         let slot = self.state.slots[ticket.place()].as_mut();
@@ -67,8 +68,8 @@ impl Engine {
         self.state.set_until(ticket.place(), until.min(limit));
     }
 
-    /// What was ready is known from before the clock was read, and this thread may have been kept from
-    /// running in between: before anybody's time is up, all servers are looked at once more.
+    /// Readiness was found out before the clock was read, and this thread may have been kept from running
+    /// in between. So all servers are checked once more before any question times out.
     fn look_again(&mut self, due: &[usize], now: Moment) {
         let asks = |&place: &usize| {
             self.state.slots[place].as_ref().is_some_and(|slot| slot.question.is_some())
@@ -79,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// Waits that are over end, and so do questions whose time is up: they hear of no more servers.
+    /// Ends the waits that are over and the questions whose time is up. Such a question hears no more servers.
     pub(super) fn expire(&mut self, now: Moment) {
         let mut due = mem::take(&mut self.due);
         due.extend(iter::from_fn(|| self.state.take_due(now)));
@@ -91,7 +92,7 @@ impl Engine {
         self.due = due;
     }
 
-    /// What has changed since it was found to be due, is not.
+    /// Does nothing if the operation has changed since it was found to be due.
     fn expire_one(&mut self, place: usize, now: Moment) {
         let slot = self.state.slots[place].as_ref().filter(|slot| now >= slot.until);
         let Some(slot) = slot else { return };
@@ -105,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// Those who have not answered are heard as having failed.
+    /// Reports every server that has not answered to the operation as failed.
     fn give_up_on_servers(&mut self, ticket: Ticket, now: Moment) {
         for (index, server) in self.state.servers.iter_mut().enumerate() {
             let Some(slot) = self.state.slots[ticket.place()].as_mut() else { return };
@@ -126,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// The question is over: who has not answered it is not waited for.
+    /// Closes the question. It does not wait for servers that have not answered.
     pub(super) fn close(&mut self, ticket: Ticket, now: Moment) {
         let slot = self.state.find(ticket).filter(|slot| slot.question.is_some());
         let Some((Some(mut open), Some(mut operation))) =

@@ -1,5 +1,5 @@
-//! One descriptor for a program that waits in a loop of its own: it is readable whenever there is something to
-//! do or to tell.
+//! One descriptor for a program that waits in an event loop of its own. It is readable whenever there is
+//! work to do or an event to take.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -8,18 +8,19 @@ use crate::moment::Moment;
 use crate::system::readiness::ReadinessDescriptor;
 use crate::transport::interest::Interest;
 
-/// How often to look where a socket cannot be watched.
+/// How often to look if a socket cannot be watched.
 const BLIND_MS: i64 = 5;
 
 pub(super) struct Readiness {
     descriptor: ReadinessDescriptor,
-    /// What it is watching. A closed socket is watched no more, and another may have its number.
+    /// The sockets that are watched. A closed socket is no longer watched, and another one may have its
+    /// descriptor number.
     watched: Vec<Interest>,
     /// Kept for its memory.
     wanted: Vec<Interest>,
-    /// The system had no room for one of them.
+    /// The system had no room to watch one of the sockets.
     is_incomplete: bool,
-    /// When it is readable although no socket is.
+    /// When the descriptor becomes readable even if no socket is.
     pub(super) due: Moment,
 }
 
@@ -39,8 +40,8 @@ impl Readiness {
         self.descriptor.fd()
     }
 
-    /// It is to be readable at this moment; `now` may have been a moment ago. Where it would be earlier, that
-    /// stays: whoever looks in vain sets it anew, and most timeouts never come true.
+    /// Makes the descriptor readable at `due`; `now` may be slightly in the past. An earlier moment stays
+    /// set: a caller that then finds nothing to do sets it again, and most timeouts never happen.
     pub(super) fn set_due(&mut self, due: Moment, now: Moment) {
         let due = if self.is_incomplete { due.min(now.plus_ms(BLIND_MS)) } else { due };
         if due < self.due || self.due <= now {
@@ -51,7 +52,7 @@ impl Readiness {
         }
     }
 
-    /// These sockets are watched from now on, and no others.
+    /// Watches these sockets from now on, and no others.
     pub(super) fn watch(&mut self, wanted: impl Iterator<Item = Interest> + Clone) {
         let mut watched = self.watched.iter();
         if wanted.clone().all(|it| watched.next() == Some(&it)) && watched.next().is_none() {
@@ -66,7 +67,7 @@ impl Readiness {
         }
         let wanted = self.wanted.len();
         let Self { descriptor, watched, .. } = self;
-        // What could not be watched is tried again with the next call.
+        // A socket that could not be watched is tried again with the next call.
         self.wanted.retain(|new| match watched.iter().find(|old| old.socket == new.socket) {
             None => descriptor.add(new.fd, new.for_writing),
             Some(old) if old.for_writing != new.for_writing => {
@@ -83,7 +84,7 @@ impl Readiness {
     }
 }
 
-/// Only where there is such a descriptor: on Linux, and in no simulated world.
+/// These tests run only where there is such a descriptor: on Linux, and in no simulated world.
 #[cfg(test)]
 mod tests {
     use std::io::{PipeReader, PipeWriter, Write, pipe};
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(due(200, 99), at(100));
         assert_eq!(due(50, 0), at(50));
         assert_eq!(due(200, 50), at(200));
-        // Where not all is watched, it is looked at now and then.
+        // If not all sockets are watched, the descriptor becomes readable now and then.
         readiness.is_incomplete = true;
         readiness.set_due(at(199), at(100));
         assert_eq!(readiness.due, at(100 + BLIND_MS));
@@ -117,7 +118,7 @@ mod tests {
     fn it_is_ready_when_its_moment_has_come_and_until_there_is_another() {
         let Ok(mut readiness) = Readiness::new() else { return };
         readiness.set_due(at(1), at(0));
-        // That was soon after the machine was started.
+        // This moment was soon after the machine was started.
         let mut watched = [socket::watch(readiness.fd(), false)];
         socket::poll(&mut watched, at(10_000), at(0));
         assert_ne!(watched[0].revents, 0);
@@ -125,7 +126,7 @@ mod tests {
         assert!(!is_ready(&mut readiness, &[]));
     }
 
-    /// Bytes that can be read, and a place that can be written to.
+    /// A pipe with bytes to read, and with room for more.
     fn ends() -> (PipeReader, PipeWriter) {
         let (reader, mut writer) = pipe().unwrap();
         writer.write_all(b"x").unwrap();
@@ -137,7 +138,7 @@ mod tests {
         Interest { fd, for_writing, socket: fd.cast_unsigned().into() }
     }
 
-    /// Whether it says so when these are watched.
+    /// Whether the descriptor is readable when these sockets are watched.
     fn is_ready(readiness: &mut Readiness, wanted: &[Interest]) -> bool {
         readiness.watch(wanted.iter().copied());
         let mut watched = [socket::watch(readiness.fd(), false)];
@@ -180,7 +181,7 @@ mod tests {
         assert!(readiness.is_incomplete);
         assert_eq!(readiness.watched, [reads]);
         assert!(is_ready(&mut readiness, &[Interest { fd: reader.as_raw_fd(), ..reads }]));
-        // Nor what cannot be changed.
+        // The same holds for a socket whose watch cannot be changed.
         let gone = Interest { fd: -1, for_writing: true, ..reads };
         readiness.watch([gone].into_iter());
         assert!(readiness.is_incomplete && readiness.watched.is_empty());

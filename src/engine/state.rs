@@ -1,4 +1,4 @@
-//! What the engine knows, and what a step of an operation may change.
+//! The state of the engine, and what a step of an operation may change.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::transport::server::{Effects, Server};
 use crate::transport::ticket::Ticket;
 use crate::wait_queue::WaitQueues;
 
-/// So many questions are open at a time. More would only wait in the queues of the servers, and their time
-/// would run meanwhile. A server has room for as many requests again that follow these.
+/// The maximum number of open questions. More questions would only wait in the queues of the servers, and
+/// their time would run meanwhile. A server's queue has room for the same number of follow-up requests.
 const OPEN_MAX: usize = 512;
 
-/// The servers, the operations, and who waits for whom.
+/// The servers, the operations, and the waits between operations.
 pub(super) struct State {
     pub(super) servers: Vec<Server>,
     pub(super) effects: Effects,
@@ -31,73 +31,73 @@ pub(super) struct State {
     pub(super) wait_queues: WaitQueues,
     pub(super) counts: Counts,
     pub(super) slots: Vec<Option<Slot>>,
-    /// Places of slots that no operation has.
+    /// The places of unused slots.
     free: Vec<usize>,
     timers: Timers,
-    /// The operations that keep a lock, by its token.
+    /// The operations that keep a lock alive, by the lock's token.
     pub(super) keepers: BTreeSet<(Token, usize)>,
     generation: u64,
-    /// What is to happen to operations as soon as the step of another is over.
+    /// Events for operations, delivered as soon as the current step is over.
     pub(super) turns: VecDeque<(Ticket, Event)>,
     pub(super) chores: VecDeque<Chore>,
-    /// Whether something was begun, or asked, that nobody has sent yet: whoever leaves now, somebody has to come.
+    /// Whether an operation was begun, or a question asked, that no thread has sent yet. If the current
+    /// thread leaves now, another thread must drive.
     pub(super) is_unsent: bool,
-    /// How many questions are open, and what waits until fewer are.
+    /// How many questions are open.
     pub(super) open: usize,
-    /// Those of them that no thread waits for.
+    /// How many open questions and listening operations no thread waits for. The next field: events that
+    /// are put off until fewer questions are open.
     unattended: usize,
     put_off: VecDeque<(Ticket, Event)>,
-    /// The token of the channel over which servers tell us things, once that was needed.
+    /// The token of the channel through which servers push messages. It is drawn when it is first needed.
     channel: Option<Token>,
 }
 
 /// An operation, and what it waits for.
 pub(super) struct Slot {
-    /// That of its question, or of its wait.
+    /// The generation of its question or wait.
     pub(super) generation: u64,
     pub(super) caller: Caller,
-    /// By which it can be cancelled.
+    /// The call through which it can be cancelled.
     pub(super) call: Option<Arc<Call>>,
-    /// Nothing only while it is in the midst of a step.
+    /// `None` only while the operation handles an event.
     pub(super) operation: Option<Box<dyn Operation>>,
     pub(super) question: Option<Open>,
     /// Whether it waits for a chore.
     prepares: bool,
-    /// Whether it waits for what servers may tell by themselves.
+    /// Whether it waits for a message that servers may push.
     listens: bool,
-    /// The lock that it keeps.
+    /// The lock that it keeps alive.
     pub(super) keeps: Option<Box<Token>>,
-    /// When something is due: the question's time is up, or the wait is over. Changed by
-    /// [`State::set_until`] alone.
+    /// When something is due: the question times out, or the wait ends. Only [`State::set_until`] changes it.
     pub(super) until: Moment,
-    /// What is counted of it.
+    /// Its statistics.
     pub(super) record: Record,
 }
 
-/// Who is told what an operation has come to.
+/// The recipient of an operation's result.
 pub(super) enum Caller {
     /// The thread that waits at this place.
     Thread(usize),
-    /// The program, by a notice with this payload.
+    /// The program, through a notice with this payload.
     Program(Payload),
 }
 
-/// It is to be prepared that so many servers can be connected to: that takes its time, and is done with no
-/// mutex held.
+/// Preparing to connect to at least `enough` servers. This takes time, so it is done with no mutex held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chore {
     pub(super) ticket: Ticket,
     pub(crate) enough: usize,
 }
 
-/// A question that is open.
+/// An open question.
 pub(super) struct Open {
-    /// Who has not answered yet, and to whom something was sent.
+    /// The servers that have not answered yet, and the servers to which something was sent.
     pub(super) pending: ServerSet,
     pub(super) sent: ServerSet,
     pub(super) since: Moment,
-    /// How long a server may take to answer since it was sent the request, and when it is waited for no
-    /// longer even so.
+    /// How long a server may take to answer after its request was sent, and the moment when the question
+    /// stops waiting in any case.
     pub(super) reply_ms: i64,
     pub(super) limit: Moment,
 }
@@ -165,7 +165,7 @@ impl State {
         Ticket::new(place, generation)
     }
 
-    /// The operation has ended. Returns who is told.
+    /// The operation has ended. Returns the recipient of its result.
     pub(super) fn remove(&mut self, place: usize) -> Option<Caller> {
         let slot = self.slots[place].take()?;
         if let Some(lock) = slot.keeps.as_deref() {
@@ -175,8 +175,8 @@ impl State {
         Some(slot.caller)
     }
 
-    /// Whether there are operations that have something to do: to keep a lock is to wait, most of the time. While it
-    /// is extended, servers that were lost are connected again, so that the next time they have their part in it.
+    /// Whether any operation has work to do. An operation that keeps a lock alive mostly waits. While it
+    /// extends the lock, lost servers are connected again, so that they can take part the next time.
     pub(super) fn is_busy(&self) -> bool {
         self.open > 0 || self.slots.len() - self.free.len() > self.keepers.len()
     }
@@ -186,7 +186,7 @@ impl State {
         due_at(&self.slots, place)
     }
 
-    /// Sets when that is.
+    /// Sets the moment when something is due for the operation at this place.
     pub(super) fn set_until(&mut self, place: usize, until: Moment) {
         if let Some(slot) = &mut self.slots[place] {
             slot.until = until;
@@ -206,7 +206,7 @@ impl State {
         self.unattended -= self.count_unattended(place);
     }
 
-    /// The operation at this place waits for a chore: what it asks then is counted from now on.
+    /// The operation at this place waits for a chore. The question that follows counts as open from now on.
     pub(super) fn begin_preparing(&mut self, place: usize) {
         if let Some(slot) = self.slots[place].as_mut().filter(|slot| !slot.prepares) {
             slot.prepares = true;
@@ -214,7 +214,7 @@ impl State {
         }
     }
 
-    /// It does no longer.
+    /// The operation at this place no longer waits for a chore.
     pub(super) fn end_preparing(&mut self, place: usize) {
         if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.prepares) {
             slot.prepares = false;
@@ -222,8 +222,8 @@ impl State {
         }
     }
 
-    /// The operation at this place waits for what servers may tell by themselves: if no thread waits for it, somebody has
-    /// to hear it all the same.
+    /// The operation at this place waits for a message that servers may push. If no thread waits for the
+    /// operation, some thread must receive the message all the same.
     pub(super) fn begin_listening(&mut self, place: usize) {
         if let Some(slot) = self.slots[place].as_mut().filter(|slot| !slot.listens) {
             slot.listens = true;
@@ -231,7 +231,7 @@ impl State {
         }
     }
 
-    /// It does no longer.
+    /// The operation at this place no longer waits for a pushed message.
     pub(super) fn end_listening(&mut self, place: usize) {
         if let Some(slot) = self.slots[place].as_mut().filter(|slot| slot.listens) {
             slot.listens = false;
@@ -239,7 +239,7 @@ impl State {
         }
     }
 
-    /// The token of the channel over which servers tell us things by themselves.
+    /// The token of the channel through which servers push messages.
     pub(super) fn channel(&mut self) -> Result<Token, Error> {
         match self.channel {
             Some(channel) => Ok(channel),
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    /// Whether a question is open for whose answers no thread waits.
+    /// Whether there is an open question, or a listening operation, that no thread waits for.
     pub(super) fn has_unattended(&self) -> bool {
         self.unattended > 0
     }
@@ -257,14 +257,14 @@ impl State {
         usize::from(!self.slots[place].as_ref().is_some_and(is_attended))
     }
 
-    /// Whether there is room for one more question: here, and at so many servers that they can be a quorum.
+    /// Whether there is room for one more question: in this engine, and at enough servers for a quorum.
     pub(super) fn may_ask(&self, now: Moment) -> bool {
         let is_congested = |server: &&Server| server.is_congested(now);
         let congested = self.servers.iter().filter(is_congested).count();
         self.open < OPEN_MAX && leaves_a_quorum(congested, self.servers.len())
     }
 
-    /// Has an event wait until there is.
+    /// Puts off an event until there is room for one more question.
     pub(super) fn put_off(&mut self, ticket: Ticket, event: Event) {
         self.put_off.push_back((ticket, event));
     }
@@ -273,7 +273,7 @@ impl State {
         !self.put_off.is_empty() && self.may_ask(now)
     }
 
-    /// Lets the first event happen next that was put off, if there is room. Returns whether it does.
+    /// Schedules the first event that was put off, if there is room for a question. Returns whether it did.
     pub(super) fn take_up(&mut self, now: Moment) -> bool {
         let next = if self.has_put_off(now) { self.put_off.pop_front() } else { None };
         self.turns.extend(next);
@@ -285,7 +285,7 @@ impl State {
         self.timers.next(|place| due_at(&self.slots, place))
     }
 
-    /// The place of an operation that has something due by now. It is told of once.
+    /// The place of an operation that has something due by now. Each due moment is returned once.
     pub(super) fn take_due(&mut self, now: Moment) -> Option<usize> {
         self.timers.take_due(now, |place| due_at(&self.slots, place))
     }
@@ -296,7 +296,7 @@ impl State {
     }
 }
 
-/// Whether those are a quorum that are left without so many of these servers.
+/// Whether a quorum of the `servers` servers is left if `without` of them do not take part.
 pub(super) fn leaves_a_quorum(without: usize, servers: usize) -> bool {
     2 * without < servers
 }
@@ -306,8 +306,8 @@ fn due_at(slots: &[Option<Slot>], place: usize) -> Moment {
 }
 
 impl Open {
-    /// Until when it waits: the threads may have been kept from running between the beginning of the question
-    /// and the sending of its request, and that is not the servers' time.
+    /// When the question stops waiting. The threads may have been kept from running between the start of
+    /// the question and the sending of its request: that time does not count against the servers.
     pub(super) fn answer_by(&self, ticket: Ticket, until: Moment, servers: &[Server]) -> Moment {
         let pending = servers.iter().enumerate().filter(|(index, _)| self.pending.contains(*index));
         let sent_at = pending.filter_map(|(_, server)| server.sent_at(ticket)).max();
@@ -315,7 +315,7 @@ impl Open {
         answer_by.min(self.limit)
     }
 
-    /// It was sent to this server then, if it was.
+    /// Notes that the request was sent to this server, if it was.
     pub(super) fn note_sent(&mut self, server: usize, sent_at: Option<Moment>) {
         if sent_at.is_some() {
             self.sent = self.sent.with(server);

@@ -1,4 +1,4 @@
-//! One step of an operation: what it can have done while the engine is its own.
+//! One step of an operation: the actions that it can take while it has the engine to itself.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::wait_queue::WaitQueues;
 pub(super) struct Step<'a> {
     state: &'a mut State,
     place: usize,
-    /// When it began. It takes microseconds, and to look at the clock costs time, too.
+    /// When the step began. A step takes microseconds, and reading the clock takes time, too.
     now: Moment,
-    /// What the operation has come to, if it has ended.
+    /// The result of the operation, if it has ended.
     end: Option<End>,
 }
 
@@ -38,8 +38,8 @@ impl<'a> Step<'a> {
         Self { state, place, now, end: None }
     }
 
-    /// Lets the event happen. Returns what the operation has come to, if that has ended it; otherwise the
-    /// operation is back in its slot. One that panics takes no other with it.
+    /// Passes the event to the operation. Returns the operation's result if the event ended it. Otherwise
+    /// the operation is put back in its slot. A panic ends only the operation that panicked.
     pub(super) fn run(mut self, mut operation: Box<dyn Operation>, event: Event) -> Option<End> {
         let handle = AssertUnwindSafe(|| operation.handle(event, &mut self));
         if panic::catch_unwind(handle).is_err() {
@@ -55,7 +55,7 @@ impl<'a> Step<'a> {
         self.end
     }
 
-    /// Opens a question to all servers, as `ask` puts it to each.
+    /// Opens a question to all servers. `ask` puts the question to each of them.
     fn open(
         &mut self,
         limits: Limits,
@@ -215,7 +215,7 @@ impl Actions for Step<'_> {
     }
 }
 
-/// The fault is the library's: the operation has panicked.
+/// The error for a fault of the library: the operation has panicked.
 fn broken_off() -> End {
     let words = "a fault in the library: the call was broken off";
     Err(Error::new(Status::Internal, words).into())

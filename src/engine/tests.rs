@@ -1,4 +1,4 @@
-//! The engine with operations that do little: who is told what, and who is told nothing.
+//! The engine with operations that do little: which threads and operations are notified, and which are not.
 
 use std::sync::Mutex;
 
@@ -22,10 +22,10 @@ mod waiting;
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
-/// What has happened to an operation.
+/// The events that an operation has received.
 type Events = Arc<Mutex<Vec<Event>>>;
 
-/// So many answers are enough.
+/// An operation whose question is decided after this number of answers.
 struct Enough {
     answers: usize,
     events: Events,
@@ -95,7 +95,7 @@ fn engine_of_three() -> Engine {
     Engine::new((0..3).map(server).collect(), roster, Arc::default(), -1)
 }
 
-/// That of the operation whose end the thread at this place waits for.
+/// The ticket of the operation whose end the thread at this place waits for.
 fn ticket(engine: &Engine, thread: usize) -> Ticket {
     let is_its = |slot: &Slot| matches!(slot.caller, Caller::Thread(own) if own == thread);
     let mut slots = engine.state.slots.iter().enumerate();
@@ -105,7 +105,7 @@ fn ticket(engine: &Engine, thread: usize) -> Ticket {
     Ticket::new(place, slot.generation)
 }
 
-/// Opens a question at this place to servers that are sent nothing.
+/// Opens a question for the thread at this place. The servers are sent nothing.
 fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
     let events = Events::default();
     let operation = Enough { answers, events: Arc::clone(&events) };
@@ -118,7 +118,7 @@ fn ask(engine: &mut Engine, place: usize, answers: usize) -> (Ticket, Events) {
     (ticket(engine, place), events)
 }
 
-/// So many servers answer.
+/// This number of servers answer.
 fn bring(engine: &mut Engine, ticket: Ticket, servers: usize) {
     let answer = |server| Delivery { ticket, server, answer: Answer::Done, sent: true };
     engine.state.effects.deliveries.extend((0..servers).map(answer));
@@ -136,7 +136,7 @@ fn join(engine: &mut Engine, place: usize, panics: bool) {
     engine.run(place, Box::new(waiter), None);
 }
 
-/// The place of the next operation that has ended, and its status.
+/// The thread place of the next operation that has ended, and the operation's status.
 fn next_end(engine: &mut Engine) -> Option<(usize, Result<(), Status>)> {
     let (place, over) = engine.next_end()?;
     let Wakening::Ended(result) = over else { panic!("nobody waits for events") };
@@ -154,9 +154,9 @@ fn what_comes_along_with_the_last_answer_that_is_needed_still_tells_who_was_aske
     assert_eq!(next_end(&mut engine), None);
 }
 
-/// The driver may poll a socket that another thread has read in passing, and with it the last answer to
-/// the driver's own call: then no socket wakes it. That the waker does is the affair of `driver.rs`, for
-/// which `tests/pure/model` goes through every order.
+/// The driver may poll a socket that another thread has already read, and with it the last answer to the
+/// driver's own call. Then no socket wakes the driver. The waker does, which is the task of `driver.rs`;
+/// `tests/pure/model` tries every order for it.
 #[test]
 fn who_ends_a_call_in_passing_wakes_the_driver() {
     let mut engine = engine_of_three();
@@ -205,12 +205,12 @@ fn an_operation_that_panics_ends_and_leaves_its_queue_and_the_others_go_on() {
     let head = ticket(&engine, 0);
     end_wait(&mut engine, head);
     assert_eq!(next_end(&mut engine), Some((0, Err(Status::Internal))));
-    // It is the head of the queue now.
+    // The second waiter is now the head of the queue.
     assert_eq!(next_end(&mut engine), Some((1, Ok(()))));
     assert_eq!(next_end(&mut engine), None);
     bring(&mut engine, asked, 1);
     assert_eq!(next_end(&mut engine), Some((2, Ok(()))));
-    // Its place can be used again.
+    // The place of the first waiter can be used again.
     join(&mut engine, 0, false);
     let next = ticket(&engine, 0);
     end_wait(&mut engine, next);

@@ -1,22 +1,22 @@
-//! When what is due.
+//! The deadlines of operations.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::moment::Moment;
 
-/// So many entries that are out of date are left where they are.
+/// How many outdated entries may stay in the heap, beside two per place.
 const STALE_MAX: usize = 1024;
 
-/// The moments that operations wait for, by their places. What counts is what is said of a place when it is
-/// asked for; an entry with another moment is out of date, and left out when it comes up.
+/// The moments that operations wait for, by their places. A callback gives the current moment of a place. A
+/// heap entry with another moment is outdated, and is dropped when it comes up.
 #[derive(Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Moment, usize)>>,
 }
 
 impl Timers {
-    /// This is said of the place from now on, of which there are so many.
+    /// Notes that this place is now due at `until`. `places` is the number of places.
     pub(super) fn note(
         &mut self,
         place: usize,
@@ -33,7 +33,7 @@ impl Timers {
         self.heap.push(Reverse((until, place)));
     }
 
-    /// The earliest of them.
+    /// The earliest of the moments.
     pub(super) fn next(&mut self, said: impl Fn(usize) -> Moment) -> Moment {
         loop {
             match self.heap.peek() {
@@ -44,7 +44,7 @@ impl Timers {
         }
     }
 
-    /// A place that is due by now. It is taken out, until another moment is said of it.
+    /// Returns a place that is due by now. Its entry is removed until another moment is noted for the place.
     pub(super) fn take_due(
         &mut self,
         now: Moment,
@@ -87,7 +87,7 @@ mod tests {
             timers.note(0, at(nth as i64), PLACES, |_| at(nth as i64));
             assert_eq!(timers.heap.len(), nth);
         }
-        // The last one was right until now.
+        // Until now the last entry of place 0 was valid.
         timers.note(1, at(9), PLACES, |place| if place == 1 { at(9) } else { at(MANY as i64) });
         assert_eq!(timers.heap.len(), 2);
     }

@@ -6,8 +6,8 @@ use rand::rngs::SysRng;
 use crate::error::{Error, Status};
 use crate::token::Entropy;
 
-/// The operating system's random source, asked every time: a generator in memory would give a
-/// forked child the same tokens as its parent.
+/// The operating system's random source. It is asked every time: a generator in memory would give a forked
+/// child the same tokens as its parent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SystemEntropy;
 

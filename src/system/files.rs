@@ -1,4 +1,4 @@
-//! What TLS reads of the disk: certificates and keys, and whom the system trusts.
+//! The files that TLS reads: certificates, keys, and the authorities that the system trusts.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,10 +10,10 @@ use rustls::pki_types::CertificateDer;
 
 use super::environment;
 
-/// Far more than all authorities of a system take.
+/// A file must be smaller than this, in bytes. It is far more than all authorities of a system take.
 const FILE_MAX: u64 = 16 * 1024 * 1024;
 
-/// All that is in a file.
+/// The whole content of a file.
 pub(crate) fn read(path: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = File::open(OsStr::from_bytes(path))?.take(FILE_MAX).read_to_end(&mut bytes)?;
@@ -23,9 +23,9 @@ pub(crate) fn read(path: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The certificates of those whom the system trusts: where its OpenSSL looks for them, or in the
-/// environment's `SSL_CERT_FILE` and `SSL_CERT_DIR`, if that is to be believed. Those that cannot be
-/// read are left out.
+/// The certificates of the authorities that the system trusts. They are where its OpenSSL looks for them,
+/// or where the environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` say, if the environment can be
+/// trusted. Certificates that cannot be read are left out.
 pub(crate) fn trusted_certificates() -> Vec<CertificateDer<'static>> {
     match environment::is_foreign() {
         true => certificates_of_the_usual_places(),
@@ -33,7 +33,7 @@ pub(crate) fn trusted_certificates() -> Vec<CertificateDer<'static>> {
     }
 }
 
-/// Files with all certificates, each of some systems: the first that is there counts.
+/// Files with all certificates, each on some systems. The first file that exists is used.
 #[cfg(target_os = "linux")]
 const CERTIFICATE_FILES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
@@ -58,7 +58,7 @@ const CERTIFICATE_DIRECTORIES: &[&str] = &["/etc/ssl/certs", "/etc/pki/tls/certs
 #[cfg(not(target_os = "linux"))]
 const CERTIFICATE_DIRECTORIES: &[&str] = &["/etc/ssl/certs", "/etc/openssl/certs"];
 
-/// rustls-native-certs asks the environment before anything else, and cannot be told not to.
+/// rustls-native-certs reads the environment before anything else, and this cannot be turned off.
 fn certificates_of_the_usual_places() -> Vec<CertificateDer<'static>> {
     let file = CERTIFICATE_FILES.iter().map(Path::new).find(|file| file.exists());
     let load = |file, directory| rustls_native_certs::load_certs_from_paths(file, directory).certs;
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// In a process of its own, which has no variables that name other places.
+    /// This test runs in a process of its own, without the variables that name other places.
     #[test]
     fn the_usual_places_have_what_the_system_trusts() {
         const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];

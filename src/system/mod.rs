@@ -1,5 +1,5 @@
-//! All there is of the world outside: time, randomness, processes, threads, sockets. Nothing else
-//! touches the system, so that a test can put a world of its own in the place of this folder.
+//! All access to the outside world: time, randomness, processes, threads, sockets. Nothing else uses the
+//! system, so that a test can replace this folder with a world of its own.
 
 pub(crate) mod cancellation;
 pub(crate) mod clock;

@@ -1,25 +1,25 @@
 //! Which process, and which thread, this code runs in, without asking the system each time.
 //!
-//! Every call has to know whether the process was forked since the connections were made, and a lock
-//! and its release ask that a dozen times; as many system calls would be half as many again as the
-//! sockets need. So the answer is kept in a page that Linux empties in a forked child
-//! (`MADV_WIPEONFORK`, since 4.14; madvise(2)).
+//! Every call must know whether the process was forked since the connections were made, and acquiring and releasing
+//! a lock asks that a dozen times. A system call for each would add half as many calls as the sockets need. So the
+//! answer is kept in a page that Linux empties in a forked child (`MADV_WIPEONFORK`, since 4.14; madvise(2)).
 //!
-//! The answer is no pid: a child may have that of its parent, as the first process of a PID namespace
-//! has, or of an ancestor that has ended. It is the number of a generation. [`GENERATIONS`] is ordinary
-//! memory, which a child inherits, so who finds the page empty takes a number that none of its
-//! ancestors had when they forked. Siblings may have the same, for neither has anything of the other's.
-//! Nothing is asked of the system for it, so nothing can fail. A process that shares its memory with its
-//! parent (vfork) has the same page, the same mutexes, and the same number.
+//! The answer is not a pid. A child may have the same pid as its parent, which happens with the first
+//! process of a PID namespace, or the pid of an ancestor that has ended. The answer is the number of a
+//! generation. [`GENERATIONS`] is ordinary memory, which a child inherits. So a process that finds the page
+//! empty takes a number that none of its ancestors had when they forked. Siblings may have the same number,
+//! because neither inherits anything from the other. The only system call for a number is the one for the
+//! pid, so nothing can fail. A process that shares its memory with its parent (vfork) has the same page,
+//! the same mutexes, and the same number.
 //!
-//! Where there is no such page, a handler of `pthread_atfork` counts the generations, and the pid is
-//! asked for as well: it tells those apart that were made without the C library.
+//! If there is no such page, a handler of `pthread_atfork` counts the generations, and the pid is asked for
+//! each time, too: it distinguishes processes that were made without the C library.
 
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Tells a process from its ancestors, whatever their pids. Never 0.
+/// Distinguishes a process from its ancestors, even if they have the same pid. Never 0.
 pub(crate) type Generation = u64;
 
 /// The process that this code runs in.
@@ -31,7 +31,7 @@ pub(crate) fn this_process() -> Generation {
     }
 }
 
-/// What the page has. Threads that find it empty at the same time agree on one number.
+/// The number in the page. Threads that find the page empty at the same time agree on one number.
 fn look(known: &AtomicU64, draw: impl FnOnce() -> Generation) -> Generation {
     match known.load(Ordering::Relaxed) {
         EMPTIED => {
@@ -43,13 +43,13 @@ fn look(known: &AtomicU64, draw: impl FnOnce() -> Generation) -> Generation {
     }
 }
 
-/// A number that no ancestor of this process had when it forked, nor any thread has drawn.
+/// A number that no ancestor of this process had when it forked, and that no thread has drawn.
 #[cold]
 fn draw() -> Generation {
     number(GENERATIONS.fetch_add(1, Ordering::AcqRel).wrapping_add(1))
 }
 
-/// The pid is no 0, so neither is this.
+/// The pid is never 0, so the number is never 0 either.
 fn number(generation: u32) -> Generation {
     u64::from(generation) << 32 | u64::from(process::id())
 }
@@ -60,17 +60,17 @@ pub(crate) fn this_thread() -> usize {
     PLACE.with(|place| ptr::from_ref(place).addr())
 }
 
-/// What a page has that was emptied. No process has this number.
+/// The content of an emptied page. No process has this number.
 const EMPTIED: Generation = 0;
 
-/// How many generations of processes have looked, from the first one to this; without a page, how many
+/// How many generations of processes have looked, from the first one to this one. Without a page: how many
 /// forks lie between them.
 static GENERATIONS: AtomicU32 = AtomicU32::new(0);
 
-/// Null until the first look; then the page, or [`NO_PAGE`].
+/// Null until the first look. After that, the page or [`NO_PAGE`].
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
-/// Stands for a page where the system has none. It is pointed to, and never read.
+/// Stands for the page if the system has none. Pointers to it are compared, but it is never read.
 static NO_PAGE: AtomicU64 = AtomicU64::new(EMPTIED);
 
 fn page() -> Option<&'static AtomicU64> {
@@ -79,12 +79,12 @@ fn page() -> Option<&'static AtomicU64> {
     if ptr::eq(page, &NO_PAGE) {
         return None;
     }
-    // SAFETY: it is not null, so it is one that `new_page` made and `give_back` was not called for:
-    // mapped, aligned to a page and for ever.
+    // SAFETY: the pointer is not null, so `new_page` made the page and `give_back` was not called for it:
+    // the page is mapped, aligned to a page, and stays for ever.
     Some(unsafe { &*page })
 }
 
-/// What [`PAGE`] is from the first look on: threads that look at the same time agree on one page.
+/// The value of [`PAGE`] from the first look on. Threads that look at the same time agree on one page.
 #[cold]
 fn first_page() -> *mut AtomicU64 {
     let page = new_page().unwrap_or_else(no_page);
@@ -97,14 +97,14 @@ fn first_page() -> *mut AtomicU64 {
     }
 }
 
-/// Two threads may come here together: then each fork counts twice, which does no harm. Where the system
-/// has no memory for a handler, the pid has to do.
+/// If two threads come here at the same time, each fork counts twice, which does no harm. If the system has
+/// no memory for a handler, the pid alone must do.
 fn no_page() -> *mut AtomicU64 {
     extern "C" fn count_fork() {
         GENERATIONS.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: the handler may run in any child: it changes one number, and the library is never
-    // unloaded (DESIGN.md).
+    // SAFETY: the handler may run in any child. It changes one number, and the library is never unloaded
+    // (DESIGN.md).
     unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
     (&raw const NO_PAGE).cast_mut()
 }
@@ -112,20 +112,20 @@ fn no_page() -> *mut AtomicU64 {
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 4096;
 
-/// The kernel takes the length for that of whole pages, however large they are.
+/// The kernel rounds the length up to whole pages, no matter how large they are.
 #[cfg(target_os = "linux")]
 fn new_page() -> Option<*mut AtomicU64> {
-    /// No advice has this number. A system that takes it takes anything, and does nothing: emulators
-    /// have been like that (BoringSSL's fork detection found it out in this way).
+    /// No advice has this number. A system that accepts it accepts any number, and does nothing. Some
+    /// emulators have behaved like that (BoringSSL's fork detection discovered it in this way).
     const NO_ADVICE: libc::c_int = -1;
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: new memory is asked for, at no address in particular.
+    // SAFETY: the call asks for new memory, at no particular address.
     let page = unsafe { libc::mmap(ptr::null_mut(), PAGE_BYTES, protection, flags, -1, 0) };
     if page == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: the page was just mapped, nobody else knows of it, and advice changes nothing in it.
+    // SAFETY: the page was just mapped, no other code knows it, and the advice changes nothing in it.
     let advise = |advice| unsafe { libc::madvise(page, PAGE_BYTES, advice) } == 0;
     if !advise(NO_ADVICE) && advise(libc::MADV_WIPEONFORK) {
         return Some(page.cast());
@@ -139,11 +139,11 @@ fn new_page() -> Option<*mut AtomicU64> {
     None
 }
 
-/// Unmaps a page that nobody else has seen.
+/// Unmaps a page that no other thread has seen.
 fn give_back(page: *mut AtomicU64) {
     #[cfg(target_os = "linux")]
     if !ptr::eq(page, &NO_PAGE) {
-        // SAFETY: `new_page` mapped it, with this length, and no reference to it was made.
+        // SAFETY: `new_page` mapped the page, with this length, and there is no reference to it.
         unsafe { libc::munmap(page.cast(), PAGE_BYTES) };
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         assert_ne!(this_process(), EMPTIED);
     }
 
-    /// As in a child, and in a child of that, all with the same pid.
+    /// As in a child, and in a child of that child, all with the same pid.
     #[test]
     fn an_emptied_page_gets_a_number_that_was_never_there() {
         let page = AtomicU64::new(EMPTIED);

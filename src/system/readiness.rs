@@ -1,4 +1,4 @@
-//! A descriptor that is readable when one of many others is ready, or at a moment: epoll and a timer.
+//! A descriptor that is readable when one of many others is ready, or at a given moment: epoll and a timer.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use self::linux::ReadinessDescriptor;
@@ -23,7 +23,7 @@ mod linux {
 
     impl ReadinessDescriptor {
         pub(crate) fn new() -> io::Result<Self> {
-            // SAFETY: it takes a number, and touches no memory.
+            // SAFETY: the call takes a number, and touches no memory.
             let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
             let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
             // SAFETY: as above.
@@ -37,10 +37,10 @@ mod linux {
             self.epoll.as_raw_fd()
         }
 
-        /// It is readable at this moment and later, until it is set to another.
+        /// Makes the descriptor readable at this moment and later, until another moment is set.
         pub(crate) fn set_timer(&self, due: Moment) {
             const NANOS: i64 = 1_000_000_000;
-            // 0 would be no time at all.
+            // 0 would disarm the timer.
             let nanos = if due == Moment::NEVER { 0 } else { due.as_nanos().max(1) };
             #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
             let it_value = libc::timespec {
@@ -49,8 +49,8 @@ mod linux {
             };
             let it_interval = libc::timespec { tv_sec: 0, tv_nsec: 0 };
             let time = libc::itimerspec { it_interval, it_value };
-            // SAFETY: the descriptor is a timer's, `time` is a good one, and the old one is not asked for. It
-            // cannot fail.
+            // SAFETY: the descriptor is a timer's, `time` is valid, and the old value is not asked for. The
+            // call cannot fail.
             unsafe {
                 let timer = self.timer.as_raw_fd();
                 libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &time, ptr::null_mut());
@@ -62,12 +62,12 @@ mod linux {
             self.control(libc::EPOLL_CTL_ADD, fd, for_writing).is_ok()
         }
 
-        /// Returns whether that was done.
+        /// Returns whether the change was made.
         pub(crate) fn change(&self, fd: RawFd, for_writing: bool) -> bool {
             self.control(libc::EPOLL_CTL_MOD, fd, for_writing).is_ok()
         }
 
-        /// One that is closed is forgotten already, and the number may be another's, which is not known here.
+        /// A closed descriptor is already forgotten. Its number may belong to another one, which is not known here.
         pub(crate) fn forget(&self, fd: RawFd) {
             let _ = self.control(libc::EPOLL_CTL_DEL, fd, false);
         }
@@ -83,12 +83,12 @@ mod linux {
         }
     }
 
-    /// What a call of the system has made.
+    /// Takes ownership of a descriptor that a system call has made.
     fn owned(fd: RawFd) -> io::Result<OwnedFd> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was made just now, and nobody else has it.
+        // SAFETY: the descriptor was made just now, and no other code owns it.
         above_stdio(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 }
@@ -100,7 +100,7 @@ mod none {
 
     use crate::moment::Moment;
 
-    /// There is none on this system.
+    /// This system has no such descriptor.
     #[derive(Debug)]
     pub(crate) enum ReadinessDescriptor {}
 

@@ -1,4 +1,4 @@
-//! Sockets that never block, and the wait for many of them at once.
+//! Sockets that never block, and waiting for many of them at once.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::mem::MaybeUninit;
@@ -14,15 +14,15 @@ use socket2::{Domain, SockAddr, Type};
 
 use crate::moment::Moment;
 
-/// Data that nobody acknowledges for so long breaks the connection. A server that is merely frozen
-/// does not suffer from it: its kernel acknowledges.
+/// If data is not acknowledged for this long, the connection breaks. A server that is only frozen is not
+/// affected: its kernel acknowledges.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 
-/// A descriptor that a forked child can find and close, whatever mutex is taken.
+/// A descriptor that a forked child can find and close, no matter which mutex is taken.
 ///
-/// The number alone would not do: the child may have closed it, and may have something else under it
-/// by now. So the socket's inode is kept with it. It holds -1 from before the descriptor is closed.
+/// The number alone is not enough: the child may have closed the descriptor, and the number may now belong to
+/// another one. So the socket's inode is kept with it. The number is set to -1 before the descriptor is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct InheritedDescriptor(Arc<Identity>);
 
@@ -47,44 +47,42 @@ impl InheritedDescriptor {
         self.0.fd.swap(-1, Ordering::AcqRel)
     }
 
-    /// Closes the descriptor in a forked child: no byte is sent, and the connection of the parent
-    /// stays as it is.
+    /// Closes the descriptor in a forked child. No byte is sent, and the parent's connection stays as it is.
     pub(crate) fn close_inherited(&self) {
         let known = self.0.inode.load(Ordering::Acquire);
         let fd = self.hide();
         if fd >= 0 && inode(fd) == Some(known) {
-            // SAFETY: the descriptor is open, and is the socket that it was when the process was
-            // forked. Its owner of then is a copy in memory that never closes it here, and hiding
-            // it made sure that nobody else does.
+            // SAFETY: the descriptor is open, and is the same socket as when the process was forked. Its former
+            // owner is a copy in memory that never closes it here. After `hide`, no other code closes it either.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }
 }
 
-/// What tells a socket from all others that are open.
+/// The number that distinguishes a socket from all others that are open.
 fn inode(fd: RawFd) -> Option<u64> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the pointer is to memory for a stat; any number will do as a descriptor.
+    // SAFETY: the pointer is to memory for a stat, and any number is allowed as a descriptor.
     let done = unsafe { libc::fstat(fd, status.as_mut_ptr()) };
-    // SAFETY: fstat has filled it in, as its result says.
+    // SAFETY: fstat has filled in the memory, as its result says.
     #[allow(clippy::unnecessary_cast)]
     (done == 0).then(|| unsafe { status.assume_init() }.st_ino as u64)
 }
 
-/// The same with a number that is none of the standard streams': a program that has closed these, as
-/// daemons do, may write to them all the same, and what it prints would go to a server as commands.
+/// The same socket with a number above those of the standard streams. A program that has closed these
+/// streams, as daemons do, may still write to them, and its output would go to a server as commands.
 pub(crate) fn above_stdio<T: From<OwnedFd> + Into<OwnedFd>>(socket: T) -> io::Result<T> {
     let fd: OwnedFd = socket.into();
     if fd.as_raw_fd() > libc::STDERR_FILENO {
         return Ok(fd.into());
     }
-    // The standard library never takes such a number for a copy.
+    // The standard library never uses such a number for a copy.
     let copy = fd.try_clone()?;
     debug_assert!(copy.as_raw_fd() > libc::STDERR_FILENO);
     Ok(copy.into())
 }
 
-/// Hides the descriptor again when it is dropped.
+/// Hides the descriptor again when this value is dropped.
 #[derive(Debug)]
 struct Shown(InheritedDescriptor);
 
@@ -94,27 +92,27 @@ impl Drop for Shown {
     }
 }
 
-/// Those that were given to sockets so far.
+/// How many numbers have been given to sockets so far.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// A stream socket that never blocks.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    // In this order: what is shown is hidden before it is closed.
+    // In this order: a descriptor must be hidden before it is closed.
     _shown: Shown,
     socket: socket2::Socket,
     number: u64,
 }
 
 impl Socket {
-    /// Begins to connect to an address. The socket is writable when that is done.
+    /// Begins to connect to an address. The socket is writable when connecting has ended.
     pub(crate) fn to_address(
         address: SocketAddr,
         inherited: &InheritedDescriptor,
     ) -> io::Result<Self> {
         let socket = Self::new(Domain::for_address(address), inherited)?;
-        // What is asked is short and waited for: it must not wait for more to come. A connection
-        // that is broken on the way is to be found out even while nothing is said.
+        // Requests are short, and a thread waits for the answer, so a request must not wait for more data.
+        // A connection that breaks on the way must be detected even while nothing is sent.
         socket.socket.set_tcp_nodelay(true)?;
         socket.socket.set_keepalive(true)?;
         #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -141,24 +139,24 @@ impl Socket {
     fn connect(&self, address: &SockAddr) -> io::Result<()> {
         match self.socket.connect(address) {
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
-            // Interrupted by a signal, connecting goes on in the background.
+            // After an interruption by a signal, connecting goes on in the background.
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// How connecting ended, once the socket is writable.
+    /// How connecting ended. Call this once the socket is writable.
     pub(crate) fn connected(&self) -> io::Result<()> {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// Whether it is writable now.
+    /// Whether the socket is writable now.
     pub(crate) fn is_writable(&self) -> bool {
         let mut watched = [watch(self.fd(), true)];
         poll_for(&mut watched, 0) > 0
     }
 
-    /// Sends what fits; `Ok(0)` if nothing does.
+    /// Sends as many bytes as fit; `Ok(0)` if none fit.
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
         const FLAGS: i32 = libc::MSG_NOSIGNAL;
@@ -168,7 +166,7 @@ impl Socket {
             .map(|sent| sent.unwrap_or(0))
     }
 
-    /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.
+    /// Receives the available bytes into `room`. `None` if there are none; 0 at the end of the stream.
     pub(crate) fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
         without_interruption(|| (&self.socket).read(room))
     }
@@ -177,18 +175,18 @@ impl Socket {
         self.socket.as_raw_fd()
     }
 
-    /// Tells it from all others that ever had its descriptor.
+    /// Distinguishes this socket from all others that ever had its descriptor.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Lets go of a descriptor that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets a descriptor that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget(self) {
         let _ = self.socket.into_raw_fd();
     }
 }
 
-/// Wakes whoever waits in [`poll`].
+/// Wakes the thread that waits in [`poll`].
 #[derive(Debug)]
 pub(crate) struct Waker {
     // In this order, as in Socket.
@@ -211,12 +209,12 @@ impl Waker {
         self.shown.iter().map(|shown| shown.0.clone())
     }
 
-    /// Makes the descriptor readable. If it cannot take another byte, it is readable already.
+    /// Makes the descriptor readable. If it cannot take another byte, it is already readable.
     pub(crate) fn wake(&self) {
         let _ = without_interruption(|| (&self.writer).write(&[0]));
     }
 
-    /// Makes it unreadable again.
+    /// Makes the descriptor unreadable again.
     pub(crate) fn clear(&self) {
         let mut bytes = [0; 64];
         while let Ok(Some(1..)) = without_interruption(|| (&self.reader).read(&mut bytes)) {}
@@ -226,13 +224,13 @@ impl Waker {
         self.reader.as_raw_fd()
     }
 
-    /// Lets go of descriptors that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets descriptors that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget(self) {
         let _ = (self.reader.into_raw_fd(), self.writer.into_raw_fd());
     }
 }
 
-/// A descriptor to wait for, and what has come of that.
+/// A descriptor to wait for, and the result of the wait.
 pub(crate) type Watched = libc::pollfd;
 
 pub(crate) fn watch(fd: RawFd, for_writing: bool) -> Watched {
@@ -240,24 +238,24 @@ pub(crate) fn watch(fd: RawFd, for_writing: bool) -> Watched {
     libc::pollfd { fd, events, revents: 0 }
 }
 
-/// Waits until one of the descriptors is ready, `until` is reached, or a signal came: the caller
-/// looks at the clock again in any case. `now` may have been a moment ago. [`Moment::NEVER`] is
-/// waited for in steps.
+/// Waits until one of the descriptors is ready, `until` is reached, or a signal came. The caller must read the
+/// clock again in any case. `now` may be slightly in the past. [`Moment::NEVER`] is waited for in steps.
 pub(crate) fn poll(watched: &mut [Watched], until: Moment, now: Moment) {
     const STEP_NS: i64 = 60_000_000_000;
     if poll_for(watched, (until - now).clamp(0, STEP_NS)) < 0 {
         if io::Error::last_os_error().kind() == ErrorKind::Interrupted {
             watched.iter_mut().for_each(|descriptor| descriptor.revents = 0);
         } else {
-            // No memory, or more descriptors than RLIMIT_NOFILE, which a process may lower to have no
-            // more opened. So each is looked at now and then, without burning a processor.
+            // There is no memory, or there are more descriptors than RLIMIT_NOFILE. A process may lower
+            // that limit to prevent that more are opened. So each descriptor is tried now and then, without
+            // using a whole processor.
             poll_for(&mut [], 1_000_000);
             watched.iter_mut().for_each(|descriptor| descriptor.revents = descriptor.events);
         }
     }
 }
 
-/// Pauses are shorter than a millisecond where a lock changes hands often.
+/// If a lock changes hands often, pauses are shorter than a millisecond.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
     #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
@@ -265,8 +263,8 @@ fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
         tv_sec: (left_ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: the pointer and the length are those of a slice of pollfd that is ours alone, the time
-    // is a good one, and the mask of signals stays as it is.
+    // SAFETY: the pointer and the length are those of a slice of pollfd that belongs to this call alone,
+    // the time is valid, and the signal mask stays as it is.
     unsafe {
         let count = watched.len() as libc::nfds_t;
         libc::ppoll(watched.as_mut_ptr(), count, &left, std::ptr::null())
@@ -275,14 +273,14 @@ fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn poll_for(watched: &mut [Watched], left_ns: i64) -> libc::c_int {
-    // Rounded up: waking too early would mean to wake once more for nothing.
+    // Rounded up, because a wakeup that comes too early needs one more wakeup for nothing.
     #[allow(clippy::cast_possible_truncation)]
     let left_ms = ((left_ns + 999_999) / 1_000_000) as libc::c_int;
     // SAFETY: as for `ppoll` above.
     unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, left_ms) }
 }
 
-/// Repeats a call that a signal interrupts. `None` if it would block.
+/// Repeats a call when a signal interrupts it. `None` if it would block.
 fn without_interruption<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     loop {
         match call() {

@@ -1,4 +1,5 @@
-//! What threads meet by. A test gives the same code others, which try every way to meet.
+//! The primitives through which threads synchronize. A test gives the same code others, which try all ways
+//! to interleave.
 
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,7 +7,7 @@ pub(crate) use std::thread::yield_now;
 
 use std::time::Duration;
 
-/// Waits until somebody notifies, or for so long, or for no reason at all.
+/// Waits until it is notified, or for at most `time`. May also return for no reason.
 pub(crate) fn wait_at_most<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,4 +1,4 @@
-//! What an operation can have done by the engine.
+//! The actions that an operation can take through the engine.
 
 use super::waiting::{Does, goes_on};
 use super::*;
@@ -7,7 +7,7 @@ use crate::operation::Prepared;
 use crate::stats::Mark;
 use crate::token::Token;
 
-/// Does that as it begins, and is told of what happens then.
+/// An operation that runs `first` when it begins, and records the next event.
 fn does(first: impl Fn(&mut dyn Actions) + Send + 'static, events: &Events) -> Box<dyn Operation> {
     let events = Arc::clone(events);
     Box::new(Does(move |event, actions: &mut dyn Actions| {
@@ -19,7 +19,7 @@ fn does(first: impl Fn(&mut dyn Actions) + Send + 'static, events: &Events) -> B
     }))
 }
 
-/// Does that, and is over.
+/// Runs an operation that does this and then ends.
 fn do_it(engine: &mut Engine, first: impl Fn(&mut dyn Actions) + Send + 'static) {
     let once = Does(move |_, actions: &mut dyn Actions| {
         first(actions);
@@ -105,12 +105,12 @@ fn a_chore_is_done_for_who_wants_it_still() {
     engine.prepared(chore, Prepared::default());
     assert_eq!(events.lock().unwrap()[1..], [Event::Prepared(Prepared::default())]);
     assert_eq!((next_end(&mut engine), engine.state.open), (Some((1, Ok(()))), 0));
-    // Nobody is told of one that is done too late.
+    // A chore that is done too late reaches no operation.
     engine.prepared(chore, Prepared::default());
     assert_eq!(next_end(&mut engine), None);
 }
 
-/// A chore is done beside the thread that drives: what its operation has due then may be due before all else.
+/// A chore runs beside the driving thread. Afterwards its operation may have the earliest deadline of all.
 #[test]
 fn a_wait_that_begins_after_a_chore_is_known_to_who_waits_for_the_sockets() {
     let mut engine = engine_of_three();
@@ -124,7 +124,7 @@ fn a_wait_that_begins_after_a_chore_is_known_to_who_waits_for_the_sockets() {
     engine.watched_until = Moment::NEVER;
     engine.watch(true);
     assert_ne!(engine.watched_until, Moment::NEVER);
-    // These servers have much to do, which is another matter.
+    // These servers always have work to do, which is not tested here.
     engine.watched_until = Moment::NEVER;
     assert!(!engine.take_change());
     engine.prepared(chore, Prepared::default());
@@ -148,7 +148,7 @@ fn numbers_are_drawn_and_settings_are_the_managers() {
         assert_eq!(std::ptr::from_ref(actions.settings()).addr(), settings);
         let draw = || actions.random().unwrap();
         assert_ne!(draw(), draw());
-        // No test is run in 1970.
+        // No test runs in 1970.
         assert!(actions.wall_us() > 1);
         assert!(!actions.draw_token().unwrap().as_str().is_empty());
     });

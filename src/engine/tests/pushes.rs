@@ -1,4 +1,4 @@
-//! What servers tell by themselves, among the answers that they give.
+//! Messages that servers push between their answers.
 
 use super::*;
 use crate::transport::server::Pushed;
@@ -6,8 +6,8 @@ use crate::wait_queue::Place;
 
 const RESOURCE: &[u8] = b"r";
 
-/// Stands in line for the resource on the first two servers, and has asked all of them something. Returns its
-/// ticket and its number in the queue.
+/// Joins the line for the resource on the first two servers, with an open question to all servers. Returns
+/// the ticket and the number in the queue.
 fn stand_in_line(engine: &mut Engine) -> (Ticket, u64) {
     let (asked, _) = ask(engine, 0, 9);
     let (queues, target) = (&mut engine.state.wait_queues, target());
@@ -27,7 +27,7 @@ fn target() -> Target {
     Target::from(Arc::<[u8]>::from(RESOURCE))
 }
 
-/// A server tells that this is free, behind so many answers.
+/// A server pushes the message that this resource is free, after this number of answers.
 fn push(engine: &mut Engine, server: usize, name: &[u8], behind: usize) {
     engine.state.effects.pushes.push(Pushed { server, resource: name.to_vec(), behind });
 }

@@ -1,4 +1,4 @@
-//! Who waits for what: threads, programs, and whoever drives the sockets.
+//! What waits for what: threads, programs, and the driver.
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::transport::interest::Interest;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Does with each event as it is told.
+/// An operation that handles each event with a closure.
 pub(super) struct Does<F>(pub(super) F);
 
 impl<F: FnMut(Event, &mut dyn Actions) + Send> Operation for Does<F> {
@@ -23,12 +23,12 @@ impl<F: FnMut(Event, &mut dyn Actions) + Send> Operation for Does<F> {
     }
 }
 
-/// Whatever happens to it, it has come to this.
+/// An operation that ends with this result at the first event.
 fn ends(ended: fn() -> Ended) -> Box<dyn Operation> {
     Box::new(Does(move |_, actions: &mut dyn Actions| actions.end(Ok(ended()))))
 }
 
-/// Goes on until it is cancelled, and has something due then.
+/// An operation that goes on until it is cancelled or this moment comes.
 pub(super) fn goes_on(until: Moment) -> Box<dyn Operation> {
     Box::new(Does(move |event, actions: &mut dyn Actions| match event {
         Event::Started => actions.wait_until(until),
@@ -36,7 +36,7 @@ pub(super) fn goes_on(until: Moment) -> Box<dyn Operation> {
     }))
 }
 
-/// The same for one that keeps a lock: for such the servers need not be connected.
+/// The same for an operation that keeps a lock alive. Such an operation does not need connected servers.
 fn keeps(until: Moment) -> Box<dyn Operation> {
     Box::new(Does(move |_, actions: &mut dyn Actions| {
         actions.keep(Token::from_random([7; 20]));
@@ -48,14 +48,14 @@ fn in_an_hour() -> Moment {
     clock::now().plus_ms(HOUR_MS)
 }
 
-/// Submits one that goes on. Returns its place.
+/// Submits an operation that goes on. Returns its place.
 fn submit(engine: &mut Engine, operation: Box<dyn Operation>) -> usize {
     engine.submit(operation, Box::new(()), None);
     engine.state.is_unsent = false;
     engine.state.slots.len() - 1
 }
 
-/// The threads that have waited for long enough.
+/// The threads whose wait is over.
 fn told(engine: &mut Engine) -> Vec<usize> {
     let mut told = Vec::new();
     while let Some((thread, over)) = engine.next_end() {
@@ -100,7 +100,7 @@ fn a_call_is_cancelled_and_no_other_that_had_its_place() {
     assert_eq!(next_end(&mut engine), None);
     engine.cancel(&call);
     assert_eq!(next_end(&mut engine), Some((0, Ok(()))));
-    // One that was cancelled before it began.
+    // A call that was cancelled before it began.
     call.cancel();
     engine.run(1, goes_on(Moment::NEVER), Some(&call));
     assert_eq!(next_end(&mut engine), Some((1, Ok(()))));
@@ -118,7 +118,7 @@ fn who_abandons_a_manager_ends_all_that_no_thread_waits_for() {
     assert!(engine.is_abandoned());
     assert!(engine.next_event().is_some() && engine.next_event().is_none());
     assert_eq!(told(&mut engine), [3, 4]);
-    // Nobody waits for events any more.
+    // No thread can wait for events any more.
     engine.listen(5, Moment::NEVER);
     engine.stand_by(6);
     engine.end_listening(NOW);
@@ -190,7 +190,7 @@ fn whoever_naps_does_so_until_the_next_is_due() {
     assert_eq!(engine.note_nap(false), None);
     let until = in_an_hour();
     submit(&mut engine, keeps(until));
-    // Servers that are not connected have nothing to do, unless somebody asks.
+    // Servers that are not connected have nothing to do, unless an operation asks them.
     assert_eq!(engine.next_due(), until);
     assert!(engine.is_due_earlier());
     assert_eq!(engine.note_nap(true), None, "somebody else sees to it");
@@ -213,7 +213,7 @@ fn what_no_thread_waits_for_is_unattended_as_long_as_it_waits_for_servers() {
     let waits = |state: &State| (state.open, state.has_unattended());
     assert_eq!(waits(&engine.state), (0, false));
     let state = &mut engine.state;
-    // It waits for a chore: once, however often that is said.
+    // The operation waits for a chore. It is counted once, even if it says so twice.
     (0..2).for_each(|_| state.begin_preparing(place));
     assert_eq!(waits(state), (1, true));
     (0..2).for_each(|_| state.end_preparing(place));
@@ -247,7 +247,7 @@ fn what_there_is_no_room_for_begins_later() {
     engine.state.open = 511;
     engine.settle(NOW);
     assert_eq!(*events.lock().unwrap(), [Event::Started]);
-    // And others in the same moment.
+    // Other operations begin at once.
     let operation = Enough { answers: 1, events: Arc::clone(&events) };
     engine.run(1, Box::new(operation), None);
     assert_eq!(events.lock().unwrap().len(), 2);
@@ -292,7 +292,7 @@ fn those_who_have_not_answered_are_heard_as_having_failed_when_the_time_is_up() 
     assert_eq!(engine.state.open, 0);
 }
 
-/// Makes haste, and never has enough.
+/// Makes haste, and never has enough answers.
 struct Hasty {
     doublings: u32,
     heard: Arc<Mutex<Vec<usize>>>,
@@ -317,7 +317,7 @@ impl Operation for Hasty {
     }
 }
 
-/// When the descriptor for loops is readable at the latest, once a thread has gone.
+/// When the descriptor for event loops becomes readable at the latest, after a thread has left.
 fn due(engine: &mut Engine, is_driven: bool) -> Moment {
     engine.settle_descriptor(is_driven);
     engine.readiness.as_ref().unwrap().due
@@ -327,7 +327,7 @@ fn due(engine: &mut Engine, is_driven: bool) -> Moment {
 fn the_descriptor_is_readable_when_there_is_something_to_do_that_nobody_does() {
     const NOW: Moment = Moment::from_nanos(0);
     let mut engine = engine_of_three();
-    // There is one on Linux, and in no simulated world.
+    // There is a descriptor on Linux, and none in a simulated world.
     let Ok(fd) = engine.descriptor() else { return };
     assert!(fd > 2 && engine.descriptor().unwrap() == fd);
     assert_eq!(due(&mut engine, false), Moment::NEVER);
@@ -363,7 +363,7 @@ fn sockets_are_left_to_the_driver_and_only_watched_anew_when_there_is_none() {
     if engine.descriptor().is_err() {
         return;
     }
-    // It can be written to, and is no server's.
+    // This descriptor is writable, and belongs to no server.
     let (_reader, writer) = io::pipe().unwrap();
     let other = Interest { fd: writer.as_raw_fd(), for_writing: true, socket: 0 };
     let mut is_ready = |is_driven| {
