@@ -1,4 +1,4 @@
-//! How a program says which lock it wants, and how.
+//! The options of a program that takes a lock.
 
 use crate::lease_call::Demand;
 use crate::lock_kind::LockKind;
@@ -6,26 +6,26 @@ use crate::operation::acquire::Plan;
 use crate::runtime::Runtime;
 use crate::submitted::Tag;
 
-/// How a lock is to be taken.
+/// How to take a lock.
 pub struct AcquireOptions<'a> {
-    /// What to lock.
+    /// The name of what to lock.
     pub resource: &'a [u8],
-    /// How many may have it at the same time.
+    /// How many callers may hold the lock at the same time.
     pub kind: LockKind,
-    /// How long it lasts unless it is extended or released.
+    /// How long the lock lasts unless it is extended or released.
     pub ttl_ms: i64,
-    /// How long to try: 0: one attempt; less: until it is had.
+    /// How long to try. 0: one attempt. Negative: until the lock is taken.
     pub wait_ms: i64,
-    /// More than 0: so many tries, and `wait_ms` is not looked at.
+    /// More than 0: the number of tries, and `wait_ms` is ignored.
     pub tries: i32,
-    /// For one slice of a wait, which the next one goes on with: how long it may wait.
+    /// For one slice of a wait: how long this slice may wait. The next slice continues the wait.
     pub slice_ms: Option<i64>,
-    /// To keep the lock: what comes with the news that it cannot be kept.
+    /// To keep the lock alive: the tag of the event that reports that it cannot be kept.
     pub keep: Option<Tag>,
 }
 
 impl<'a> AcquireOptions<'a> {
-    /// What is wanted, and what comes with the news that it cannot be kept.
+    /// The lock that is wanted, and the tag of the event that reports that it cannot be kept.
     pub(crate) fn demand(self, own: &Runtime, thread: Option<usize>) -> (Demand<'a>, Option<Tag>) {
         let tries = i64::from(self.tries);
         let plan = if tries > 0 { Plan::Tries(tries) } else { own.plan(self.wait_ms) };

@@ -1,33 +1,34 @@
-//! Why a call did not succeed, and the words for a person.
+//! The reason why a call failed, as a status and as a message for a person.
 
 use std::fmt;
 
-/// What kind of failure it is. The meaning of each is that of the C interface's status.
+/// The kind of a failure. Each has the meaning of the status of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Somebody else holds it.
+    /// Somebody else holds the lock.
     Taken,
     /// Too few servers gave a usable answer in time for any quorum.
     Unreachable,
-    /// A quorum granted, but no validity was left; everything was released again.
+    /// A quorum granted the lock, but no validity was left. Everything was released again.
     TooSlow,
-    /// The lease is not held, or no longer.
+    /// The lease does not hold the lock, or holds it no longer.
     Lost,
-    /// The call was cancelled; nothing of it stays locked.
+    /// The call was cancelled. It leaves nothing locked.
     Cancelled,
-    /// The lock is ours, but not for as long as was asked.
+    /// The lease holds the lock, but not for as long as was asked.
     TooShort,
-    /// An argument makes no sense.
+    /// An argument is invalid.
     InvalidArgument,
     /// No server was added.
     NoServers,
     /// The lease, or the call, belongs to the parent process.
     Forked,
-    /// A panic was caught, or the system gave no randomness.
+    /// A panic was caught, or the system provided no randomness.
     Internal,
 }
 
-/// A failure: its kind, and words that name what was wrong. Never a token, never a password.
+/// A failure: its kind, and a message that says what was wrong. The message never contains a token or a
+/// password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
@@ -39,7 +40,7 @@ impl Error {
         Self { status, words: words.into() }
     }
 
-    /// For a child that was forked by code of others that a call has run.
+    /// For a child that was forked by a callback within a call.
     pub(crate) fn forked_within() -> Self {
         Self::new(Status::Forked, "a callback forked within this call, which is the parent's")
     }
@@ -48,7 +49,7 @@ impl Error {
         Self::new(Status::InvalidArgument, words)
     }
 
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub fn status(&self) -> Status {
         self.status
     }

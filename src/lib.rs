@@ -1,7 +1,7 @@
 //! A distributed lock over a majority of independent Redis or Valkey servers (Redlock).
 //!
-//! Rust programs use [`Manager`], [`Options`] and [`Lease`]; C programs use `include/redlock.h`, which is generated
-//! from `ffi`. Both stand on the same manager, and neither knows of the other.
+//! Rust programs use [`Manager`], [`Options`] and [`Lease`]. C programs use `include/redlock.h`, which is
+//! generated from `ffi`. Both interfaces use the same manager, and neither depends on the other.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -16,8 +16,9 @@
 //! # }
 //! ```
 //!
-//! One way through: `face` or `ffi` → [`RedLock`] → `operation`, played by `engine`, which asks [`quorum`] what an
-//! answer means and [`transport`] to talk to the servers. Nothing points back. DESIGN.md has the reasons.
+//! A call takes one way: `face` or `ffi` → [`RedLock`] → `operation`. The `engine` runs the operation. [`quorum`]
+//! says what an answer means, and [`transport`] talks to the servers. No module depends on an earlier one.
+//! DESIGN.md has the reasons.
 
 mod acquire_options;
 mod background;
@@ -29,7 +30,7 @@ pub mod command;
 mod continued;
 mod counted;
 mod driver;
-/// Not within `driver`: that is compiled by `tests/pure/model`, too, with mutexes of its own.
+/// Not within `driver`: `tests/pure/model` also compiles `driver`, with its own mutexes.
 #[cfg(test)]
 #[path = "driver/tests.rs"]
 mod driver_tests;

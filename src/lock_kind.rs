@@ -1,38 +1,38 @@
-//! What a lock is of: its name on the servers, and how many may have it at the same time.
+//! What a lock protects: its name on the servers, and how many callers may hold it at the same time.
 
 use std::slice;
 use std::sync::Arc;
 
 use crate::slot_set::SLOTS_MAX;
 
-/// How many may have a lock at the same time.
+/// How many callers may hold a lock at the same time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LockKind {
-    /// Nobody else.
+    /// One caller.
     #[default]
     Exclusive,
-    /// All others that want it shared, too.
+    /// All callers that want the lock in shared mode.
     Shared,
-    /// One permit of a semaphore of so many.
+    /// One permit of a semaphore.
     Permit {
-        /// How many permits there are: 1 to 256.
+        /// The number of permits of the semaphore: 1 to 256.
         of: u16,
     },
-    /// Nobody else, and of several resources at once: all of these, or none.
+    /// One caller, which locks several resources at once: all of them, or none.
     Several(Arc<[Arc<[u8]>]>),
 }
 
-/// What a lock is of. Requests about one lock have one target.
+/// What a lock protects. All requests about one lock have the same target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The name. It is the key on the servers, or keys are named after it.
+    /// The name. It is the key on the servers, or the names of the keys are derived from it.
     pub resource: Arc<[u8]>,
-    /// How many may have it.
+    /// How many callers may hold the lock.
     pub kind: LockKind,
 }
 
 impl Target {
-    /// The names of all resources: one, or several, in the order in which they were given.
+    /// The names of all resources: one name, or several names in the order in which they were given.
     pub fn names(&self) -> &[Arc<[u8]>] {
         match &self.kind {
             LockKind::Several(names) => names,
@@ -42,14 +42,14 @@ impl Target {
 }
 
 impl From<Arc<[u8]>> for Target {
-    /// An exclusive lock of this name.
+    /// An exclusive lock with this name.
     fn from(resource: Arc<[u8]>) -> Self {
         Self { resource, kind: LockKind::Exclusive }
     }
 }
 
 impl LockKind {
-    /// How many permits there are of which it is one; none if it is another kind.
+    /// The number of permits of the semaphore, if this is a permit.
     pub fn permits(&self) -> Option<u16> {
         match *self {
             Self::Permit { of } => Some(of),
@@ -59,19 +59,19 @@ impl LockKind {
 }
 
 impl Target {
-    /// A semaphore of one permit is a lock.
+    /// A semaphore with one permit becomes an exclusive lock.
     pub fn new(resource: Arc<[u8]>, kind: LockKind) -> Self {
         let kind = if kind == (LockKind::Permit { of: 1 }) { LockKind::Exclusive } else { kind };
         Self { resource, kind }
     }
 
-    /// The slot of this number, of a semaphore of this name: it is an ordinary lock.
+    /// The slot with this number, of a semaphore with this name. A slot is an ordinary lock.
     pub fn slot(&self, slot: u16) -> Self {
         Self { resource: Arc::from(slot_key(&self.resource, slot)), kind: LockKind::Exclusive }
     }
 }
 
-/// Of what semaphore this may be a slot, and its number, if it is named as one other than the first.
+/// The name of the semaphore and the number of the slot, if this key may be a slot other than the first.
 pub fn slot_of(key: &[u8]) -> Option<(&[u8], u16)> {
     let at = key.iter().rposition(|&byte| byte == b'#').filter(|&at| at > 0)?;
     let (base, digits) = (&key[..at], &key[at + 1..]);
@@ -81,7 +81,8 @@ pub fn slot_of(key: &[u8]) -> Option<(&[u8], u16)> {
     (slot < SLOTS_MAX).then_some((base, slot))
 }
 
-/// The key of a slot of a semaphore. The first is the name itself: who locks that uses one permit.
+/// The key of a slot of a semaphore. The key of the first slot is the name itself: an ordinary lock of this
+/// name uses one permit.
 pub fn slot_key(resource: &[u8], slot: u16) -> Vec<u8> {
     match slot {
         0 => resource.to_vec(),

@@ -1,10 +1,12 @@
-//! What is handed from one process to another so that a lock changes hands: printable text.
+//! A ticket that passes a lock from one process to another: printable text.
 //!
-//! `redlock1.` and four parts with dots between them: the resource, in base64 as URLs have it; the TTL that the lock
-//! was last given; its fencing token, 0 for none; its token. That of a lock that is no exclusive one begins with `redlock2.` and its kind, which
-//! versions that know no other kinds say not to know: `redlock2.shared.`, or `redlock2.several.` with all names in the place of the one,
-//! and tildes between them. The token comes last and has a length of its own, so
-//! a ticket that was cut off is none. Nothing that is said of a bad one quotes it: its token is a secret.
+//! It consists of `redlock1.` and four parts with dots between them. These are the resource in URL-safe
+//! base64, the TTL that the lock was last given, its fencing token (0 for none), and its token. The ticket of
+//! a lock that is not exclusive begins with `redlock2.` and its kind: `redlock2.shared.` or
+//! `redlock2.several.`. Versions that know only exclusive locks reject it as a ticket of another version. The
+//! ticket of several resources has all names in place of the one name, with tildes between them. The token
+//! comes last and has a fixed length, so a ticket that was cut off is not valid. No message about an invalid
+//! ticket quotes it, because its token is a secret.
 
 use std::str;
 use std::sync::Arc;
@@ -16,26 +18,26 @@ use crate::lock_kind::{LockKind, Target};
 use crate::quorum::validity::TTL_MAX_MS;
 use crate::token::Token;
 
-/// How all begin, and those of this version.
+/// The beginning of all tickets, and the beginnings of the tickets of this version.
 const FAMILY: &[u8] = b"redlock";
 const BEGIN: &str = "redlock1.";
 const BEGIN_SHARED: &str = "redlock2.shared.";
 const BEGIN_SEVERAL: &str = "redlock2.several.";
 
-/// As long as one can be: with a resource of 64 KiB.
+/// The maximum size of a ticket: one with a resource of 64 KiB.
 const SIZE_MAX: usize = 96 * 1024;
 
-/// The largest fencing token, and one more.
+/// One more than the largest fencing token.
 const FENCE_END: i64 = 1 << 53;
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// What whoever adopts a lock has to know of it.
+/// The data that the adopter of a lock needs.
 #[derive(Debug)]
 pub(crate) struct LockTicket {
     pub(crate) target: Target,
     pub(crate) ttl_ms: i64,
-    /// 0: none.
+    /// 0 if there is none.
     pub(crate) fencing_token: i64,
     pub(crate) token: Token,
 }
@@ -107,14 +109,14 @@ fn target_of_several(names: &[u8]) -> Option<Target> {
     Some(Target { resource: Arc::clone(names.first()?), kind: LockKind::Several(names) })
 }
 
-/// A number as it is written here, and no other way.
+/// Reads a number, but only in the form in which this library writes it.
 fn number(text: &[u8], range: std::ops::RangeInclusive<i64>) -> Option<i64> {
     let text = str::from_utf8(text).ok()?;
     let number = text.parse().ok().filter(|it| range.contains(it))?;
     (number.to_string() == text).then_some(number)
 }
 
-/// Three bytes are four digits; of one or two bytes, two or three.
+/// Three bytes become four digits. A rest of one or two bytes becomes two or three digits.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -141,7 +143,7 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
         let three = [16, 8, 0].map(|shift| u8::try_from(bits >> shift & 255).unwrap_or_default());
         bytes.extend(&three[..chunk.len().checked_sub(1)?.min(3)]);
     }
-    // Of some bytes there is one way to write them.
+    // There is only one valid encoding of the same bytes.
     (encode(&bytes).as_bytes() == text).then_some(bytes)
 }
 
@@ -210,7 +212,7 @@ mod tests {
         let expected = format!("Yg~aW52b2ljZTo0Mg~YQ.30000.7.{}", "AB".repeat(20));
         assert_eq!(text, format!("redlock2.several.{expected}"));
         assert_eq!(LockTicket::read(text.as_bytes()).expect("it is one").target, target);
-        // As much room as the macro of the header gives, with two bytes more for each name.
+        // The room that the macro of the header gives, with two more bytes for each name.
         let bytes: usize = names.iter().map(|name| name.len() + 2).sum();
         assert!(text.len() < 128 + bytes.div_ceil(3) * 4);
         for (from, to) in
@@ -238,7 +240,7 @@ mod tests {
                     continue;
                 }
                 if let Ok(read) = LockTicket::read(&text) {
-                    // It is one of another resource: nobody holds that by this token.
+                    // The ticket is for another resource. Nobody holds that resource with this token.
                     assert_ne!(&*read.target.resource, b"invoice:42", "at {place}");
                 }
             }

@@ -1,4 +1,4 @@
-//! The manager: servers, settings, and the process that uses them.
+//! The manager: the servers, the settings, and the state of each process that uses them.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use crate::transport::login::PasswordSource;
 use crate::transport::roster::Roster;
 use crate::transport::server::portrait::Portrait;
 
-/// A lock manager. Any number of threads may lock through one, and they share its connections.
+/// A lock manager. Any number of threads may take locks through one manager, and they share its connections.
 ///
-/// The meaning of each call, its arguments and its failures is that of the C function of the same
-/// name.
+/// Each call has the meaning, the arguments and the failures of the C function with the same name.
 #[derive(Default)]
 pub struct RedLock {
     pub(crate) settings: Arc<Settings>,
     log: Arc<Log>,
-    /// Whether log lines are told by who calls [`Self::tell`], and not at the end of each call.
+    /// Whether the caller passes log lines to the logger by [`Self::tell`]. Otherwise this happens at the end
+    /// of each call.
     is_told_by_caller: bool,
     pub(crate) servers: ServerList,
     pub(crate) states: ProcessStates,
@@ -54,18 +54,19 @@ impl RedLock {
         Self::default()
     }
 
-    /// One for who holds something still when a call has ended: log lines are told by [`Self::tell`].
+    /// A manager for a caller that still holds something when a call ends: this caller passes log lines to
+    /// the logger by [`Self::tell`].
     pub(crate) fn told_by_caller() -> Self {
         Self { is_told_by_caller: true, ..Self::default() }
     }
 
-    /// Whether there are log lines to tell.
+    /// Whether there are log lines for the logger.
     pub(crate) fn has_lines(&self) -> bool {
         self.log.has_lines()
     }
 
-    /// Tells what log lines there are. The caller holds nothing: the logger is somebody else's code.
-    /// Returns whether somebody was told something.
+    /// Passes the pending log lines to the logger. The caller must hold nothing, because the logger is code
+    /// of the program. Returns whether the logger got a line.
     pub(crate) fn tell(&self) -> bool {
         self.log.tell()
     }
@@ -80,7 +81,7 @@ impl RedLock {
         self.servers.add(endpoint)
     }
 
-    /// Connects now. Returns words about servers that are not up, although a quorum is.
+    /// Connects now. If a quorum is up, returns a message about the servers that are not.
     pub fn connect(&self, timeout_ms: i64) -> Result<String, Error> {
         self.ask(|own| own.connect(timeout_ms))
     }
@@ -95,12 +96,12 @@ impl RedLock {
         self.settings.set_timeouts(connect_ms, reply_ms)
     }
 
-    /// Sets how much faster a server's clock may run than ours.
+    /// Sets how much faster the clock of a server may run than the clock of this machine.
     pub fn set_clock_drift_factor(&self, factor: f64) -> Result<(), Error> {
         self.settings.set_drift(factor)
     }
 
-    /// Sets what is done against servers that forget.
+    /// Sets how to guard against servers that forget their locks.
     pub fn set_restart_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
         self.settings.set_guard(mode, longest_ms, cap_ms)
     }
@@ -110,37 +111,39 @@ impl RedLock {
         self.settings.set_fencing(enabled);
     }
 
-    /// Sets whether who waits for a lock is woken when it is released.
+    /// Sets whether a waiting client is woken when the lock is released.
     pub fn set_waking(&self, enabled: bool) {
         self.settings.set_waking(enabled);
     }
 
-    /// Sets who is told of servers that are lost or come back, at the end of calls that ask servers.
+    /// Sets the logger, which hears of servers that are lost or come back, at the end of calls that ask
+    /// servers.
     pub fn set_logger(&self, logger: Option<Logger>) -> Result<(), Error> {
         self.log.set(logger)
     }
 
-    /// Sets who is trusted to say who a server is: those in a PEM file, or those whom the system trusts.
+    /// Sets which certificates are trusted to identify servers: those in a PEM file, or those that the system
+    /// trusts.
     pub fn set_tls_ca(&self, file: Option<&[u8]>) -> Result<(), Error> {
         self.settings.access().tls().set_ca(file)
     }
 
-    /// Sets the certificate, with its key, for servers that want one.
+    /// Sets the client certificate, with its key, for servers that ask for one.
     pub fn set_tls_certificate(&self, files: Option<(&[u8], &[u8])>) -> Result<(), Error> {
         self.settings.access().tls().set_certificate(files)
     }
 
-    /// Sets the name that all servers' certificates have to be for.
+    /// Sets the name that the certificates of all servers must be for.
     pub fn set_tls_server_name(&self, name: Option<&str>) -> Result<(), Error> {
         self.settings.access().tls().set_server_name(name)
     }
 
-    /// Sets whether servers are believed without any proof.
+    /// Sets whether servers are accepted without any proof of who they are.
     pub fn set_tls_insecure_skip_verify(&self, skip: bool) -> Result<(), Error> {
         self.settings.access().tls().set_skip_verify(skip)
     }
 
-    /// Sets who we are on servers whose URLs do not say.
+    /// Sets the user and the password for servers whose URLs name none.
     pub fn set_credentials(
         &self,
         user: Option<&[u8]>,
@@ -149,7 +152,7 @@ impl RedLock {
         self.settings.set_credentials(user, password)
     }
 
-    /// Sets who is asked for the passwords of servers whose URLs do not say.
+    /// Sets the function that provides the passwords for servers whose URLs name none.
     pub fn set_password_source(
         &self,
         user: Option<&[u8]>,
@@ -158,12 +161,12 @@ impl RedLock {
         self.settings.set_password_source(user, source)
     }
 
-    /// Takes a lock, with the tries of [`Self::set_retry`].
+    /// Takes a lock, with the number of tries from [`Self::set_retry`].
     pub fn lock(&self, resource: &[u8], ttl_ms: i64, lease: &mut Lease) -> Result<(), Error> {
         self.ask(|own| own.lock(resource, ttl_ms, lease))
     }
 
-    /// Takes a lock, trying for a time.
+    /// Takes a lock, and tries for a time.
     pub fn try_lock(
         &self,
         resource: &[u8],
@@ -174,7 +177,7 @@ impl RedLock {
         self.ask(|own| own.try_lock(resource, ttl_ms, wait_ms, lease))
     }
 
-    /// Takes a lock, trying for a time of which this call is a slice.
+    /// Takes a lock, and tries for a time. This call is one slice of that time.
     pub fn try_lock_slice(
         &self,
         resource: &[u8],
@@ -185,7 +188,7 @@ impl RedLock {
         self.own()?.try_lock_slice(resource, ttl_ms, wait_and_slice_ms, lease)
     }
 
-    /// Takes a lock, or renews what this manager continued before.
+    /// Takes a lock, or renews a lock that this manager continued before.
     pub fn continue_lock(
         &self,
         resource: &[u8],
@@ -205,12 +208,12 @@ impl RedLock {
         self.ask(|own| own.unlock(lease))
     }
 
-    /// Asks the servers whether a lock is still there for so long.
+    /// Asks the servers whether a lock is still there for at least this long.
     pub fn confirm(&self, lease: &mut Lease, least_ms: i64) -> Result<(), Error> {
         self.ask(|own| own.confirm(lease, least_ms))
     }
 
-    /// Gives a lock away. Returns its ticket, which is to have room in so many bytes, with a NUL.
+    /// Gives a lock away. Returns its ticket, which must fit in `room` bytes, including a NUL.
     pub fn detach(&self, lease: &mut Lease, room: usize) -> Result<String, Error> {
         self.ask(|own| own.detach(lease, room))
     }
@@ -220,7 +223,7 @@ impl RedLock {
         self.ask(|own| own.adopt(ticket, lease))
     }
 
-    /// What is known of each server, in the order in which they were added. Nobody is asked.
+    /// What is known of each server, in the order in which they were added. No server is asked.
     pub fn servers(&self) -> Vec<Portrait> {
         match self.states.known() {
             Some(own) => own.portraits(),
@@ -233,17 +236,17 @@ impl RedLock {
         self.ask(|own| own.inspect(resource, false)).map(|it| it.left_ms.is_some())
     }
 
-    /// Asks the servers whether anybody holds a resource, and for how long still.
+    /// Asks the servers whether anybody holds a resource, and for how long.
     pub fn inspect(&self, resource: &[u8]) -> Result<Inspection, Error> {
         self.ask(|own| own.inspect(resource, true))
     }
 
-    /// How many permits of a semaphore are taken, of so many.
+    /// Asks the servers how many permits of a semaphore with `of` permits are taken.
     pub fn inspect_permits(&self, resource: &[u8], of: u16) -> Result<Permits, Error> {
         self.ask(|own| own.inspect_permits(resource, of))
     }
 
-    /// Takes a lock as the options say, and waits for that.
+    /// Takes a lock as the options say, and waits for it.
     pub fn acquire(&self, options: AcquireOptions<'_>, lease: &mut Lease) -> Result<(), Error> {
         self.ask(|own| {
             let (demand, keep) = options.demand(own, Some(this_thread()));
@@ -251,7 +254,7 @@ impl RedLock {
         })
     }
 
-    /// Begins to take a lock as the options say. The lease comes back with the event.
+    /// Begins to take a lock as the options say. The event returns the lease.
     pub fn submit_acquire(
         &self,
         options: AcquireOptions<'_>,
@@ -273,23 +276,23 @@ impl RedLock {
         self.own()?.submit_unlock(lease, tag)
     }
 
-    /// Begins to ask the servers whether a lock is still there for so long.
+    /// Begins to ask the servers whether a lock is still there for at least this long.
     pub fn submit_confirm(&self, lease: Lease, least_ms: i64, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_confirm(lease, least_ms, tag)
     }
 
-    /// Begins to take over the lock of a ticket. The lease comes back with the event.
+    /// Begins to take over the lock of a ticket. The event returns the lease.
     pub fn submit_adopt(&self, ticket: &[u8], lease: Lease, tag: Tag) -> Result<(), Error> {
         self.own()?.submit_adopt(ticket, lease, tag)
     }
 
-    /// Keeps a lock that is held until it is released.
+    /// Keeps a held lock alive until it is released.
     pub fn keep_alive(&self, lease: &mut Lease, tag: Tag) -> Result<(), Error> {
         self.own()?.keep_alive(lease, tag)
     }
 
-    /// Does what is due for submitted calls and kept locks, and waits for so long for an event: not at all for
-    /// 0, for ever for less.
+    /// Does the work that is due for submitted calls and kept locks, and waits for an event for at most
+    /// `wait_ms`. 0 means not to wait, and a negative value means to wait forever.
     pub fn next_event(&self, wait_ms: i64) -> Result<Option<Event>, Error> {
         self.ask(|own| {
             let until = match wait_ms {
@@ -300,7 +303,7 @@ impl RedLock {
         })
     }
 
-    /// Sets whether there is a thread that drives when nobody else does.
+    /// Sets whether there is a thread that drives when no other thread does.
     pub fn set_background_thread(&self, is_wanted: bool) -> Result<(), Error> {
         let own = self.states.known();
         if !is_wanted {
@@ -310,27 +313,27 @@ impl RedLock {
         own.map_or(Ok(()), |own| self.background.start_if_lacking(own))
     }
 
-    /// Sets who is told events by that thread.
+    /// Sets the function that gets events on that thread.
     pub(crate) fn set_event_sink(&self, sink: Option<EventSink>) -> Result<(), Error> {
         self.background.set_sink(sink)?;
         self.states.known().into_iter().for_each(|own| own.end_standing_by());
         Ok(())
     }
 
-    /// A descriptor that is readable whenever [`Self::next_event`] has something to do or to tell.
+    /// A descriptor that is readable whenever [`Self::next_event`] has work to do or an event to return.
     pub fn descriptor(&self) -> Result<RawFd, Error> {
         self.own()?.descriptor()
     }
 
-    /// Ends the call that uses the lease of the canceller, blocking or submitted, if there is one on this
-    /// manager.
+    /// Cancels the call on this manager that uses the lease of the canceller, if there is one. The call may
+    /// be blocking or submitted.
     pub fn cancel(&self, canceller: &Canceller) {
         if let Some(own) = self.states.known() {
             own.cancel(&canceller.0);
         }
     }
 
-    /// Ends all submitted calls, and all waits for events: nobody will ask for events any more.
+    /// Ends all submitted calls and all waits for events, because nobody will ask for events any more.
     pub(crate) fn abandon(&self) {
         if let Some(own) = self.states.known() {
             own.abandon();
@@ -340,21 +343,21 @@ impl RedLock {
         }
     }
 
-    /// Releases the lock of a lease that nobody wants, without waiting.
+    /// Releases the lock of a lease that is no longer wanted, without waiting.
     pub(crate) fn discard(&self, lease: &Lease) {
         if let Some(own) = self.states.known() {
             own.discard(lease);
         }
     }
 
-    /// Closes, in a forked child, its copies of the parent's sockets; in the process that made them
-    /// it does nothing. For a child that lets go of the manager without having used it.
+    /// Closes a forked child's copies of its parent's sockets. Does nothing in the process that made the
+    /// sockets. This is for a child that releases the manager without having used it.
     pub fn close_inherited(&self) {
         self.states.close_inherited();
     }
 
-    /// Makes a call that asks servers. Who is asked for a password, or told a line, may fork: then what
-    /// the call has done it has done for the parent, and the child does not take it for its own.
+    /// Makes a call that asks servers. A password callback or a logger may fork. Then the result of the call
+    /// belongs to the parent, and the child does not take it as its own.
     pub(crate) fn ask<T>(
         &self,
         call: impl FnOnce(&Runtime) -> Result<T, Error>,
@@ -367,14 +370,14 @@ impl RedLock {
         if this_process() == process { outcome } else { Err(Error::forked_within()) }
     }
 
-    /// What belongs to this process.
+    /// The state of the manager that belongs to this process.
     pub(crate) fn own(&self) -> Result<&Arc<Runtime>, Error> {
         let own = self.states.own(|| self.server_list(), &self.settings, &self.log)?;
         self.background.start_if_lacking(own)?;
         Ok(own)
     }
 
-    /// The list as it is when the first call needs it.
+    /// The list of servers at the time of the first call that needs it.
     fn server_list(&self) -> Result<Roster, Error> {
         let endpoints: Vec<_> = self.servers.iter().cloned().collect();
         match endpoints.is_empty() {

@@ -1,4 +1,4 @@
-//! A lock that is held at several levels: so many unlocks it takes. The count is the lease's.
+//! A lock that is held at several levels: it takes as many unlocks to release it. The lease keeps the count.
 
 use crate::error::Error;
 use crate::lease::Lease;
@@ -6,11 +6,11 @@ use crate::lease_call::required_hold_of;
 use crate::operation::check_valid;
 use crate::system::clock;
 
-/// How many levels a lease may have beside the outermost.
+/// How many levels a lease may have in addition to the outermost level.
 const INNER_LEVELS_MAX: u32 = i32::MAX as u32 - 1;
 
 impl Lease {
-    /// One more unlock is needed from now on. Nobody is asked.
+    /// Adds a level, so that one more unlock is needed. No server is asked.
     pub fn retain(&mut self) -> Result<(), Error> {
         check_valid(required_hold_of(self)?, clock::now())?;
         if self.inner_levels >= INNER_LEVELS_MAX {
@@ -21,7 +21,7 @@ impl Lease {
         Ok(())
     }
 
-    /// How many unlocks end what it holds; 0 if it holds nothing.
+    /// How many unlocks release the lock of this lease; 0 if it has none.
     pub fn levels(&self) -> u32 {
         match &self.hold {
             Some(hold) if hold.is_ours() => self.inner_levels + 1,
@@ -80,7 +80,7 @@ mod tests {
         lost.hold.as_ref().expect("a lock").pass_to(Phase::Lost);
         for lease in [&mut expired, &mut lost] {
             assert_eq!(lease.retain().map_err(|it| it.status()), Err(Status::Lost));
-            // It takes the unlocks that it took.
+            // It still takes the same number of unlocks.
             assert_eq!(lease.levels(), 1);
         }
     }

@@ -1,4 +1,4 @@
-//! What a manager may be told, with the bounds of each.
+//! The settings of a manager, with the bounds of each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -12,11 +12,12 @@ use crate::transport::guard::{Mode, Rules};
 use crate::transport::login::{Login, PasswordSource};
 use crate::transport::timeouts::Timeouts;
 
-/// The longest that a server may be waited for: a day.
+/// The maximum timeout for a server: a day.
 const TIMEOUT_MAX_MS: i64 = 24 * 3600 * 1000;
 
-/// The settings of a manager. Each may be changed and read at any time, also in a child; but who we are and
-/// whom we trust not in one that was forked in the midst of a change.
+/// The settings of a manager. Each may be changed and read at any time, also in a child. The exception is a
+/// child that was forked during a change of the credentials or of the TLS settings: it can neither change nor
+/// read those.
 #[derive(Debug)]
 pub struct Settings {
     retry_count: AtomicI64,
@@ -64,7 +65,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what is done against servers that forget.
+    /// Sets how to guard against servers that forget their locks.
     pub fn set_guard(&self, mode: Mode, longest_ms: i64, cap_ms: i64) -> Result<(), Error> {
         for (name, value) in [("longest_ttl_ms", longest_ms), ("cap_ms", cap_ms)] {
             if !(0..=TTL_MAX_MS).contains(&value) {
@@ -81,17 +82,18 @@ impl Settings {
         self.has_fencing.store(enabled, Ordering::Relaxed);
     }
 
-    /// Sets what the log is told of locks.
+    /// Sets which events of locks are logged.
     pub(crate) fn set_tracing(&self, tracing: Tracing) {
         self.tracing.store(tracing as u8, Ordering::Relaxed);
     }
 
-    /// Sets whether who waits is woken by who releases, from the next connections on; and whether it is by us, at once.
+    /// Sets whether a release wakes a waiting client. For clients that wait it applies from the next
+    /// connections on. For releases by this manager it applies at once.
     pub fn set_waking(&self, enabled: bool) {
         self.access.set_waking(enabled);
     }
 
-    /// Sets who we are on servers whose URLs do not say.
+    /// Sets the user and the password for servers whose URLs name none.
     pub fn set_credentials(
         &self,
         user: Option<&[u8]>,
@@ -111,7 +113,7 @@ impl Settings {
         self.access.set_login(login)
     }
 
-    /// Sets who is asked for passwords.
+    /// Sets the function that provides passwords.
     pub fn set_password_source(
         &self,
         user: Option<&[u8]>,
@@ -170,7 +172,7 @@ fn check_user(user: Option<&[u8]>) -> Result<(), Error> {
     }
 }
 
-/// CRedLock's values.
+/// The values of CRedLock.
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What can be asked of a lock that several may have at the same time, beside what can be asked of all.
+//! The calls that exist only for shared locks.
 
 use crate::error::Error;
 use crate::lease::Lease;
@@ -10,12 +10,12 @@ use crate::runtime::Runtime;
 use crate::submitted::Tag;
 
 impl RedLock {
-    /// Makes a shared lock of an exclusive one.
+    /// Turns an exclusive lock into a shared lock.
     pub fn downgrade(&self, lease: &mut Lease) -> Result<(), Error> {
         self.ask(|own| own.call(own.begin_downgrade(lease)?, lease))
     }
 
-    /// Begins to make a shared lock of an exclusive one.
+    /// Begins to turn an exclusive lock into a shared lock.
     pub fn submit_downgrade(&self, lease: Lease, tag: Tag) -> Result<(), Error> {
         let own = self.own()?;
         let begun = own.begin_downgrade(&lease)?;

@@ -1,4 +1,4 @@
-//! The C functions that say how servers are reached: who we are there, and whom we trust.
+//! The C functions for access to servers: credentials, and the certificates that the library trusts.
 
 use std::ffi::{c_char, c_void};
 use std::str;
@@ -14,21 +14,21 @@ use crate::system::cancellation::Uncancelled;
 use crate::system::environment;
 use crate::transport::login::PasswordSource;
 
-/// Room for what a password callback writes, with its NUL. Tokens of identity providers, which some
-/// servers take for passwords, have a few thousand bytes.
+/// The room for the password that a callback writes, including the NUL. Some servers accept tokens of
+/// identity providers as passwords, and such a token has a few thousand bytes.
 const PASSWORD_ROOM: usize = 16 * 1024;
 
-/// Gives the password to a server. See RedLock_SetPasswordCallback.
+/// Provides the password for a server. See RedLock_SetPasswordCallback.
 ///
-/// @param server    the server as messages name it, such as "10.0.0.7:6379", or, for a master that Sentinels
-///                  watch, its name and the first of them: "mymaster (Sentinel 10.0.0.5:26379)". Valid
+/// @param server    the server as messages name it, such as "10.0.0.7:6379". For a master that Sentinels
+///                  watch: its name and the first Sentinel, "mymaster (Sentinel 10.0.0.5:26379)". Valid
 ///                  during the call.
-/// @param password  room for the password, to be written as a string that ends with a NUL. It is
-///                  all zero before, and again after the call.
-/// @param size      the room in bytes, with that NUL: 16384.
-/// @param user_data what was given to RedLock_SetPasswordCallback.
-/// @return true if the password is written; false if there is none now: then the server counts as
-///         not connected, and the callback is asked again a second later at the earliest.
+/// @param password  the buffer for the password, to be written as a string that ends with a NUL. The library
+///                  fills the buffer with zeros before the call and again after it.
+/// @param size      the size of the buffer in bytes, including the NUL: 16384.
+/// @param user_data the user_data that was given to RedLock_SetPasswordCallback.
+/// @return true if the password was written. false if there is no password now: the server then counts as not
+///         connected, and the library calls the callback again after one second at the earliest.
 pub type RedLockPasswordCallback = Option<
     unsafe extern "C" fn(
         server: *const c_char,
@@ -38,14 +38,14 @@ pub type RedLockPasswordCallback = Option<
     ) -> bool,
 >;
 
-/// Sets the user and the password for servers whose URLs name none. A URL that names both, or a
-/// password alone, is not affected; one that names a user alone gets the password. Connections that
-/// are there stay as they are. Nothing needs to be escaped here, as it does in a URL.
+/// Sets the user and the password for servers whose URLs name none. A URL that names both, or only a
+/// password, is not affected. A URL that names only a user gets the password. Existing connections stay as
+/// they are. Nothing needs to be escaped here, unlike in a URL.
 ///
 /// @param rl       the manager.
-/// @param user     the name of an ACL user, or NULL for the default user. Not empty.
-/// @param password the password, or NULL: with a user, for one that needs no password; with no user
-///                 either, for no log-in at all, which is the default. Not empty.
+/// @param user     the name of an ACL user, or NULL for the default user. Must not be empty.
+/// @param password the password, or NULL. NULL with a user: that user needs no password. NULL without a user:
+///                 no log-in at all, which is the default. Must not be empty.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetCredentials(
@@ -59,17 +59,17 @@ pub unsafe extern "C" fn RedLock_SetCredentials(
     })
 }
 
-/// RedLock_SetCredentials with what two variables of the environment hold, so that neither stands in
-/// a program or on a command line. They are read now, and not again. In a program that has more rights
-/// than its user (setuid, setgid, capabilities) none is read: whoever starts that could choose who it
-/// is to the servers.
+/// Sets the user and the password from two environment variables. This is RedLock_SetCredentials with the
+/// values of these variables, so that neither value is in the program or on a command line. The variables are
+/// read now, and not again. In a program that has more rights than its user (setuid, setgid, capabilities)
+/// neither is read. Otherwise the user who starts the program could choose its identity on the servers.
 ///
 /// @param rl                the manager.
-/// @param user_variable     the name of the variable that holds the user, or NULL for the default
-///                          user.
+/// @param user_variable     the name of the variable that holds the user, or NULL for the default user.
 /// @param password_variable the name of the variable that holds the password.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if a variable is not set, or empty, or may not be
-///         read; REDLOCK_FORKED. The message tells which of the two, and never a name or what it holds.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if a variable is not set, is empty, or must not be read: the
+///         message says which of the two variables it is, and never contains the name of a variable or its
+///         value. REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     rl: *mut RedLock,
@@ -85,22 +85,24 @@ pub unsafe extern "C" fn RedLock_SetCredentialsFromEnv(
     })
 }
 
-/// Sets a function to be asked for the password of each server whose URL names none: when the server
-/// is first connected to, and again when it did not accept the last answer, so a password may be
-/// changed while the program runs. It is called only within calls to this library, on the thread
-/// that made the call, with no mutex held, and never by two threads at once for one server.
-/// RedLock_Lock and its like, and RedLock_Connect, ask before they begin; a call on a lock that is
-/// held asks only if too few servers are connected. They wait for it, so it should be quick. It may
-/// call this library, but not with the lease of the call that it is called in, which is in use; and on
-/// this manager such a call waits for the answer in vain, up to the timeout for connecting. It may fork:
-/// then the call ends in the child with REDLOCK_FORKED. It must not unwind (longjmp, throw) through the
-/// library.
+/// Sets a function that provides the password for each server whose URL names none. The library calls it when
+/// it connects to a server for the first time, and again when the server did not accept the last answer. So a
+/// password may be changed while the program runs. The function is called on a thread that is in a call to
+/// this library, or on the thread of RedLock_SetBackgroundThread. No mutex is held, and two threads never
+/// call it at once for one server. RedLock_Lock and similar calls, and RedLock_Connect, ask for passwords
+/// before they begin. A call on a held lock asks only if too few servers are connected. These calls wait for
+/// the function, so it should be quick.
+///
+/// The function may call this library, with two limits. The lease of the call that it runs in cannot be used,
+/// because it is in use. A call on this manager waits for the answer in vain, up to the timeout for
+/// connecting. The function may fork: then the call ends in the child with REDLOCK_FORKED. It must not unwind
+/// (longjmp, throw) through the library.
 ///
 /// @param rl        the manager.
 /// @param user      as for RedLock_SetCredentials.
-/// @param callback  the function, or NULL to ask nobody and log in nowhere.
-/// @param user_data handed to the function as it is; may be NULL. It must stay valid for as long as that
-///                  of RedLock_SetLogger.
+/// @param callback  the function. NULL: ask nobody, and do not log in.
+/// @param user_data passed to the function unchanged; may be NULL. It must stay valid for as long as the
+///                  user_data of RedLock_SetLogger.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetPasswordCallback(
@@ -112,15 +114,14 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallback(
     set_password_callback(rl, user, callback, UserData::new(user_data, None))
 }
 
-/// RedLock_SetPasswordCallback with a function that is told when nobody uses user_data any more.
+/// RedLock_SetPasswordCallback with a function that is called when user_data is no longer used.
 ///
 /// @param rl        the manager.
 /// @param user      as for RedLock_SetCredentials.
 /// @param callback  as for RedLock_SetPasswordCallback.
-/// @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, also if
-///                  this function fails.
-/// @param destroy   as for RedLock_SetLoggerWithDestroy; RedLock_SetCredentials, too, replaces the
-///                  callback.
+/// @param user_data as for RedLock_SetPasswordCallback. It belongs to the manager from now on, even if this
+///                  function fails.
+/// @param destroy   as for RedLock_SetLoggerWithDestroy. RedLock_SetCredentials also replaces the callback.
 /// @return as for RedLock_SetPasswordCallback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetPasswordCallbackWithDestroy(
@@ -133,19 +134,18 @@ pub unsafe extern "C" fn RedLock_SetPasswordCallbackWithDestroy(
     set_password_callback(rl, user, callback, UserData::new(user_data, destroy))
 }
 
-/// Sets who is trusted to say who a server is, for rediss:// servers. Connections that are there stay
-/// as they are.
+/// Sets which certificates are trusted to identify rediss:// servers. Existing connections stay as they are.
 ///
 /// @param rl      the manager.
-/// @param ca_file the path of a PEM file with certificates, which is read now (a FIFO is waited for):
-///                those alone are trusted. NULL, the default: those whom the system trusts, where
-///                its OpenSSL looks for them, or in SSL_CERT_FILE and SSL_CERT_DIR of the
-///                environment. These are read by the first lock call. In a program that has more
-///                rights than its user (setuid, setgid, capabilities) both variables are ignored, as
-///                OpenSSL does.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if the file is of no use (the message says why, but
-///         never the name: it might be the certificate or a key itself), or if this build has no TLS;
-///         REDLOCK_FORKED.
+/// @param ca_file the path of a PEM file with certificates: only these are trusted. The file is read now; if
+///                it is a FIFO, the call waits for it. NULL, the default: the certificates that the system
+///                trusts. They are read by the first lock call, from the place where the OpenSSL of the
+///                system looks for them, or from SSL_CERT_FILE and SSL_CERT_DIR of the environment. In a
+///                program that has more rights than its user (setuid, setgid, capabilities) both variables
+///                are ignored, as OpenSSL does.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if the file cannot be used, or if this build has no TLS. The
+///         message says why, but never contains the name of the file: that name might be the certificate or a
+///         key itself. REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTlsCa(
     rl: *mut RedLock,
@@ -154,14 +154,14 @@ pub unsafe extern "C" fn RedLock_SetTlsCa(
     manager_call(rl, |handle| handle.manager.set_tls_ca(text_or_null(ca_file, "ca_file")?))
 }
 
-/// Sets the certificate for rediss:// servers that want to know who we are. Both files are read now;
-/// set them again when they have changed. Connections that are there stay as they are.
+/// Sets the client certificate for rediss:// servers that ask for one. Both files are read now. Set them
+/// again when they have changed. Existing connections stay as they are.
 ///
 /// @param rl               the manager.
-/// @param certificate_file the path of a PEM file with our certificate, followed by those that lead
-///                         up to one that the servers trust. NULL, the default, for none.
-/// @param key_file         the path of a PEM file with its key, not encrypted. NULL if, and only if,
-///                         the other is.
+/// @param certificate_file the path of a PEM file with the client certificate, followed by the certificates
+///                         that lead up to one that the servers trust. NULL, the default, for none.
+/// @param key_file         the path of a PEM file with the key of that certificate, not encrypted. NULL if,
+///                         and only if, certificate_file is NULL.
 /// @return as for RedLock_SetTlsCa.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTlsCertificate(
@@ -186,13 +186,13 @@ pub unsafe extern "C" fn RedLock_SetTlsCertificate(
     })
 }
 
-/// Sets the name that the certificates of rediss:// servers have to be for, where that is not the host
-/// in their URLs: with a tunnel, say, or with one certificate for all. Connections that are there
-/// stay as they are.
+/// Sets the name that the certificates of rediss:// servers must be for. Use it where this name is not the
+/// host in the URLs: with a tunnel, for example, or with one certificate for all servers. Existing
+/// connections stay as they are.
 ///
 /// @param rl   the manager.
-/// @param name the name of a host, or an address. NULL, the default: for each server its own host.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if it can be no host's, or this build has no TLS;
+/// @param name a host name or an address. NULL, the default: for each server its own host.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if no host can have this name, or if this build has no TLS.
 ///         REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTlsServerName(
@@ -206,14 +206,15 @@ pub unsafe extern "C" fn RedLock_SetTlsServerName(
     })
 }
 
-/// Sets whether rediss:// servers are believed to be who they say they are, without any proof (a
-/// certificate that cannot be read, or is not of version 3, is refused all the same). Then
-/// whoever is on the way to them can read all, passwords and tokens, and answer in their place. It is
-/// for trying things out: where the certificates are your own, name them with RedLock_SetTlsCa.
+/// Sets whether rediss:// servers are accepted without verification. Then each server is believed to be the
+/// server that it claims to be, without any proof. A certificate that cannot be read, or is not of version 3,
+/// is still refused. Anybody on the network path to the servers can then read everything, including passwords
+/// and tokens, and can answer in place of the servers. Use this only for experiments. If the certificates are
+/// your own, name them with RedLock_SetTlsCa.
 ///
 /// @param rl   the manager.
-/// @param skip true: nothing is verified. false, the default: everything is.
-/// @return REDLOCK_OK; REDLOCK_INVALID_ARGUMENT if this build has no TLS; REDLOCK_FORKED.
+/// @param skip true: nothing is verified. false, the default: everything is verified.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if this build has no TLS. REDLOCK_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
     rl: *mut RedLock,
@@ -222,8 +223,8 @@ pub unsafe extern "C" fn RedLock_SetTlsInsecureSkipVerify(
     manager_call(rl, |handle| handle.manager.set_tls_insecure_skip_verify(skip))
 }
 
-/// What a variable of the environment holds. The words do not quote its name: somebody may have passed
-/// what it holds.
+/// Returns the value of an environment variable. The error message does not quote the name of the variable,
+/// because the caller may have passed the value instead of the name.
 fn variable(name: &[u8], argument: &str) -> Result<Vec<u8>, Error> {
     if environment::is_foreign() {
         return Err(Error::invalid(format!(
@@ -245,7 +246,7 @@ fn set_password_callback(
     callback: RedLockPasswordCallback,
     user_data: UserData,
 ) -> RedLockStatus {
-    // Also while `user_data` is destroyed that nobody took.
+    // Also covers the destruction of a `user_data` that the manager did not take.
     let _uncancelled = Uncancelled::new();
     manager_call(rl, |handle| {
         let source = password_source(callback, user_data);
@@ -253,7 +254,7 @@ fn set_password_callback(
     })
 }
 
-/// The C function and its argument as a source of passwords.
+/// Turns the C function and its argument into a source of passwords.
 fn password_source(
     callback: RedLockPasswordCallback,
     user_data: UserData,
@@ -263,13 +264,13 @@ fn password_source(
         let server = super::message::c_string(server);
         let mut room = vec![0_u8; PASSWORD_ROOM];
         let place = room.as_mut_ptr().cast();
-        // SAFETY: `function` is what the caller gave as a RedLockPasswordCallback, for this user_data,
-        // `server` is a C string, and `place` has room for so many bytes; both outlive the call.
+        // SAFETY: the caller gave `function` as a RedLockPasswordCallback for this user_data. `server` is a C
+        // string, and `place` has room for `room.len()` bytes. Both outlive the call.
         let is_there = unsafe { function(server.as_ptr(), place, room.len(), user_data.pointer()) };
         let length = room.iter().position(|&byte| byte == 0);
         let password = length.filter(|_| is_there).map(|length| room[..length].to_vec());
         room.fill(0);
-        // The compiler must not find that nobody reads the zeros.
+        // Keeps the compiler from removing the zeros, which nothing reads.
         std::hint::black_box(&room);
         password.filter(|password| !password.is_empty())
     }))

@@ -1,4 +1,4 @@
-//! What a C program passes.
+//! The arguments that a C program passes.
 
 use std::ffi::{CStr, c_char};
 use std::{ptr, slice};
@@ -10,8 +10,8 @@ pub(super) fn text<'a>(string: *const c_char, name: &str) -> Result<&'a [u8], Er
     if string.is_null() {
         return Err(Error::invalid(format!("{name} is NULL")));
     }
-    // SAFETY: the pointer is not NULL, and the header asks for a C string that stays as it is
-    // until the call returns; the result is not kept longer than that.
+    // SAFETY: the pointer is not NULL, and the header requires a C string that does not change until the call
+    // returns. The result is not kept longer than that.
     Ok(unsafe { CStr::from_ptr(string) }.to_bytes())
 }
 
@@ -23,52 +23,51 @@ pub(super) fn text_or_null<'a>(
     if string.is_null() { Ok(None) } else { text(string, name).map(Some) }
 }
 
-/// The bytes of an argument that names how many there are.
+/// The bytes of an argument that comes with its size.
 pub(super) fn bytes<'a>(start: *const c_char, size: usize, name: &str) -> Result<&'a [u8], Error> {
     if start.is_null() {
         return Err(Error::invalid(format!("{name} is NULL")));
     }
-    // No object is larger, and no slice may be.
+    // No object is larger than this, and no slice may be larger.
     let size = size.min(isize::MAX.cast_unsigned());
-    // SAFETY: the pointer is not NULL, and the header asks for so many bytes that stay as they are until the
-    // call returns; the result is not kept longer than that.
+    // SAFETY: the pointer is not NULL, and the header requires `size` bytes that do not change until the call
+    // returns. The result is not kept longer than that.
     Ok(unsafe { slice::from_raw_parts(start.cast::<u8>(), size) })
 }
 
-/// An array of so many string arguments, none of them NULL.
+/// An array of `count` string arguments. None of them may be NULL.
 pub(super) fn texts<'a>(
     start: *const *const c_char,
     count: usize,
     name: &str,
 ) -> Result<Vec<&'a [u8]>, Error> {
     let string = |place: usize| {
-        // SAFETY: the header asks for so many pointers, one behind the other, that stay as they are until the
-        // call returns.
+        // SAFETY: the header requires an array of `count` pointers that do not change until the call returns.
         let string = unsafe { start.add(place).read() };
         text(string, &format!("{name} {} of {count}", place + 1))
     };
     (0..count).map(string).collect()
 }
 
-/// A struct of C that begins with its size and may be one of an older version, which ends earlier, or of a later
-/// one, which ends later: what this version does not know of has to be zero.
+/// A C struct that begins with its size. It may be of an older version and end earlier, or of a later version
+/// and end later. The part that this version does not know must be zero.
 ///
 /// # Safety
 ///
-/// `T` is made of plain numbers and pointers, and its first field is a usize for its size.
+/// `T` consists of plain numbers and pointers, and its first field is a usize for its size.
 pub(super) unsafe trait Versioned: Copy {
-    /// How large the first version was.
+    /// The size of the first version.
     const LEAST: usize;
-    /// What begins it.
+    /// The name of the macro that initializes it.
     const INIT: &'static str;
 }
 
-/// The size that the struct behind the pointer says it has.
+/// The size that is stored in the struct behind the pointer.
 fn size_of_struct<T: Versioned>(given: *const T, name: &str) -> Result<usize, Error> {
     if given.is_null() {
         return Err(Error::invalid(format!("{name} is NULL")));
     }
-    // SAFETY: the pointer is not NULL, and the header asks for a struct that begins with its size.
+    // SAFETY: the pointer is not NULL, and the header requires a struct that begins with its size.
     let size = unsafe { given.cast::<usize>().read() };
     if !(T::LEAST..=64 * 1024).contains(&size) {
         let words = format!("{name}->size is {size}: begin with {}", T::INIT);
@@ -77,7 +76,7 @@ fn size_of_struct<T: Versioned>(given: *const T, name: &str) -> Result<usize, Er
     Ok(size)
 }
 
-/// The struct behind the pointer. What an older program does not have of it is as in `otherwise`.
+/// The struct behind the pointer. Fields that the struct of an older program lacks are as in `otherwise`.
 pub(super) fn versioned<T: Versioned>(
     given: *const T,
     otherwise: T,
@@ -85,14 +84,14 @@ pub(super) fn versioned<T: Versioned>(
 ) -> Result<T, Error> {
     let size = size_of_struct(given, name)?;
     let known = size.min(size_of::<T>());
-    // SAFETY: the header asks for a struct of the size that it says, which may be read.
+    // SAFETY: the header requires a readable struct of the size that is stored in it.
     let later = unsafe { slice::from_raw_parts(given.cast::<u8>().add(known), size - known) };
     if later.iter().any(|&byte| byte != 0) {
         return Err(Error::invalid(format!("{name} has a field that this version does not know")));
     }
     let mut copy = otherwise;
-    // SAFETY: so many bytes may be read, as above, and there is room for them. Every value of them is one of
-    // numbers and pointers, as the trait asks.
+    // SAFETY: `known` bytes are readable, as above, and the copy has room for them. Every value of these
+    // bytes is valid for numbers and pointers, which the trait requires.
     unsafe {
         let target = ptr::from_mut(&mut copy).cast::<u8>();
         ptr::copy_nonoverlapping(given.cast::<u8>(), target, known);
@@ -103,25 +102,25 @@ pub(super) fn versioned<T: Versioned>(
 /// Writes as much of a struct as the program has room for.
 pub(super) fn write_versioned<T: Versioned>(place: *mut T, value: &T, size: usize) {
     let known = size.min(size_of::<T>());
-    // SAFETY: the pointer was read from before, so it is good, and the header asks for a struct of that size,
-    // which may be written to.
+    // SAFETY: the pointer was read from before, so it is valid. The header requires a writable struct of that
+    // size.
     unsafe {
         ptr::copy_nonoverlapping(ptr::from_ref(value).cast::<u8>(), place.cast::<u8>(), known);
     }
 }
 
-/// An array of such structs that the call fills: the first one says how large each is.
+/// An array of such structs, which the call fills. The first struct says how large each of them is.
 pub(super) struct Array<T> {
     start: *mut T,
     size: usize,
     room: usize,
-    /// How many there are, with those that there is no room for.
+    /// The number of structs, including those for which there is no room.
     count: usize,
     told: Argument<usize>,
 }
 
 impl<T: Versioned> Array<T> {
-    /// Checks the pointers. There may be no array if there is no room in it.
+    /// Checks the pointers. The array may be NULL if it has no room.
     pub(super) fn new(
         start: *mut T,
         count: *mut usize,
@@ -130,7 +129,7 @@ impl<T: Versioned> Array<T> {
         if count.is_null() {
             return Err(Error::invalid(format!("{count_name} is NULL")));
         }
-        // SAFETY: the pointer is not NULL, and the header asks for one that may be read from.
+        // SAFETY: the pointer is not NULL, and the header requires one that is readable.
         let room = unsafe { count.read() };
         let size = match room {
             0 => T::LEAST,
@@ -140,34 +139,35 @@ impl<T: Versioned> Array<T> {
         Ok(Self { start, size, room, count: 0, told })
     }
 
-    /// The next struct, made for the size that it has in the program.
+    /// Adds the next struct. `make` gets the size that the struct has in the program.
     pub(super) fn push(&mut self, make: impl FnOnce(usize) -> T) {
         if self.count < self.room {
-            // SAFETY: the header asks for so many structs of that size, one behind the other.
+            // SAFETY: the header requires an array of `room` structs of that size.
             let place = unsafe { self.start.cast::<u8>().add(self.count * self.size) };
             let known = self.size.min(size_of::<T>());
-            // SAFETY: as above: it may be written to. What this version does not know of becomes zero.
+            // SAFETY: as above, and the place is writable. The part that this version does not know becomes
+            // zero.
             unsafe { place.add(known).write_bytes(0, self.size - known) };
             write_versioned(place.cast::<T>(), &make(self.size), self.size);
         }
         self.count += 1;
     }
 
-    /// Tells how many there are.
+    /// Writes the number of structs.
     pub(super) fn finish(mut self) {
         self.told.set(self.count);
     }
 }
 
-/// Copies as much of some words as there is room for, and a NUL. Returns how many bytes they have.
+/// Copies as many bytes of `words` as there is room for, and a NUL. Returns the number of bytes of `words`.
 pub(super) fn copy_words(words: &CStr, place: *mut c_char, size: usize) -> usize {
     let bytes = words.to_bytes();
     if !place.is_null() && size > 0 {
-        // Not in the middle of a letter.
+        // Does not cut in the middle of a character.
         let is_start = |&end: &usize| bytes.get(end).is_none_or(|byte| byte & 0xC0 != 0x80);
         let end = (0..=bytes.len().min(size - 1)).rev().find(is_start).unwrap_or(0);
-        // SAFETY: `place` is not NULL, and the header asks for so much room that may be written to. No more is
-        // touched than what is written, which is within that.
+        // SAFETY: `place` is not NULL, and the header requires `size` writable bytes. The slice covers only
+        // the bytes that are written, which are within that size.
         let room = unsafe { slice::from_raw_parts_mut(place.cast::<u8>(), end + 1) };
         room[..end].copy_from_slice(&bytes[..end]);
         room[end] = 0;
@@ -175,7 +175,7 @@ pub(super) fn copy_words(words: &CStr, place: *mut c_char, size: usize) -> usize
     bytes.len()
 }
 
-/// Room for a text that has to fit in as a whole.
+/// A buffer for a text that must fit as a whole.
 pub(super) struct Room {
     place: *mut c_char,
     size: usize,
@@ -189,16 +189,16 @@ impl Room {
         }
     }
 
-    /// How many bytes there are, with one for a NUL.
+    /// The size of the buffer, including the NUL.
     pub(super) fn bytes(&self) -> usize {
         self.size
     }
 
-    /// Writes the text and a NUL, if it fits in.
+    /// Writes the text and a NUL, if they fit.
     pub(super) fn write(&mut self, text: &str) {
         if text.len() < self.size {
-            // SAFETY: the pointer is not NULL, and the header asks for so much room that may be written to during
-            // the call.
+            // SAFETY: the pointer is not NULL, and the header requires a buffer of this size that is writable
+            // during the call.
             let room =
                 unsafe { slice::from_raw_parts_mut(self.place.cast::<u8>(), text.len() + 1) };
             room[..text.len()].copy_from_slice(text.as_bytes());
@@ -207,13 +207,13 @@ impl Room {
     }
 }
 
-/// An argument that the call writes its answer to.
+/// An argument that the call writes its result to.
 pub(super) struct Argument<T> {
     place: *mut T,
 }
 
 impl<T> Argument<T> {
-    /// Checks the pointer, and gives the argument a first value.
+    /// Checks the pointer and writes a first value.
     pub(super) fn new(place: *mut T, name: &str, first: T) -> Result<Self, Error> {
         if place.is_null() {
             return Err(Error::invalid(format!("{name} is NULL")));
@@ -224,13 +224,12 @@ impl<T> Argument<T> {
     }
 
     pub(super) fn set(&mut self, value: T) {
-        // SAFETY: the pointer is not NULL, and the header asks for one that may be written to
-        // during the call.
+        // SAFETY: the pointer is not NULL, and the header requires one that is writable during the call.
         unsafe { self.place.write(value) }
     }
 }
 
-/// As much of the words as there is room for, and a NUL.
+/// As many bytes of the text as there is room for, and a NUL.
 pub(super) fn words<const ROOM: usize>(words: &str) -> [c_char; ROOM] {
     let mut room = [0; ROOM];
     let end = (0..ROOM).rev().find(|&end| words.is_char_boundary(end)).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! The calls that ask servers: where their words go, what is told meanwhile, and what a fork within them
-//! means.
+//! What happens around the C calls that ask servers: where their messages go, when log lines reach the
+//! logger, and what a fork within a call means.
 
 use super::guard::{catch, guard};
 use super::handle::{RedLock, shared};
@@ -11,7 +11,7 @@ use crate::redlock::RedLock as Manager;
 use crate::system::cancellation::Uncancelled;
 use crate::system::process::this_process;
 
-/// A call on a manager without a lease: its words go to the manager.
+/// A call on a manager without a lease. Its message goes to the manager.
 pub(super) fn manager_call(
     rl: *mut RedLock,
     call: impl FnOnce(&RedLock) -> Result<(), Error>,
@@ -20,7 +20,7 @@ pub(super) fn manager_call(
     manager_call_once(rl, &mut |handle| call.take().map_or(Ok(()), |call| call(handle)))
 }
 
-/// The same for calls of all kinds.
+/// The part of `manager_call` that does not depend on the type of the call, so that it is compiled once.
 fn manager_call_once(
     rl: *mut RedLock,
     call: &mut dyn FnMut(&RedLock) -> Result<(), Error>,
@@ -31,13 +31,13 @@ fn manager_call_once(
     })
 }
 
-/// The same for calls that are made again and again beside those of other threads: where they succeed, they
-/// leave alone what another call has said, which its thread may not have read yet.
+/// Like `manager_call`, for calls that are made repeatedly beside calls of other threads. A successful call
+/// does not change the message of another call, because the thread of that call may not have read it yet.
 pub(super) fn side_call(
     rl: *mut RedLock,
     call: impl FnOnce(&RedLock) -> Result<RedLockStatus, Error>,
 ) -> RedLockStatus {
-    // Until the manager, which this may be the last to use, is let go of.
+    // Lasts until the manager is released. This call may be the last that uses the manager.
     let _uncancelled = Uncancelled::new();
     let Some(handle) = shared(rl) else { return RedLockStatus::REDLOCK_INVALID_ARGUMENT };
     let outcome = catch(|| call(&handle));
@@ -47,8 +47,8 @@ pub(super) fn side_call(
     })
 }
 
-/// A call on a manager with a lease: its words go to the lease, or to the manager if there is no
-/// lease. `late` is what a success is worth if the lock is over when the logger is done.
+/// A call on a manager with a lease. Its message goes to the lease, or to the manager if there is no lease.
+/// If the lock of a successful call has expired when the logger returns, the call fails with `late`.
 pub(super) fn lease_call(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
@@ -61,7 +61,7 @@ pub(super) fn lease_call(
     })
 }
 
-/// The same for calls of all kinds: all that is done around them is there once.
+/// The part of `lease_call` that does not depend on the type of the call, so that it is compiled once.
 fn lease_call_once(
     rl: *mut RedLock,
     lease: *mut RedLockLease,
@@ -86,7 +86,7 @@ fn lease_call_once(
         if was_told && outcome.is_ok() && lease.has_expired() {
             outcome = lease.call(|lease| release_late(manager, lease, late));
         }
-        // Who destroys something now may fork, too.
+        // Releasing the manager may call a function of the program, which may fork.
         drop(handle);
         if this_process() == process {
             outcome
@@ -96,17 +96,18 @@ fn lease_call_once(
     }))
 }
 
-/// A logger took so long that the lock of a call that succeeded is over: it did not succeed.
+/// Fails a successful call, because its lock expired while the logger ran. Releases the lock.
 #[cold]
 fn release_late(manager: &Manager, lease: &mut Lease, late: Status) -> Result<(), Error> {
-    // At all its levels.
+    // Releases all levels of the lock.
     lease.inner_levels = 0;
     let _ = manager.unlock(lease);
     Err(Error::new(late, "the lock expired while log lines were told"))
 }
 
-/// Makes a call, and tells what log lines there are when nothing of it is held any more; also returns
-/// whether there were any. If a callback forks, what the call has done in the child is the parent's.
+/// Makes a call. When the call holds nothing any more, passes the pending log lines to the logger. Also
+/// returns whether there were any lines. If a callback forks, the result of the call belongs to the parent,
+/// and the call fails in the child.
 pub(super) fn told<T>(
     manager: &Manager,
     call: impl FnOnce() -> Result<T, Error>,

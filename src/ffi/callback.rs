@@ -1,26 +1,25 @@
-//! What comes with a function of the program's that the library calls.
+//! The data that comes with a callback, which is a function of the program that the library calls.
 
 use std::ffi::c_void;
 
 use crate::system::process::{Generation, this_process};
 
-/// Is told that nobody will use a callback's user_data any more. See RedLock_SetLoggerWithDestroy.
+/// Called when a callback's user_data is no longer used. See RedLock_SetLoggerWithDestroy.
 ///
-/// @param user_data what was given along with the callback.
+/// @param user_data the user_data that was given with the callback.
 pub type RedLockDestroy = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
-/// The user_data of a callback, and who is told when it is dropped.
+/// The user_data of a callback, and the function to call when it is dropped.
 pub(super) struct UserData {
     pointer: *mut c_void,
     destroy: RedLockDestroy,
-    /// The process that it was given in. A child has a copy, which is not its to destroy: what it stands
-    /// for, such as bytes in a buffer that are to be written once, is the parent's.
+    /// The process in which it was given. A forked child has a copy and must not destroy it, because the
+    /// resource behind it belongs to the parent. An example is buffered bytes that must be written only once.
     process: Generation,
 }
 
-// SAFETY: the pointer is never looked at here, only handed back to the functions it came with; that
-// these may be used from any thread that calls the library is in the contract of the functions that
-// take them.
+// SAFETY: the pointer is never dereferenced here, only passed back to the functions that it came with. The
+// contract of the functions that take these callbacks allows any thread that calls the library to use them.
 unsafe impl Send for UserData {}
 // SAFETY: as above.
 unsafe impl Sync for UserData {}
@@ -40,8 +39,8 @@ impl Drop for UserData {
         if let Some(destroy) = self.destroy
             && self.process == this_process()
         {
-            // SAFETY: `destroy` is what the caller gave as a RedLockDestroy for this very pointer, and
-            // this is the only call: there is one UserData of each.
+            // SAFETY: the caller gave `destroy` as a RedLockDestroy for this pointer. This is the only call,
+            // because there is one UserData for each pointer.
             unsafe { destroy(self.pointer) }
         }
     }

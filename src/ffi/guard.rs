@@ -1,4 +1,4 @@
-//! What every call of a C program goes through.
+//! The guard around every call of a C program.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Status};
 use crate::system::cancellation::Uncancelled;
 
-/// Runs `body` and turns a panic into an error: nothing unwinds into C, nor out of a system call when
-/// the thread is cancelled, and nothing is printed.
+/// Runs `body` and turns a panic into an error. Nothing unwinds into C. A thread that is cancelled does not
+/// unwind out of a system call. Nothing is printed.
 pub(super) fn guard<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let _uncancelled = Uncancelled::new();
     catch(body)
 }
 
-/// The same where a request to cancel the thread waits already.
+/// The same for a caller that has already deferred cancellation of the thread.
 pub(super) fn catch<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     silence_panics_of_ours();
     let outer = GUARDED.replace(true);
@@ -25,14 +25,14 @@ pub(super) fn catch<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Err
 }
 
 thread_local! {
-    /// Whether this thread is inside of [`catch`].
+    /// Whether this thread is inside [`catch`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps the panic hook quiet for panics that [`catch`] is going to catch. Others are passed on
-/// to the hook that was there: in a Rust program that is the program's own.
+/// Keeps the panic hook quiet for panics that [`catch`] catches. Other panics go to the previous hook, which
+/// in a Rust program is the hook of the program.
 fn silence_panics_of_ours() {
-    // Not a Once: a child that was forked during it would wait for ever.
+    // Not a `Once`: a child that was forked while another thread runs it would wait forever.
     static DONE: AtomicBool = AtomicBool::new(false);
     if DONE.load(Ordering::Relaxed) || DONE.swap(true, Ordering::Relaxed) {
         return;
@@ -45,7 +45,7 @@ fn silence_panics_of_ours() {
     }));
 }
 
-/// Only words that stand in a program: those that were put together may quote what a caller passed.
+/// Quotes only messages that are constants of a program. A formatted message may quote what a caller passed.
 fn panic_words(panic: &(dyn Any + Send)) -> String {
     match panic.downcast_ref::<&str>() {
         Some(words) => format!("the library panicked: {words}"),
@@ -64,7 +64,7 @@ mod tests {
         for (outcome, words) in [
             (guard::<()>(|| panic!("drawn")), "the library panicked: drawn"),
             (guard(|| panic!("drawn by {passed}")), "the library panicked"),
-            // The standard library's words quote the string, too.
+            // The message of the standard library also quotes the string.
             (guard(sliced), "the library panicked"),
         ] {
             let error = outcome.unwrap_err();

@@ -1,4 +1,4 @@
-//! The C function that tells what is known of a resource, and the struct that it fills.
+//! The C function that reports the state of a resource, and the struct that it fills.
 
 use std::ffi::c_char;
 use std::mem::offset_of;
@@ -12,41 +12,43 @@ use crate::blocking::{Inspection, Permits};
 use crate::error::Error;
 use crate::redlock::RedLock as Manager;
 
-/// What RedLock_Inspect tells of a resource. Begin with REDLOCK_INFO_INIT.
+/// The state of a resource, from RedLock_Inspect. Begin with REDLOCK_INFO_INIT.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RedLockInfo {
     /// sizeof(RedLockInfo).
     pub size: usize,
-    /// 1 if somebody holds it on a quorum, else 0.
+    /// 1 if somebody holds the resource on a quorum, else 0.
     pub locked: i32,
-    /// How it is held: REDLOCK_EXCLUSIVE, as well if nobody holds it, or REDLOCK_SHARED. Other values may follow.
+    /// How the resource is held: REDLOCK_EXCLUSIVE (also if nobody holds it) or REDLOCK_SHARED. Later
+    /// versions may add values.
     pub mode: i32,
-    /// For how long it is held still, in milliseconds, if it is neither extended nor released. -1: for ever, as by
-    /// a program that has set no TTL. 0: it ends just now, or the user may not ask (PTTL), or nobody holds it.
+    /// How long the resource is still held, in milliseconds, if the lock is neither extended nor released.
+    /// -1: forever, as with a program that set no TTL. 0: the lock is just expiring, or the user may not ask
+    /// (PTTL), or nobody holds the resource.
     pub remaining_ms: i64,
-    /// How many hold it at the same time in a mode in which several may: so many as a quorum of servers has at
-    /// the least; else 0.
+    /// The number of holders at the same time, in a mode that allows several: a quorum of servers has at
+    /// least this many. Else 0.
     pub readers: i64,
-    /// After REDLOCK_OK: which servers could not answer, and why; empty if all that were needed could. After a
-    /// failure: what was wrong. It ends with a NUL; longer words are cut.
+    /// After REDLOCK_OK: which servers could not answer, and why; empty if all servers that were needed could
+    /// answer. After a failure: what was wrong. Ends with a NUL; a longer text is cut.
     pub words: [c_char; 1024],
-    /// To be set before the call. 0: the resource is a lock. More than 0: a semaphore of so many permits, at most 256.
-    /// Then `locked` is 1 if all are taken, and `remaining_ms` is for how long the first of those that are taken still
-    /// is.
+    /// Set this before the call. 0: the resource is a lock. More than 0: the resource is a semaphore with
+    /// this many permits, at most 256. `locked` is then 1 if all permits are taken. `remaining_ms` is then
+    /// the time until the first of the taken permits expires.
     pub permits: i32,
-    /// How many of them are taken.
+    /// The number of permits that are taken.
     pub permits_taken: i32,
 }
 
-// SAFETY: it is made of numbers, and begins with its size. What a program has put there is never looked at, but
-// for the size and the permits.
+// SAFETY: the struct consists of numbers, and begins with its size. Of the values that a program sets, only
+// the size and the permits are read.
 unsafe impl Versioned for RedLockInfo {
     const LEAST: usize = offset_of!(Self, permits);
     const INIT: &'static str = "REDLOCK_INFO_INIT";
 }
 
-/// What stands there if nothing is known.
+/// The content if nothing is known.
 const NONE: RedLockInfo = RedLockInfo {
     size: 0,
     locked: 0,
@@ -58,18 +60,21 @@ const NONE: RedLockInfo = RedLockInfo {
     permits_taken: 0,
 };
 
-/// Asks the servers whether anybody holds a resource, on a quorum, and for how long still: any client's lock is
-/// found. All servers are asked at once, and once more if readers have it, for their number; nothing is changed. The
-/// answer may be out of date when it arrives: to take a lock, take it. Of a semaphore, `info->permits` says how many
-/// permits it has: it tells how many are taken.
+/// Asks the servers whether anybody holds a resource, and for how long. The resource counts as held if it is
+/// held on a quorum, and the lock of any client is found. All servers are asked at once. If readers hold the
+/// resource, the servers are asked again for the number of readers. Nothing is changed on the servers. The
+/// answer may be out of date when it arrives: only taking the lock tells whether it is free. For a semaphore,
+/// set `info->permits` to its number of permits: the call then reports how many are taken.
 ///
 /// @param rl            the manager.
 /// @param resource      as for RedLock_Lock.
-/// @param resource_size how many bytes it has, so that a NUL may be one of them; 0: up to the NUL.
-/// @param info          receives the answer: nobody holds it, on failure. Its size must be set.
-/// @return REDLOCK_OK. REDLOCK_UNREACHABLE: so few servers answered that nobody can say. REDLOCK_INVALID_ARGUMENT,
+/// @param resource_size the size of the resource in bytes, so that it may contain a NUL. 0: the resource ends
+///                      at its NUL.
+/// @param info          receives the answer. On failure it says that nobody holds the resource. Its size must
+///                      be set.
+/// @return REDLOCK_OK. REDLOCK_UNREACHABLE: too few servers answered to tell. REDLOCK_INVALID_ARGUMENT,
 ///         REDLOCK_NO_SERVERS, REDLOCK_FORKED (a callback forked, and this is the child), REDLOCK_INTERNAL.
-///         RedLock_ErrorMessage(rl) has the words, too. Any thread may call this.
+///         RedLock_ErrorMessage(rl) also returns the message. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Inspect(
     rl: *mut RedLock,
@@ -97,7 +102,7 @@ pub unsafe extern "C" fn RedLock_Inspect(
             look(&handle.manager, resource, permits)
         };
         let (answer, _) = told(&handle.manager, ask);
-        // A logger may have made calls of its own, and they have left their words.
+        // A logger may have made calls of its own, which have left their messages.
         handle.message.set("");
         let (found, absent) = answer.inspect_err(|error| fill(NONE, &error.to_string()))?;
         fill(found, &absent);
@@ -105,7 +110,8 @@ pub unsafe extern "C" fn RedLock_Inspect(
     })
 }
 
-/// Asks about a lock, or about a semaphore of so many permits. Returns words about servers that could not answer, too.
+/// Asks about a lock, or about a semaphore with this number of permits. Also returns a message about servers
+/// that could not answer.
 fn look(manager: &Manager, resource: &[u8], permits: i32) -> Result<(RedLockInfo, String), Error> {
     if permits == 0 {
         let Inspection { left_ms, readers, absent } = manager.inspect(resource)?;

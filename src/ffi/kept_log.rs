@@ -1,4 +1,4 @@
-//! The C functions by which log lines are taken, where no function is told of them.
+//! The C functions that fetch log lines, for programs without a logger function.
 
 use std::ffi::{c_char, c_int};
 use std::slice;
@@ -12,14 +12,14 @@ use crate::error::Error;
 use crate::kept_log::LINES_MAX;
 use crate::log::Logger;
 
-/// Has the manager keep what it would tell a logger, for RedLock_TakeLogLine: for callers into whom
-/// no thread may call from C, as into interpreters. It takes the place of a function set by
-/// RedLock_SetLogger, as one that is set later takes its place. What was kept before is forgotten. A
-/// forked child keeps its own lines, and has none of its parent's.
+/// Keeps log lines in the manager, for RedLock_TakeLogLine. The lines are those that a logger would get. This
+/// is for programs into which no thread may call from C, such as interpreters. It replaces a function set by
+/// RedLock_SetLogger, and a function that is set later replaces it. Lines that were kept before are dropped.
+/// A forked child keeps its own lines, and has none of its parent's.
 ///
 /// @param rl    the manager.
-/// @param lines how many lines to keep at most, up to 65536: where one more comes, the oldest goes. 0:
-///              none, and nothing is said any more.
+/// @param lines the maximum number of lines to keep, up to 65536. If one more line comes, the oldest is
+///              dropped. 0: no lines are kept, and nothing is logged any more.
 /// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_KeepLog(rl: *mut RedLock, lines: c_int) -> RedLockStatus {
@@ -39,10 +39,10 @@ pub unsafe extern "C" fn RedLock_KeepLog(rl: *mut RedLock, lines: c_int) -> RedL
 /// Takes the oldest line that was kept. See RedLock_KeepLog. No I/O. Any thread may call this.
 ///
 /// @param rl   the manager, or NULL.
-/// @param line receives the line, cut to what there is room for, and a NUL; empty where there is
-///             none. May be NULL: then the line is dropped.
-/// @param size bytes of room, with the NUL; 256 are enough for most lines.
-/// @return the level of the line, as RedLockLogger is told it; 0 if there is none.
+/// @param line receives the line, cut to the size of the buffer, and a NUL; empty if there is no line. May be
+///             NULL: then the line is dropped.
+/// @param size the size of the buffer in bytes, including the NUL; 256 are enough for most lines.
+/// @return the level of the line, as for RedLockLogger; 0 if there is no line.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_TakeLogLine(
     rl: *mut RedLock,
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn RedLock_TakeLogLine(
         let text = taken.as_ref().map_or("", |line| line.1.as_str());
         let fits = |end: &usize| *end < size && text.is_char_boundary(*end);
         let bytes = &text.as_bytes()[..(0..=text.len()).rev().find(fits).unwrap_or_default()];
-        // SAFETY: `line` is not NULL, and the header asks for so much room that may be written to. Not
-        // more of it is touched than what is written, which is within that.
+        // SAFETY: `line` is not NULL, and the header requires `size` writable bytes. The slice covers only
+        // the bytes that are written, which are within that size.
         let room = unsafe { slice::from_raw_parts_mut(line.cast::<u8>(), bytes.len() + 1) };
         room[..bytes.len()].copy_from_slice(bytes);
         room[bytes.len()] = 0;

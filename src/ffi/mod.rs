@@ -1,8 +1,9 @@
-//! The C interface: check, convert, call, map. No algorithm.
+//! The C interface. It checks and converts arguments, calls the manager, and maps the result. It contains no
+//! algorithm.
 //!
-//! Every function is a plain one, so that cbindgen sees it, and passes through `guard`.
+//! Every function is a plain function, so that cbindgen sees it, and runs within `guard`.
 
-// Its comments are those of redlock.h, where brackets stand around what may be left out.
+// The comments become those of redlock.h, where brackets mark what may be left out.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 pub mod access;

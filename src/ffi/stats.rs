@@ -1,4 +1,4 @@
-//! The C functions about what is counted, and the structs that they fill.
+//! The C functions for counters and traces, and the structs that they fill.
 
 use std::ffi::c_char;
 
@@ -12,16 +12,16 @@ use crate::stats::counts::Outcomes;
 use crate::stats::histogram::BUCKETS;
 use crate::stats::{BOUNDS_US, Histogram, Outcome, Stats, Tracing};
 
-/// How many buckets a RedLockHistogram has.
+/// The number of buckets of a RedLockHistogram.
 pub const REDLOCK_HISTOGRAM_BUCKETS: usize = 21;
 
-/// How many bounds they have: the last bucket has none.
+/// The number of bounds of these buckets: the last bucket has no bound.
 pub const REDLOCK_HISTOGRAM_BOUNDS: usize = 20;
 
 const _: () =
     assert!(REDLOCK_HISTOGRAM_BUCKETS == BUCKETS && REDLOCK_HISTOGRAM_BOUNDS == BOUNDS_US.len());
 
-/// How many calls of a kind have come to what.
+/// The number of calls of one kind, by outcome.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct RedLockOutcomes {
@@ -39,38 +39,40 @@ pub struct RedLockOutcomes {
     pub too_short: u64,
     /// REDLOCK_CANCELLED.
     pub cancelled: u64,
-    /// Any other.
+    /// Any other status.
     pub failed: u64,
 }
 
-/// How many took how long.
+/// A histogram of durations.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct RedLockHistogram {
-    /// How many there were.
+    /// The number of durations.
     pub count: u64,
-    /// How long they took together, in microseconds.
+    /// The sum of all durations, in microseconds.
     pub sum_us: i64,
-    /// How many took at most RedLockStats.bounds_us of that place, and more than that of the place before. The
-    /// last bucket has no bound.
+    /// The number of durations in each bucket: at most the bound at the same index in RedLockStats.bounds_us,
+    /// and more than the bound before it. The last bucket has no bound.
     pub buckets: [u64; REDLOCK_HISTOGRAM_BUCKETS],
 }
 
-/// What RedLock_GetStats tells. Begin with REDLOCK_STATS_INIT. All counts are of this manager in this process, and only
-/// grow; waiting and kept are what there is now.
+/// The counters of a manager, from RedLock_GetStats. Begin with REDLOCK_STATS_INIT. All counts are of this
+/// manager in this process, and only grow. The fields waiting and kept are current numbers.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct RedLockStats {
     /// sizeof(RedLockStats).
     pub size: usize,
     /// Calls that take locks: RedLock_Lock, RedLock_TryLock, RedLock_Acquire, RedLock_SubmitAcquire, and
-    /// RedLock_ContinueLock where it had to take one. All slices of RedLock_TryLockSlice together are one call.
+    /// RedLock_ContinueLock if it had to take the lock. All slices of one wait (RedLock_TryLockSlice,
+    /// RedLock_AcquireSlice) are one call.
     pub acquire: RedLockOutcomes,
-    /// RedLock_Extend, and RedLock_ContinueLock where it extended a lock.
+    /// RedLock_Extend, and RedLock_ContinueLock if it extended the lock.
     pub extend: RedLockOutcomes,
     /// RedLock_Confirm.
     pub confirm: RedLockOutcomes,
-    /// RedLock_Unlock, but not of an inner level (RedLock_Retain); also of locks whose lease was freed before they were told.
+    /// RedLock_Unlock, except for an inner level (RedLock_Retain). Also releases of locks whose lease was
+    /// freed before the program was told of the lock.
     pub release: RedLockOutcomes,
     /// RedLock_Adopt.
     pub adopt: RedLockOutcomes,
@@ -78,51 +80,53 @@ pub struct RedLockStats {
     pub inspect: RedLockOutcomes,
     /// Locks that were given away: RedLock_Detach.
     pub detached: u64,
-    /// How often the servers were asked for a lock, all at once.
+    /// How often the servers were asked for a lock. Asking all of them at once counts as one.
     pub attempts: u64,
-    /// Calls that had to wait for a lock, for a moment at least.
+    /// Calls that had to wait for a lock, even if only for a moment.
     pub waits: u64,
-    /// Extensions of locks that are kept, and those that failed and were tried again as long as there was time.
+    /// Extensions of locks that are kept alive. renewed: those that succeeded. not_renewed: those that
+    /// failed, and were tried again as long as there was time.
     pub renewed: u64,
     pub not_renewed: u64,
-    /// Locks that could not be kept: REDLOCK_EVENT_LOST.
+    /// Locks that could not be kept alive: REDLOCK_EVENT_LOST.
     pub kept_lost: u64,
-    /// Requests that were sent, to all servers together.
+    /// Requests that were sent, for all servers together.
     pub requests: u64,
     /// Connections that could be used, those of them that were lost, and attempts to connect that failed.
     pub connections: u64,
     pub connections_lost: u64,
     pub connections_failed: u64,
-    /// How many calls wait for a lock now.
+    /// The number of calls that are waiting for a lock now.
     pub waiting: u64,
-    /// How many locks are kept now.
+    /// The number of locks that are kept alive now.
     pub kept: u64,
-    /// How long it took to take a lock, of those that were taken: with pauses and waiting.
+    /// How long it took to take a lock, for locks that were taken. Includes pauses and waiting.
     pub acquire_time: RedLockHistogram,
-    /// How long those waited that had to, from the beginning of the first wait to the end of the call.
+    /// The waiting time of calls that had to wait, from the beginning of the first wait to the end of the
+    /// call.
     pub wait_time: RedLockHistogram,
-    /// How long locks were held that were released, from when they were asked for.
+    /// How long released locks were held, from the time when they were requested.
     pub hold_time: RedLockHistogram,
-    /// From the sending of a request to the reading of its answer, of all servers together.
+    /// The time from sending a request to reading its answer, for all servers together.
     pub round_trip: RedLockHistogram,
     /// The upper bounds of the buckets of all histograms, in microseconds: 25, 50, 100, 250, ..., 60000000.
     pub bounds_us: [i64; REDLOCK_HISTOGRAM_BOUNDS],
 }
 
-// SAFETY: it is made of numbers, and begins with its size.
+// SAFETY: the struct consists of numbers, and begins with its size.
 unsafe impl Versioned for RedLockStats {
     const LEAST: usize = size_of::<Self>();
     const INIT: &'static str = "REDLOCK_STATS_INIT";
 }
 
-/// Tells what was counted since the manager was made: for a monitor. Nobody is asked, nothing is waited for, and all
-/// numbers are those of one moment. To count costs nothing that could be measured; a call that is refused
-/// for its arguments is not counted. A forked child counts anew.
+/// Reports what was counted since the manager was made, for a monitor. No server is asked, and the call does
+/// not wait. All numbers are of the same moment. Counting has no measurable cost. A call that is refused
+/// because of its arguments is not counted. A forked child begins to count at zero.
 ///
 /// @param rl    the manager.
 /// @param stats receives the numbers. Its size must be set: begin with REDLOCK_STATS_INIT.
 /// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT or REDLOCK_FORKED (the parent was using the manager when it
-///         forked); RedLock_ErrorMessage(rl) has the words. Any thread may call this.
+///         forked): RedLock_ErrorMessage(rl) returns the message. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_GetStats(
     rl: *mut RedLock,
@@ -136,25 +140,26 @@ pub unsafe extern "C" fn RedLock_GetStats(
     })
 }
 
-/// Writes what was counted, and what is known of each server, in the text format that Prometheus reads; content
-/// type "text/plain; version=0.0.4". All names begin with redlock_, counters end in _total, times are in seconds. Servers are
-/// named by the label server, as messages name them: never with a user or a password. No resource is named. docs/stats.md
-/// tells what each of them means; names and meanings stay, and later versions may add some.
+/// Writes the counters and the state of each server as text for Prometheus. Its content type is
+/// "text/plain; version=0.0.4". All names begin with redlock_, counters end in _total, and times are in
+/// seconds. The label server names a server as messages do: never with a user or a password. No resource is
+/// named. docs/stats.md explains each name. Names and meanings stay; later versions may add some.
 ///
 /// Ask for the size first, and again if it has grown meanwhile:
 ///
 ///  - size_t size = RedLock_StatsText(rl, NULL, 0) + 1;
 ///  - char *text = malloc(size);
-///  - RedLock_StatsText(rl, text, size) is less than size if it fits in.
+///  - RedLock_StatsText(rl, text, size) is less than size if the text fits.
 ///
-/// Nobody is asked, and nothing is waited for.
+/// No server is asked, and the call does not wait.
 ///
 /// @param rl   the manager, or NULL.
-/// @param text receives the text and a NUL, as a whole or, if there is too little room, not at all: then it is empty.
+/// @param text receives the whole text and a NUL. If there is too little room, it receives an empty string.
 ///             May be NULL if size is 0.
-/// @param size bytes of room, with the NUL.
-/// @return how many bytes the text has now, without the NUL: if that is not less than size, nothing was written. 0 for NULL, and
-///         if the parent was using the manager when it forked. Any thread may call this.
+/// @param size the size of the buffer in bytes, including the NUL.
+/// @return the present size of the text in bytes, without the NUL. If that is not less than size, the text
+///         was not written. 0 for NULL, and if the parent was using the manager when it forked. Any thread
+///         may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_StatsText(
     rl: *mut RedLock,
@@ -171,27 +176,31 @@ pub unsafe extern "C" fn RedLock_StatsText(
     made.len()
 }
 
-/// For RedLock_SetTracing: nothing is told of locks.
+/// For RedLock_SetTracing: log no events of locks.
 pub const REDLOCK_TRACE_OFF: i32 = 0;
 
-/// For RedLock_SetTracing: what becomes of locks is told, without names.
+/// For RedLock_SetTracing: log the events of locks, without names.
 pub const REDLOCK_TRACE_EVENTS: i32 = 1;
 
-/// For RedLock_SetTracing: the same with the names of the resources.
+/// For RedLock_SetTracing: log the events of locks, with resource names.
 pub const REDLOCK_TRACE_RESOURCES: i32 = 2;
 
-/// Sets whether the logger is told what becomes of locks, at level 3: one line for each event, made of key=value with a
-/// blank in between, such as
+/// Sets whether the events of locks are logged, at level 3. Each event is one line of key=value pairs with a
+/// space in between, such as
 /// event=acquired resource="invoice:42" duration_ms=1.204 attempts=1.
-/// The events are acquired, refused, extended, not_extended, released, not_released, lost, adopted, detached, renewed, not_renewed
-/// and kept_lost; outcome= says why something did not succeed. Lines are told as all others are: see RedLock_SetLogger and RedLock_KeepLog. Where more
-/// come than can be told, the oldest are left out, and their number is told.
+/// The events are acquired, refused, extended, not_extended, released, not_released, lost, adopted, detached,
+/// renewed, not_renewed and kept_lost. outcome= says why something did not succeed. The lines are logged like
+/// all others: see RedLock_SetLogger and RedLock_KeepLog. If there are more lines than can be logged, the
+/// oldest are left out, and their number is logged.
 ///
-/// The name of a resource may be nobody's business: messages and log lines hold none, unless REDLOCK_TRACE_RESOURCES asks for it. There
-/// it stands in quotes, of several the first, with \xNN for what cannot be printed, and is cut after 256 bytes. Never a token.
+/// The name of a resource may be confidential. So messages and log lines contain no such name, unless
+/// REDLOCK_TRACE_RESOURCES asks for it. The name is then in quotes, with \xNN for characters that cannot be
+/// printed, and is cut after 256 bytes. For several resources it is the name of the first. A token is never
+/// logged.
 ///
 /// @param rl     the manager.
-/// @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls that begin from now on.
+/// @param events REDLOCK_TRACE_OFF, the default, REDLOCK_TRACE_EVENTS or REDLOCK_TRACE_RESOURCES, for calls
+///               that begin from now on.
 /// @return REDLOCK_OK or REDLOCK_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetTracing(rl: *mut RedLock, events: i32) -> RedLockStatus {

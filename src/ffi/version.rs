@@ -1,8 +1,8 @@
-//! Which version this is, at compile time and at run time.
+//! The version of the library, at compile time and at run time.
 
 use std::ffi::{CStr, c_char};
 
-/// The version of this header. RedLock_Version() tells that of the library that runs.
+/// The version of this header. RedLock_Version() returns the version of the library that runs.
 pub const REDLOCK_VERSION_MAJOR: i32 = 0;
 pub const REDLOCK_VERSION_MINOR: i32 = 2;
 pub const REDLOCK_VERSION_PATCH: i32 = 0;
@@ -15,7 +15,7 @@ const VERSION: &CStr =
 
 /// The version of the library that runs, such as "0.2.0".
 ///
-/// @return a string that lives for ever. Any thread may call this.
+/// @return a string that stays valid forever. Any thread may call this.
 #[unsafe(no_mangle)]
 pub extern "C" fn RedLock_Version() -> *const c_char {
     VERSION.as_ptr()

@@ -1,9 +1,9 @@
-//! What calls have come to.
+//! The outcomes of calls.
 
 use super::histogram::Histogram;
 use crate::error::Status;
 
-/// What a call has come to, as it is counted.
+/// The outcome of a call, as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
@@ -13,7 +13,7 @@ pub enum Outcome {
     Lost,
     TooShort,
     Cancelled,
-    /// Anything else.
+    /// Any other outcome.
     Failed,
 }
 
@@ -29,7 +29,7 @@ impl Outcome {
         Self::Failed,
     ];
 
-    /// As it stands in the text, and in traces.
+    /// The name in the text for Prometheus and in traces.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -58,7 +58,7 @@ impl From<Status> for Outcome {
     }
 }
 
-/// How many calls have come to what.
+/// The number of calls for each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes([u64; Outcome::ALL.len()]);
 
@@ -72,7 +72,7 @@ impl Outcomes {
     }
 }
 
-/// What the operations of a manager have come to.
+/// The counters for the operations of a manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub acquire: Outcomes,
@@ -85,18 +85,18 @@ pub struct Counts {
     pub detached: u64,
     /// How often servers were asked for a lock.
     pub attempts: u64,
-    /// Locks that had to be waited for, whatever came of it.
+    /// Calls that had to wait for a lock, with any outcome.
     pub waits: u64,
-    /// Extensions of locks that are kept.
+    /// Successful extensions of locks that are kept alive.
     pub renewed: u64,
-    /// Those of them that failed, and were tried again as long as there was time.
+    /// Failed extensions of such locks, which were tried again as long as there was time.
     pub not_renewed: u64,
-    /// Locks that could not be kept.
+    /// Locks that could not be kept alive.
     pub kept_lost: u64,
-    /// How long it took to take a lock, of those that were taken.
+    /// How long it took to take a lock, for locks that were taken.
     pub acquire_time: Histogram,
-    /// How long locks were waited for that had to be, whatever came of it.
+    /// The waiting time of calls that had to wait, with any outcome.
     pub wait_time: Histogram,
-    /// How long locks were held that were released.
+    /// How long released locks were held.
     pub hold_time: Histogram,
 }

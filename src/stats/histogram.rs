@@ -1,6 +1,6 @@
-//! How long things took: counted by fixed bounds, so that nothing is allocated and histograms can be added up.
+//! Histograms of durations. The bounds are fixed, so nothing is allocated and histograms can be added up.
 
-/// The upper bounds of the buckets but the last one, which has none, in microseconds.
+/// The upper bounds of the buckets, in microseconds. The last bucket has none.
 pub const BOUNDS_US: [i64; BUCKETS - 1] = [
     25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
@@ -8,17 +8,18 @@ pub const BOUNDS_US: [i64; BUCKETS - 1] = [
 
 pub const BUCKETS: usize = 21;
 
-/// How many took how long.
+/// A histogram of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     pub count: u64,
     pub sum_us: i64,
-    /// How many were in each bucket: at most its bound, and more than that of the one before.
+    /// The number of durations in each bucket: at most its bound, and more than the bound of the bucket
+    /// before it.
     pub buckets: [u64; BUCKETS],
 }
 
 impl Histogram {
-    /// One more, which took so long.
+    /// Counts one more duration.
     pub(crate) fn observe(&mut self, us: i64) {
         self.buckets[BOUNDS_US.partition_point(|&bound| bound < us)] += 1;
         self.count += 1;

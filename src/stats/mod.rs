@@ -1,4 +1,5 @@
-//! What is counted: plain numbers, changed by whoever has the engine to itself, and read as a whole.
+//! The counters. They are plain numbers. The thread that has exclusive access to the engine changes them, and
+//! they are read as a whole.
 
 pub mod counts;
 pub mod histogram;

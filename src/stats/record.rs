@@ -1,4 +1,4 @@
-//! What is noted of an operation while it goes on, and counted when it has ended.
+//! What is recorded of an operation while it runs, and counted when it has ended.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::counts::{Counts, Outcome, Outcomes};
 use super::trace::Tracing;
 use crate::moment::Moment;
 
-/// What an operation is for.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     Acquire,
@@ -16,22 +16,22 @@ pub(crate) enum Kind {
     Adopt,
     Inspect,
     Detach,
-    /// It is not counted.
+    /// An operation that is not counted.
     #[default]
     Other,
 }
 
-/// What an operation says of itself.
+/// What an operation reports about itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
     pub(crate) kind: Kind,
-    /// Since when the lock is held that it releases.
+    /// For a release: since when the lock has been held.
     pub(crate) held_since: Option<Moment>,
-    /// What the slices of the wait before have noted, if it goes on with one.
+    /// The record of the earlier slices, if the operation continues a wait in slices.
     pub(crate) stretch: Option<Stretch>,
 }
 
-/// What is noted of a wait from one slice to the next.
+/// The record of a wait, from one slice to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     began: Moment,
@@ -39,27 +39,27 @@ pub(crate) struct Stretch {
     attempts: u32,
 }
 
-/// Something in the midst of an operation that is counted.
+/// Something that is counted while an operation still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// A lock that is kept was extended, or was not.
+    /// A lock that is kept alive was extended, or was not.
     Renewed,
     NotRenewed,
-    /// A lock cannot be kept.
+    /// A lock cannot be kept alive.
     Unkept,
 }
 
-/// Of one operation.
+/// The record of one operation.
 #[derive(Debug)]
 pub(crate) struct Record {
     kind: Kind,
     held_since: Option<Moment>,
-    /// Nothing before its first step.
+    /// None before the first step of the operation.
     began: Option<Moment>,
-    /// For a lock that has to be waited for.
+    /// Set if the operation has to wait for a lock.
     waits_since: Option<Moment>,
     attempts: u32,
-    /// For traces that name it.
+    /// For traces that name the resource.
     resource: Option<Arc<[u8]>>,
 }
 
@@ -76,18 +76,18 @@ impl Record {
         }
     }
 
-    /// It has begun, at this moment at the latest.
+    /// The operation began at this moment at the latest.
     pub(crate) fn begin(&mut self, now: Moment) {
         self.began.get_or_insert(now);
     }
 
-    /// Servers are asked for a lock.
+    /// The servers are asked for a lock.
     pub(crate) fn note_attempt(&mut self, counts: &mut Counts) {
         self.attempts = self.attempts.saturating_add(1);
         counts.attempts += 1;
     }
 
-    /// It waits for something else than servers.
+    /// The operation waits for something other than servers.
     pub(crate) fn note_wait(&mut self, now: Moment, counts: &mut Counts) {
         if self.kind == Kind::Acquire && self.waits_since.is_none() {
             self.waits_since = Some(now);
@@ -95,18 +95,18 @@ impl Record {
         }
     }
 
-    /// Whether a lock is waited for.
+    /// Whether the operation waits for a lock.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waits_since.is_some()
     }
 
-    /// What the next slice is to go on with.
+    /// The record that the next slice continues.
     pub(crate) fn stretch(&self, now: Moment) -> Stretch {
         let Self { began, waits_since, attempts, .. } = *self;
         Stretch { began: began.unwrap_or(now), waits_since, attempts }
     }
 
-    /// It has ended with this. Returns a line for whoever follows what happens, if somebody does.
+    /// The operation has ended with this outcome. Returns a line for the log, if tracing is on.
     pub(crate) fn end(
         &self,
         outcome: Outcome,
@@ -148,7 +148,7 @@ impl Record {
         Some(line.finish())
     }
 
-    /// Something has happened in its midst. Returns a line as above.
+    /// Something was counted while the operation still runs. Returns a line as above.
     pub(crate) fn mark(&self, mark: Mark, tracing: Tracing, counts: &mut Counts) -> Option<String> {
         let event = match mark {
             Mark::Renewed => {
@@ -180,7 +180,7 @@ fn outcomes(kind: Kind, counts: &mut Counts) -> Option<&mut Outcomes> {
     }
 }
 
-/// What is told of an operation that has ended with this: only what becomes of locks.
+/// The event to log for an operation that ended with this outcome. Only the fate of locks is logged.
 fn event(kind: Kind, outcome: Outcome) -> Option<&'static str> {
     let is_lost = outcome == Outcome::Lost;
     match (kind, outcome) {

@@ -1,4 +1,4 @@
-//! What was counted, all of it at one moment.
+//! All counters at one moment.
 
 use super::counts::Counts;
 use super::traffic::Traffic;
@@ -7,9 +7,9 @@ use super::traffic::Traffic;
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     pub counts: Counts,
-    /// How many locks are waited for at this moment.
+    /// The number of calls that are waiting for a lock at this moment.
     pub waiting: u64,
-    /// How many locks are kept at this moment.
+    /// The number of locks that are kept alive at this moment.
     pub kept: u64,
     /// The servers, in the order in which they were added.
     pub servers: Vec<ServerStats>,
@@ -18,7 +18,7 @@ pub struct Stats {
 /// What is known of one server.
 #[derive(Clone, Debug)]
 pub struct ServerStats {
-    /// As messages name it.
+    /// The name of the server as in messages.
     pub name: String,
     pub is_connected: bool,
     pub has_vote: bool,

@@ -1,4 +1,4 @@
-//! The counters as Prometheus reads them.
+//! The counters as text for Prometheus.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::counts::{Outcome, Outcomes};
 use super::histogram::{BOUNDS_US, Histogram};
 use super::snapshot::{ServerStats, Stats};
 
-/// The outcomes that a call of a kind can have. The others are never written.
+/// The possible outcomes of a kind of call. The others are never written.
 const ACQUIRE: &[Outcome] = &[
     Outcome::Ok,
     Outcome::Taken,
@@ -27,7 +27,7 @@ const CONFIRM: &[Outcome] = &[
 ];
 const LOOK: &[Outcome] = &[Outcome::Ok, Outcome::Unreachable, Outcome::Cancelled, Outcome::Failed];
 
-/// All of them in the text format of Prometheus 0.0.4, which OpenMetrics readers accept as well.
+/// All counters in the text format of Prometheus 0.0.4, which OpenMetrics readers also accept.
 pub(crate) fn text(stats: &Stats, version: &str) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
     let counts = &stats.counts;
@@ -155,7 +155,7 @@ fn seconds(us: i64) -> String {
     text.strip_suffix('.').map_or_else(|| text.to_owned(), str::to_owned)
 }
 
-/// A value of a label.
+/// The value of a label, escaped.
 fn escaped(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

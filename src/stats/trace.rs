@@ -1,17 +1,17 @@
-//! One line for each event of a lock, as key=value, for whoever has asked for it.
+//! One log line for each event of a lock, as key=value pairs, for programs that have asked for it.
 
 use std::fmt::Write;
 
-/// How many bytes of a name are told.
+/// The maximum number of bytes of a name in a line.
 const NAME_MAX: usize = 256;
 
-/// What is told of locks.
+/// What is logged about locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tracing {
     #[default]
     Off,
     Events,
-    /// The same, with the names of the resources.
+    /// Like `Events`, with the names of the resources.
     Resources,
 }
 
@@ -33,7 +33,7 @@ impl Tracing {
     }
 }
 
-/// A line that is being made.
+/// A line that is being built.
 pub(super) struct Line(String);
 
 impl Line {
@@ -45,14 +45,14 @@ impl Line {
         let _ = write!(self.0, " {key}={number}");
     }
 
-    /// Milliseconds with three digits; nothing if there is none.
+    /// Writes milliseconds with three digits after the point, or nothing if there is no time.
     pub(super) fn time(&mut self, key: &str, us: Option<i64>) {
         if let Some(us) = us {
             let _ = write!(self.0, " {key}={}.{:03}", us / 1_000, us % 1_000);
         }
     }
 
-    /// In quotes, and on one line whatever it holds.
+    /// Writes a name in quotes. Whatever the name contains, the line stays one line.
     fn name(&mut self, key: &str, name: &[u8]) {
         let _ = write!(self.0, " {key}=\"");
         let end = name.len().min(NAME_MAX);

@@ -1,24 +1,24 @@
-//! What goes on between a manager and one server.
+//! The traffic between a manager and one server.
 
 use super::histogram::Histogram;
 
-/// Counted for one server, over all connections to it.
+/// The counters for one server, over all connections to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests that were sent.
     pub requests: u64,
     /// Connections that could be used.
     pub connections: u64,
-    /// Those of them that were lost.
+    /// Usable connections that were lost.
     pub connections_lost: u64,
     /// Attempts to connect that failed.
     pub connections_failed: u64,
-    /// From the sending of a request to the reading of its answer.
+    /// The time from sending a request to reading its answer.
     pub round_trip: Histogram,
 }
 
 impl Traffic {
-    /// An answer was read that took so long.
+    /// Counts an answer that took this long.
     pub(crate) fn note_answer(&mut self, us: Option<i64>) {
         us.into_iter().for_each(|us| self.round_trip.observe(us));
     }

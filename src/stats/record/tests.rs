@@ -35,7 +35,7 @@ fn a_wait_is_counted_once_and_from_its_beginning() {
     end(&record, Outcome::Taken, 11, &mut counts);
     assert_eq!((counts.attempts, counts.waits), (3, 1));
     assert_eq!((counts.wait_time.count, counts.wait_time.sum_us), (1, 10_000));
-    // It was not taken.
+    // The lock was not taken.
     assert_eq!((counts.acquire_time.count, counts.acquire.of(Outcome::Taken)), (0, 1));
 }
 
