@@ -8,7 +8,7 @@ use crate::transport::account::PasswordRequest;
 use crate::transport::place::{Lookup, Place};
 
 impl Link {
-    /// The name to look up, if a look-up is due. The caller looks it up without holding a lock and passes the
+    /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
     /// result to [`Self::handle_addresses`].
     pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         let of_sentinel = |guide: &mut Box<Guide>| guide.name_to_look_up(now);
@@ -51,8 +51,8 @@ impl Link {
         Some(self.note_failure(format!("its name is not known: {error}")))
     }
 
-    /// The source to ask for the password, if that is due. The caller asks without holding a lock and passes
-    /// the answer to [`Self::handle_password`].
+    /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
+    /// answer to [`Self::handle_password`].
     pub(in crate::transport) fn password_request(
         &mut self,
         now: Moment,

@@ -180,8 +180,8 @@ impl Server {
         effects.changed = true;
     }
 
-    /// Gives up the connection before this one. Requests that must reach the server are sent over the
-    /// connection in use.
+    /// Gives up the connection before this one. Requests that must reach the server are sent over its
+    /// successor.
     fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, effects: &mut Effects) {
         effects.changed = true;
         if predecessor.is_replaced {

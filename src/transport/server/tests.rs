@@ -10,7 +10,7 @@ fn server() -> Server {
     Server::new(SERVER, endpoint, Arc::default(), Arc::default(), lineup)
 }
 
-/// The waiting caller is told that the release was not sent.
+/// The waiting caller is told that the request was not sent.
 #[test]
 fn a_release_that_cannot_be_sent_now_is_sent_later() {
     for (request, is_kept) in required_and_not() {
