@@ -25,8 +25,8 @@ pub enum Answer {
     AbsentOrReleased,
     /// The key has another value, and this remaining time if it is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
-    /// So many readers hold it, and we do not. `left_ms` is the remaining time of the key, if it is known. 0
-    /// readers means that their number is not known.
+    /// So many readers hold it, and we do not. `left_ms` is the remaining time of the key, if it is known. If
+    /// `readers` is 0, their number is not known.
     Shared { readers: i64, left_ms: Option<i64> },
     /// A writer waits, and readers must wait for it: for this long, unless the writer announces itself again.
     WriterWaits { left_ms: i64 },
@@ -102,8 +102,8 @@ impl Answer {
         matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
     }
 
-    /// Whether another holder's lock is in the way, for one resource or one of several, so that nothing was
-    /// done; or whether we have no slot of a semaphore.
+    /// Whether nothing was done because another holder's lock is in the way, for one resource or one of
+    /// several. Also true if we have no slot of a semaphore.
     pub fn is_foreign(&self) -> bool {
         matches!(
             self,

@@ -48,7 +48,7 @@ impl Capabilities {
     }
 
     /// Whether a release wakes the waiters in the same script. If the server has a command of its own to
-    /// delete a key, that is used as long as nobody seems to wait, because it takes half the time.
+    /// delete a key, that command is used as long as nobody seems to wait. It takes half the time.
     pub(super) fn releases_by_script(self) -> bool {
         self.wakes && (self.expects_waiters || self.delete == Delete::Script)
     }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::script::Script;
 
-/// A request as it is sent. If it begins with a script, it is kept without the script: only the bytes before
-/// and behind it.
+/// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
+/// behind the text are kept.
 pub(crate) struct Encoded {
     script: Option<Script>,
     bytes: Box<[u8]>,

@@ -1,14 +1,14 @@
 //! Shared parts of the commands about fencing tokens: the counter of a resource, on each server.
 //!
-//! A server draws the number that the client proposes, which is the client's clock in microseconds. It does
-//! not if that number is far from the server's own clock, or if an equal or greater number was drawn before.
-//! So usually all servers draw the same number. For the reasons for these bounds see DESIGN.md, "Fencing
-//! tokens".
+//! A server draws the number that the client proposes, which is the client's clock in microseconds. It draws
+//! another number if the proposed one is far from the server's own clock, or if an equal or greater number
+//! was drawn before. So usually all servers draw the same number. DESIGN.md, "Fencing tokens", gives the
+//! reasons for these bounds.
 
 /// How far a number may be from the clock of the server that draws it, in microseconds.
 pub(super) const SPREAD_US: i64 = 1_000_000;
 
-/// The minimum TTL of a counter, and the same as a multiple of the lock's TTL.
+/// The TTL of a counter is this many milliseconds, or this many TTLs of the lock, whichever is longer.
 const COUNTER_LEAST_MS: i64 = 3_600_000;
 const COUNTER_TTLS: i64 = 100;
 

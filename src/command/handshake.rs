@@ -243,8 +243,8 @@ fn knows(reply: &Value) -> Result<bool, Failure> {
     }
 }
 
-/// Shows whether the server serves us at all, because it checks that only after the arguments. A user that
-/// may not use PING may still use the commands that matter.
+/// Shows whether the server serves us at all. The probes do not show that, because the server checks their
+/// arguments first. A user that may not use `PING` may still use the commands that matter.
 fn expect_pong(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     match reply {
         Value::SimpleString(word) if word == "PONG" => Ok(()),

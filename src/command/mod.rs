@@ -358,7 +358,8 @@ impl Request {
         (verb.definition(&self.subject.kind).decode)(&self.subject, &mut replies.drain(..))
     }
 
-    /// The capabilities to assume after a server has refused this form (waking or not), if they still lead to it.
+    /// The capabilities to assume after a server has refused this form, in the variant that wakes or not.
+    /// They stay unchanged if they do not lead to this form any more.
     pub(crate) fn after_refusal(
         &self,
         capabilities: Capabilities,

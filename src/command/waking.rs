@@ -40,8 +40,8 @@ impl ToRedisArgs for Line<'_> {
     }
 }
 
-/// The key of the wait queue for any permit of a semaphore, if this resource has a name with a number and so
-/// may be a slot of it.
+/// The key of the wait queue for any permit of a semaphore. None if this resource does not have the name of a
+/// slot, with a number.
 pub(super) fn line_of_permits(resource: &[u8]) -> Option<Line<'_>> {
     slot_of(resource).map(|(base, _)| line(base))
 }

@@ -45,7 +45,7 @@ pub(super) struct Guide {
     state: State,
     /// The index of the Sentinel that answered last, or that is asked now.
     current: usize,
-    /// The Sentinels to ask if the current one does not know; the time that each one has; and the deadline of
+    /// The Sentinels to ask if the current one does not know, the time that each one has, and the deadline of
     /// the current one.
     others: VecDeque<(usize, SocketAddr)>,
     share_ms: i64,

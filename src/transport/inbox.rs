@@ -35,8 +35,8 @@ pub(super) struct Inbox {
     found: Vec<Value>,
     taken: usize,
     replies: Vec<Value>,
-    /// The server's push messages, each with the number of found replies before it; and how many of these
-    /// messages came before the replies that were taken last.
+    /// The server's push messages, each with the number of found replies before it. `early` is the number of
+    /// these messages that came before the replies that were taken last.
     pushes: Vec<(usize, Value)>,
     early: usize,
 }

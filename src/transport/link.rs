@@ -47,8 +47,8 @@ pub(super) struct Link {
     clock: Arc<Clock>,
     /// The index of this server in `lineup`.
     place: usize,
-    /// The guide that finds the server's address if the URL does not give it; the place that the guide named
-    /// last; and the last place before the search for another master.
+    /// `guide` finds the server's address if its URL does not give it. `master` is the place that the guide
+    /// named last. `master_aside` is the place before the search for another master.
     guide: Option<Box<Guide>>,
     master: Option<Place>,
     master_aside: Option<Place>,

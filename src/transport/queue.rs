@@ -1,4 +1,4 @@
-//! The requests to one server, in the order in which they were made. Some wait to be sent; the others were
+//! The requests to one server, in the order in which they were made. Some wait to be sent. The others were
 //! sent and wait for their replies.
 //!
 //! A request that was sent stays in the queue until its replies have arrived, even if nobody waits for its
@@ -202,7 +202,7 @@ impl Queue {
     }
 
     /// Handles the replies to the oldest request. Returns nothing if the request must be sent once more. That
-    /// happens if it used a command that this user may not use after all; then it is sent in the form that
+    /// happens if it used a command that this user may not use after all. It is then sent in the form that
     /// all servers know. It also happens if the server needs the text of the script.
     ///
     /// Never inlined, because the compiler would then keep all values of both functions in memory.

@@ -47,7 +47,7 @@ pub(super) struct Remarks {
 struct Told {
     event: Event,
     at: Moment,
-    /// How many of its lines were omitted since then; the last of them; and when that was, as a value of the
+    /// How many of its lines were omitted since then, the last of them, and when that was, as a value of the
     /// event counter.
     left_out: usize,
     last: Line,

@@ -5,7 +5,7 @@ use crate::command::Request;
 use crate::failure::Failure;
 
 impl Server {
-    /// Why this request is of no use, if so: it asks for later push messages, and the server would not send
+    /// Why this request is of no use, if so. It relies on later push messages, and the server would not send
     /// them, or it is not known whether it would.
     pub(super) fn muteness(&self, request: &Request) -> Option<Failure> {
         if !request.needs_pushes() {

@@ -20,7 +20,7 @@ impl Server {
         self.receive(now, effects);
     }
 
-    /// Reads until there is no more data. The stream may have ended behind the received data; a reader that
+    /// Reads until there is no more data. The stream may have ended behind the received data. A reader that
     /// stopped earlier would take a closed connection for one that is up.
     pub(super) fn look(&mut self, now: Moment, effects: &mut Effects) {
         while self.receive(now, effects) {}

@@ -188,8 +188,8 @@ pub(super) fn check_name(place: &Place) -> Result<(), String> {
     }
 }
 
-/// This provider is small, builds with only a C compiler, and keeps no state that a fork would copy: its
-/// random numbers come from the system, each time.
+/// This provider is small and builds with only a C compiler. It keeps no state that a fork would copy,
+/// because its random numbers come from the system each time.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -9,7 +9,7 @@ use crate::system::socket::Socket;
 
 /// How many reads in a row may bring no data of the server's own, in the handshake and after it. The longest
 /// chain of certificates takes fewer, and so do the tickets that servers send. A server that goes on without
-/// end must not keep this thread busy: hundreds of tickets come at a time, and each costs as much as a
+/// end must not keep this thread busy. Hundreds of tickets come at a time, and each costs as much as a
 /// request.
 const WORDLESS_MAX: usize = 32;
 const WORDLESS_LATER_MAX: usize = 8;

@@ -7,7 +7,7 @@ use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 use crate::error::Error;
 
 /// A file that is of no use. Its name is never quoted, because the caller may have passed the contents
-/// instead of the name, and a string does not show whether it is a name or a key.
+/// instead of the name. A string does not show whether it is a name or a key.
 pub(super) fn of_file(argument: &str, what: &str) -> Error {
     Error::invalid(format!("{argument} names a file that is of no use: {what}"))
 }
