@@ -49,7 +49,7 @@ impl Clock {
             let course = match &mut state.known {
                 Some((known, offset)) if *known == id => offset.note(showing, drift),
                 _ => {
-                    // The server's note guards against a restarted server.
+                    // The server's note guards against a restart.
                     *state = State { known: Some((id, Offset::of(showing))), ..State::default() };
                     Course::Even
                 }

@@ -266,7 +266,7 @@ fn wrong_part(error: ParseError) -> &'static str {
     }
 }
 
-/// Which part of a URL the redis crate rejects. The result never quotes the URL.
+/// Which part of a URL the redis crate rejects. The crate's words never quote the URL.
 fn wrong_value(error: &redis::RedisError) -> &'static str {
     const PARTS: [(&str, &str); 6] = [
         ("hostname", "it names no host"),

@@ -41,10 +41,10 @@ pub(super) struct Entry {
     /// Whether it is sent once more, in another form, and how long after the first time, in ms.
     pub(super) is_again: bool,
     again_after_ms: u32,
-    /// Whether it is sent over another connection, too. Then it may have been executed there first.
+    /// Whether it was or is sent over another connection, too. Then it may have been executed there first.
     pub(super) is_repeated: bool,
     /// A request that must reach the server is worth sending until this time, over another connection if
-    /// necessary. After it, what the request undoes has expired. No other request is ever sent twice.
+    /// necessary. After that time, what the request undoes has expired. No other request is ever sent twice.
     pub(super) keep_until: Option<Moment>,
 }
 

@@ -30,7 +30,8 @@ const LOOK_MS: i64 = 1;
 /// A Sentinel that was silent for this long is pinged, and may take as long to answer.
 const SILENCE_MS: i64 = 1_000;
 
-/// If all Sentinels were asked in vain while the master is connected, they are asked again after this time.
+/// While the master is connected, the Sentinels are asked again after this time: if all were asked in vain,
+/// or if the one that answered cannot announce another master.
 const PAUSE_MS: i64 = 1_000;
 
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
@@ -100,7 +101,7 @@ impl Guide {
         self.inherited.clone()
     }
 
-    /// Drops a socket that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets a socket that [`InheritedDescriptor::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match self.rest(Moment::NEVER) {
             State::Idle { .. } => {}

@@ -44,8 +44,8 @@ pub(super) enum Seen {
     Untold,
     /// The server has no note.
     Missing,
-    /// The server has a note that was just made for a new server. Until the given time, this is a part of a
-    /// deployment that is being started.
+    /// The server has a note that was just made for a new server. Until the given time, the server counts as
+    /// a part of a deployment that is being started.
     Young { until: Moment },
     /// The server has a note.
     Marked,

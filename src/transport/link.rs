@@ -294,7 +294,7 @@ impl Link {
         Some(Change::Lost { how })
     }
 
-    /// Drops a socket that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets a socket that [`InheritedDescriptor::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
             State::Down | State::Searching => {}

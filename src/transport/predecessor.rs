@@ -107,7 +107,7 @@ impl Predecessor {
         self.stream.heard_at
     }
 
-    /// Drops a socket that a forked child has closed.
+    /// Forgets a socket that a forked child has closed.
     pub(super) fn forget_socket(self) {
         self.stream.wire.forget();
     }

@@ -92,7 +92,7 @@ impl Server {
         self.link.inherited()
     }
 
-    /// Drops the sockets that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets the sockets that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget_sockets(&mut self) {
         self.link.forget_socket();
         self.predecessor.take().into_iter().for_each(|predecessor| predecessor.forget_socket());

@@ -86,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Drops a descriptor that a forked child has closed.
+    /// Forgets a descriptor that a forked child has closed.
     pub(super) fn forget(self) {
         match self {
             Self::Plain(socket) => socket.forget(),
