@@ -52,7 +52,8 @@ pub(super) struct Queue {
     /// replica or busy for now. One of them is tried again now and then, and all of them when that succeeds.
     refused: Entries,
     probe_at: Moment,
-    /// When the server has been silent for long enough to be given up. Only valid while an answer is awaited.
+    /// When the server has been silent for long enough to be given up. Only meaningful while an answer is
+    /// awaited.
     silent_until: Option<Moment>,
     /// The memory in use for data that was sent and that the socket has not taken yet.
     outbox_bytes: usize,

@@ -1,4 +1,4 @@
-//! Identifies who waits for an answer.
+//! Identifies the operation that waits for an answer.
 
 /// Identifies one question of an operation, or one wait. A ticket is never used twice, so a late answer
 /// reaches nobody.

@@ -134,7 +134,7 @@ impl Queue {
         Ok(answer)
     }
 
-    /// The server's clock has shown a value between `shown` and less than `grain` more, both in nanoseconds.
+    /// The server's clock has shown at least `shown` and less than `shown` plus `grain`, both in nanoseconds.
     pub(super) fn note_clock(&self, sent: Moment, shown: i64, grain: i64, heard: Moment) {
         if let Some(id) = self.guard.id() {
             let showing = Showing { shown, grain, sent, heard };

@@ -19,7 +19,7 @@ use crate::transport::reading::Reading;
 
 /// The maximum number of grants that share a reading, and the maximum number of requests from the first of
 /// these grants to the reading. The caller with the first grant waits for the replies to all of them. Redis
-/// answers together what it reads at once, which is 16 KiB.
+/// reads 16 KiB at once and answers all requests in it together.
 const GRANTS_MAX: usize = 8;
 const LENGTH_MAX: usize = 16;
 
