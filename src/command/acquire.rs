@@ -1,8 +1,10 @@
-//! Sets the key to the token for the TTL, unless it is there; and asks how long it has to live, so that a
-//! refusal tells how long the holder still has. A repair is the same: only what the answer means differs.
+//! Sets the key to the token for the TTL, unless the key exists. Also asks for its remaining time, so that a
+//! refusal tells how long the holder still has. A repair is the same, and only the meaning of the answer
+//! differs.
 //!
-//! Where the server's clock is looked at, it asks when the key ends rather than how long it lives: for a key that
-//! was just set this is what the clock shows, and the TTL. The answer then has that time ([`Request::tells_end`]).
+//! If the server's clock is checked, the request asks when the key ends instead of its remaining time. For a
+//! key that was just set, this is the time on the clock plus the TTL. The answer then contains that time
+//! ([`Request::tells_end`]).
 //!
 //! [`Request::tells_end`]: super::Request::tells_end
 
@@ -41,7 +43,7 @@ pub(super) fn set(subject: &Subject, encoder: &mut Encoder) {
     });
 }
 
-/// Asks when the key ends, or how long it lives.
+/// Asks when the key ends, or for its remaining time.
 pub(super) fn ask_end(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) {
     let key = &*subject.resource;
     match capabilities.expiry_time {

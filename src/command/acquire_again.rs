@@ -1,5 +1,5 @@
-//! The acquire of one that waits: it asks as well how many readers have the resource, which they may be asked to leave to
-//! it ([`super::shared::intend`]).
+//! The acquire of a waiting client. It also asks how many readers hold the resource, because they may be
+//! asked to leave it to this client ([`super::shared::intend`]).
 
 use redis::Value;
 
@@ -23,7 +23,7 @@ fn encode(subject: &Subject, capabilities: Capabilities, encoder: &mut Encoder) 
 
 fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let set = replies.next()?;
-    // What else may stand there, or be forbidden, is not of readers.
+    // A key of another type, or one that this user may not read, has no readers.
     let readers = match replies.next()? {
         Value::Int(readers) => readers,
         Value::ServerError(_) => 0,

@@ -1,5 +1,5 @@
-//! Sets the key to the token for the TTL, unless it is there, and draws a fencing token. One script: nobody comes
-//! in between, so two grants of one server never have the same number.
+//! Sets the key to the token for the TTL, unless the key exists, and draws a fencing token. It is one script,
+//! so no other client gets in between, and two grants of one server never have the same number.
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;

@@ -1,4 +1,4 @@
-//! What a server says to a request.
+//! A server's answer to a request.
 
 use std::fmt;
 
@@ -7,50 +7,53 @@ use redis::ServerError;
 use crate::failure::Failure;
 use crate::slot_set::SlotSet;
 
-/// What a server says to a request, or why it says nothing.
+/// A server's answer to a request, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It did what was asked. To no request at all: the connection is up.
+    /// The server did what was asked. Without a request: the connection is up.
     Done,
-    /// It did what was asked, and drew this number as a fencing token.
+    /// The server did what was asked, and drew this number as a fencing token.
     Granted { number: i64 },
-    /// It extended the key, which had so long to live before.
+    /// The server extended the key. `left_ms` is the remaining time before.
     Extended { left_ms: i64 },
-    /// It deleted the key, and has woken somebody who waits for it.
+    /// The server deleted the key, and woke a waiter.
     Woke,
-    /// The key was not there, or (to a release) not ours.
+    /// The key did not exist, or (for a release) was not ours.
     Absent,
-    /// The key was not there, or not ours; but the same release went over another connection, too, and may
-    /// have deleted it there.
+    /// The key did not exist, or was not ours. But the same release was sent over another connection, too,
+    /// and may have deleted the key there.
     AbsentOrReleased,
-    /// The key has another value, and so long to live if that is known. Below 0: for ever.
+    /// The key has another value, and this remaining time if it is known. Below 0: for ever.
     Foreign { left_ms: Option<i64> },
-    /// So many readers have it, not we; and how long the key has to live, if that is known. 0: nobody knows how many.
+    /// So many readers hold it, and we do not. `left_ms` is the remaining time of the key, if it is known. If
+    /// `readers` is 0, their number is not known.
     Shared { readers: i64, left_ms: Option<i64> },
-    /// A writer waits, and readers are to wait for it: so long, unless it says so again.
+    /// A writer waits, and readers must wait for it: for this long, unless the writer announces itself again.
     WriterWaits { left_ms: i64 },
-    /// Of several keys, this one has another value, and so long to live if that is known. Below 0: for ever.
+    /// Of several keys, this one has another value, and this remaining time if it is known. Below 0: for
+    /// ever.
     Blocked { place: Place, left_ms: Option<i64> },
-    /// Of several keys, this one was not there, and none had another value.
+    /// Of several keys, this one did not exist, and none had another value.
     Lacking { place: Place },
-    /// The key has this value, and so long to live. Of a long one, the beginning.
+    /// The key has this value and this remaining time. Of a long value, only the beginning.
     Found { value: Vec<u8>, left_ms: i64 },
-    /// Somebody has the key, for so long still (below 0: for ever), and we stand in line for it, behind so many.
+    /// The key is held, with this remaining time (below 0: for ever). We are in its wait queue, behind `rank`
+    /// others.
     Enrolled { left_ms: i64, rank: u32 },
-    /// The same, and it is readers that have it.
+    /// The same, and readers hold the key.
     EnrolledBehindReaders { left_ms: i64, rank: u32 },
-    /// To a reader: a writer waits, for so long still, and we stand in line behind so many.
+    /// To a reader: a writer waits, for this long, and we are in the wait queue behind `rank` others.
     EnrolledBehindWriter { left_ms: i64, rank: u32 },
-    /// All permits of a semaphore are taken, and we stand in line for one, behind so many.
+    /// All permits of a semaphore are taken, and we are in its wait queue, behind `rank` others.
     EnrolledForPermit { slots: Slots, rank: u32 },
-    /// Of several keys, somebody has this one (readers, if it is told so), for so long still, and we stand in its line, behind
-    /// so many; in none, where that is not told.
+    /// Of several keys, this one is held (by readers, if `is_shared`), with this remaining time. We are in
+    /// its wait queue, behind `rank` others. Without a `rank` we are in no wait queue.
     EnrolledForOne { place: Place, left_ms: Option<i64>, rank: Option<u32>, is_shared: bool },
-    /// Nobody has the key, so we do not stand in line.
+    /// Nobody holds the key, so we are not in the wait queue.
     Free,
-    /// To whoever wants a permit of a semaphore.
+    /// To a client that wants a permit of a semaphore.
     Slots(Slots),
-    /// To whoever looks at a semaphore: the slots that are taken, in the order of their numbers.
+    /// To an inspection of a semaphore: the taken slots, in the order of their numbers.
     Permits(Vec<SlotValue>),
     /// No usable answer.
     Failed(Failure),
@@ -70,18 +73,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// The slots of a semaphore, as one server has them.
+/// The slots of a semaphore on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
     /// The slot that our token has.
     pub got: Option<u16>,
-    /// Those that anybody has.
+    /// The slots that any token has.
     pub taken: SlotSet,
-    /// If our token has none: how long the key lives, at least, that ends first. Below 0: for ever.
+    /// If our token has none: at least how long the key lives that ends first. Below 0: for ever.
     pub left_ms: i64,
 }
 
-/// A slot that somebody has, for so long. Of a long value, the beginning.
+/// A taken slot with its remaining time. Of a long value, only the beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotValue {
     pub slot: u16,
@@ -89,18 +92,18 @@ pub struct SlotValue {
     pub left_ms: i64,
 }
 
-/// How much of a value is looked at. A token of ours has 40 bytes, others' have not many more,
-/// and what else may stand under the name of a resource is not worth reading.
+/// The maximum number of bytes of a value that are read. Our tokens have 40 bytes, and those of other clients
+/// are not much longer. Any other value under the name of a resource is not worth reading.
 pub(super) const VALUE_MAX: usize = 128;
 
 impl Answer {
-    /// Whether it did what was asked.
+    /// Whether the server did what was asked.
     pub fn is_grant(&self) -> bool {
         matches!(self, Self::Done | Self::Granted { .. } | Self::Slots(Slots { got: Some(_), .. }))
     }
 
-    /// Whether somebody else's lock is in the way, or that of one of several resources, so that nothing was done; or we have
-    /// no slot of a semaphore.
+    /// Whether nothing was done because another holder's lock is in the way, for one resource or one of
+    /// several. Also true if we have no slot of a semaphore.
     pub fn is_foreign(&self) -> bool {
         matches!(
             self,
@@ -114,7 +117,7 @@ impl Answer {
         )
     }
 
-    /// How long what is in the way has to live, if that is known. Below 0: for ever.
+    /// The remaining time of what is in the way, if it is known. Below 0: for ever.
     pub(crate) fn in_the_way_ms(&self) -> Option<i64> {
         match *self {
             Self::Foreign { left_ms }
@@ -128,13 +131,13 @@ impl Answer {
         }
     }
 
-    /// What an error reply means.
+    /// The meaning of an error reply.
     pub(super) fn refused(error: &ServerError) -> Self {
         Self::Failed(failure_of(error))
     }
 }
 
-/// What an error reply means, in our words.
+/// The meaning of an error reply, in our words.
 pub(super) fn failure_of(error: &ServerError) -> Failure {
     Failure::of_error(error.code(), error.details().unwrap_or_default())
 }

@@ -1,31 +1,31 @@
-//! What a server can do that others cannot.
+//! What some servers can do and others cannot.
 
-/// Which commands a server has: found out once per connection.
+/// Which commands a server has. Determined once per connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     pub(super) delete: Delete,
-    /// Whether it has `PEXPIRETIME` (Redis 7.0), and is to be asked for the time that its clock shows.
+    /// Whether it has `PEXPIRETIME` (Redis 7.0), and must be asked for the time on its clock.
     pub(super) expiry_time: bool,
-    /// Whether an acquire leaves out to ask when the key ends: that matters to nobody but whoever is refused.
+    /// Whether an acquire does not ask when the key ends. Only a refused caller needs to know that.
     pub(super) leaves_out_end: bool,
-    /// Whether who releases wakes who waits.
+    /// Whether a release wakes waiters.
     pub(super) wakes: bool,
-    /// Whether somebody may be waiting, as far as the last release has shown.
+    /// Whether there may be waiters, judging by the last release.
     pub(super) expects_waiters: bool,
-    /// Whether the server tells us things by itself (RESP3).
+    /// Whether the server sends push messages (RESP3).
     pub(super) pushes: bool,
     /// Whether it has `MSETEX` (Redis 8.4, Valkey 9.1).
     pub(super) sets_several: bool,
 }
 
 impl Capabilities {
-    /// Whether the server tells us things by itself.
+    /// Whether the server sends push messages.
     pub(crate) fn has_pushes(self) -> bool {
         self.pushes
     }
 
-    /// The same, after the server has refused a request in the form that they lead to: without what has led to it, and with
-    /// all else.
+    /// The capabilities after the server has refused a request in the form that they lead to. Only the
+    /// capability that has led to it is removed.
     pub(super) fn after_refusal(self, expects_waiters: bool, form: fn(Self) -> usize) -> Self {
         let form = |capabilities: Self| form(capabilities.expecting(expects_waiters));
         let without = [
@@ -37,18 +37,18 @@ impl Capabilities {
         without.into_iter().find(|&it| form(it) != form(self)).unwrap_or(self)
     }
 
-    /// The same, where who releases wakes nobody.
+    /// The same, but a release wakes nobody.
     pub(super) fn without_waking(self) -> Self {
         Self { wakes: false, ..self }
     }
 
-    /// The same, where somebody may be waiting, or nobody seems to.
+    /// The same, with or without expected waiters.
     pub(crate) fn expecting(self, expects_waiters: bool) -> Self {
         Self { expects_waiters, ..self }
     }
 
-    /// Whether who releases wakes who waits in the same script. Where the server has a command of its own to delete a
-    /// key, that is used as long as nobody seems to wait: it takes half the time.
+    /// Whether a release wakes the waiters in the same script. If the server has a command of its own to
+    /// delete a key, that command is used as long as nobody seems to wait. It takes half the time.
     pub(super) fn releases_by_script(self) -> bool {
         self.wakes && (self.expects_waiters || self.delete == Delete::Script)
     }
@@ -58,13 +58,13 @@ impl Capabilities {
         Self { leaves_out_end: true, ..self }
     }
 
-    /// The same, of a server whose clock is not looked at.
+    /// The same, for a server whose clock is not checked.
     pub(crate) fn without_clock(self) -> Self {
         Self { expiry_time: false, ..self }
     }
 }
 
-/// How a key is deleted that has a certain value.
+/// How to delete a key that has a certain value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Delete {
     /// A script: every server since 2.6.
@@ -78,7 +78,7 @@ pub(super) enum Delete {
 
 #[cfg(test)]
 impl Capabilities {
-    /// Those of every server.
+    /// The capabilities of every server.
     pub(crate) const PLAIN: Self = Self {
         delete: Delete::Script,
         expiry_time: false,
@@ -89,20 +89,20 @@ impl Capabilities {
         pushes: false,
     };
 
-    /// Those of a Valkey that is new enough.
+    /// The capabilities of a new enough Valkey.
     pub(crate) const DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::PLAIN };
 
-    /// Those of a Redis that is new enough.
+    /// The capabilities of a new enough Redis.
     pub(crate) const DELEX: Self = Self { delete: Delete::Delex, ..Self::PLAIN };
 
-    /// Those of a Redis 7.0 whose clock is looked at.
+    /// The capabilities of a Redis 7.0 whose clock is checked.
     pub(crate) const EXPIRY_TIME: Self = Self { expiry_time: true, ..Self::PLAIN };
 
-    /// Those of a Redis 6.0, where waiters are woken.
+    /// The capabilities of a Redis 6.0, with wake-ups.
     pub(crate) const WAKING: Self = Self { wakes: true, pushes: true, ..Self::PLAIN };
 
-    /// The same of a Valkey that is new enough.
+    /// The same of a new enough Valkey.
     pub(crate) const WAKING_DELIFEQ: Self = Self { delete: Delete::Delifeq, ..Self::WAKING };
-    /// Those of a server that has MSETEX.
+    /// The capabilities of a server that has `MSETEX`.
     pub(crate) const MSETEX: Self = Self { sets_several: true, ..Self::PLAIN };
 }

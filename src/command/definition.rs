@@ -1,4 +1,4 @@
-//! What there is to know of a command. Each command has a file of its own, with its definition.
+//! The definition of a command. Each command has a file of its own with its definition.
 
 use std::fmt;
 use std::slice;
@@ -13,22 +13,22 @@ use super::encoder::Encoder;
 use crate::lock_kind::LockKind;
 use crate::token::Token;
 
-/// A command of ours, which may be several of the server's that are sent in one go.
+/// A command of ours. It may consist of several server commands that are sent together.
 pub(super) struct Definition {
     pub(super) kind: Kind,
     pub(super) effect: KeyEffect,
-    /// How many replies it brings: one for each command of the server's.
+    /// The number of replies: one for each server command.
     pub(super) replies: usize,
     /// How often it names the resource, beside the slots of a semaphore.
     pub(super) names: usize,
-    /// In which form it is sent, below [`FORMS`]: 0 is the one that all servers know.
+    /// The form in which it is sent, below [`FORMS`]. All servers know form 0.
     pub(super) form: fn(Capabilities) -> usize,
     pub(super) encode: fn(&Subject, Capabilities, &mut Encoder),
-    /// What the replies mean; none if they are not such as the server owes.
+    /// The meaning of the replies. None if they are not valid replies to this command.
     pub(super) decode: fn(&Subject, &mut Replies<'_>) -> Option<Answer>,
 }
 
-/// How many forms a command has at most.
+/// The maximum number of forms of a command.
 pub(super) const FORMS: usize = 4;
 
 /// The form of a command that is the same for all servers.
@@ -39,7 +39,7 @@ pub(super) fn only_form(_: Capabilities) -> usize {
 /// All replies to a request.
 pub(super) type Replies<'a> = vec::Drain<'a, Value>;
 
-/// The array that a script says, or the error instead; none if it says anything else.
+/// The array that a script returns, or the error instead. None if it returns anything else.
 pub(super) fn array(replies: &mut Replies<'_>) -> Option<Result<Vec<Value>, Answer>> {
     match replies.next()? {
         Value::ServerError(error) => Some(Err(Answer::refused(&error))),
@@ -48,7 +48,7 @@ pub(super) fn array(replies: &mut Replies<'_>) -> Option<Result<Vec<Value>, Answ
     }
 }
 
-/// The same, if it is one of so many numbers.
+/// The same, for an array of `N` numbers.
 pub(super) fn numbers<const N: usize>(
     replies: &mut Replies<'_>,
 ) -> Option<Result<[i64; N], Answer>> {
@@ -70,9 +70,9 @@ pub(super) struct Subject {
     pub(super) kind: LockKind,
     pub(super) token: Token,
     pub(super) ttl_ms: i64,
-    /// The number that is proposed, or drawn, as a fencing token.
+    /// The number that is proposed, or was drawn, as a fencing token.
     pub(super) number: i64,
-    /// The lines of which of several resources it is about: a bit for each.
+    /// The resources whose wait queues it is about: a bit for each.
     pub(super) lines: u128,
 }
 
@@ -85,7 +85,7 @@ impl Subject {
         }
     }
 
-    /// Those of several resources whose lines it is about, each with its number from 1.
+    /// The resources whose wait queues it is about, each with its number from 1.
     pub(super) fn lined(&self) -> impl Iterator<Item = (usize, &Arc<[u8]>)> {
         let is_meant = |it: &(usize, &Arc<[u8]>)| {
             self.lines.checked_shr(u32::try_from(it.0 - 1).unwrap_or(u32::MAX)).unwrap_or(0) & 1
@@ -105,21 +105,21 @@ impl Subject {
     }
 }
 
-/// What a request does to a server, for those who deliver it.
+/// The effect of a request on a server, for the delivering module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyEffect {
-    /// It may leave something there until its TTL is over.
+    /// It may leave something on the server until its TTL is over.
     Leaves,
-    /// It undoes what an earlier request with the same token may have left there.
+    /// It undoes what an earlier request with the same token may have left.
     Undoes,
-    /// It undoes what an earlier request with the same token may have left there beside what is to stay.
+    /// It undoes what an earlier request with the same token may have left, except for what must stay.
     UndoesRest,
-    /// It does nothing that would have to be undone.
+    /// It does nothing that must be undone.
     Passes,
 }
 
-/// The kinds of work that requests do. It is remarked of each kind apart whether a server refuses it. In
-/// words, it is what the server does or does not do.
+/// The kinds of work that requests do. Whether a server refuses requests is tracked for each kind separately.
+/// The words say what the server does or does not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Acquiring,

@@ -1,22 +1,24 @@
-//! A request as it is sent. A script is sent with its text, or by the hash of that to a server which knows the text.
+//! A request as it is sent. A script is sent as its text, or as the hash of the text to a server that knows
+//! it.
 
 use std::fmt;
 
 use super::script::Script;
 
-/// A request as it is sent, but for the script that it begins with, if it does: what comes before and behind that.
+/// A request as it is sent. If it begins with a script, its text is left out: only the bytes before and
+/// behind the text are kept.
 pub(crate) struct Encoded {
     script: Option<Script>,
     bytes: Box<[u8]>,
-    /// Where the text of the script is put in.
+    /// Where the text of the script is inserted.
     text_at: usize,
 }
 
-/// Two words without a letter, in whose place a script is put.
+/// Two empty words, which the script replaces.
 const BLANK: &[u8] = b"$0\r\n\r\n$0\r\n\r\n";
 
 impl Encoded {
-    /// Of the commands in `bytes`. The first two words of a script are empty.
+    /// From the commands in `bytes`. The first two words of a script are empty.
     pub(super) fn new(script: Option<Script>, bytes: &[u8]) -> Self {
         let Some(text) = script else {
             return Self { script, bytes: bytes.into(), text_at: 0 };
@@ -28,12 +30,12 @@ impl Encoded {
         Self { script, bytes, text_at: count.len() + command.len() }
     }
 
-    /// The script that it begins with.
+    /// The script with which it begins, if any.
     pub(crate) fn script(&self) -> Option<Script> {
         self.script
     }
 
-    /// Adds it to what is sent, with the script's text, or with this hash in its place.
+    /// Appends it to the outbox, with the script's text, or with this hash in its place.
     pub(crate) fn put(&self, hash: Option<&Hash>, outbox: &mut Vec<u8>) {
         let Some(script) = self.script else {
             return outbox.extend_from_slice(&self.bytes);
@@ -53,7 +55,7 @@ impl Encoded {
         outbox.extend_from_slice(rest);
     }
 
-    /// It as a whole, with the text of its script.
+    /// All its bytes, with the text of its script.
     #[cfg(test)]
     pub(crate) fn whole(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -62,18 +64,18 @@ impl Encoded {
     }
 }
 
-/// The line that says how many words the first command has, and what comes behind it.
+/// The line with the number of words of the first command, and the bytes behind it.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     bytes.split_at(end)
 }
 
-/// By which a server knows a script that it was sent before: SHA-1, in hexadecimal.
+/// Identifies a script that the server was sent before: SHA-1, in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hash([u8; 40]);
 
 impl Hash {
-    /// That of this script.
+    /// The hash of this script.
     pub(crate) fn of(script: Script) -> Option<Self> {
         redis::Script::new(script).get_hash().as_bytes().try_into().ok().map(Self)
     }
@@ -105,7 +107,7 @@ mod tests {
         };
         let rest = "$1\r\n1\r\n$0\r\n\r\n$2\r\n$0\r\n*1\r\n$4\r\nPING\r\n";
         assert_eq!(put(None), format!("before *5\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n{rest}"));
-        // What `SCRIPT LOAD "return 1"` says.
+        // The reply to `SCRIPT LOAD "return 1"`.
         let hash = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
         let by_hash = format!("before *5\r\n$7\r\nEVALSHA\r\n$40\r\n{hash}\r\n{rest}");
         assert_eq!(put(Hash::of(&SCRIPT).as_ref()), by_hash);

@@ -5,11 +5,11 @@ use redis::Cmd;
 use super::encoded::Encoded;
 use super::script::Script;
 
-/// The most memory that it keeps for later.
+/// The most memory that an encoder keeps for later.
 const KEPT_MAX: usize = 8 * 1024;
 
-/// Encodes requests, with buffers that are kept: the crate's command would allocate four times for
-/// each of three commands that a lock and its release take.
+/// Encodes requests, with buffers that are kept. The crate's command would allocate four times for each of
+/// the three commands of a lock and its release.
 #[derive(Default)]
 pub(crate) struct Encoder {
     command: Cmd,
@@ -24,8 +24,9 @@ impl Encoder {
         self.command.clear();
     }
 
-    /// Adds a script, which is the first command of its request: `fill` adds the number of its keys, these, and its
-    /// arguments. The text is not copied: it is put in when the request is sent ([`Encoded::put`]).
+    /// Adds a script, which must be the first command of its request. `fill` adds the number of its keys, the
+    /// keys, and its arguments. The text is not copied here but inserted when the request is sent
+    /// ([`Encoded::put`]).
     pub(super) fn put_script(&mut self, script: Script, fill: impl FnOnce(&mut Cmd) -> &mut Cmd) {
         debug_assert!(self.bytes.is_empty() && self.script.is_none());
         self.script = Some(script);
@@ -33,7 +34,7 @@ impl Encoder {
         self.put(fill);
     }
 
-    /// What was put since the last time.
+    /// Returns what was added since the last call.
     pub(super) fn take(&mut self) -> Encoded {
         let encoded = Encoded::new(self.script.take(), &self.bytes);
         self.bytes.clear();

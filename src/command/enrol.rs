@@ -1,7 +1,7 @@
-//! Has this manager stand in the line of a resource, unless nobody has that. It takes no lock: who is told that
-//! nobody has it tries to take it in the form of its kind.
+//! Puts this manager into the wait queue of a resource, unless nobody holds the resource. It takes no lock. A
+//! client that is told that the resource is free tries to take it in the form of its kind.
 //!
-//! The token of the request names the channel, and its number is since when we wait.
+//! The token of the request names the channel, and its number is the time since when we wait.
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;

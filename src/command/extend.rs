@@ -1,6 +1,6 @@
-//! Gives the key at least the TTL if it has the token. Never sets it. Always a script: `SET … IFEQ` might
-//! shorten what is left, when it is carried out late, on a connection that was given up, after an
-//! extension for longer on the next one.
+//! Gives the key at least the TTL if it has the token. Never sets the key. This is always a script, because
+//! `SET … IFEQ` might shorten the remaining time. That could happen if it is executed late, on a connection
+//! that was given up, after a longer extension on the next connection.
 
 use super::answer::Answer;
 use super::capabilities::Capabilities;

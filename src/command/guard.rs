@@ -1,9 +1,9 @@
-//! The note that a server bears of its own memory, in a key without a TTL: `run_id since_ms longest_ms`. A server
-//! that was restarted without its data, flushed, or replaced by another bears none, or another's.
+//! A server's note of its own memory, in a key without a TTL: `run_id since_ms longest_ms`. A server that was
+//! restarted without its data, flushed, or replaced by another has no note, or another server's note.
 //!
-//! `since_ms` is when somebody first saw that nothing from before was known, in milliseconds of the server's
-//! clock; below 0 if the server was new then, and nothing can have been lost. `longest_ms` is the longest TTL
-//! that locks have there.
+//! `since_ms` is when a client first saw that nothing from before was known, in milliseconds of the server's
+//! clock. It is below 0 if the server was new then, so that nothing can have been lost. `longest_ms` is the
+//! longest TTL of the locks on the server.
 
 use redis::Value;
 
@@ -12,17 +12,17 @@ use super::identity::RunId;
 use super::script::script;
 use crate::failure::Failure;
 
-/// Its name. No lock may have it.
+/// The name of the note's key. No lock may have this name.
 pub const KEY: &str = "redlock:guard";
 
-/// For how long after it was marked as new a server may be one of a deployment that is being started.
+/// For how long after a server was marked as new it may belong to a deployment that is being started.
 const YOUNG_MS: i64 = 2_000;
 
-/// Reads the note. Sent behind an acquire, it tells whose memory has granted it.
+/// Reads the note. Sent behind an acquire, it tells which memory has granted the acquire.
 pub(crate) const READ: &[u8] =
     b"*4\r\n$8\r\nGETRANGE\r\n$13\r\nredlock:guard\r\n$1\r\n0\r\n$3\r\n127\r\n";
 
-/// What a server bears.
+/// The note of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     pub id: RunId,
@@ -30,18 +30,18 @@ pub struct Note {
     pub longest_ms: i64,
 }
 
-/// How a server is marked that bears no note of its own.
+/// How to mark a server that has no note of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Nothing from before is known.
     Lost,
-    /// There was nothing before. Not after this moment of the server's clock.
+    /// There was nothing before. Not valid after this time on the server's clock.
     Fresh { until_ms: i64 },
-    /// Another process wrote what is there, and none of it is missing.
+    /// Another process wrote the data, and none of it is missing.
     Kept,
 }
 
-/// What a server bears, as it was read with its clock.
+/// What a server has for a note, read together with its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// What the clock showed, and how much more it may have shown.
@@ -53,7 +53,7 @@ pub(crate) struct Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Borne {
     Nothing,
-    /// Something that nobody of us has written.
+    /// Something that no client of this library has written.
     Gibberish,
     Note(Note),
 }
@@ -64,7 +64,8 @@ impl Note {
         self.since_ms < 0
     }
 
-    /// For how long it is still one of a deployment that is being started, when the server's clock shows this.
+    /// For how long the server still belongs to a deployment that is being started, when its clock shows
+    /// `now_ms`.
     pub(crate) fn young_ms(&self, now_ms: i64) -> i64 {
         let age_ms = now_ms.saturating_add(self.since_ms).max(0);
         if self.is_of_new() { YOUNG_MS.saturating_sub(age_ms).max(0) } else { 0 }
@@ -79,7 +80,7 @@ impl Note {
 }
 
 impl Borne {
-    /// The reply to [`READ`]; none if there is no such reply, or the server refused to give it.
+    /// The meaning of the reply to [`READ`]. None if it is no such reply, or the server refused the request.
     pub(crate) fn of(reply: &Value) -> Option<Self> {
         match reply {
             Value::BulkString(text) if text.is_empty() => Some(Self::Nothing),
@@ -89,7 +90,7 @@ impl Borne {
     }
 }
 
-/// Whether this user may not read the note, or write it.
+/// Whether this user may not read or write the note.
 pub(crate) fn is_forbidden(reply: &Value) -> bool {
     matches!(reply, Value::ServerError(error) if failure_of(error).is_of_the_kind())
 }
@@ -100,7 +101,7 @@ impl Reading {
         self.now_us / 1_000
     }
 
-    /// What [`mark`] says to have written for this server.
+    /// What [`mark`] has written for this server, according to its reply.
     pub(super) fn of_mark(id: RunId, reply: &Value) -> Result<Self, Failure> {
         match reply {
             Value::ServerError(error) => Err(failure_of(error)),
@@ -120,7 +121,7 @@ impl Reading {
 /// Reads the clock.
 pub(crate) const TIME: &[u8] = b"*1\r\n$4\r\nTIME\r\n";
 
-/// The reply to `TIME`, in microseconds; none if the server refused to tell.
+/// The meaning of the reply to `TIME`, in microseconds. None if the server refused to tell.
 pub(crate) fn time_us(reply: &Value) -> Result<Option<i64>, Failure> {
     let parts = match reply {
         Value::ServerError(_) => return Ok(None),
@@ -145,7 +146,7 @@ pub(crate) static MARK: &str = script!("mark.lua");
 
 pub(crate) static RAISE: &str = script!("raise.lua");
 
-/// Has the server bear a note of its own.
+/// Gives the server a note of its own.
 pub(super) fn mark(id: RunId, longest_ms: i64, mark: Mark) -> redis::Cmd {
     let (how, until_ms) = match mark {
         Mark::Lost => ("lost", 0),
@@ -157,7 +158,7 @@ pub(super) fn mark(id: RunId, longest_ms: i64, mark: Mark) -> redis::Cmd {
     command
 }
 
-/// Has the server note that so long a TTL is in use.
+/// Has the server note that a TTL of this length is in use.
 pub(crate) fn raise(ttl_ms: i64) -> Vec<u8> {
     let mut command = redis::cmd("EVAL");
     command.arg(RAISE).arg(1).arg(KEY).arg(ttl_ms);

@@ -1,7 +1,7 @@
-//! The first commands on a new connection: who we are, which database, what the server can do, and who it is.
+//! The first commands on a new connection: the login, the database, what the server can do, and its identity.
 //!
-//! They are steps that are sent in one go. Each judges its own reply, and knows nothing of the others; a
-//! further one has to be added to `steps` alone.
+//! These steps are sent together. Each step judges its own reply, and knows nothing of the others. A further
+//! step needs to be added only to `steps`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,38 +14,38 @@ use super::guard::{self, Borne, Mark, Reading};
 use super::identity::{Identity, RunId};
 use crate::failure::Failure;
 
-/// A user, or the default one, and the password.
+/// A user, or the default user, and the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub user: Option<Vec<u8>>,
     pub password: Vec<u8>,
 }
 
-/// Never with the password.
+/// Never shows the password.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 
-/// What a connection is to be fit for.
+/// What a connection must be able to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
-    /// Grants are to be guarded: the server is asked about its memory.
+    /// Grants must be guarded, so the server is asked about its memory.
     pub(crate) is_guarded: bool,
-    /// Waiters are to be woken: the server is to tell us things by itself.
+    /// Waiters must be woken, so the server must send push messages.
     pub(crate) is_waking: bool,
 }
 
-/// How far the conversation has come.
+/// The state of the conversation.
 pub(crate) struct Handshake {
-    /// Those that are not answered.
+    /// The steps without a reply so far.
     steps: VecDeque<Step>,
     has_begun: bool,
     learnt: Learnt,
 }
 
-/// What a server can do, and who it is.
+/// What a server can do, and its identity.
 #[derive(Default)]
 struct Learnt {
     capabilities: Capabilities,
@@ -55,7 +55,7 @@ struct Learnt {
     memory: Memory,
 }
 
-/// What a server says of its memory.
+/// What a server says about its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Memory {
     #[default]
@@ -65,7 +65,7 @@ pub(crate) enum Memory {
     Read(RunId, Reading),
 }
 
-/// What a reply leads to.
+/// The result of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
@@ -73,23 +73,23 @@ pub(crate) enum Progress {
     /// The server is of no use to us, for now.
     Refused {
         failure: Failure,
-        /// Whether it is the user or the password that it does not accept.
+        /// Whether the server rejects the user or the password.
         is_of_credentials: bool,
     },
 }
 
-/// A command, and what its reply means.
+/// A command, and the meaning of its reply.
 struct Step {
     bytes: Vec<u8>,
     judge: Judge,
     is_login: bool,
 }
 
-/// Fails if the server is of no use to us. May learn what it can do, and who it is.
+/// Fails if the server is of no use to us. May learn what the server can do, and its identity.
 type Judge = fn(&Value, &mut Learnt) -> Result<(), Failure>;
 
-/// All steps, in their order. What the server can do is asked by commands that lack their arguments and so
-/// change nothing.
+/// All steps, in their order. Capabilities are probed by commands without their arguments, which change
+/// nothing.
 fn steps(
     credentials: Option<&Credentials>,
     database: i64,
@@ -110,7 +110,7 @@ fn steps(
         }),
         Step::new(&redis::cmd("PING"), expect_pong),
     ];
-    // Several sections in one command are of Redis 7.0.
+    // Only since Redis 7.0 one command can ask for several sections.
     let info = |section: &str, judge| Step::new(redis::cmd("INFO").arg(section), judge);
     let questions = [
         match is_guarded {
@@ -150,14 +150,14 @@ fn steps(
         Step { bytes: guard::READ.to_vec(), judge: learn_memory, is_login: false },
     ];
     let guards = guards.into_iter().filter(|_| is_guarded);
-    // What comes before it is answered in the older form.
+    // The replies before it have the older form.
     let greeting = is_waking.then(|| Step::new(redis::cmd("HELLO").arg(3), learn_pushes));
     let steps = log_in.into_iter().chain(select).chain(probes).chain(questions).chain(guards);
     steps.chain(greeting).collect()
 }
 
-/// Whether the server tells it: this user may not ask, if not. Fails if it tells nobody, for now: it may be asked
-/// again later.
+/// Whether the server gives the information. It does not if this user may not ask. Fails if the server tells
+/// nobody for now, because it may be asked again later.
 fn is_told(reply: &Value) -> Result<bool, Failure> {
     match reply {
         Value::ServerError(error) => match failure_of(error) {
@@ -182,7 +182,7 @@ fn learn_memory(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The server was told to bear a note.
+/// The server was told to write a note.
 fn learn_mark(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     let Memory::Read(id, _) = learnt.memory else { return Err(Failure::Nonsense) };
     learnt.memory = match Reading::of_mark(id, reply) {
@@ -207,7 +207,8 @@ fn expect_ok(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     }
 }
 
-/// A server that has it answers with a map, and one that has it not, or may not let us use it, with an error.
+/// A server with this command replies with a map. A server that does not have it, or does not let us use it,
+/// replies with an error.
 fn learn_pushes(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     match reply {
         Value::Map(_) => {
@@ -233,8 +234,8 @@ fn learn_delifeq(reply: &Value, learnt: &mut Learnt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a server knows a command that was sent without its arguments. Then it complains of these, else
-/// of the command.
+/// Whether a server knows a command that was sent without its arguments. If it does, its error is about the
+/// arguments, and otherwise about the command.
 fn knows(reply: &Value) -> Result<bool, Failure> {
     match reply {
         Value::ServerError(error) => Ok(says(error, "wrong number of arguments")),
@@ -242,8 +243,8 @@ fn knows(reply: &Value) -> Result<bool, Failure> {
     }
 }
 
-/// Shows whether the server serves us at all: it looks at that only after the arguments. Whoever may not
-/// use PING may use what matters.
+/// Shows whether the server serves us at all. The probes do not show that, because the server checks their
+/// arguments first. A user that may not use `PING` may still use the commands that matter.
 fn expect_pong(reply: &Value, _: &mut Learnt) -> Result<(), Failure> {
     match reply {
         Value::SimpleString(word) if word == "PONG" => Ok(()),
@@ -270,17 +271,17 @@ impl Handshake {
         Self { steps, has_begun: false, learnt }
     }
 
-    /// Writes what is to be sent.
+    /// Writes the commands to send.
     pub(crate) fn write_to(&self, outbox: &mut Vec<u8>) {
         self.steps.iter().for_each(|step| outbox.extend_from_slice(&step.bytes));
     }
 
-    /// Whether there is a step that is not answered.
+    /// Whether a step has no reply yet.
     pub(crate) fn is_asking(&self) -> bool {
         !self.steps.is_empty()
     }
 
-    /// Whether the server has answered something.
+    /// Whether the server has answered anything.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -306,12 +307,12 @@ impl Handshake {
         }
     }
 
-    /// What the server has said of itself until now.
+    /// What the server has said about itself so far.
     pub(crate) fn identity(&self) -> &Identity {
         &self.learnt.identity
     }
 
-    /// What the server has said of its memory.
+    /// What the server has said about its memory.
     pub(crate) fn memory(&self) -> Memory {
         self.learnt.memory
     }
@@ -320,7 +321,7 @@ impl Handshake {
         self.learnt.capabilities
     }
 
-    /// Adds a step: that the server is to bear a note from now on.
+    /// Adds a step that gives the server a note.
     pub(crate) fn mark(&mut self, longest_ms: i64, mark: Mark, outbox: &mut Vec<u8>) {
         let Memory::Read(id, _) = self.learnt.memory else { return };
         let step = Step::new(&guard::mark(id, longest_ms, mark), learn_mark);

@@ -1,23 +1,24 @@
-//! Who a server is, what it keeps, and whether it can be a voter at all: from what it says of itself when a
-//! connection begins (`INFO`, `CONFIG GET`).
+//! A server's identity, what data it keeps, and whether it can be a voter at all. This comes from what the
+//! server says about itself when a connection begins (`INFO`, `CONFIG GET`).
 //!
-//! What the user may not ask is left out: then nothing is known of that, and nothing is held against the
-//! server. What a server says is never quoted unseen: numbers, known words, and the letters of a version.
+//! What this user may not ask is left out. Nothing is then known about it, and nothing is held against the
+//! server. What a server says is never quoted unchecked. Only numbers, known words, and the letters of a
+//! version are quoted.
 
 use redis::Value;
 
 use crate::failure::Failure;
 
-/// Who a server is. It is drawn anew by each start of a server process.
+/// The identity of a server process. Each start of a server process draws a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId([u8; RUN_ID_LENGTH]);
 
 const RUN_ID_LENGTH: usize = 40;
 
-/// The longest version that is told.
+/// The maximum length of a version that is reported.
 const VERSION_MAX: usize = 31;
 
-/// What a server says of itself.
+/// What a server says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     run_id: Option<RunId>,
@@ -26,8 +27,8 @@ pub struct Identity {
     keeps: Option<Keeps>,
     eviction: Option<&'static str>,
     may_evict: bool,
-    /// It was a replica, and has had another primary's data since its process began: what it has may lack what
-    /// that said last. Drawn anew by each promotion.
+    /// Set if the server was a replica and has had another primary's data since its process began. Its data
+    /// may lack that primary's last changes. Each promotion draws a new value.
     promotion: Option<RunId>,
 }
 
@@ -38,14 +39,14 @@ enum Role {
     Sentinel,
 }
 
-/// What of its data outlives a server process.
+/// What part of its data outlives a server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     /// Nothing, or a snapshot from time to time.
     NoLog,
-    /// A log of all changes, written to the disk at times that are not known.
+    /// A log of all changes. When it is written to the disk is not known.
     Log,
-    /// The same, with the name of those times.
+    /// The same, with the words for when it is written.
     LogSynced(&'static str),
 }
 
@@ -70,7 +71,7 @@ impl RunId {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; RUN_ID_LENGTH] = text.as_bytes().try_into().ok()?;
         let is_one = bytes.iter().all(u8::is_ascii_hexdigit);
-        // Some proxies have the same digit everywhere, for every server.
+        // Some proxies return the same digit everywhere, for every server.
         (is_one && bytes.iter().any(|&byte| byte != bytes[0])).then_some(Self(bytes))
     }
 
@@ -81,13 +82,13 @@ impl RunId {
 }
 
 impl Identity {
-    /// Who it is, if it says so.
+    /// The server's run id, if it gives one.
     pub fn run_id(&self) -> Option<RunId> {
         self.run_id
     }
 
-    /// Whose memory it has: that of its process, unless it was a replica meanwhile. Then its own was replaced by
-    /// another's, and is none of before.
+    /// Identifies the server's memory. It is the id of its process, unless the server was a replica
+    /// meanwhile. In that case another server's memory replaced its own, and the id differs from all before.
     pub(crate) fn life_id(&self) -> Option<RunId> {
         let RunId(mut bytes) = self.run_id?;
         for (byte, other) in bytes.iter_mut().zip(self.promotion.iter().flat_map(|it| it.0)) {
@@ -97,12 +98,12 @@ impl Identity {
         Some(RunId(bytes))
     }
 
-    /// What program it is, as in "7.0.15" or "valkey 9.1.0"; empty if it does not say.
+    /// The program, as in "7.0.15" or "valkey 9.1.0". Empty if the server does not say.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// "primary", "replica" or "sentinel"; empty if it does not say.
+    /// "primary", "replica" or "sentinel". Empty if the server does not say.
     pub fn role(&self) -> &'static str {
         match self.role {
             None => "",
@@ -112,7 +113,7 @@ impl Identity {
         }
     }
 
-    /// What of its data outlives its process, in words; empty if it does not say.
+    /// What part of its data outlives its process, in words. Empty if the server does not say.
     pub fn keeps(&self) -> &'static str {
         match self.keeps {
             None => "",
@@ -122,12 +123,13 @@ impl Identity {
         }
     }
 
-    /// Whether all that it has granted outlives its process.
+    /// Whether all its grants outlive its process.
     pub(crate) fn is_durable(&self) -> bool {
         self.keeps == Some(Keeps::LogSynced(ALWAYS)) && self.promotion.is_none()
     }
 
-    /// Which keys it gives up when its memory is full, as in its configuration; empty if it does not say.
+    /// Which keys it evicts when its memory is full, as in its configuration. Empty if the server does not
+    /// say.
     pub fn eviction(&self) -> &'static str {
         self.eviction.unwrap_or_default()
     }
@@ -136,7 +138,7 @@ impl Identity {
     pub(super) fn learn_program(&mut self, reply: &Value) -> Result<(), Failure> {
         let Some(text) = text(reply)? else { return Ok(()) };
         self.run_id = field(text, "run_id").and_then(RunId::parse);
-        // Valkey says also which Redis it is like.
+        // Valkey also gives the Redis version that it resembles.
         let valkey = field(text, "valkey_version").map(|version| format!("valkey {version}"));
         let version = valkey.or_else(|| field(text, "redis_version").map(str::to_owned));
         let is_of_one = |letter: char| letter.is_ascii_alphanumeric() || ".- ".contains(letter);
@@ -164,7 +166,7 @@ impl Identity {
             Some("slave" | "replica") => Some(Role::Replica),
             _ => None,
         };
-        // All zeros, if it never was a replica.
+        // All zeros if it never was a replica.
         self.promotion = field(text, "master_replid2").and_then(RunId::parse);
         match self.role {
             Some(Role::Replica) => Err(Failure::Refused(
@@ -184,7 +186,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Fails if it gives keys up when its memory is full.
+    /// Fails if the server evicts keys when its memory is full.
     pub(super) fn check_eviction(&self) -> Result<(), Failure> {
         let words =
             "it may evict locks when its memory is full: set its maxmemory-policy to noeviction";
@@ -218,7 +220,7 @@ impl Identity {
     }
 }
 
-/// The text of a reply; none if it was refused, or is no text.
+/// The text of a reply. None if the request was refused, or the reply is no text.
 fn text(reply: &Value) -> Result<Option<&str>, Failure> {
     match reply {
         Value::BulkString(bytes) => Ok(str::from_utf8(bytes).ok()),
@@ -287,7 +289,7 @@ mod tests {
         let evicting = "maxmemory:1048576\r\nmaxmemory_policy:volatile-ttl\r\n";
         assert_eq!(it.learn_memory(&bulk(evicting)), Ok(()));
         refused(it.check_eviction(), "noeviction");
-        // Also one of a later version.
+        // This also holds for a policy of a later version.
         assert_eq!(it.learn_memory(&bulk("maxmemory:1\r\nmaxmemory_policy:other\r\n")), Ok(()));
         refused(it.check_eviction(), "noeviction");
         let kept = "maxmemory:1048576\r\nmaxmemory_policy:noeviction\r\n";

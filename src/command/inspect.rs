@@ -1,4 +1,4 @@
-//! Asks what value the key has, and for how long.
+//! Asks for the value of the key and its remaining time.
 
 use redis::Value;
 
@@ -33,9 +33,9 @@ fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let left = replies.next()?;
     let left_ms = pttl::decode(&left)?;
     match left {
-        // It has ended in between.
+        // The key has expired in between.
         Value::Int(pttl::NO_KEY) => Some(Answer::Absent),
-        // It is ours, and for how long is what we are not told.
+        // The key is ours, but the server does not tell its remaining time.
         Value::ServerError(error) if value == subject.token.as_bytes() => {
             Some(Answer::refused(&error))
         }
@@ -43,10 +43,10 @@ fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     }
 }
 
-/// `GETRANGE` answers an empty value for a key that is not there.
+/// The reply to `GETRANGE` is an empty value if the key does not exist.
 fn found(value: Vec<u8>, left_ms: Option<i64>) -> Answer {
     match left_ms {
-        // It was set in between. It is none of whatever others were found to have.
+        // The key was set in between. It is not one that others were found to hold.
         Some(0..) if value.is_empty() => Answer::Absent,
         Some(left_ms) => Answer::Found { value, left_ms },
         None if value.is_empty() => Answer::Absent,
@@ -70,10 +70,10 @@ mod tests {
         assert_eq!(answer(empty.clone(), Int(-2)), Some(Answer::Absent));
         let found = Some(Answer::Found { value: Vec::new(), left_ms: -1 });
         assert_eq!(answer(empty.clone(), Int(-1)), found);
-        // One that was there when it was read, and was not any more when its time was asked for.
+        // A key that existed when it was read, but not any more when its remaining time was asked for.
         let ended = answer(Value::BulkString(b"theirs".to_vec()), Int(-2));
         assert_eq!(ended, Some(Answer::Absent));
-        // One that was not there when it was read, and was when its time was asked for.
+        // A key that did not exist when it was read, but existed when its remaining time was asked for.
         assert_eq!(answer(empty, Int(5)), Some(Answer::Absent));
     }
 
@@ -83,7 +83,7 @@ mod tests {
         let asked = |value: &[u8]| answer(Value::BulkString(value.to_vec()), refused.clone());
         let ours = Subject::sample().token;
         assert!(matches!(asked(ours.as_bytes()), Some(Answer::Failed(_))));
-        // That there is one is all that others want to know.
+        // Other clients only need to know that the key exists.
         assert!(matches!(asked(b"theirs"), Some(Answer::Found { .. })));
         assert_eq!(asked(b""), Some(Answer::Absent));
     }

@@ -1,4 +1,4 @@
-//! Asks who has the slots of a semaphore, and for how long.
+//! Asks who holds the slots of a semaphore, and for how long.
 
 use redis::Value;
 

@@ -1,4 +1,5 @@
-//! Takes this manager out of the line of a resource. If it was told meanwhile that nobody has that, the next is told.
+//! Takes this manager out of the wait queue of a resource. If it was told meanwhile that the resource is
+//! free, the next waiter is told.
 
 use redis::Value;
 

@@ -1,9 +1,8 @@
-//! What servers are asked, and what they say: requests as commands of Redis, and replies as answers. Each
-//! command has a file, which says how it is encoded, how many replies it brings, and what they mean.
-//! Everything of RESP is the redis crate's.
+//! The requests to servers and their replies: requests become Redis commands, and replies become answers. Each
+//! command has a file with its encoding, its number of replies and their meaning. The redis crate handles RESP.
 //!
-//! Nothing here knows over which connection a request goes, and when. Who delivers it is told what matters
-//! for that: [`KeyEffect`], [`Request::must_reach`], [`Request::ttl_ms`].
+//! This module does not know when a request is sent, or over which connection. The delivering module learns what it
+//! needs from [`KeyEffect`], [`Request::must_reach`] and [`Request::ttl_ms`].
 
 mod acquire;
 mod acquire_again;
@@ -53,52 +52,52 @@ use crate::moment::Moment;
 use crate::server_set::ServerSet;
 use crate::token::Token;
 
-/// What is asked of a server.
+/// What a request asks of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Set the key to the token for the TTL, unless it is there. Of a semaphore: any slot that is free.
+    /// Set the key to the token for the TTL, unless the key exists. For a semaphore: take any free slot.
     Acquire,
-    /// The same, by one that waits: it asks as well for readers that are in the way.
+    /// The same for a waiting client. It also asks for readers that are in the way.
     AcquireAgain,
-    /// Move the token to this slot of a semaphore, if it is free.
+    /// Move the token to this slot of a semaphore, if the slot is free.
     Move,
-    /// The same as to acquire, and draw a fencing token.
+    /// Acquire, and draw a fencing token.
     AcquireFenced,
-    /// Have the counter of fencing tokens reach the one that another server drew, if the key has the token.
+    /// Raise the counter of fencing tokens to the one that another server drew, if the key has the token.
     RaiseFence,
-    /// Give the key, if it has the token, at least the TTL. Never sets it.
+    /// Give the key at least the TTL, if it has the token. Never sets the key.
     Extend,
-    /// Make a shared lock of an exclusive one, which keeps its end.
+    /// Turn an exclusive lock into a shared one, which keeps its end.
     Downgrade,
-    /// Say that a writer waits, where readers have the resource.
+    /// Announce a waiting writer, if readers hold the resource.
     Intend,
-    /// Take that back.
+    /// Take back that announcement.
     Recant,
-    /// Set the key again on a server that lost it, unless it is there; in the form of an acquire.
+    /// Set the key again on a server that lost it, unless it exists. Has the form of an acquire.
     Repair,
-    /// Delete the key if it has the token. Of a semaphore: every slot that has it.
+    /// Delete the key if it has the token. For a semaphore: every slot that has it.
     Release,
-    /// The same, and wake who waits for it first.
+    /// The same, and wake the first waiter.
     ReleaseAndWake,
-    /// Delete every slot of a semaphore that has the token, but for this one.
+    /// Delete every slot of a semaphore that has the token, except this one.
     ReleaseRest,
-    /// The same, and wake who waits for a permit first.
+    /// The same, and wake the first waiter for a permit.
     ReleaseRestAndWake,
-    /// What value has the key, and for how long?
+    /// Ask for the value of the key and its remaining time.
     Inspect,
-    /// Stand in the line of those who wait, under the channel of the token, unless nobody has the key.
+    /// Join the wait queue, with the channel of the token, unless nobody holds the key.
     Enrol,
-    /// Stand in it no longer, and pass on what came too late.
+    /// Leave the wait queue, and pass on a wake-up that came too late.
     Leave,
 }
 
 impl Verb {
-    /// Whether it asks for a lock that is not had yet.
+    /// Whether it asks for a lock that is not held yet.
     pub(crate) fn acquires(self) -> bool {
         matches!(self, Self::Acquire | Self::AcquireAgain | Self::AcquireFenced)
     }
 
-    /// By which command it is done for a lock of this kind.
+    /// The command for a lock of this kind.
     fn definition(self, kind: &LockKind) -> &'static Definition {
         match (self, kind) {
             (verb, LockKind::Several(_)) => several::definition(verb),
@@ -113,7 +112,7 @@ impl Verb {
         }
     }
 
-    /// By which command it is done for a lock that one has alone.
+    /// The command for an exclusive lock.
     fn exclusive(self) -> &'static Definition {
         match self {
             Self::Acquire | Self::Repair | Self::Move => &acquire::DEFINITION,
@@ -132,7 +131,7 @@ impl Verb {
         }
     }
 
-    /// The same for a permit, before it has a slot: a slot is an ordinary lock.
+    /// The command for a permit before it has a slot. A slot is an ordinary lock.
     fn permit_definition(self) -> &'static Definition {
         match self {
             Self::Acquire | Self::AcquireAgain | Self::AcquireFenced | Self::Repair => {
@@ -143,7 +142,7 @@ impl Verb {
             Self::ReleaseAndWake => &release_permits::ALL_AND_WAKE,
             Self::ReleaseRest => &release_permits::REST,
             Self::ReleaseRestAndWake => &release_permits::REST_AND_WAKE,
-            // What is asked about readers is asked about one resource.
+            // Questions about readers concern a single resource.
             Self::Inspect | Self::Downgrade | Self::Intend | Self::Recant => {
                 &inspect_permits::DEFINITION
             }
@@ -153,40 +152,40 @@ impl Verb {
     }
 }
 
-/// Hears what each server says to a request, also when nobody waits for the answer any more.
+/// Receives every server's answer to a request, even if nobody waits for the answer any more.
 pub trait Witness: Send + Sync {
-    /// A server has given this answer, heard at `now`. What was asked is told by its verb and the number
-    /// of the request. Called before anybody else is told of it, with a mutex held: it only takes note.
+    /// A server has given this answer, received at `now`. The verb and the number identify the request.
+    /// Called with a mutex held, before any caller gets the answer, so it must only take note.
     fn hear(&self, server: usize, asked: (Verb, u32), answer: &Answer, now: Moment);
 }
 
-/// A request, encoded once however many servers it goes to.
+/// A request, encoded once for all servers that get it.
 ///
-/// It is allocated for each call, and so are its bytes: servers that are not waited for may need
-/// it for long after the call.
+/// It is allocated for each call, and so are its bytes, because servers that nobody waits for may need it
+/// long after the call.
 pub struct Request {
     verb: Verb,
-    /// Which of the requests about one lock it is, for whoever hears the answers.
+    /// Which of the requests about one lock it is, for the witness.
     number: u32,
     subject: Subject,
-    /// How it is done, and how many bytes there are to send, at most.
+    /// How to do it, and the maximum number of bytes to send.
     definition: &'static Definition,
     size: usize,
-    /// To whom it goes although nobody waits for the answer.
+    /// The servers that get it although nobody waits for the answer.
     recipients: ServerSet,
     witness: Option<Arc<dyn Witness>>,
-    /// By the form that the capabilities of a server ask for.
+    /// Indexed by the form that a server's capabilities require.
     encoded: [OnceLock<Encoded>; FORMS],
 }
 
-/// What the bytes to send take beside the names of the key: scripts, tokens, numbers.
+/// The maximum size of the bytes beside the names of the key: scripts, tokens, numbers.
 const BESIDE_KEYS_MAX: usize = 1024;
 
-/// That of a shared lock.
+/// The same for a shared lock.
 const BESIDE_KEYS_OF_READERS_MAX: usize = 1536;
 
 impl Request {
-    /// A request about a lock, an exclusive one if no more is told than its name. [`Verb::Inspect`] needs no token.
+    /// A request about a lock. A bare name means an exclusive lock. [`Verb::Inspect`] needs no token.
     pub fn new(verb: Verb, target: impl Into<Target>, token: Token, ttl_ms: i64) -> Self {
         let Target { resource, kind } = target.into();
         let subject = Subject { resource, kind, token, ttl_ms, number: 0, lines: u128::MAX };
@@ -196,83 +195,83 @@ impl Request {
         Self { verb, number: 0, subject, definition, size, recipients, witness: None, encoded }
     }
 
-    /// The same request for these servers. A release goes to them later if it cannot now, until the TTL is over.
+    /// Sets the servers that must get it. A release that cannot be sent now is sent later, until the TTL is over.
     #[must_use]
     pub fn to(self, recipients: ServerSet) -> Self {
         Self { recipients, ..self }
     }
 
-    /// The same request, which proposes this number as a fencing token, or tells which was drawn.
+    /// Sets the number to propose as a fencing token, or the number that was drawn.
     #[must_use]
     pub fn with_fence(self, number: i64) -> Self {
         Self { subject: Subject { number, ..self.subject }, ..self }
     }
 
-    /// The same request, of who waits since then, in microseconds since 1970.
+    /// Sets since when the client waits, in microseconds since 1970.
     #[must_use]
     pub fn waiting_since(self, us: i64) -> Self {
         Self { subject: Subject { number: us, ..self.subject }, ..self }
     }
 
-    /// The same request, about the lines of these of several resources: a bit for each.
+    /// Sets the resources whose wait queues it is about: a bit for each.
     #[must_use]
     pub fn with_lines(self, lines: u128) -> Self {
         Self { subject: Subject { lines, ..self.subject }, ..self }
     }
 
-    /// The same request, for the slot that is wanted, or is to stay.
+    /// Sets the slot that is wanted, or that must stay.
     #[must_use]
     pub fn with_slot(self, slot: u16) -> Self {
         Self { subject: Subject { number: i64::from(slot) + 1, ..self.subject }, ..self }
     }
 
-    /// The same request, with this number in the place of 0.
+    /// Sets the number of the request, which is 0 otherwise.
     #[must_use]
     pub fn numbered(self, number: u32) -> Self {
         Self { number, ..self }
     }
 
-    /// The same request, with somebody who hears the answers.
+    /// Sets the witness that receives the answers.
     #[must_use]
     pub fn before(self, witness: Arc<dyn Witness>) -> Self {
         Self { witness: Some(witness), ..self }
     }
 
-    /// A server has given this answer, heard at `now`. Called before anybody is told of it.
+    /// A server has given this answer, received at `now`. Called before any caller gets it.
     pub fn note(&self, server: usize, answer: &Answer, now: Moment) {
         if let Some(witness) = &self.witness {
             witness.hear(server, (self.verb, self.number), answer, now);
         }
     }
 
-    /// Whether it is one that this server is to get, although nobody waits for the answer.
+    /// Whether this server must get it although nobody waits for the answer.
     pub fn is_for(&self, server: usize) -> bool {
         self.recipients.contains(server)
     }
 
-    /// Whether it has to reach this server even when nobody waits for it any more, and over another
-    /// connection if need be, until its TTL is over.
+    /// Whether it must reach this server even when nobody waits for it any more, over another connection if
+    /// necessary, until its TTL is over.
     pub fn must_reach(&self, server: usize) -> bool {
         self.undoes() && self.is_for(server)
     }
 
-    /// Whether what it is granted is a vote for a lock.
+    /// Whether its grant is a vote for a lock.
     pub fn asks_for_vote(&self) -> bool {
         self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::RaiseFence)
     }
 
-    /// Whether it is of use only where the server tells us things by itself.
+    /// Whether it is of use only if the server sends push messages.
     pub fn needs_pushes(&self) -> bool {
         self.verb == Verb::Enrol
     }
 
-    /// Whether the answer tells when the key ends by the server's clock, in milliseconds, and not how long it lives.
+    /// Whether the answer gives the key's end by the server's clock, in milliseconds, and not its remaining time.
     pub(crate) fn tells_end(&self, capabilities: Capabilities) -> bool {
         let is_plain = matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::Repair);
         is_plain && self.subject.kind == LockKind::Exclusive && capabilities.expiry_time
     }
 
-    /// Whether it can be asked without asking when the key ends.
+    /// Whether it can be sent without the question when the key ends.
     pub(crate) fn may_leave_out_end(&self) -> bool {
         self.verb == Verb::Acquire && self.subject.kind == LockKind::Exclusive
     }
@@ -282,12 +281,12 @@ impl Request {
         matches!(self.verb, Verb::Acquire | Verb::AcquireAgain | Verb::AcquireFenced)
     }
 
-    /// Whether another goes right behind it that counts on what this one does: readers are told of it.
+    /// Whether another request right behind it relies on its effect: the one that tells readers of it.
     pub(crate) fn is_followed(&self) -> bool {
         self.verb == Verb::Downgrade
     }
 
-    /// Whether a key may live for longer after it than any request before has asked for.
+    /// Whether it may make a key live longer than any request before it asked for.
     pub fn may_prolong(&self) -> bool {
         self.verb.acquires() || matches!(self.verb, Verb::Move | Verb::Extend)
     }
@@ -297,7 +296,7 @@ impl Request {
         matches!(self.effect(), KeyEffect::Undoes | KeyEffect::UndoesRest)
     }
 
-    /// What it does to a server, for those who deliver it.
+    /// Its effect on a server, for the delivering module.
     pub fn effect(&self) -> KeyEffect {
         self.definition.effect
     }
@@ -307,32 +306,32 @@ impl Request {
         self.definition.kind
     }
 
-    /// What is asked.
+    /// What it asks for.
     pub fn verb(&self) -> Verb {
         self.verb
     }
 
-    /// The name of the key, or of the first.
+    /// The name of the key, or of the first key.
     pub fn resource(&self) -> &[u8] {
         &self.subject.resource
     }
 
-    /// The token that is, or is to be, the value of the key: requests with one token belong together.
+    /// The token that is or becomes the value of the key. Requests with the same token belong together.
     pub fn token(&self) -> &Token {
         &self.subject.token
     }
 
-    /// How long the key lives, or may live at most, once the request was carried out.
+    /// How long the key lives, or may live at most, after the server has executed the request.
     pub fn ttl_ms(&self) -> i64 {
         self.subject.ttl_ms
     }
 
-    /// How many bytes there are to send, at most.
+    /// The maximum number of bytes to send.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// What there is to send.
+    /// The bytes to send.
     pub(crate) fn encoded(&self, capabilities: Capabilities, encoder: &mut Encoder) -> &Encoded {
         self.encoded[self.form(capabilities)].get_or_init(|| {
             (self.definition.encode)(&self.subject, capabilities, encoder);
@@ -340,26 +339,27 @@ impl Request {
         })
     }
 
-    /// Whether it is sent in a form that only servers with these capabilities know, although all know another.
+    /// Whether it is sent in a form that only servers with these capabilities know, although all know another form.
     pub(crate) fn relies_on(&self, capabilities: Capabilities) -> bool {
-        // Without PEXPIRETIME the answer to an acquire is as good.
+        // An acquire without `PEXPIRETIME` has an equally good answer.
         let is_one = self.effect() == KeyEffect::Leaves && self.subject.kind == LockKind::Exclusive;
         !is_one && self.form(capabilities) != self.form(Capabilities::default())
     }
 
-    /// How many replies it brings.
+    /// The number of replies to it.
     pub(crate) fn replies(&self) -> usize {
         self.definition.replies
     }
 
-    /// What the replies mean, which are taken out; none if the server does not owe such to a request that wakes, or that
-    /// does not.
+    /// The answer that the replies mean. The replies are taken out of `replies`. None if they are not valid
+    /// for the request in the form that wakes, or that does not.
     pub(crate) fn answer(&self, wakes: bool, replies: &mut Vec<Value>) -> Option<Answer> {
         let verb = if wakes { self.verb } else { self.verb.without_waking() };
         (verb.definition(&self.subject.kind).decode)(&self.subject, &mut replies.drain(..))
     }
 
-    /// What a server is taken for that has refused this form, which wakes or not, if its capabilities lead to it still.
+    /// The capabilities to assume after a server has refused this form, in the variant that wakes or not.
+    /// They stay unchanged if they do not lead to this form any more.
     pub(crate) fn after_refusal(
         &self,
         capabilities: Capabilities,
@@ -374,13 +374,13 @@ impl Request {
         }
     }
 
-    /// In which form it is sent to a server with these capabilities.
+    /// The form in which it is sent to a server with these capabilities.
     pub(crate) fn form(&self, capabilities: Capabilities) -> usize {
         (self.definition.form)(capabilities)
     }
 }
 
-/// How many bytes a request takes, at most.
+/// The maximum number of bytes of a request.
 fn size(verb: Verb, definition: &Definition, subject: &Subject) -> usize {
     let names = subject.names();
     let (once, count) = (names.iter().map(|it| it.len()).sum::<usize>(), names.len() - 1);

@@ -1,4 +1,4 @@
-//! What the commands about semaphores share: the slots of one, each of which is a key.
+//! Shared parts of the commands about semaphores: the slots of a semaphore, each of which is a key.
 
 use redis::Cmd;
 
@@ -6,21 +6,21 @@ use super::definition::Subject;
 use super::waking::line;
 use crate::lock_kind::slot_key;
 
-/// What a key takes beside the name: its length, its number, the ends of lines.
+/// The size of a key beside the name: its length, its number, the line ends.
 const BESIDE_NAME_MAX: usize = 16;
 
-/// How many slots there are.
+/// The number of slots.
 pub(super) fn slots(subject: &Subject) -> u16 {
     subject.kind.permits().unwrap_or(1)
 }
 
-/// How many bytes the keys of all slots are, at most; 0 for a lock.
+/// The maximum number of bytes of the keys of all slots. 0 for a lock.
 pub(super) fn size(subject: &Subject) -> usize {
     let of = usize::from(subject.kind.permits().unwrap_or(0));
     of * (subject.resource.len() + BESIDE_NAME_MAX)
 }
 
-/// Begins a script about all slots: what comes next are its other arguments.
+/// Begins a script about all slots. The caller then adds its other arguments.
 pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd {
     let of = slots(subject);
     command.arg(of);
@@ -30,7 +30,7 @@ pub(super) fn begin<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd 
     command
 }
 
-/// Begins a script about all slots and the line of the semaphore.
+/// Begins a script about all slots and the wait queue of the semaphore.
 pub(super) fn begin_lined<'a>(subject: &Subject, command: &'a mut Cmd) -> &'a mut Cmd {
     let of = slots(subject);
     command.arg(of + 1);
@@ -83,7 +83,7 @@ mod tests {
             words[2..].join(" ")
         };
         let request = |verb| of_semaphore(verb, 1, 3);
-        // The token looks at one of three slots first.
+        // The token determines which of the three slots is tried first.
         let first = request(Verb::Acquire).token().share_of(3) + 1;
         assert_eq!(words(&request(Verb::Acquire)), format!("3 r r#1 r#2 T 30000 {first} 3"));
         assert_eq!(words(&request(Verb::Move).with_slot(2)), "3 r r#1 r#2 T 30000 3 1");

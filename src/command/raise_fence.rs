@@ -1,5 +1,5 @@
-//! Has the counter of a resource reach a fencing token that another server drew, as long as the lock is ours: else
-//! a request that comes late would raise it beyond the token of the next holder.
+//! Raises the counter of a resource to a fencing token that another server drew, as long as the lock is ours.
+//! Otherwise a late request would raise it beyond the token of the next holder.
 
 use redis::Value;
 

@@ -1,4 +1,5 @@
-//! Deletes the key if it has the token: by a command where the server has one for that, else by a script.
+//! Deletes the key if it has the token. Uses a command if the server has one for that, and a script
+//! otherwise.
 
 use redis::Value;
 
@@ -35,7 +36,7 @@ fn decode(_: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match replies.next()? {
         Value::Int(1) => Some(Answer::Done),
         Value::Int(0) => Some(Answer::Absent),
-        // Something else stands under the name, so nothing of ours does.
+        // The name has a value of another type, so it has none of ours.
         Value::ServerError(error) if error.code() == "WRONGTYPE" => Some(Answer::Absent),
         Value::ServerError(error) => Some(Answer::refused(&error)),
         _ => None,

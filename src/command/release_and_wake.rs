@@ -1,5 +1,6 @@
-//! Deletes the key if it has the token, and wakes who waits for it first. Where that may not be done (this user may not
-//! touch the line, or the two keys are of two slots), the key is deleted in the form of a plain release.
+//! Deletes the key if it has the token, and wakes the first waiter. If that is not allowed, the key is
+//! deleted in the form of a plain release. That happens if this user may not touch the wait queue, or if the
+//! two keys are in two cluster slots.
 
 use redis::Value;
 
@@ -10,7 +11,7 @@ use super::encoder::Encoder;
 use super::release;
 use super::waking::{RELEASE_AND_WAKE, RELEASE_SLOT, line, line_of_permits};
 
-/// The form that wakes; those below are a plain release's.
+/// The form that wakes. The forms below it are those of a plain release.
 const WAKES: usize = 3;
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -27,12 +28,13 @@ fn form(capabilities: Capabilities) -> usize {
     if capabilities.releases_by_script() { WAKES } else { capabilities.delete as usize }
 }
 
-/// Whether the server is to be asked behind the release whether anybody waits.
+/// Whether the server must be asked behind the release whether anybody waits.
 pub(super) fn looks_for_waiters(capabilities: Capabilities) -> bool {
     capabilities.wakes && !capabilities.releases_by_script()
 }
 
-/// Asks whether anybody waits for the resource, or for any permit of the semaphore of which it is a slot.
+/// Asks whether anybody waits for the resource, or for any permit of the semaphore to which it belongs as a
+/// slot.
 pub(super) fn look_for_waiters(resource: &[u8]) -> Vec<u8> {
     redis::cmd("EXISTS").arg(line(resource)).arg(line_of_permits(resource)).get_packed_command()
 }
@@ -65,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// The words that are sent, but for the script.
+    /// The words that are sent, without the script.
     fn sent(capabilities: Capabilities) -> Vec<String> {
         let mut encoder = Encoder::default();
         encode(&Subject::sample(), capabilities, &mut encoder);
@@ -85,7 +87,7 @@ mod tests {
         let expecting = native.expecting(true);
         assert_eq!(sent(expecting), ["EVAL", "2", "r", "r:w"]);
         assert!(!looks_for_waiters(expecting));
-        // What is refused is given up, and no more.
+        // Only what was refused is given up.
         let after = |it: Capabilities, expects| it.after_refusal(expects, form);
         assert_eq!(sent(after(native, true)), ["DELIFEQ", "r"]);
         assert_eq!(sent(after(native, false)), ["EVAL", "2", "r", "r:w"]);

@@ -1,4 +1,4 @@
-//! Deletes the slots of a semaphore that have the token: all, or all but the one that is held.
+//! Deletes the slots of a semaphore that have the token: all, or all except the held one.
 
 use redis::Value;
 
@@ -10,7 +10,7 @@ use super::permits::{begin, begin_lined};
 use super::script::script;
 use super::waking::RELEASE_PERMITS;
 
-/// Deletes all, and wakes who waits for a permit first, where that may be done.
+/// Deletes all, and wakes the first waiter for a permit, if that is allowed.
 pub(super) static ALL_AND_WAKE: Definition = Definition {
     names: 1,
     form: |capabilities| usize::from(capabilities.wakes),
@@ -19,7 +19,7 @@ pub(super) static ALL_AND_WAKE: Definition = Definition {
     ..ALL
 };
 
-/// The same for all but one.
+/// The same for all except one.
 pub(super) static REST_AND_WAKE: Definition =
     Definition { effect: KeyEffect::UndoesRest, ..ALL_AND_WAKE };
 
@@ -34,7 +34,7 @@ pub(super) static ALL: Definition = Definition {
     decode,
 };
 
-/// Deletes all but one.
+/// Deletes all except one.
 pub(super) static REST: Definition = Definition {
     kind: Kind::Releasing,
     effect: KeyEffect::UndoesRest,

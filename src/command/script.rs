@@ -1,12 +1,12 @@
-//! Lua scripts. They are kept in files that can be read, and sent as one line.
+//! Lua scripts. They are kept in readable files, and sent as one line.
 
-/// A script, which is known by where it stands: each has one place in the program.
+/// A script, identified by its address: each script exists once in the program.
 pub(crate) type Script = &'static &'static str;
 
-/// A script as it is sent: the lines of its file, trimmed, with one blank between them. Empty lines and
-/// lines that are comments are left out. Made by the compiler, so there is nothing to set up at run time.
+/// A script as it is sent: the trimmed lines of its file, with one blank between them. Empty lines and
+/// comment lines are left out. The compiler builds it, so there is nothing to set up at run time.
 ///
-/// `N` is the length of the file: the line is no longer than that.
+/// `N` is the length of the file. The line is no longer than that.
 pub(super) struct Line<const N: usize> {
     bytes: [u8; N],
     length: usize,
@@ -47,7 +47,7 @@ impl<const N: usize> Line<N> {
     }
 }
 
-/// The first line without the blanks around it, and what comes after it.
+/// The first line without the blanks around it, and the text after it.
 const fn first_line(text: &[u8]) -> (&[u8], &[u8]) {
     let mut end = 0;
     while end < text.len() && text[end] != b'\n' {
@@ -60,7 +60,7 @@ const fn first_line(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A script of files that lie beside the one in which this stands, one behind the other, and perhaps of a last line.
+/// A script made of the files beside the calling file, in this order, and an optional last line.
 macro_rules! script {
     ($($file:literal),+ $(; $end:literal)?) => {{
         const FILE: &str = concat!($(include_str!($file)),+ $(, $end)?);

@@ -1,4 +1,4 @@
-//! What a Sentinel is asked: where the master is that it watches, and to tell when that is another.
+//! The questions to a Sentinel: where the master is that it watches, and to be told of another master.
 
 use redis::Value;
 
@@ -6,26 +6,26 @@ use super::answer::failure_of;
 use super::handshake::Credentials;
 use crate::failure::Failure;
 
-/// The channel on which Sentinels tell of a new master.
+/// The channel on which Sentinels announce a new master.
 const CHANNEL: &str = "+switch-master";
 
-/// A server, as a Sentinel names it: its host and port. It is not to be quoted before it was looked at.
+/// A server's host and port, as a Sentinel names them. They must be checked before they are quoted.
 pub(crate) type Whereabouts = (String, u16);
 
 /// A conversation with one Sentinel.
 pub(crate) struct Inquiry {
     master: String,
     logs_in: bool,
-    /// How many replies have come.
+    /// The number of replies so far.
     replies: usize,
     found: Option<Whereabouts>,
 }
 
-/// What a reply leads to.
+/// The result of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     More,
-    /// That is the master. Whether the Sentinel will tell when it is another.
+    /// This is the master. `will_tell` says whether the Sentinel will announce another one.
     Found {
         at: Whereabouts,
         will_tell: bool,
@@ -34,7 +34,7 @@ pub(crate) enum Heard {
 }
 
 impl Inquiry {
-    /// Asks for this master. What is to be sent goes into the outbox.
+    /// Asks for this master. The bytes to send are appended to the outbox.
     pub(crate) fn new(
         master: &str,
         credentials: Option<&Credentials>,
@@ -50,7 +50,7 @@ impl Inquiry {
         Self { master: master.to_owned(), logs_in: credentials.is_some(), replies: 0, found: None }
     }
 
-    /// Whether the Sentinel has answered something.
+    /// Whether the Sentinel has answered anything.
     pub(crate) fn has_begun(&self) -> bool {
         self.replies > 0
     }
@@ -75,14 +75,15 @@ impl Inquiry {
                 (Some(at), Value::Array(said)) if is_word(said.first(), "subscribe") => {
                     Heard::Found { at, will_tell: true }
                 }
-                // This user may not listen.
+                // This user may not subscribe.
                 (Some(at), Value::ServerError(_)) => Heard::Found { at, will_tell: false },
                 _ => Heard::Refused(Failure::Nonsense),
             },
         }
     }
 
-    /// What a message on the channel says of a new master of ours; none if it is about something else.
+    /// A new master of ours, according to a message on the channel. None if the message is about something
+    /// else.
     pub(crate) fn new_master(&self, message: &Value) -> Option<Whereabouts> {
         let Value::Array(parts) = message else { return None };
         let [kind, channel, Value::BulkString(text)] = &parts[..] else { return None };
@@ -100,7 +101,7 @@ fn is_word(value: Option<&Value>, word: &str) -> bool {
     matches!(value, Some(Value::BulkString(it)) if it == word.as_bytes())
 }
 
-/// The reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
+/// The meaning of the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
 fn whereabouts(reply: &Value) -> Result<Whereabouts, Failure> {
     match reply {
         Value::Nil => Err(Failure::Refused("knows no master of this name")),

@@ -1,5 +1,5 @@
-//! Takes a slot of a semaphore, or moves the token from one slot to another. One script: nobody gets in between,
-//! and no token is ever on two slots of one server.
+//! Takes a slot of a semaphore, or moves the token from one slot to another. It is one script, so no other
+//! client gets in between, and no token is ever in two slots of one server.
 
 use redis::Value;
 
@@ -11,8 +11,8 @@ use super::permits::{begin, slots};
 use super::script::script;
 use crate::slot_set::SlotSet;
 
-/// Takes any slot, and begins to look with a slot that the token chooses: who takes one after the other has the same
-/// order on all servers, and others have another.
+/// Takes any slot. The token determines the slot where the search begins. So a client that takes one slot
+/// after the other has the same order on all servers, and other clients have another order.
 pub(super) static ANY: Definition = Definition {
     kind: Kind::Acquiring,
     effect: KeyEffect::Leaves,
@@ -70,7 +70,7 @@ fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
         0 => None,
         number => Some(number - 1),
     };
-    // One that is ours is taken.
+    // A slot of ours counts as taken.
     match got {
         Some(slot) if slot >= of || !taken.contains(slot) => None,
         _ => Some(Answer::Slots(Slots { got, taken, left_ms: *left_ms })),
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(answer(Okay), None);
         assert_eq!(answer(Array(vec![Int(1), Int(1), Int(1)])), None);
         assert_eq!(answer(Array(vec![Int(1), BulkString(b"111".to_vec())])), None);
-        // Maps that are too short, too long, or say something else.
+        // Maps that are too short, too long, or have other contents.
         let lies =
             [(1, "10"), (1, "1000"), (1, "1x0"), (1, ""), (4, "111"), (-1, "111"), (70_000, "111")];
         lies.iter().for_each(|&(got, map)| assert_eq!(said(got, map, -1), None, "{got} {map}"));

@@ -1,4 +1,4 @@
-//! What is sent for each request, and what who delivers it is told.
+//! Tests for the bytes of each request, and for the information that the delivering module gets.
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn a_reader_is_asked_for_with_scripts_and_a_writer_that_waits_with_what_every_cl
             assert!(script.starts_with("EVAL ") && script.ends_with(end), "{script}");
         }
     }
-    // What it does to a server is the same whether the lock is shared or not.
+    // The effect on a server is the same for a shared and an exclusive lock.
     for verb in [Verb::Acquire, Verb::Extend, Verb::Repair, Verb::Release, Verb::Inspect] {
         let (shared, own) = (request_of(verb, LockKind::Shared), request(verb));
         assert_eq!((shared.effect(), shared.kind()), (own.effect(), own.kind()));
@@ -154,7 +154,7 @@ fn what_a_server_refuses_is_given_up_and_all_else_stays() {
     };
     let without_time = Capabilities { expiry_time: false, ..waking };
     assert_eq!(after(Verb::Acquire, waking), without_time);
-    // The next in line was sent before that was known.
+    // The next request was sent before that was known.
     assert_eq!(after(Verb::Acquire, without_time), without_time);
     assert_eq!(after(Verb::ReleaseAndWake, waking), Capabilities { wakes: false, ..waking });
     let kind = LockKind::Several(["r", "s"].map(|it| Arc::from(it.as_bytes())).into());

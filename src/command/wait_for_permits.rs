@@ -1,4 +1,4 @@
-//! The line of those who wait for a permit of a semaphore: one for all slots. Any slot that is let go of wakes the first.
+//! The wait queue for permits of a semaphore: one for all slots. Any released slot wakes the first waiter.
 
 use super::answer::{Answer, Slots};
 use super::capabilities::Capabilities;
@@ -8,7 +8,7 @@ use super::permits::{begin_lined, slots};
 use super::waking::{ENROL_PERMITS, LEAVE_PERMITS, LINE_TTL_MS, channel};
 use super::{enrol, leave};
 
-/// Has this manager stand in the line, unless a permit is free.
+/// Puts this manager into the wait queue, unless a permit is free.
 pub(super) static ENROL: Definition = Definition {
     kind: Kind::Waiting,
     effect: KeyEffect::Passes,
@@ -19,7 +19,7 @@ pub(super) static ENROL: Definition = Definition {
     decode,
 };
 
-/// Takes it out of the line. If it was told meanwhile that a permit is free, the next is told.
+/// Takes it out of the wait queue. If it was told meanwhile that a permit is free, the next waiter is told.
 pub(super) static LEAVE: Definition =
     Definition { encode: encode_leave, decode: leave::decode, ..ENROL };
 
@@ -36,7 +36,7 @@ fn encode_leave(subject: &Subject, _: Capabilities, encoder: &mut Encoder) {
     });
 }
 
-/// To who is to stand in line, a server says what it says to an attempt.
+/// The reply to joining the wait queue has the same meaning as the reply to an attempt.
 fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     match enrol::decode(subject, replies)? {
         Answer::Enrolled { left_ms, rank } => {

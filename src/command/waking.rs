@@ -1,8 +1,9 @@
-//! What the commands about waiting share: a resource's line on each server, and the channels of those in it.
+//! Shared parts of the commands about waiting: a resource's wait queue on each server, and the channels of
+//! the waiters.
 //!
-//! Waiters of other processes stand in a sorted set, `R:w`: each with its channel, and since when it waits. Whoever
-//! lets go of the resource takes the first out and publishes to its channel, in the same script. These are hints: a lock is
-//! taken as ever.
+//! Waiters of other processes are in a sorted set, `R:w`, each with its channel and the time since when it
+//! waits. The client that releases the resource takes the first waiter out and publishes to its channel, in
+//! the same script. These messages are hints: a lock is taken as usual.
 
 use std::io::Write;
 
@@ -14,19 +15,19 @@ use crate::failure::Failure;
 use crate::lock_kind::slot_of;
 use crate::token::Token;
 
-/// How long a line lives after somebody was put in it, in milliseconds: three times as long as anybody waits before
-/// it looks again.
+/// How long a wait queue lives after a waiter was added, in milliseconds. This is three times the longest
+/// time that a waiter waits before it checks again.
 pub(super) const LINE_TTL_MS: i64 = 15_000;
 
-/// How much of the digits of a token is a channel's own: those of 16 bytes.
+/// How many digits of a token identify a channel: those of 16 bytes.
 const DIGITS: usize = 32;
 
-/// The key of the line of a resource.
+/// The key of the wait queue of a resource.
 pub(super) fn line(resource: &[u8]) -> Line<'_> {
     Line { resource }
 }
 
-/// The key of a line, which is put together where it is written.
+/// The key of a wait queue, which is composed while it is written.
 pub(super) struct Line<'a> {
     resource: &'a [u8],
 }
@@ -34,33 +35,33 @@ pub(super) struct Line<'a> {
 impl ToRedisArgs for Line<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         let mut key = out.writer_for_next_arg();
-        // Memory takes all that is written to it.
+        // Writing to memory does not fail.
         let _ = key.write_all(self.resource).and_then(|()| key.write_all(b":w"));
     }
 }
 
-/// The key of the line of those who wait for any permit of a semaphore of which this is a slot, if it is named as one that
-/// has a number.
+/// The key of the wait queue for any permit of a semaphore. None if this resource does not have the name of a
+/// slot, with a number.
 pub(super) fn line_of_permits(resource: &[u8]) -> Option<Line<'_>> {
     slot_of(resource).map(|(base, _)| line(base))
 }
 
-/// The channel that is made of these digits.
+/// The name of the channel with these digits.
 pub(crate) fn channel(token: &Token) -> Vec<u8> {
     [b"redlock:w:", &token.as_bytes()[..DIGITS]].concat()
 }
 
-/// Has the server tell us what is published to the channel. The reply is a push, or an error.
+/// Has the server forward what is published to the channel. The reply is a push message or an error.
 pub(crate) fn subscribe(token: &Token) -> Vec<u8> {
     redis::cmd("SUBSCRIBE").arg(channel(token)).get_packed_command()
 }
 
-/// Whether this is what a server says to [`subscribe`], and no error.
+/// Whether this is the server's confirmation of [`subscribe`], and no error.
 pub(crate) fn is_subscription(value: &Value) -> bool {
     matches!(value, Value::Push { kind: PushKind::Subscribe, .. })
 }
 
-/// What a server says to [`subscribe`]: it is done, or why not. None if it is no such reply.
+/// The server's reply to [`subscribe`]: success, or why it failed. None if it is no such reply.
 pub(crate) fn subscribed(reply: &Value) -> Option<Result<(), Failure>> {
     match reply {
         Value::ServerError(error) => Some(Err(failure_of(error))),
@@ -68,7 +69,7 @@ pub(crate) fn subscribed(reply: &Value) -> Option<Result<(), Failure>> {
     }
 }
 
-/// The resource that this push says is free, if it came over the channel.
+/// The resource that is free according to this push message, if it came over the channel.
 pub(crate) fn resource_of(push: Value, token: &Token) -> Option<Vec<u8>> {
     let Value::Push { kind: PushKind::Message, data } = push else { return None };
     match <[Value; 2]>::try_from(data) {

@@ -1,5 +1,5 @@
-//! How servers are reached, beyond what their URLs say. It may be changed while connections are in
-//! use, and is so for those made later.
+//! How servers are reached, beyond what their URLs say. The settings can be changed while connections are in
+//! use. They then hold for later connections.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,24 +8,24 @@ use super::tls::Tls;
 use crate::error::Error;
 use crate::fork::ForkMutex;
 
-/// Who we are there, whom we trust, and whether servers are to tell us things by themselves.
+/// The login on the servers, the trusted certificates, and whether servers should send push messages.
 #[derive(Default)]
 pub struct Access {
     login: ForkMutex<Login>,
-    /// Whether somebody is asked for passwords.
+    /// Whether a callback is asked for passwords.
     asks: AtomicBool,
     tls: Tls,
-    /// Whether waiters are left to ask by themselves.
+    /// Whether waiters are not woken but poll.
     is_waking_off: AtomicBool,
 }
 
 impl Access {
-    /// Sets who we are where a URL does not say.
+    /// Sets the login for servers whose URL gives none.
     pub fn set_login(&self, login: Login) -> Result<(), Error> {
         let mut slot = self.login.lock()?;
         self.asks.store(matches!(login, Login::Asked { .. }), Ordering::Relaxed);
         let old = std::mem::replace(&mut *slot, login);
-        // The source of passwords is somebody else's code: it is dropped with no mutex held.
+        // The password source is foreign code, so it is dropped with no mutex held.
         drop(slot);
         drop(old);
         Ok(())
@@ -36,12 +36,12 @@ impl Access {
         self.is_waking_off.store(!is_waking, Ordering::Relaxed);
     }
 
-    /// Whether they are.
+    /// Whether waiters are woken.
     pub fn is_waking(&self) -> bool {
         !self.is_waking_off.load(Ordering::Relaxed)
     }
 
-    /// The settings of TLS.
+    /// The TLS settings.
     pub fn tls(&self) -> &Tls {
         &self.tls
     }
@@ -50,7 +50,7 @@ impl Access {
         self.asks.load(Ordering::Relaxed)
     }
 
-    /// Without a hold on the source of passwords: the caller has mutexes taken.
+    /// The login, with only a weak reference to the password source, because the caller holds mutexes.
     pub(super) fn login(&self) -> Result<Told, Error> {
         Ok(self.login.lock()?.told())
     }

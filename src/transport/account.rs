@@ -1,4 +1,5 @@
-//! Who we are on one server: what its URL says, or what the manager was told, once or whenever it asks.
+//! The login on one server: what its URL says, or what the manager was given, either once or through a
+//! callback.
 
 use std::sync::{Arc, Weak};
 
@@ -9,27 +10,27 @@ use super::login::{PasswordSource, Told, WeakSource};
 use crate::command::handshake::Credentials;
 use crate::moment::Moment;
 
-/// Who we are on one server.
+/// The login on one server.
 pub(super) struct Account {
     server: String,
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
     access: Arc<Access>,
-    /// Who is asked, or was asked last.
+    /// The source that is asked, or was asked last.
     asked: Option<WeakSource>,
-    /// The last answer, until the server refuses it. It counts as long as the same is to be asked.
+    /// The last answer, until the server refuses it. It is valid as long as the source is the same.
     answer: Option<Vec<u8>>,
     asking: Asking,
 }
 
-/// Who to ask for a password, and for which server. It is dropped with nothing held.
+/// The source to ask for a password, and for which server. It is dropped with no mutex held.
 pub(crate) struct PasswordRequest {
     source: PasswordSource,
     server: String,
 }
 
 impl PasswordRequest {
-    /// Asks, which may take its time.
+    /// Asks for the password. This may take long.
     pub(crate) fn ask(&self) -> Option<Vec<u8>> {
         (self.source)(&self.server)
     }
@@ -49,7 +50,7 @@ impl Account {
         }
     }
 
-    /// What to log in with, if anything.
+    /// The credentials to log in with, if any.
     pub(super) fn credentials(&self) -> Result<Option<Credentials>, String> {
         if let Some(password) = &self.password {
             let (user, password) = (self.user.clone(), password.clone());
@@ -66,7 +67,7 @@ impl Account {
         };
         Ok(match (&self.user, told) {
             (None, told) => told,
-            // A user of whom nobody knows a password may need none. AUTH wants one all the same.
+            // A user without a known password may need none. `AUTH` requires one all the same.
             (user, told) => {
                 let password = told.map(|credentials| credentials.password).unwrap_or_default();
                 Some(Credentials { user: user.clone(), password })
@@ -74,7 +75,7 @@ impl Account {
         })
     }
 
-    /// Whether the password has to be asked for before there can be a connection.
+    /// Whether the password must be asked for before there can be a connection.
     pub(super) fn is_lacking(&self) -> bool {
         self.password.is_none()
             && self.access.asks()
@@ -86,12 +87,12 @@ impl Account {
         self.answer.as_ref().filter(|_| is_same)
     }
 
-    /// Whether some thread asks at this moment.
+    /// Whether some thread is asking at this moment.
     pub(super) fn is_asking(&self) -> bool {
         self.asking.is_under_way()
     }
 
-    /// Whom to ask, if that is due; see [`Self::handle_answer`].
+    /// The source to ask, if that is due; see [`Self::handle_answer`].
     pub(super) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
         if self.password.is_some() {
             return None;
@@ -100,7 +101,7 @@ impl Account {
         if self.answer_of(&source).is_some() || !self.asking.is_due(now) {
             return None;
         }
-        // From here on it goes to who asks, and is not dropped on the way.
+        // From here on the reference belongs to the asking thread, and is not dropped before.
         let asked = source.upgrade()?;
         self.asking.begin(now);
         self.asked = Some(source);
@@ -113,7 +114,7 @@ impl Account {
         self.answer = answer;
     }
 
-    /// The server does not accept it: it may have been changed.
+    /// The server does not accept the password, so it may have been changed.
     pub(super) fn handle_refusal(&mut self) {
         self.answer = None;
     }

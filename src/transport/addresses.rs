@@ -1,4 +1,4 @@
-//! Where a server may be reached: the addresses behind its name, and which of them to try next.
+//! The addresses of a server's name, and which of them to try next.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::moment::Moment;
 pub(super) struct Addresses {
     list: Vec<SocketAddr>,
     next: usize,
-    /// All were tried in vain: the name may have moved to others.
+    /// All addresses were tried in vain, so the name may have other addresses now.
     stale: bool,
     look_up: Asking,
 }
@@ -24,7 +24,7 @@ impl Addresses {
         Self { list, next: 0, stale: false, look_up: Asking::new() }
     }
 
-    /// Of a server whose place is not known yet.
+    /// The addresses of a server whose place is not known yet.
     pub(super) fn unknown() -> Self {
         Self { list: Vec::new(), next: 0, stale: false, look_up: Asking::new() }
     }
@@ -37,7 +37,7 @@ impl Addresses {
         self.list.is_empty()
     }
 
-    /// How many share the time for connecting.
+    /// How many addresses share the time for connecting.
     pub(super) fn count(&self) -> usize {
         self.list.len().max(1)
     }
@@ -46,7 +46,7 @@ impl Addresses {
         self.list.get(self.next).copied()
     }
 
-    /// Goes on to the next. Returns whether there is one that was not tried yet.
+    /// Goes on to the next address. Returns whether there is one that was not tried yet.
     pub(super) fn try_next(&mut self) -> bool {
         self.next += 1;
         if self.next < self.list.len() {
@@ -57,7 +57,7 @@ impl Addresses {
         false
     }
 
-    /// Whether the name is to be looked up now. If so, the result is expected.
+    /// Whether to look up the name now. If so, the caller must report the result.
     pub(super) fn begin_look_up(&mut self, now: Moment) -> bool {
         (self.list.is_empty() || self.stale) && self.look_up.begin(now)
     }
@@ -66,7 +66,7 @@ impl Addresses {
         self.look_up.is_under_way()
     }
 
-    /// The result of a look-up. Returns whether there are other addresses now than before.
+    /// The result of a look-up. Returns whether the addresses have changed.
     pub(super) fn end_look_up(
         &mut self,
         found: Option<Vec<SocketAddr>>,

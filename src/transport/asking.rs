@@ -1,9 +1,9 @@
-//! When somebody outside is asked who may take his time: the system's resolver, or the program that
-//! knows a password.
+//! When to ask an external source that may take long: the system's resolver, or the program that knows a
+//! password.
 
 use crate::moment::Moment;
 
-/// How long he is left alone after he was asked: ten times as long as it took, within these bounds.
+/// How long the source is not asked again: ten times as long as the last answer took, within these bounds.
 const REST_MIN_MS: i64 = 1_000;
 pub(super) const REST_MAX_MS: i64 = 60_000;
 
@@ -22,19 +22,19 @@ impl Asking {
         self.is_under_way
     }
 
-    /// Whether [`Self::begin`] would say so.
+    /// Whether [`Self::begin`] would return true.
     pub(super) fn is_due(&self, now: Moment) -> bool {
         !self.is_under_way && now >= self.next_at
     }
 
-    /// Whether to ask now. If so, [`Self::end`] is expected.
+    /// Whether to ask now. If so, the caller must call [`Self::end`] afterwards.
     pub(super) fn begin(&mut self, now: Moment) -> bool {
         let begins = self.is_due(now);
         self.is_under_way |= begins;
         begins
     }
 
-    /// The answer to what was asked then is there.
+    /// The answer to the question that was asked at `began` is there.
     pub(super) fn end(&mut self, began: Moment, now: Moment) {
         let rest_ms = (now.ms_since(began) * 10).clamp(REST_MIN_MS, REST_MAX_MS);
         self.is_under_way = false;

@@ -1,8 +1,9 @@
-//! Whether the clock of a server goes evenly: one that was set forward has let go of keys before their time, and so
-//! is as one that lost its memory.
+//! Whether a server's clock runs evenly. A server whose clock was set forward has dropped keys before their
+//! time. So it is treated like one that lost its memory.
 //!
-//! Its clock is read when a connection begins and along with every acquire: so the very grant that profits from a
-//! step shows it. What is known of a clock outlives the connection, not the process of the server.
+//! The clock is read when a connection begins and along with every acquire. So the very grant that profits
+//! from a step shows the step. What is known of a clock outlives the connection, but not the server's
+//! process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +16,7 @@ use crate::system::sync::{Mutex, PoisonError};
 /// What is known of the clock of one server, for all connections to it.
 pub(super) struct Clock {
     state: Mutex<State>,
-    /// Whether it was set, and nobody was told.
+    /// Whether the clock was set and nobody was told yet.
     has_news: AtomicBool,
 }
 
@@ -30,7 +31,7 @@ struct State {
 /// The clock was set forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// When that was seen.
+    /// When the step was seen.
     pub(super) at: Moment,
     pub(super) ms: i64,
 }
@@ -42,13 +43,13 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The server with this id has shown this.
+    /// Notes what the clock of the server with this id has shown.
     pub(super) fn note(&self, id: RunId, showing: &Showing, drift: Drift) {
         self.with(|state| {
             let course = match &mut state.known {
                 Some((known, offset)) if *known == id => offset.note(showing, drift),
                 _ => {
-                    // A server that was started again is guarded against by its note.
+                    // The server's note guards against a restart.
                     *state = State { known: Some((id, Offset::of(showing))), ..State::default() };
                     Course::Even
                 }
@@ -64,12 +65,12 @@ impl Clock {
         });
     }
 
-    /// When it was set forward last.
+    /// When the clock was last set forward.
     pub(super) fn step(&self) -> Option<Step> {
         self.with(|state| state.step)
     }
 
-    /// How it was set, if that is news.
+    /// How the clock was set, if that is news.
     pub(super) fn take_news(&self) -> Option<Course> {
         if !self.has_news.load(Ordering::Relaxed) {
             return None;
@@ -78,12 +79,13 @@ impl Clock {
         self.with(|state| state.news.take())
     }
 
-    /// What it shows now, in milliseconds, if anything is known of it.
+    /// What the clock shows now, in milliseconds, if anything is known of it.
     pub(super) fn shown_ms(&self, now: Moment) -> Option<i64> {
         self.with(|state| state.known.map(|(_, offset)| offset.shown_ms(now)))
     }
 
-    /// How far it is ahead of ours, which shows this, in microseconds, if anything is known of it. Both are clocks that people set.
+    /// How far the server's clock is ahead of ours, in microseconds, if anything is known of it. Our clock
+    /// shows `wall_us`. Both are clocks that people set.
     pub(super) fn ahead_us(&self, now: Moment, wall_us: i64) -> Option<i64> {
         let middle_ns = self.with(|state| state.known.map(|(_, offset)| offset.middle_ns()))?;
         Some((middle_ns.saturating_add(now.as_nanos()) / 1_000).saturating_sub(wall_us))

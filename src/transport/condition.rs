@@ -1,15 +1,15 @@
-//! How things stand with a server that a call did not hear of, or not lately: what is known of it when
-//! the call ends, for the words.
+//! The state of a server that a call did not hear from, or not recently. It is what is known when the call
+//! ends, for the call's message.
 
 use crate::failure::Failure;
 use crate::moment::Moment;
 
-/// How things stand.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Whether there is a connection that can be used.
     pub is_connected: bool,
-    /// The same in words, as in "asked 3 ms ago, not answered yet".
+    /// The state in words, as in "asked 3 ms ago, not answered yet".
     pub words: String,
 }
 
@@ -19,12 +19,12 @@ impl Condition {
         Self { is_connected: false, words: failure.to_string() }
     }
 
-    /// There is one, but it owes an answer.
+    /// There is a connection, but it owes an answer.
     pub(super) fn behind(failure: &Failure) -> Self {
         Self { is_connected: true, words: failure.to_string() }
     }
 
-    /// There is one, and it was asked then, if it was.
+    /// There is a connection. `asked_at` is the time when the server was asked, if it was.
     pub(super) fn up(asked_at: Option<Moment>, now: Moment) -> Self {
         let words = match asked_at {
             Some(at) => format!("asked {} ms ago, not answered yet", now.ms_since(at)),

@@ -1,4 +1,4 @@
-//! What servers have to tell others.
+//! What servers have to tell other parts of the library.
 
 use redis::Value;
 
@@ -9,19 +9,19 @@ use crate::command::waking::resource_of;
 use crate::log::Line;
 use crate::token::Token;
 
-/// What a server has to tell others.
+/// What a server has to tell other parts of the library.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// Spoilt by every connection that is lost, or cannot be had.
+    /// Reset by every connection that is lost, or cannot be made.
     pub(crate) health: Health,
-    /// Whether something happened that a thread that waits for the sockets does not know of.
+    /// Whether something happened that a thread in poll does not know of.
     pub(crate) changed: bool,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) pushes: Vec<Pushed>,
     pub(crate) lines: Vec<Line>,
 }
 
-/// Something to tell the call that holds the ticket.
+/// An answer for the call that holds the ticket.
 pub(crate) struct Delivery {
     pub(crate) ticket: Ticket,
     pub(crate) server: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Delivery {
     pub(crate) sent: bool,
 }
 
-/// A server says by itself that a resource is free.
+/// A server's push message that a resource is free.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     pub(crate) server: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Pushed {
 }
 
 impl Effects {
-    /// A server has said this by itself. What does not come over our channel is left out.
+    /// Notes a server's push messages. Messages over another channel than ours are left out.
     pub(super) fn note_pushes(
         &mut self,
         server: usize,

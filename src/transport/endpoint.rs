@@ -1,4 +1,4 @@
-//! Where a server is, and who we are there.
+//! Where a server is, and the login on it.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -21,17 +21,17 @@ pub struct Endpoint {
     has_tls: bool,
 }
 
-/// Where it is.
+/// Where the server is.
 #[derive(Clone)]
 enum Site {
     At(Place),
-    /// Where its Sentinels say.
+    /// At the place that its Sentinels give.
     Watched(Arc<Sentinels>),
 }
 
 impl Endpoint {
-    /// Understands a host name or an address with its port, host:port with port 0, or a whole URL
-    /// with port 0. What is wrong is told in words that hold no password.
+    /// Parses a host name or an address with its port, host:port with port 0, or a whole URL with port 0.
+    /// Error messages contain no password.
     pub fn parse(host_or_url: &str, port: i32) -> Result<Self, String> {
         if host_or_url.is_empty() {
             return Err("the host is empty".to_owned());
@@ -46,8 +46,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether both are the same server, whoever we are there and whichever database is used. A Sentinel
-    /// knows one master of a name.
+    /// Whether both are the same server, whatever the login and the database. A Sentinel knows one master of
+    /// a name.
     pub fn is_same_server(&self, other: &Self) -> bool {
         match (&self.site, &other.site) {
             (Site::At(mine), Site::At(theirs)) => mine == theirs,
@@ -56,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the keys of both are the same, whoever we are there.
+    /// Whether both have the same keys, whatever the login.
     pub fn has_same_keys(&self, other: &Self) -> bool {
         let is_same = match (&self.site, &other.site) {
             (Site::At(mine), Site::At(theirs)) => mine == theirs,
@@ -73,7 +73,7 @@ impl Endpoint {
             "unix" | "redis+unix" | "valkey+unix" => (Kind::Path, false),
             "redis-sentinel" | "redis+sentinel" | "valkey-sentinel" => (Kind::Master, false),
             "rediss-sentinel" | "rediss+sentinel" | "valkeys-sentinel" => (Kind::Master, true),
-            // It is not told: it may be part of a password.
+            // The scheme is not quoted, because it may be part of a password.
             _ => {
                 let words = "the scheme of the URL is not one known here: redis, rediss, unix, redis+unix, redis-sentinel, rediss-sentinel";
                 return Err(words.to_owned());
@@ -85,9 +85,9 @@ impl Endpoint {
         if port != 0 {
             return Err(format!("port is {port}, but a URL names its port itself: pass 0"));
         }
-        // The parsers' own words are not passed on: they may quote the URL, password and all.
+        // The parsers' own words are not passed on, because they may quote the URL with its password.
         let fault = |what: &str| format!("the {scheme}:// URL is malformed: {what}");
-        // They leave out line ends and tabs wherever they find them.
+        // The parsers skip line ends and tabs wherever they find them.
         if url.chars().any(char::is_control) {
             return Err(fault("it holds a line end or another control character"));
         }
@@ -107,7 +107,7 @@ impl Endpoint {
         Ok(Self { has_tls, ..endpoint })
     }
 
-    /// A master that Sentinels know. Its user, password and database are read as those of any server.
+    /// Parses a master that Sentinels know. Its user, password and database are read as those of any server.
     fn parse_watched(rest: &str, has_tls: bool) -> Result<Self, String> {
         let (sentinels, plain) = Sentinels::parse(rest)?;
         if has_tls {
@@ -139,7 +139,7 @@ impl Endpoint {
         })
     }
 
-    /// Where it is; none if its Sentinels have to be asked.
+    /// The server's place. None if its Sentinels must be asked.
     pub(super) fn place(&self) -> Option<&Place> {
         match &self.site {
             Site::At(place) => Some(place),
@@ -147,7 +147,7 @@ impl Endpoint {
         }
     }
 
-    /// Who knows where it is, if that has to be asked.
+    /// The Sentinels to ask for the server's place, if they must be asked.
     pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
         match &self.site {
             Site::At(_) => None,
@@ -167,13 +167,13 @@ impl Endpoint {
         self.database
     }
 
-    /// Whether it is to be talked to over TLS.
+    /// Whether connections to it use TLS.
     pub(crate) fn has_tls(&self) -> bool {
         self.has_tls
     }
 }
 
-/// The name for a person: never with a user or a password.
+/// The name for a person, always without user and password.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.site {
@@ -194,12 +194,12 @@ impl fmt::Debug for Endpoint {
 enum Kind {
     Server,
     Path,
-    /// A master, and its Sentinels.
+    /// A master and its Sentinels.
     Master,
 }
 
-/// A host and its port, which is given beside it or, with 0 beside it, behind a colon. Nothing of the
-/// host is quoted but its port: with a user and a password before it, it is no host.
+/// A host and its port. The port is given beside the host or, with 0 beside it, behind a colon. Error
+/// messages quote only the port, because the text is no host if it contains a user and a password.
 fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
     let behind = host.rsplit_once(':').filter(|at| !is_bare_address(host) && !at.1.contains(']'));
     if port != 0 {
@@ -227,7 +227,7 @@ fn host_and_port(host: &str, port: i32) -> Result<(&str, u16), String> {
     }
 }
 
-/// Whether all colons of it are those of an address.
+/// Whether all its colons belong to an address.
 fn is_bare_address(host: &str) -> bool {
     host.parse::<Ipv6Addr>().is_ok() || has_zone(host)
 }
@@ -253,7 +253,7 @@ fn check_extras(url: &Url, is_path: bool) -> Result<(), &'static str> {
     }
 }
 
-/// Which part of a URL could not be read.
+/// Which part of a URL could not be parsed.
 fn wrong_part(error: ParseError) -> &'static str {
     match error {
         ParseError::InvalidPort => "its port is not 1 to 65535",
@@ -266,7 +266,7 @@ fn wrong_part(error: ParseError) -> &'static str {
     }
 }
 
-/// Which part of a URL makes no sense to the redis crate, whose words never quote it.
+/// Which part of a URL the redis crate rejects. The crate's words never quote the URL.
 fn wrong_value(error: &redis::RedisError) -> &'static str {
     const PARTS: [(&str, &str); 6] = [
         ("hostname", "it names no host"),
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(name("[::1]:7", 0), "[::1]:7");
         assert_eq!(name("[fe80::1%eth0]:7", 0), "fe80::1%eth0:7");
         assert!(name("::1", 0).contains("[IPv6 address]:port"));
-        // An address, as it stands.
+        // This is an address as it stands.
         assert!(name("::1:6379", 0).contains("[IPv6 address]:port"));
         assert_eq!(name("::1:6379", 1), "[::1:6379]:1");
         assert!(name("fe80::1%eth0:7", 0).contains("brackets"));

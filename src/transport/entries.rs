@@ -1,4 +1,4 @@
-//! Requests in the order in which they were queued, and how many bytes they are.
+//! Requests in the order in which they were queued, and their size in bytes.
 
 use std::collections::{VecDeque, vec_deque};
 use std::sync::Arc;
@@ -10,41 +10,41 @@ use crate::token::Token;
 
 pub(super) struct Entry {
     pub(super) request: Arc<Request>,
-    /// Who waits for the answer; nobody, if none.
+    /// The ticket that waits for the answer, if any.
     pub(super) ticket: Option<Ticket>,
-    /// When it was queued, and later when it was sent.
+    /// When the request was queued. Later, when it was sent.
     pub(super) since: Moment,
-    /// Whether it was sent in a form that only some servers know, and could be sent in another.
+    /// Whether it was sent in a form that only some servers know, and could be sent in another form.
     pub(super) is_special: bool,
     /// Whether it was sent by the hash of its script.
     pub(super) goes_by_hash: bool,
-    /// Whether it was sent in a form that wakes who waits.
+    /// Whether it was sent in a form that wakes waiters.
     pub(super) wakes: bool,
-    /// In which form it was sent.
+    /// The form in which it was sent.
     pub(super) form: usize,
     /// Whether a longer TTL was noted before it.
     pub(super) raises: bool,
-    /// Whether the server's note is read behind it; and if its own grant depends on that note, how many requests later
-    /// the note is read that counts for it.
+    /// `reads`: whether the server's note is read behind it. `read_behind`: if its own grant depends on the
+    /// note, how many requests later the note is read that counts for it.
     pub(super) reads: bool,
     pub(super) read_behind: Option<u8>,
-    /// Whether we subscribe to our channel before it, and whether it is asked behind it who waits.
+    /// Whether we subscribe to our channel before it, and whether the server is asked behind it for waiters.
     pub(super) subscribes: bool,
     pub(super) looks: bool,
-    /// Whether the server's clock is read behind it, or by when its key ends.
+    /// Whether the server's clock is read behind it, and whether its answer tells when its key ends.
     pub(super) reads_clock: bool,
     pub(super) tells_end: bool,
-    /// Whether neither is asked.
+    /// Whether the question when its key ends is left out.
     pub(super) leaves_out_end: bool,
-    /// It was not sent before.
+    /// It was not sent before this time.
     pub(super) written_at: Moment,
     /// Whether it is sent once more, in another form, and how long after the first time, in ms.
     pub(super) is_again: bool,
     again_after_ms: u32,
-    /// Whether it was, or is, sent over another connection, too: then it may have been carried out there first.
+    /// Whether it was or is sent over another connection, too. Then it may have been executed there first.
     pub(super) is_repeated: bool,
-    /// A request that must reach the server is worth sending until then, over another connection if need
-    /// be: after that, what it undoes has ended. Nothing else is ever sent twice.
+    /// A request that must reach the server is worth sending until this time, over another connection if
+    /// necessary. After that time, what the request undoes has expired. No other request is ever sent twice.
     pub(super) keep_until: Option<Moment>,
 }
 
@@ -84,7 +84,7 @@ impl Entry {
         *self.request.token()
     }
 
-    /// It counts as sent from now on.
+    /// The request counts as sent from now on.
     pub(super) fn note_sent(&mut self, now: Moment) {
         if self.is_again {
             let after_ms = u32::try_from(now.ms_since(self.since)).unwrap_or(u32::MAX);
@@ -93,17 +93,18 @@ impl Entry {
         self.since = now;
     }
 
-    /// From when on whoever waits for the answer has waited: a server that wants another form gets no more time.
+    /// Since when the caller has waited for the answer. A server that needs another form of the request gets
+    /// no extra time.
     pub(super) fn first_sent_at(&self) -> Moment {
         self.since.plus_ms(-i64::from(self.again_after_ms))
     }
 
-    /// Whether it must reach the server still.
+    /// Whether it still must reach the server.
     pub(super) fn is_worth_sending(&self, now: Moment) -> bool {
         self.keep_until.is_some_and(|until| now < until)
     }
 
-    /// How many replies it gets.
+    /// The number of replies to it.
     pub(super) fn replies(&self) -> usize {
         let one = |is_there| usize::from(is_there);
         let beside = one(self.raises) + one(self.subscribes) + one(self.looks);
@@ -111,14 +112,14 @@ impl Entry {
         self.request.replies() + beside + readings - one(self.leaves_out_end)
     }
 
-    /// The same once more, for another connection, with whoever waits for the answer.
+    /// A copy for another connection, which takes over the waiting ticket.
     pub(super) fn hand_over(&mut self) -> Self {
         let ticket = self.ticket.take();
         Self { request: Arc::clone(&self.request), ticket, is_repeated: true, ..*self }
     }
 }
 
-/// Counted in bytes, too: the name of a resource may have 64 KiB.
+/// Also counted in bytes, because the name of a resource may have 64 KiB.
 #[derive(Default)]
 pub(super) struct Entries {
     list: VecDeque<Entry>,
@@ -134,7 +135,7 @@ impl Entries {
         self.list.is_empty()
     }
 
-    /// How many bytes all of them are, when they are sent.
+    /// The size of all requests in bytes, when they are sent.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -155,8 +156,9 @@ impl Entries {
         self.list.iter_mut()
     }
 
-    /// Looks from both ends at a time: behind a server that answers, what is looked for is among the oldest; of
-    /// one that does not, it is among the latest, behind much that nobody waits for any more.
+    /// Searches from both ends at the same time. If the server answers, the wanted request is among the
+    /// oldest. If it does not, the wanted request is among the latest, behind many that nobody waits for any
+    /// more.
     pub(super) fn find_mut(&mut self, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
         let (mut front, mut back) = (0, self.list.len());
         while front < back {
@@ -197,7 +199,7 @@ impl Entries {
         });
     }
 
-    /// Moves up to so many of another's to the end of these.
+    /// Moves up to `count` requests from the front of another list to the end of this one.
     pub(super) fn take_from(&mut self, other: &mut Self, count: usize) {
         (0..count).map_while(|_| other.pop_front()).for_each(|entry| self.push_back(entry));
     }

@@ -1,11 +1,12 @@
-//! Whether what a server grants is a vote: not until so long after it lost its memory that every lock it knew of
-//! has ended.
+//! Whether a server's grant is a vote. After the server lost its memory, it is none until every lock that the
+//! server knew of has expired.
 //!
-//! The same holds for one whose clock was set forward (`clocks.rs`).
+//! The same holds for a server whose clock was set forward (`clocks.rs`).
 //!
-//! A server that forgets a lock may grant it to another while the first holder still has it. So each server bears
-//! a note of its own memory (`command::guard`), which is read when a connection begins and again behind each
-//! acquire. A grant counts if the note is the one of this connection's beginning, and old enough.
+//! A server that forgets a lock may grant it to another client while the first holder still holds it. So each
+//! server has a note of its own memory (`command::guard`). The note is read when a connection begins, and
+//! again behind each acquire. A grant counts if the note is the same as when this connection began, and is
+//! old enough.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
@@ -17,31 +18,31 @@ use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::quorum::validity::Drift;
 
-/// How much is done against servers that forget.
+/// The protection against servers that forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All that is said here.
+    /// Everything that is described here.
     On,
-    /// The same, and a deployment that seems new is taken for one that has forgotten everything.
+    /// The same, but a deployment that seems new is treated as one that has forgotten everything.
     Strict,
-    /// Nothing. Servers that evict are let in as well.
+    /// No protection. Servers that evict keys are accepted as well.
     Off,
-    /// Nothing is asked: the user vouches that no server ever forgets.
+    /// Servers are not asked for notes. The user guarantees that no server ever forgets.
     Durable,
 }
 
-/// What holds for all servers of a manager. Changed while connections are in use: what is asked of a server, by
-/// those that are made afterwards.
+/// The rules for all servers of a manager. They can be changed while connections are in use. What a server is
+/// asked changes with later connections.
 #[derive(Debug)]
 pub struct Rules {
     mode: AtomicI32,
     /// The longest TTL in use anywhere, as far as the user has said.
     longest_ms: AtomicI64,
     cap_ms: AtomicI64,
-    /// The longest that was noted on any server.
+    /// The longest TTL that was noted on any server.
     noted_ms: AtomicI64,
     drift: AtomicU64,
-    /// Whether it was said that there are locks that are not guarded to their end.
+    /// Whether the warning about locks that are not guarded to their end was given.
     has_warned: AtomicBool,
 }
 
@@ -49,10 +50,10 @@ impl Rules {
     /// No shorter TTL is assumed to be in use.
     const LEAST_MS: i64 = 3_000;
 
-    /// The longest that a server is left without a vote, if nothing else is said: 10 minutes.
+    /// The maximum time that a server is left without a vote, by default: 10 minutes.
     const CAP_MS: i64 = 600_000;
 
-    /// Sets all of it, in milliseconds. 0 for a time: the default.
+    /// Sets all of it, in milliseconds. 0 for a time means the default.
     pub fn set(&self, mode: Mode, longest_ms: i64, cap_ms: i64) {
         let cap_ms = if cap_ms == 0 { Self::CAP_MS } else { cap_ms.max(Self::LEAST_MS) };
         self.mode.store(mode as i32, Ordering::Relaxed);
@@ -76,22 +77,22 @@ impl Rules {
         matches!(self.mode(), Mode::On | Mode::Strict)
     }
 
-    /// The longest TTL in use, as far as that is known.
+    /// The longest TTL in use, as far as it is known.
     pub(super) fn longest_ms(&self) -> i64 {
         let noted_ms = self.noted_ms.load(Ordering::Relaxed);
         noted_ms.max(self.longest_ms.load(Ordering::Relaxed)).min(self.cap_ms())
     }
 
-    /// For how long the grants of a server are no votes that has lost its memory, with a lock of this TTL.
+    /// For how long after a loss of memory the server's grants for a lock of this TTL are no votes.
     fn wait_ms(&self, ttl_ms: i64) -> i64 {
         let wait_ms = ttl_ms.max(self.longest_ms()).max(Self::LEAST_MS).min(self.cap_ms());
-        // The server's clock and ours may be fast, each by as much; ours also if the user takes the servers'
-        // clocks for exact. Each shows whole milliseconds.
+        // The server's clock and ours may each be fast by this much. This also holds for ours if the user
+        // takes the servers' clocks for exact. Each clock shows whole milliseconds.
         let drift = self.drift();
         wait_ms + 2 * drift.share_ms(wait_ms) + 2
     }
 
-    /// What is to be said, once, of a lock that is not guarded to its end.
+    /// The warning, given once, about a lock that is not guarded to its end.
     pub fn warning(&self, ttl_ms: i64) -> Option<String> {
         let cap_ms = self.cap_ms();
         let is_due = ttl_ms > cap_ms && self.are_kept();
@@ -134,11 +135,11 @@ impl Default for Rules {
 /// What is known of the memory behind a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Guard {
-    /// What the note said when the connection began; none if the server bears none.
+    /// What the note said when the connection began. Nothing if the server has no note.
     life: Option<Life>,
-    /// It lost its memory then, or before: its grants are no votes until so much later.
+    /// When, at the latest, the server lost its memory. Its grants are no votes until long enough after that.
     lost_at: Option<Moment>,
-    /// Whether this user may not ask, or tell, it all.
+    /// Whether the server does not let this user ask or note everything.
     is_blind: bool,
 }
 
@@ -146,13 +147,13 @@ pub(super) struct Guard {
 struct Life {
     id: RunId,
     since_ms: i64,
-    /// The longest TTL that it has noted, or was told to note.
+    /// The longest TTL that the server has noted or was told to note.
     longest_ms: i64,
-    /// Whether this user may have it note one.
+    /// Whether this user may have a TTL noted.
     may_note: bool,
 }
 
-/// The memory is not that of the connection's beginning.
+/// The memory is not the one with which the connection began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forgotten;
 
@@ -163,33 +164,33 @@ impl fmt::Display for Forgotten {
 }
 
 impl Guard {
-    /// Of a server whose note cannot be read.
+    /// The guard of a server whose note cannot be read.
     pub(super) fn blind() -> Self {
         Self { is_blind: true, ..Self::default() }
     }
 
-    /// Of a server that bears this note, as was heard at `now`, and has this clock.
+    /// The guard of a server whose note and clock were received at `now`.
     pub(super) fn of(note: &Note, clock_ms: i64, now: Moment, rules: &Rules) -> Self {
         rules.learn(note);
         let &Note { id, since_ms, longest_ms } = note;
         let life = Life { id, since_ms, longest_ms, may_note: true };
-        // One less: both were cut to whole milliseconds.
+        // One less, because both values were cut to whole milliseconds.
         let ago_ms = clock_ms.saturating_sub(since_ms).saturating_sub(1).max(0);
         let lost_at = (!note.is_of_new()).then(|| now.plus_ms(-ago_ms));
         Self { life: Some(life), lost_at, is_blind: false }
     }
 
-    /// Whether the note is to be read behind an acquire.
+    /// Whether the note must be read behind an acquire.
     pub(super) fn reads(&self) -> bool {
         self.life.is_some()
     }
 
-    /// The process whose memory it is, if its note is read.
+    /// The process that has this memory, if its note is read.
     pub(super) fn id(&self) -> Option<RunId> {
         self.life.as_ref().map(|life| life.id)
     }
 
-    /// The TTL that is to be noted before a request is carried out that leaves a key for so long.
+    /// The TTL that must be noted before a request that leaves a key for `ttl_ms`, if any.
     pub(super) fn raises(&mut self, ttl_ms: i64, rules: &Rules) -> Option<i64> {
         let life = self.life.as_mut()?;
         let ttl_ms = ttl_ms.min(rules.cap_ms());
@@ -199,7 +200,7 @@ impl Guard {
         })
     }
 
-    /// This user may not have a longer TTL noted: then it is left out.
+    /// This user may not have a longer TTL noted, so that step is left out.
     pub(super) fn leave_out_notes(&mut self) {
         if let Some(life) = &mut self.life {
             (life.may_note, self.is_blind) = (false, true);
@@ -211,7 +212,7 @@ impl Guard {
         (self.life, self.is_blind) = (None, true);
     }
 
-    /// What was read behind an acquire that was granted. Fails if it is another memory that granted it.
+    /// Checks what was read behind a granted acquire. Fails if the grant came from another memory.
     pub(super) fn check(&mut self, borne: Option<&Borne>, rules: &Rules) -> Result<(), Forgotten> {
         let Some(life) = &mut self.life else { return Ok(()) };
         match borne {
@@ -224,7 +225,7 @@ impl Guard {
         }
     }
 
-    /// Why a grant for this TTL is no vote that was asked for at that moment.
+    /// Why a grant for this TTL that was asked for at `asked_at` is no vote.
     pub(super) fn objection(
         &self,
         ttl_ms: i64,
@@ -251,12 +252,12 @@ impl Guard {
         })
     }
 
-    /// Why what it grants now would be no vote, whatever the TTL.
+    /// Why the server's grants would be no votes now, whatever the TTL.
     pub(super) fn doubt(&self, step: Option<Step>, now: Moment, rules: &Rules) -> Option<Failure> {
         self.objection(0, step, now, now, rules)
     }
 
-    /// What is to be said of it although its grants are votes.
+    /// What to report about the server although its grants are votes.
     pub(super) fn caveat(&self) -> &'static str {
         match self.is_blind {
             true => {

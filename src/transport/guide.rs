@@ -1,9 +1,9 @@
-//! Finds out from the Sentinels where a master is, over a connection of its own, and listens there for news of
-//! another one.
+//! Asks the Sentinels where a master is, over a connection of its own, and listens there for news of another
+//! master.
 //!
-//! They are asked one after the other, first the one that answered last time. While the master is connected
-//! nobody waits for this socket: it is looked at whenever the server is asked something. News of another master
-//! lies there by then, if the Sentinel that is listened to has heard of it.
+//! The Sentinels are asked one after the other, beginning with the one that answered last time. While the
+//! master is connected, nobody polls this socket. It is checked whenever the server is asked something. If
+//! the Sentinel has heard of another master, that news is in the socket by then.
 
 mod words;
 
@@ -24,32 +24,34 @@ use crate::failure::Failure;
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
-/// How often the one that is listened to is looked at.
+/// The minimum time between two checks of the Sentinel that this guide listens to.
 const LOOK_MS: i64 = 1;
 
-/// A Sentinel that was silent for so long is asked for a sign of life, which may take as long.
+/// A Sentinel that was silent for this long is pinged, and may take as long to answer.
 const SILENCE_MS: i64 = 1_000;
 
-/// How long after all were asked in vain, with the master connected, they are asked again.
+/// While the master is connected, the Sentinels are asked again after this time: if all were asked in vain,
+/// or if the one that answered cannot announce another master.
 const PAUSE_MS: i64 = 1_000;
 
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
 pub(super) struct Guide {
     sentinels: Arc<Sentinels>,
-    /// Where each of them is.
+    /// The addresses of each Sentinel.
     addresses: Vec<Addresses>,
     access: Arc<Access>,
     has_tls: bool,
     inherited: InheritedDescriptor,
     state: State,
-    /// Which of them answered last, or is asked.
+    /// The index of the Sentinel that answered last, or that is asked now.
     current: usize,
-    /// Those that are asked if that one does not know; and until when the one has time.
+    /// The Sentinels to ask if the current one does not know, the time that each one has, and the deadline of
+    /// the current one.
     others: VecDeque<(usize, SocketAddr)>,
     share_ms: i64,
     until: Moment,
-    /// What was said by those that did not know.
+    /// What the Sentinels said that did not know.
     said: Vec<String>,
     inbox: Inbox,
     outbox: Vec<u8>,
@@ -59,7 +61,8 @@ pub(super) struct Guide {
 }
 
 enum State {
-    /// Nobody is asked, nor listened to. While the master is connected they are asked again then.
+    /// No Sentinel is asked or listened to. While the master is connected, they are asked again at
+    /// `again_at`.
     Idle {
         again_at: Moment,
     },
@@ -68,7 +71,7 @@ enum State {
     Listening(Wire, Inquiry),
 }
 
-/// Where the master is, or why nobody says.
+/// Where the master is, or why no Sentinel says so.
 pub(super) type Found = Result<Place, String>;
 
 impl Guide {
@@ -98,7 +101,7 @@ impl Guide {
         self.inherited.clone()
     }
 
-    /// Lets go of a socket that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets a socket that [`InheritedDescriptor::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match self.rest(Moment::NEVER) {
             State::Idle { .. } => {}
@@ -107,7 +110,7 @@ impl Guide {
         }
     }
 
-    /// Whether there is no Sentinel whose address is known.
+    /// Whether no Sentinel's address is known.
     pub(super) fn is_nameless(&self) -> bool {
         self.addresses.iter().all(Addresses::is_empty)
     }
@@ -116,7 +119,7 @@ impl Guide {
         self.addresses.iter().any(Addresses::is_looked_up)
     }
 
-    /// The next name of a Sentinel that is to be looked up, and which of them has it.
+    /// The next name of a Sentinel to look up, and the index of that Sentinel.
     pub(super) fn name_to_look_up(&mut self, now: Moment) -> Option<(usize, String, u16)> {
         let all = self.sentinels.places().iter().zip(&mut self.addresses).enumerate();
         all.filter_map(|(which, (place, addresses))| match place {
@@ -128,7 +131,7 @@ impl Guide {
         .next()
     }
 
-    /// The result of a look-up. Returns whether there are other addresses now than before.
+    /// The result of a look-up. Returns whether the addresses have changed.
     pub(super) fn end_look_up(
         &mut self,
         which: usize,
@@ -140,7 +143,7 @@ impl Guide {
         addresses.is_some_and(|it| it.end_look_up(found, began, now))
     }
 
-    /// Asks all of them, within so much time, until one knows where the master is.
+    /// Asks all Sentinels, within `within_ms`, until one of them knows where the master is.
     pub(super) fn begin(&mut self, within_ms: i64, now: Moment) {
         self.rest(Moment::NEVER);
         self.said.clear();
@@ -158,7 +161,7 @@ impl Guide {
         self.ask_next(now);
     }
 
-    /// Goes on with asking. Returns what has come of it, once.
+    /// Goes on with asking. Returns the result once.
     pub(super) fn advance(&mut self, now: Moment) -> Option<Found> {
         loop {
             let asked = match &self.state {
@@ -181,7 +184,7 @@ impl Guide {
         }
     }
 
-    /// When [`Self::advance`] is to be called if nothing happens before.
+    /// When [`Self::advance`] must be called if nothing happens before.
     pub(super) fn next_due(&self) -> Moment {
         match &self.state {
             State::Idle { .. } => Moment::from_nanos(0),
@@ -200,7 +203,8 @@ impl Guide {
         }
     }
 
-    /// With the master connected there: whether another one has taken its place, as far as one hears.
+    /// With the master connected at `master`: whether the news so far says that another master has taken its
+    /// place.
     pub(super) fn listen(&mut self, master: Option<&Place>, within_ms: i64, now: Moment) -> bool {
         let unseen_ms = now.ms_since(self.looked_at);
         if unseen_ms < LOOK_MS {
@@ -216,7 +220,7 @@ impl Guide {
             State::Idle { .. } => self.begin(within_ms, now),
             State::Listening(..) => match self.hear_news(master, now) {
                 Ok(has_moved) => return has_moved,
-                // Another one may know more.
+                // Another Sentinel may know more.
                 Err(()) => {
                     self.distrust();
                     self.begin(within_ms, now);
@@ -234,12 +238,13 @@ impl Guide {
         }
     }
 
-    /// What is known may be old: they are to be asked again, soon.
+    /// The known place may be out of date, so the Sentinels must be asked again soon.
     pub(super) fn doubt(&mut self) {
         self.rest(Moment::from_nanos(0));
     }
 
-    /// What the current one said led nowhere: the next time another is asked first.
+    /// The place that the current Sentinel gave was of no use. The next time, another Sentinel is asked
+    /// first.
     pub(super) fn distrust(&mut self) {
         self.current = (self.current + 1) % self.addresses.len().max(1);
     }
@@ -262,7 +267,7 @@ impl Guide {
         }
     }
 
-    /// The one that was asked does not know: the next may.
+    /// The Sentinel that was asked does not know. The next one may.
     fn pass_over(&mut self, why: String, now: Moment) {
         self.note(why);
         drop(self.rest(Moment::NEVER));
@@ -286,7 +291,7 @@ impl Guide {
         Err(format!("no Sentinel of {} says where it is: {said}", self.sentinels.master()))
     }
 
-    /// Sends the question, if there is a connection by now.
+    /// Sends the question, if the connection is up.
     fn greet(&mut self) -> Result<(), String> {
         let State::Connecting(socket) = &self.state else { return Ok(()) };
         if !socket.is_writable() {
@@ -310,7 +315,7 @@ impl Guide {
         Ok(())
     }
 
-    /// Reads what the one says that is asked.
+    /// Reads what the current Sentinel answers.
     fn hear(&mut self, now: Moment) -> Result<Option<Place>, String> {
         let State::Asking(wire, inquiry) = &mut self.state else { return Ok(None) };
         loop {
@@ -347,19 +352,20 @@ impl Guide {
             State::Asking(wire, inquiry) if will_tell => {
                 self.state = State::Listening(wire, inquiry);
             }
-            // It is asked again from time to time.
+            // The Sentinel is asked again from time to time.
             _ => drop(self.rest(now.plus_ms(PAUSE_MS))),
         }
     }
 
-    /// Whether the one that is listened to has told of another master. Fails if it is of no use any more.
+    /// Whether the Sentinel that this guide listens to has announced another master. Fails if the connection
+    /// to it is of no use any more.
     fn hear_news(&mut self, master: Option<&Place>, now: Moment) -> Result<bool, ()> {
         let State::Listening(wire, inquiry) = &mut self.state else { return Err(()) };
         let mut has_moved = false;
         loop {
             let received = match self.inbox.receive(wire) {
                 Ok(received) => received,
-                // What it said last counts.
+                // The last message before the failure counts.
                 Err(_) if has_moved => return Ok(true),
                 Err(_) => return Err(()),
             };
@@ -386,7 +392,7 @@ impl Guide {
     }
 }
 
-/// What a Sentinel says is made sure to be a name or an address.
+/// Makes sure that what a Sentinel says is a name or an address.
 fn place_of((host, port): &Whereabouts) -> Option<Place> {
     Place::of(host, *port).ok()
 }

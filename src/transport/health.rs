@@ -1,9 +1,9 @@
-//! Whether enough servers were connected a moment ago, which every call wants to know before it begins.
+//! Whether enough servers were connected a moment ago. Every call checks this before it begins.
 
 use crate::moment::Moment;
 
-/// For how long what was seen is good enough. A connection that was quiet for longer than a few times
-/// this is looked at before it is trusted, so it has to be much less.
+/// How long an observation stays valid. A connection that was quiet for longer than a few times this value is
+/// checked before it is trusted, so this must be much less.
 const FRESH_MS: i64 = 10;
 
 #[derive(Debug)]
@@ -19,17 +19,17 @@ impl Default for Health {
 }
 
 impl Health {
-    /// So many servers are connected.
+    /// Notes that so many servers are connected.
     pub(crate) fn note(&mut self, servers: usize, now: Moment) {
         (self.servers, self.fresh_until) = (servers, now.plus_ms(FRESH_MS));
     }
 
-    /// A connection was lost: it has to be looked at anew.
+    /// A connection was lost, so the connections must be checked again.
     pub(crate) fn spoil(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether so many were connected a moment ago, and no connection was lost since.
+    /// Whether so many servers were connected a moment ago, and no connection was lost since.
     pub(crate) fn is_good(&self, enough: usize, now: Moment) -> bool {
         now < self.fresh_until && self.servers >= enough
     }

@@ -1,4 +1,4 @@
-//! What a server has sent and nobody has read yet.
+//! Data that a server has sent and nobody has read yet.
 
 use std::io;
 use std::mem;
@@ -9,16 +9,16 @@ use super::reply::{Nonsense, Scan};
 use super::wire::{KEPT_MAX, Wire};
 use crate::command::waking::is_subscription;
 
-/// Room for what is received at once. Replies of ours are short; more room is made when one is not.
+/// The space for one read. Replies to our requests are short. More space is made for a longer one.
 const ROOM: usize = 4096;
 
-/// What was there to receive.
+/// What a read has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Nothing,
-    /// All that there was, as it seems.
+    /// Apparently all available data.
     All,
-    /// As much as there was room for.
+    /// As much as there was space for.
     Part,
 }
 
@@ -28,24 +28,24 @@ pub(super) struct Inbox {
     /// Where the unread part begins and ends.
     start: usize,
     end: usize,
-    /// What is known of the reply that begins there.
+    /// What is known of the reply that begins at `start`.
     scan: Scan,
-    /// Replies that were read and belong to no request yet, but for so many at the front that were taken; and those of the
-    /// request that is settled.
+    /// Replies that were read and belong to no request yet. The first `taken` of them are already taken.
+    /// `replies` holds those of the request that is being settled.
     found: Vec<Value>,
     taken: usize,
     replies: Vec<Value>,
-    /// What the server has said by itself, each with how many of the replies that were found come before it; and how much
-    /// of that was said before the replies that were taken last.
+    /// The server's push messages, each with the number of found replies before it. `early` is the number of
+    /// these messages that came before the replies that were taken last.
     pushes: Vec<(usize, Value)>,
     early: usize,
 }
 
-/// The first byte of what a server says by itself.
+/// The first byte of a push message.
 const PUSH: u8 = b'>';
 
 impl Inbox {
-    /// A connection begins on which the server is told to speak RESP3, or is not.
+    /// A connection begins. `is_resp3` says whether the server is told to speak RESP3.
     pub(super) fn begin(&mut self, is_resp3: bool) {
         self.scan = Scan::new(is_resp3);
     }
@@ -64,12 +64,12 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// The first byte that nobody has read.
+    /// The first unread byte.
     pub(super) fn first(&self) -> Option<u8> {
         self.bytes[self.start..self.end].first().copied()
     }
 
-    /// Receives what the connection has, once. The end of the stream is an error.
+    /// Receives data from the connection, once. The end of the stream is an error.
     pub(super) fn receive(&mut self, wire: &mut Wire) -> io::Result<Received> {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -78,7 +78,7 @@ impl Inbox {
         }
         if self.bytes.len() < self.end + ROOM {
             let length = (self.end + ROOM).next_multiple_of(ROOM);
-            // Not twice as much, as a vector likes to have: what is needed is bounded.
+            // Not twice as much, as a vector would reserve, because the needed size is bounded.
             self.bytes.reserve_exact(length - self.bytes.len());
             self.bytes.resize(length, 0);
         }
@@ -95,7 +95,7 @@ impl Inbox {
         }
     }
 
-    /// The next reply, if it is there as a whole.
+    /// The next reply, if it is complete.
     pub(super) fn next(&mut self) -> Result<Option<Value>, Nonsense> {
         let Some((value, length)) = self.scan.take(&self.bytes[self.start..self.end])? else {
             return Ok(None);
@@ -114,8 +114,8 @@ impl Inbox {
         }
     }
 
-    /// Whether the next replies, so many of them, are there. A subscription may be confirmed by a push: that is the
-    /// first reply then.
+    /// Whether the next `wanted` replies are there. A subscription may be confirmed by a push message, which
+    /// then counts as the first reply.
     pub(super) fn has_replies(
         &mut self,
         wanted: usize,
@@ -134,12 +134,12 @@ impl Inbox {
         Ok(true)
     }
 
-    /// How many replies were found that nobody has taken.
+    /// The number of found replies that nobody has taken.
     fn found_count(&self) -> usize {
         self.found.len() - self.taken
     }
 
-    /// Whether something is there that is no push, nor the beginning of one.
+    /// Whether there is data that is neither a push message nor the beginning of one.
     #[inline]
     pub(super) fn has_surplus(&mut self) -> Result<bool, Nonsense> {
         while self.first() == Some(PUSH) {
@@ -151,7 +151,8 @@ impl Inbox {
         Ok(!self.is_empty())
     }
 
-    /// Takes the next replies, so many of those that [`Self::has_replies`] has found. They are to be taken out.
+    /// Takes the next `count` replies that [`Self::has_replies`] has found. The caller must take them out of
+    /// the returned vector.
     pub(super) fn take_replies(&mut self, count: usize) -> &mut Vec<Value> {
         self.replies.clear();
         let until = self.taken + count;
@@ -176,24 +177,24 @@ impl Inbox {
         &mut self.replies
     }
 
-    /// One of the replies that were found, if there are so many.
+    /// One of the found replies, if there are so many.
     pub(super) fn found(&mut self, place: usize) -> Option<&mut Value> {
         self.found.get_mut(self.taken + place)
     }
 
-    /// Whether the server has said something by itself that nobody has taken out.
+    /// Whether there are push messages that nobody has taken out.
     pub(super) fn has_pushes(&self) -> bool {
         !self.pushes.is_empty()
     }
 
-    /// Takes out what the server has said by itself before the last of the replies that were taken last.
+    /// Takes out the push messages that came before the last of the replies that were taken last.
     pub(super) fn early_pushes(&mut self) -> impl Iterator<Item = Value> {
         let early = mem::take(&mut self.early);
         self.pushes.drain(..early).map(|push| push.1)
     }
 
-    /// Takes out what it has said by itself, but for what it said after a reply that belongs to a request, which has so
-    /// many: whoever asked hears that reply first.
+    /// Takes out the push messages. Those after a reply that belongs to a request with `replies` replies are
+    /// left, because the caller must get that reply first.
     pub(super) fn pushes_amid(&mut self, replies: usize) -> impl Iterator<Item = Value> {
         self.early = 0;
         let count = self.pushes.partition_point(|push| push.0 < replies.max(1));
@@ -203,7 +204,7 @@ impl Inbox {
 
 #[cfg(test)]
 impl Inbox {
-    /// This is received.
+    /// Receives these bytes.
     pub(super) fn put(&mut self, bytes: &[u8]) {
         self.bytes.truncate(self.end);
         self.bytes.extend_from_slice(bytes);
@@ -251,7 +252,7 @@ mod tests {
         let said = [b":1\r\n", PUSHED, b":2\r\n", PUSHED, b":3\r\n", PUSHED].concat();
         let mut inbox = inbox_with(&said);
         assert_eq!(inbox.has_replies(4, false), Ok(false));
-        // The first request has two replies, and is not settled before another has all of its own.
+        // The first request has two replies, and is not settled before another request has all of its own.
         assert_eq!((inbox.pushes_amid(2).count(), inbox.pushes_amid(2).count()), (1, 0));
         assert_eq!(*inbox.take_replies(2), [Value::Int(1), Value::Int(2)]);
         assert_eq!((inbox.early_pushes().count(), inbox.pushes_amid(1).count()), (0, 1));

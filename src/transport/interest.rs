@@ -1,4 +1,4 @@
-//! What a socket is waited for.
+//! What to poll a socket for.
 
 use std::os::fd::RawFd;
 
@@ -7,7 +7,7 @@ use crate::system::socket::Socket;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) fd: RawFd,
-    /// Whether it is to be writable, too.
+    /// Whether to wait until it is writable, too.
     pub(crate) for_writing: bool,
     /// Tells the socket from all others that ever had its descriptor.
     pub(crate) socket: u64,

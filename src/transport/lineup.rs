@@ -1,5 +1,5 @@
-//! What the servers of a manager know of each other: which of them are one and the same, and whether all of them
-//! are new.
+//! What the servers of a manager know of each other: which list entries are the same server, and whether all
+//! servers are new.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(crate) struct Lineup {
 
 struct State {
     places: Vec<Place>,
-    /// Whether there was a server here that is not new. Then a server without a note has lost its memory.
+    /// Whether some server was not new. From then on, a server without a note has lost its memory.
     is_old: bool,
 }
 
 #[derive(Default)]
 struct Place {
-    /// The server that is connected there.
+    /// The server that is connected at this place.
     known: Option<Known>,
     memory: Seen,
     verdict: Option<Verdict>,
@@ -38,29 +38,30 @@ struct Known {
 pub(super) enum Seen {
     #[default]
     Nothing,
-    /// There is no connection to be had.
+    /// No connection can be made.
     Unreachable,
-    /// The server may not tell.
+    /// The server does not let this user read it.
     Untold,
-    /// It bears no note.
+    /// The server has no note.
     Missing,
-    /// It bears one that was just made, as one that was new: of a deployment that is being started, until then.
+    /// The server has a note that was just made for a new server. Until the given time, the server counts as
+    /// a part of a deployment that is being started.
     Young { until: Moment },
-    /// It bears a note.
+    /// The server has a note.
     Marked,
 }
 
-/// How a server is to be marked that bears no note.
+/// How a server without a note must be marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As one that is new: so are all.
+    /// As a new server. All other servers are new, too.
     Fresh,
-    /// As one that has lost its memory.
+    /// As a server that has lost its memory.
     Lost,
 }
 
 impl Lineup {
-    /// Of so many servers.
+    /// A lineup of so many servers.
     pub(crate) fn new(servers: usize, rules: Arc<Rules>) -> Self {
         let places = (0..servers).map(|_| Place::default()).collect();
         Self { rules, state: Mutex::new(State { places, is_old: false }) }
@@ -70,7 +71,8 @@ impl Lineup {
         &self.rules
     }
 
-    /// The server at this place is this one. Fails with the name of another place that is the same one.
+    /// Enters the server at this place. Fails with the name of another place where the same server is
+    /// connected.
     pub(super) fn enter(&self, place: usize, id: RunId, name: &str) -> Result<(), String> {
         self.with(|state| {
             let is_twin = |&(other, it): &(usize, &Place)| {
@@ -87,7 +89,7 @@ impl Lineup {
         })
     }
 
-    /// There is no connection to the server at this place any more.
+    /// The connection to the server at this place is gone.
     pub(super) fn leave(&self, place: usize) {
         self.with(|state| {
             let Some(it) = state.places.get_mut(place) else { return };
@@ -97,7 +99,7 @@ impl Lineup {
         });
     }
 
-    /// This was seen of the memory of the server at this place.
+    /// Notes what was seen of the memory of the server at this place.
     pub(super) fn note(&self, place: usize, memory: Seen) {
         self.with(|state| {
             if let Some(it) = state.places.get_mut(place) {
@@ -107,7 +109,7 @@ impl Lineup {
         });
     }
 
-    /// The others are not waited for any longer.
+    /// The server at this place stops waiting for the others.
     pub(super) fn end_waiting(&self, place: usize) {
         self.with(|state| {
             if let Some(it) = state.places.get_mut(place) {
@@ -116,7 +118,8 @@ impl Lineup {
         });
     }
 
-    /// How the server at this place is to be marked; none if that depends on others that were not seen yet.
+    /// How the server at this place must be marked. Returns nothing if that depends on servers that were not
+    /// seen yet.
     pub(super) fn verdict(&self, place: usize, now: Moment) -> Option<Verdict> {
         let is_strict = self.rules.mode() == Mode::Strict;
         self.with(|state| {
@@ -171,7 +174,7 @@ mod tests {
         assert_eq!(lineup.enter(1, id('a'), "localhost:1"), Ok(()));
         assert_eq!(lineup.enter(0, id('b'), "localhost:0"), Ok(()));
         assert_eq!(lineup.enter(2, id('a'), "127.0.0.1:1"), Err("localhost:1".to_owned()));
-        // It connects again, and it has become another.
+        // The server connects again, and then it is another process.
         assert_eq!(lineup.enter(1, id('a'), "localhost:1"), Ok(()));
         assert_eq!(lineup.enter(1, id('c'), "localhost:1"), Ok(()));
         assert_eq!(lineup.enter(2, id('a'), "127.0.0.1:1"), Ok(()));
@@ -197,13 +200,13 @@ mod tests {
     fn a_deployment_is_new_once() {
         let lineup = of(&[Seen::Missing; 2]);
         assert_eq!(lineup.verdict(0, NOW), Some(Verdict::Fresh));
-        // The other as well, however late.
+        // The other server is new as well, however late it comes.
         lineup.note(0, Seen::Young { until: SOON });
         assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Fresh));
         lineup.leave(1);
         lineup.note(1, Seen::Missing);
         assert_eq!(lineup.verdict(1, NOW), Some(Verdict::Lost));
-        // Nor is one new whose connection was lost.
+        // A server whose connection was lost is not new either.
         let lineup = of(&[Seen::Young { until: SOON }, Seen::Young { until: SOON }]);
         lineup.leave(0);
         lineup.note(0, Seen::Missing);

@@ -1,7 +1,7 @@
-//! The connection to one server: how it comes and goes.
+//! The connection to one server: how it is opened and closed.
 //!
-//! Nothing here waits, and nobody is told: each call returns what has become of the connection, and
-//! the server that owns it tells those who care.
+//! Nothing here blocks, and nothing here notifies callers. Each call returns how the connection has changed,
+//! and the server that owns the link notifies the interested calls.
 
 mod following;
 mod opening;
@@ -32,10 +32,10 @@ use crate::command::identity::Identity;
 use crate::moment::Moment;
 use crate::system::socket::{InheritedDescriptor, Socket};
 
-/// No two attempts to connect come closer than this, even when a caller needs the server.
+/// The minimum time between two attempts to connect, even when a caller needs the server.
 const RETRY_GAP_MS: i64 = 20;
 
-/// Why there is no connection to a server that nobody has needed.
+/// The reason for having no connection to a server that no caller has needed.
 pub(super) const NOT_TRIED: &str = "not tried yet";
 
 pub(super) struct Link {
@@ -45,23 +45,24 @@ pub(super) struct Link {
     account: Account,
     lineup: Arc<Lineup>,
     clock: Arc<Clock>,
-    /// Its place in that.
+    /// The index of this server in `lineup`.
     place: usize,
-    /// Who says where it is, if its URL does not; what was said last, and what before another was looked for.
+    /// `guide` finds the server's address if its URL does not give it. `master` is the place that the guide
+    /// named last. `master_aside` is the place before the search for another master.
     guide: Option<Box<Guide>>,
     master: Option<Place>,
     master_aside: Option<Place>,
-    /// Where the descriptor is shown to a forked child: one that was set aside has the other place.
+    /// Where the descriptor is shown to a forked child. A connection that was set aside uses the other slot.
     inherited: [InheritedDescriptor; 2],
     place_shown: usize,
     state: State,
     addresses: Addresses,
-    /// Failures to connect since the last success, and when to try again.
+    /// The number of failures to connect since the last success, and when to try again.
     failures: u32,
     retry_at: Moment,
     tried_at: Option<Moment>,
     why_down: String,
-    /// What the server said of itself when it was last asked.
+    /// What the server said about itself when it was last asked.
     identity: Identity,
     heard_at: Moment,
     pub(super) inbox: Inbox,
@@ -70,13 +71,13 @@ pub(super) struct Link {
 
 enum State {
     Down,
-    /// Sentinels are asked where it is.
+    /// The Sentinels are asked for the server's address.
     Searching,
     Connecting {
         socket: Socket,
         since: Moment,
     },
-    /// Over TLS, the handshake of that is a part of it.
+    /// With TLS, the TLS handshake is a part of this state.
     Handshake {
         wire: Wire,
         since: Moment,
@@ -87,14 +88,15 @@ enum State {
     },
 }
 
-/// What has become of a connection.
+/// How a connection has changed.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// It is up; perhaps after a failure.
+    /// The connection is up. `again` is set if it failed before.
     Up { capabilities: Capabilities, guard: Guard, took_us: i64, again: bool },
-    /// None is to be had for now; for the first time since there was one.
+    /// No connection can be made for now. `first` is set if this is the first failure since the last
+    /// connection.
     Failed { why: String, first: bool },
-    /// It was up, and is no more.
+    /// The connection was up and is lost.
     Lost { how: String },
 }
 
@@ -156,8 +158,8 @@ impl Link {
         matches!(self.state, State::Down)
     }
 
-    /// Whether it is down, or being made again after a failure, or being made for longer than a reply
-    /// may take: nothing to wait for, to whoever can do without the server.
+    /// Whether the link is down, or is being opened again after a failure, or has been opening for longer
+    /// than a reply may take. A caller that can do without the server does not wait for such a link.
     pub(super) fn is_failing(&self, reply_ms: i64, now: Moment) -> bool {
         let is_slow = self.tried_at.is_none_or(|tried_at| now.ms_since(tried_at) > reply_ms);
         !self.is_up() && (self.failures > 0 || is_slow)
@@ -167,7 +169,7 @@ impl Link {
         if self.failures == 0 && !self.is_down() { "no answer yet" } else { &self.why_down }
     }
 
-    /// What the server said of itself when it was last asked.
+    /// What the server said about itself when it was last asked.
     pub(super) fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -178,7 +180,7 @@ impl Link {
         mixup::lacking(wire)
     }
 
-    /// When the server last said something.
+    /// When the server last sent something.
     pub(super) fn heard_at(&self) -> Moment {
         self.heard_at
     }
@@ -191,8 +193,8 @@ impl Link {
         }
     }
 
-    /// When [`Self::handle_due`] is to be called, if nothing happens before. A connection that is up
-    /// has no such time of its own.
+    /// When [`Self::handle_due`] must be called, unless something happens before. A connection that is up has
+    /// no such time of its own.
     pub(super) fn next_due(&self) -> Moment {
         match &self.state {
             State::Down if self.is_nameless() || self.account.is_lacking() => Moment::NEVER,
@@ -225,21 +227,22 @@ impl Link {
         }
     }
 
-    /// What to wait for: the descriptor, and whether it is to be writable.
+    /// What to poll for: the descriptor, and whether to wait until it is writable.
     pub(super) fn interest(&self) -> Option<Interest> {
         match &self.state {
             State::Down => None,
             State::Searching => self.guide.as_ref()?.interest(),
             State::Connecting { socket, .. } => Some(Interest::of(socket, true)),
             State::Handshake { wire, .. } | State::Up { wire } => {
-                // TLS takes little before the handshake is over: then there is nothing to wait for.
+                // TLS accepts little data before its handshake is complete. Until then, do not wait for the
+                // socket to become writable.
                 let is_waiting = !self.outbox.is_empty() && !wire.is_shaking_hands();
                 Some(Interest::of(wire.socket(), is_waiting || wire.has_unsent()))
             }
         }
     }
 
-    /// Whether there is something to send, as far as there is a connection.
+    /// Whether there is something to send on the present connection. Always false without a connection.
     pub(super) fn has_unsent(&self) -> bool {
         match &self.state {
             State::Handshake { wire, .. } | State::Up { wire } => {
@@ -260,7 +263,7 @@ impl Link {
         }
     }
 
-    /// Receives into the inbox what is there.
+    /// Receives the available data into the inbox.
     pub(super) fn receive(&mut self, now: Moment) -> Result<Received, Option<Change>> {
         let (State::Up { wire } | State::Handshake { wire, .. }) = &mut self.state else {
             return Ok(Received::Nothing);
@@ -275,7 +278,7 @@ impl Link {
         }
     }
 
-    /// There is no use in this connection any more.
+    /// Closes this connection because it is of no use any more.
     pub(super) fn break_off(&mut self, how: String, now: Moment) -> Option<Change> {
         if !self.is_up() {
             let how = how + self.hint();
@@ -283,15 +286,15 @@ impl Link {
         }
         self.close();
         self.lineup.leave(self.place);
-        // It worked until now, so there is no reason to wait with a new one; but a server that keeps
-        // closing must not keep us busy.
+        // The connection worked until now, so a new one may be opened at once. The minimum gap still applies,
+        // so that a server that keeps closing does not keep us busy.
         self.failures = 1;
         self.retry_at = self.tried_at.map_or(now, |at| now.max(at.plus_ms(RETRY_GAP_MS)));
         self.why_down.clone_from(&how);
         Some(Change::Lost { how })
     }
 
-    /// Lets go of a socket that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets a socket that [`InheritedDescriptor::close_inherited`] has closed.
     pub(super) fn forget_socket(&mut self) {
         match mem::replace(&mut self.state, State::Down) {
             State::Down | State::Searching => {}
@@ -359,7 +362,7 @@ mod tests {
     fn who_needs_a_server_that_is_down_tries_it_again_but_not_at_once() {
         let mut link = link();
         link.tried_at = Some(NOW);
-        // So often that the pause is long.
+        // Enough failures to make the pause long.
         (0..9).for_each(|_| drop(fail(&mut link)));
         let gap = NOW.plus_ms(RETRY_GAP_MS);
         link.hurry(NOW.plus_ms(RETRY_GAP_MS - 1));

@@ -1,14 +1,14 @@
-//! Who we are on the servers: what their URLs say, and for those that say nothing what the manager
-//! was told, once or whenever it asks.
+//! The login on the servers. It is what their URLs say. For other servers it is what the manager was given,
+//! either once or through a callback.
 
 use std::sync::{Arc, Weak};
 
 use crate::command::handshake::Credentials;
 
-/// Gives the password to the server of this name, if there is one now.
+/// Returns the password for the server of this name, if there is one now.
 pub type PasswordSource = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
 
-/// Who we are where a URL does not say.
+/// The login for servers whose URL gives none.
 #[derive(Clone, Default)]
 pub enum Login {
     #[default]
@@ -20,8 +20,8 @@ pub enum Login {
     },
 }
 
-/// The same for an account, which is looked at with mutexes taken: a source of passwords is somebody
-/// else's code, and must not be dropped there.
+/// The same for an account, which reads it with mutexes held. A password source is foreign code and must not
+/// be dropped there.
 pub(super) enum Told {
     Nobody,
     Known(Credentials),

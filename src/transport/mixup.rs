@@ -1,20 +1,21 @@
-//! TLS where there is none, and none where there is: how each of them looks from here, and what to say.
+//! TLS towards a server without TLS, and no TLS towards a server with it: how each case looks from here, and
+//! what to report.
 //!
-//! A server without TLS takes the beginning of a handshake for a command whose end has not come, and waits
-//! for that; or it says, in its own protocol, that it makes no sense. A server with TLS that is asked
-//! without sends an alert, or closes without a word.
+//! A server without TLS takes the beginning of a handshake for an incomplete command and waits for the rest.
+//! Or it answers, in its own protocol, with an error. A server with TLS that is greeted without TLS sends an
+//! alert, or closes without an answer.
 
 use super::place::Place;
 use super::wire::Wire;
 
-/// The first byte of a TLS alert, which begins no reply.
+/// The first byte of a TLS alert. No reply begins with it.
 pub(super) const ALERT: Option<u8> = Some(0x15);
 
-/// It answered a greeting in the clear with an alert.
+/// The server answered a greeting without TLS with an alert.
 pub(super) const SPEAKS_TLS: &str = "it seems to speak TLS (use rediss://)";
 
-/// Why somebody may have broken off, or not answered, a conversation that has just begun. In the clear, it
-/// has spoken if it has said anything.
+/// Why the other end may have closed a connection that has just begun, or not answered on it. Without TLS,
+/// `has_spoken` is set if it has sent anything.
 pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'static str {
     match (wire, place) {
         (Wire::Tls(_), _) if wire.is_silent() => ": perhaps it does not speak TLS (use redis://)",
@@ -25,7 +26,7 @@ pub(super) fn hint(wire: &Wire, has_spoken: bool, place: Option<&Place>) -> &'st
     }
 }
 
-/// What the other end has not done, while there is no connection for that, and why that may be.
+/// What the other end has not done, while the connection is not usable for that reason, and a possible cause.
 pub(super) fn lacking(wire: &Wire) -> String {
     let what = match wire.is_shaking_hands() {
         true if wire.is_silent() => "said nothing in the TLS handshake",

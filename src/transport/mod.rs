@@ -1,5 +1,6 @@
-//! The connections to the servers: knows sockets, what is queued for each server and where replies end, and
-//! nothing of what is asked and of locks; of votes only which servers have none for now.
+//! The connections to the servers. This module knows the sockets, the request queue of each server and where
+//! replies end. It knows nothing about the meaning of requests or about locks. Of votes it knows only which
+//! servers have none for now.
 
 pub mod access;
 pub(crate) mod account;

@@ -5,18 +5,18 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where it listens.
+/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// An address, which needs no look-up.
     Address(SocketAddr),
-    /// A name, to be looked up, and a port.
+    /// A name that must be looked up, and a port.
     Name(String, u16),
-    /// The path of a unix socket.
+    /// The path of a Unix socket.
     Path(PathBuf),
 }
 
-/// A name that has to be looked up for a server: its own, or that of one of its Sentinels.
+/// A name that must be looked up for a server: its own name, or that of one of its Sentinels.
 pub(crate) struct Lookup {
     pub(crate) name: String,
     pub(crate) port: u16,
@@ -60,8 +60,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// A host name: labels of up to 63 letters, digits, hyphens and (as many networks have them)
-/// underscores. RFC 1123.
+/// A host name: labels of up to 63 letters, digits, hyphens and underscores. Many networks use underscores.
+/// RFC 1123.
 fn is_name(host: &str) -> bool {
     let is_label = |label: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -71,7 +71,7 @@ fn is_name(host: &str) -> bool {
     host.len() <= 253 && absolute.split('.').all(is_label)
 }
 
-/// An IPv6 address with a zone, such as fe80::1%eth0: the resolver alone understands it.
+/// An IPv6 address with a zone, such as fe80::1%eth0. Only the resolver understands it.
 pub(super) fn has_zone(host: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     host.split_once('%').is_some_and(|(address, zone)| {
@@ -79,7 +79,7 @@ pub(super) fn has_zone(host: &str) -> bool {
     })
 }
 
-/// Asks the system's resolver, which may take its time.
+/// Asks the system's resolver. This may take long.
 pub(crate) fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     match (name, port).to_socket_addrs() {
         Ok(addresses) => Ok(addresses.collect()),

@@ -1,10 +1,10 @@
-//! A connection that owes an answer for so long that another one is made in its place.
+//! A connection that owes an answer for so long that another one is opened in its place.
 //!
-//! What lies between us and the server may have dropped it and acknowledge all the same (a proxy, a
-//! NAT), or the server may be frozen: nothing tells them apart. So it is not closed, for what was sent
-//! may be carried out still, and be carried out late. Until its successor is up it goes on as before.
-//! From then on nothing is asked over it but what undoes that which was sent over it, and it is closed when
-//! it guards nothing any more.
+//! A proxy or a NAT on the way may have dropped the connection and may acknowledge data all the same. Or the
+//! server may be frozen. Nothing tells these cases apart. So the connection is not closed, because the
+//! requests on it may still be carried out, and late. Until its successor is up, it goes on as before. After
+//! that, only requests that undo earlier requests on it are sent over it. It is closed when it guards nothing
+//! any more.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Predecessor {
     pub(super) capabilities: Capabilities,
     /// Whether the successor is up.
     pub(super) is_replaced: bool,
-    /// Until when something may be there that was left over it.
+    /// Until when something may exist on the server that a request over this connection has left.
     guards_until: Moment,
 }
 
@@ -34,19 +34,19 @@ impl Predecessor {
         Self { stream, queue, capabilities, is_replaced: false, guards_until }
     }
 
-    /// The parts, for who goes on with it.
+    /// Returns the parts, for the caller that goes on with them.
     pub(super) fn into_parts(self) -> (Stream, Queue, Capabilities) {
         (self.stream, self.queue, self.capabilities)
     }
 
-    /// What to wait for: the descriptor, and whether it is to be writable.
+    /// What to poll for: the descriptor, and whether to wait until it is writable.
     pub(super) fn interest(&self) -> Interest {
         let Stream { wire, outbox, .. } = &self.stream;
         Interest::of(wire.socket(), !outbox.is_empty() || wire.has_unsent())
     }
 
-    /// When it is given up, if nothing is heard before: with a successor when it guards nothing any
-    /// more, else when it was silent for too long.
+    /// When the connection is given up, if nothing is received before. With a successor, that is when it
+    /// guards nothing any more. Without one, it is when it was silent for too long.
     pub(super) fn given_up_at(&self) -> Moment {
         match self.is_replaced {
             true => self.guards_until,
@@ -54,12 +54,13 @@ impl Predecessor {
         }
     }
 
-    /// Looks anew at what it guards.
+    /// Updates until when this connection guards something.
     pub(super) fn look_what_is_guarded(&mut self) {
         self.guards_until = self.queue.guarded_until().unwrap_or(Moment::from_nanos(0));
     }
 
-    /// Sends what is queued, or as much as the socket takes. If the connection is lost, says how.
+    /// Sends the queued requests, or as much as the socket takes. If the connection is lost, returns the
+    /// reason.
     pub(super) fn flush(&mut self, now: Moment) -> Result<u64, String> {
         self.queue.send(&mut self.stream.outbox, self.capabilities, now);
         let sent = self.stream.wire.send_from(&mut self.stream.outbox);
@@ -67,7 +68,7 @@ impl Predecessor {
         sent.map_err(|error| error_words(&error)).map(|_| written)
     }
 
-    /// Receives what is there, once.
+    /// Receives the available data, once.
     pub(super) fn receive(&mut self, now: Moment) -> Result<Received, String> {
         let received = self.stream.inbox.receive(&mut self.stream.wire);
         let received = received.map_err(|error| error_words(&error))?;
@@ -78,14 +79,14 @@ impl Predecessor {
         Ok(received)
     }
 
-    /// The next request whose replies are all there, if there is one.
+    /// The next request whose replies have all arrived, if there is one.
     pub(super) fn next_settled(&mut self, now: Moment) -> Result<Option<Settled>, String> {
         let Self { stream, queue, capabilities, .. } = self;
         let settled = queue.next_settled(&mut stream.inbox, capabilities, now);
         settled.map_err(|useless| useless.to_string())
     }
 
-    /// Takes note of what the server has said by itself.
+    /// Notes the server's push messages.
     pub(super) fn note_pushes(&mut self, server: usize, effects: &mut Effects) {
         effects.note_pushes(
             server,
@@ -94,8 +95,8 @@ impl Predecessor {
         );
     }
 
-    /// Sends a request behind what it undoes, if that is under way here: elsewhere it might be carried out
-    /// first. Nobody waits for its answer. One is enough.
+    /// Sends a request behind the one that it undoes, if that one is under way here. Over another connection
+    /// the undoing request might be carried out first. Nobody waits for its answer. It is sent only once.
     pub(super) fn guard(&mut self, undoing: &Arc<Request>, now: Moment) {
         if self.queue.wants(undoing) {
             self.queue.push(undoing, None, now);
@@ -106,7 +107,7 @@ impl Predecessor {
         self.stream.heard_at
     }
 
-    /// Lets go of a socket that a forked child has closed.
+    /// Forgets a socket that a forked child has closed.
     pub(super) fn forget_socket(self) {
         self.stream.wire.forget();
     }

@@ -1,8 +1,8 @@
-//! What is asked of one server, in the order in which it was asked: what waits to be sent, and what
-//! was sent and waits for its replies.
+//! The requests to one server, in the order in which they were made. Some wait to be sent. The others were
+//! sent and wait for their replies.
 //!
-//! What was sent stays in the queue until its replies have come, whoever still cares: so no reply
-//! ever goes to the wrong request.
+//! A request that was sent stays in the queue until its replies have arrived, even if nobody waits for its
+//! answer any more. So a reply is never assigned to the wrong request.
 
 mod bounds;
 mod guarding;
@@ -36,35 +36,36 @@ use crate::moment::Moment;
 pub(super) struct Queue {
     server: usize,
     rules: Arc<Rules>,
-    /// What is known of the memory of the server over whose connection this goes.
+    /// What is known of the memory of the server behind this connection.
     guard: Guard,
     /// What is known of the server's clock.
     clock: Arc<Clock>,
-    /// What was read of its memory for the requests that are settled next.
+    /// What was read of the server's memory for the requests that are settled next.
     reading: Option<Reading>,
-    /// The note that was read last, and what it means.
+    /// The note that was read last, and its meaning.
     last_note: Option<(Value, Option<Borne>)>,
     encoder: Encoder,
     scripts: Scripts,
     unsent: Entries,
     awaiting: Entries,
-    /// Requests that must reach the server and were answered with an error: it may be a replica, or
-    /// busy, for now. One of them is tried again now and then, and all when that succeeds.
+    /// Requests that must reach the server and were answered with an error, because the server may be a
+    /// replica or busy for now. One of them is tried again now and then, and all of them when that succeeds.
     refused: Entries,
     probe_at: Moment,
-    /// When so long a silence is enough; of a meaning only while something is awaited.
+    /// When the server has been silent for long enough to be given up. Only meaningful while an answer is
+    /// awaited.
     silent_until: Option<Moment>,
-    /// How much memory there is for what was sent and the socket has not taken yet.
+    /// The memory in use for data that was sent and that the socket has not taken yet.
     outbox_bytes: usize,
     /// How long the last answer took.
     round_trip_us: Option<i64>,
-    /// Whether the server tells us what is published to our channel.
+    /// Whether the server forwards messages that are published to our channel.
     subscription: Subscription,
-    /// Whether the last release has found somebody who waits.
+    /// Whether the last release found a waiter.
     expects_waiters: bool,
-    /// How many attempts to take a lock were granted since the last one that was not.
+    /// How many attempts to take a lock were granted since the last attempt that was not.
     granted: u32,
-    /// How many of the requests were moved into the outbox since the socket was last written to.
+    /// How many requests were moved into the outbox since the last write to the socket.
     unwritten: usize,
 }
 
@@ -72,13 +73,13 @@ pub(super) struct Queue {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     pub(super) kind: Kind,
-    /// Who waited for the answer, if anybody did.
+    /// The ticket that waited for the answer, if any.
     pub(super) ticket: Option<Ticket>,
     pub(super) answer: Answer,
 }
 
 impl Queue {
-    /// The queue of the server at this place in the list.
+    /// The queue of the server at this index in the list.
     pub(super) fn new(server: usize, rules: &Arc<Rules>, clock: &Arc<Clock>) -> Self {
         let (encoder, scripts, unsent, awaiting, refused) = Default::default();
         Self {
@@ -104,7 +105,7 @@ impl Queue {
         }
     }
 
-    /// Puts a request in the queue, for somebody who waits for the answer or for nobody.
+    /// Puts a request in the queue. A ticket is given if a call waits for the answer.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
         let is_required = request.must_reach(self.server);
         if !self.is_full() || (is_required && !self.is_crammed()) {
@@ -114,8 +115,8 @@ impl Queue {
         }
     }
 
-    /// Nobody waits for this ticket's answer any more. A request that was not sent yet never will
-    /// be, unless it must reach the server. Returns when it was sent, if it was.
+    /// Stops waiting for this ticket's answer. A request that was not sent yet is never sent, unless it must
+    /// reach the server. Returns when it was sent, if it was.
     pub(super) fn abandon(&mut self, ticket: Ticket) -> Option<Moment> {
         self.unsent.retain_mut(|entry| {
             let is_it = entry.ticket == Some(ticket);
@@ -129,7 +130,7 @@ impl Queue {
         Some(entry.first_sent_at())
     }
 
-    /// When the request was sent whose answer this ticket waits for, if it was.
+    /// When the request was sent whose answer this ticket waits for, if it was sent.
     pub(super) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
         self.awaiting
             .iter()
@@ -143,7 +144,7 @@ impl Queue {
         !self.unsent.is_empty()
     }
 
-    /// The server has answered something else, which took so long.
+    /// The server has answered something outside this queue, after so many microseconds.
     pub(super) fn note_round_trip(&mut self, us: i64) {
         self.round_trip_us = Some(us);
     }
@@ -153,17 +154,17 @@ impl Queue {
         self.round_trip_us
     }
 
-    /// Whether nothing is to be sent, or sent again, nor waited for.
+    /// Whether there is nothing to send, to send again, or to wait for.
     pub(super) fn is_done(&self) -> bool {
         self.length() == 0
     }
 
-    /// How many replies the oldest request has.
+    /// The number of replies to the oldest request.
     pub(super) fn replies_of_oldest(&self) -> usize {
         self.awaiting.front().map_or(0, Entry::replies)
     }
 
-    /// The next request whose replies are all there, if there is one.
+    /// The next request whose replies have all arrived, if there is one.
     pub(super) fn next_settled(
         &mut self,
         inbox: &mut Inbox,
@@ -172,7 +173,7 @@ impl Queue {
     ) -> Result<Option<Settled>, Useless> {
         loop {
             let Some(oldest) = self.awaiting.front() else {
-                // Nothing is owed, so nothing may be there.
+                // Nothing is owed, so any received data is an error.
                 return match inbox.has_surplus()? {
                     true => Err(Nonsense::Unwanted.into()),
                     false => Ok(None),
@@ -187,23 +188,25 @@ impl Queue {
                 self.read_ahead(inbox, own + rest, now);
             }
             if self.awaiting.len() == 1 && inbox.has_surplus()? {
-                // One too many is there: who knows which of them is the answer?
+                // There is one reply too many. It is unknown which of the replies is the answer.
                 return Err(Nonsense::Unwanted.into());
             }
             if let Some(settled) = self.settle(inbox.take_replies(own), now)? {
                 return Ok(Some(settled));
             }
-            // The server knows a command of its own that this user may not use, unless it only wants the text of a script.
+            // The server has a special command that this user may not use. If the request goes by hash, the
+            // server only lacks the text of the script.
             if let Some(entry) = self.unsent.iter().next_back().filter(|it| !it.goes_by_hash) {
                 *capabilities = entry.request.after_refusal(*capabilities, entry.form, entry.wakes);
             }
         }
     }
 
-    /// The oldest request has got its replies. Nothing is settled if it is to be sent once more, in the
-    /// form that all servers know: it was sent as a command which this user may not use after all.
+    /// Handles the replies to the oldest request. Returns nothing if the request must be sent once more. That
+    /// happens if it used a command that this user may not use after all. It is then sent in the form that
+    /// all servers know. It also happens if the server needs the text of the script.
     ///
-    /// Not a part of its caller to the compiler, which would keep all values of both in memory.
+    /// Never inlined, because the compiler would then keep all values of both functions in memory.
     #[inline(never)]
     fn settle(
         &mut self,
@@ -224,7 +227,8 @@ impl Queue {
         if self.awaiting.is_empty() {
             self.silent_until = None;
         }
-        // What may set a key goes once more only while somebody waits for it: a release may be behind it otherwise.
+        // A request that may set a key is sent once more only while a call waits for it. Otherwise a release
+        // may be queued behind it.
         let may_go_again = entry.request.effect() == KeyEffect::Undoes || entry.ticket.is_some();
         entry.goes_by_hash = self.scripts.wants_text(&entry, &answer);
         let is_of_the_form =
@@ -295,15 +299,15 @@ mod tests {
         assert!(queue.has_unsent());
         queue.send(&mut script, Capabilities::default(), NOW);
         assert!(command.starts_with(b"*3") && script.starts_with(b"*5"));
-        // Whoever waits for it hears of the script, and it ends there.
+        // The waiting call receives the refusal of the script, and there is no further attempt.
         let settled = settle(&mut queue, std::slice::from_ref(&error)).unwrap();
         assert_eq!(settled.ticket, Some(TICKET));
         assert!(matches!(settled.answer, Answer::Failed(_)));
         assert!(!queue.has_unsent());
     }
 
-    /// The command that deletes is refused, and what is asked behind it tells of somebody who waits: that is no reason to
-    /// wake nobody from now on. Nor is it that two of them are refused.
+    /// The deleting command is refused, and the question behind it reports a waiter. Later releases must
+    /// still wake waiters. The same holds when two such commands are refused.
     #[test]
     fn a_release_by_a_command_that_is_not_permitted_is_sent_once_more_as_a_script_that_wakes() {
         let (mut queue, mut inbox) = (fresh(), Inbox::default());
@@ -341,7 +345,8 @@ mod tests {
         assert_eq!(queue.abandon(TICKET), Some(NOW.plus_ms(1)));
     }
 
-    /// Two permits that are deleted are two; only the form that wakes says by it that somebody was woken.
+    /// The reply 2 to a request about permits means that two were deleted. Only in the form that wakes it
+    /// means that a waiter was woken.
     #[test]
     fn who_was_woken_is_told_by_the_form_that_wakes_alone() {
         let settled = |request: Arc<Request>, capabilities| {

@@ -1,5 +1,5 @@
-//! What a logger is told of one server: a line for each thing that becomes of it, but only one a second
-//! for things that are alike, however often they happen. The lines that are left out are counted.
+//! The log lines about one server. Each event has a line, but events of one kind have at most one line per
+//! second, however often they happen. The omitted lines are counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,45 +9,46 @@ use crate::failure::Failure;
 use crate::log::{Level, Line};
 use crate::moment::Moment;
 
-/// Things that are alike are told once in so long.
+/// The minimum time between two lines about events of one kind.
 const APART_MS: i64 = 1_000;
 
-/// What has become of a server. Things of one kind are alike.
+/// What happened to a server. Equal events are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Connected,
     NotConnected,
     Lost,
-    /// It lost its memory, and has no vote for now.
+    /// The server lost its memory, and has no vote for now.
     Forgot,
-    /// Its clock was set.
+    /// The server's clock was set.
     ClockSet,
-    /// It owes an answer for so long that a second connection is made.
+    /// The server owes an answer for so long that a second connection is opened.
     Overdue,
-    /// The second connection is there.
+    /// The second connection is up.
     Replaced,
     AnswersAgain,
-    /// It answers a kind of request with this error, in our words. There are few of them.
+    /// The server answers a kind of request with this error, in our words. There are few such words.
     Refuses(&'static str),
     WorksAgain,
 }
 
 pub(super) struct Remarks {
     server: String,
-    /// The error with which it answered the last request of each kind, if it did.
+    /// The error in the server's answer to the last request of each kind, if it was an error.
     refused: BTreeMap<Kind, Failure>,
     told: Vec<Told>,
-    /// Counts what has happened.
+    /// Counts the events.
     clock: u64,
-    /// How many lines are left out, and not told of yet.
+    /// The number of omitted lines that were not reported yet.
     left_out: usize,
 }
 
-/// A kind of event that was told.
+/// A kind of event that was logged.
 struct Told {
     event: Event,
     at: Moment,
-    /// How many of its lines are left out since then, the last of them, and when that was.
+    /// How many of its lines were omitted since then, the last of them, and when that was, as a value of the
+    /// event counter.
     left_out: usize,
     last: Line,
     clock: u64,
@@ -58,8 +59,8 @@ impl Remarks {
         Self { server, refused: BTreeMap::new(), told: Vec::new(), clock: 0, left_out: 0 }
     }
 
-    /// Tells that the server begins, or ceases, to answer a kind of request with an error. That it
-    /// does something else says nothing about that: a replica refuses no questions.
+    /// Logs when the server begins or stops answering a kind of request with an error. A success with another
+    /// kind of request says nothing about that, because a replica refuses no questions.
     pub(super) fn note_answer(
         &mut self,
         kind: Kind,
@@ -68,7 +69,7 @@ impl Remarks {
         lines: &mut Vec<Line>,
     ) {
         match answer {
-            // Told when the connection begins.
+            // Logged when the connection begins.
             Answer::Failed(failure) if failure.is_of_memory() => {}
             Answer::Failed(failure) if self.refused.get(&kind) == Some(failure) => {}
             Answer::Failed(failure) => {
@@ -99,7 +100,8 @@ impl Remarks {
         }
     }
 
-    /// Tells it, unless the like was told less than a second ago. The line is without the server.
+    /// Logs a line, unless a line of the same kind was logged less than a second ago. `line` does not contain
+    /// the server's name.
     pub(super) fn say(&mut self, event: Event, line: Line, now: Moment, lines: &mut Vec<Line>) {
         self.clock += 1;
         let clock = self.clock;
@@ -120,13 +122,13 @@ impl Remarks {
         told.at = now;
         let left_out = std::mem::take(&mut told.left_out);
         self.left_out -= left_out;
-        // What was left out of others came before.
+        // Omitted lines about other kinds of events came before this one.
         self.catch_up(now, lines);
         lines.push((level, format!("{}: {words}{}", self.server, more(left_out, false))));
     }
 
-    /// Tells what was left out, as soon as the like was told a second ago, in the order in which it happened
-    /// last: so the last line tells how things stand. Called often.
+    /// Logs the omitted lines, as soon as the last line of the same kind is a second old. They come in the
+    /// order in which the events last happened, so the last line shows the current state. Called often.
     pub(super) fn catch_up(&mut self, now: Moment, lines: &mut Vec<Line>) {
         if self.left_out == 0 {
             return;
@@ -145,7 +147,7 @@ impl Remarks {
     }
 }
 
-/// So many others, and whether something else has happened since.
+/// The words for so many omitted lines, and whether another event has happened since.
 fn more(left_out: usize, is_past: bool) -> String {
     let mut words = String::new();
     let late = if is_past { ", told late" } else { "" };
@@ -165,7 +167,7 @@ mod tests {
     const OOM: &str = "OOM: out of memory";
     const NOPERM: &str = "NOPERM: does not permit this user the command or the key";
 
-    /// The lines about one server, told as time is played.
+    /// The log lines about one server, with simulated time.
     struct Played {
         remarks: Remarks,
         now: Moment,
@@ -186,7 +188,7 @@ mod tests {
             self.remarks.note_answer(kind, &Answer::Done, || self.now, &mut self.lines);
         }
 
-        /// So much time passes, and the server is looked at.
+        /// Lets so much time pass and then checks the server.
         fn after_ms(&mut self, ms: i64) {
             self.now = self.now.plus_ms(ms);
             self.remarks.catch_up(self.now, &mut self.lines);
@@ -206,7 +208,7 @@ mod tests {
             played.refuses(Kind::Releasing, NOPERM);
             played.after_ms(1);
         }
-        // Another kind is refused, too: that is no effects.
+        // Another kind of request is refused with the same error, too. That is not reported.
         played.refuses(Kind::Extending, NOPERM);
         assert_eq!(played.told(), [format!("s: {NOPERM}")]);
         played.does(Kind::Releasing);
@@ -217,7 +219,8 @@ mod tests {
         assert_eq!(played.told(), ["s: works again"]);
     }
 
-    /// An error that is the server's, and of no command or key, is over for all of them at once.
+    /// An error that concerns the whole server, and not a command or key, ends for all kinds of requests at
+    /// once.
     #[test]
     fn what_was_refused_to_all_works_again_for_all() {
         let mut played = Played::new();
@@ -270,7 +273,7 @@ mod tests {
         assert_eq!(played.told(), late);
         played.after_ms(10_000);
         assert!(played.told().is_empty());
-        // One line was left out, and then something else happens.
+        // One line is omitted, and then another event happens.
         played.refuses(Kind::Acquiring, OOM);
         played.refuses(Kind::Acquiring, NOPERM);
         played.refuses(Kind::Acquiring, OOM);

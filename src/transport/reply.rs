@@ -1,5 +1,5 @@
-//! Where one reply ends in a stream of them. The redis crate then reads it; this makes sure that there is a whole one, and of
-//! a size that a server of ours has reason to send: a hostile one must not make us keep what it merely announces.
+//! Finds the end of a reply in a stream, for the redis crate to parse. It checks that the reply is complete and no
+//! larger than our servers can need. A hostile server must not make us keep memory for data that it only announces.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use redis::Value;
 
 use super::simple_reply::simple;
 
-/// The longest reply. Ours are under 200 bytes; but an error may quote a resource of 64 KiB, and it
-/// would be hard on all who share the connection if that broke for it.
+/// The maximum length of a reply. Ours are under 200 bytes. But an error may quote a resource of 64 KiB, and
+/// must not break a connection that many callers share.
 const LENGTH_MAX: usize = 128 * 1024;
 
-/// The most elements of a reply, in all its arrays together: as values they take no more memory than
-/// the longest reply does as bytes.
+/// The maximum number of elements in a reply, in all its arrays together. As values they take no more memory
+/// than the longest reply takes as bytes.
 const ELEMENTS_MAX: usize = 1024;
 const _: () = assert!(ELEMENTS_MAX * size_of::<Value>() <= LENGTH_MAX);
 
-/// The deepest nesting.
+/// The maximum nesting.
 const DEPTH_MAX: usize = 4;
 
-/// The longest line of a type and a number.
+/// The maximum length of a line with a type and a number.
 const NUMBER_MAX: usize = 32;
 
-/// What is sent is no reply, or none that is wanted.
+/// The data is no reply, or no wanted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nonsense {
     Unwanted,
-    /// It may be a reply, but it is, or is announced to be, larger than any that is wanted.
+    /// It may be a reply, but its size or announced size is larger than that of any wanted reply.
     TooLarge,
 }
 
@@ -43,32 +43,32 @@ impl fmt::Display for Nonsense {
     }
 }
 
-/// How far the first reply is known. What was looked at once is not looked at again, in however small
-/// pieces the reply comes: else each byte of a long one would cost as much as all before it.
+/// How far the first reply has been scanned. No byte is scanned twice, even if the reply arrives in small
+/// pieces. Otherwise each byte of a long reply would cost as much as all bytes before it.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// Where the element begins that is not known to be whole, and up to where no line ends in it.
+    /// Where the first incomplete element begins, and up to where it contains no line end.
     at: usize,
     seen: usize,
-    /// How many arrays are open, how many elements each still wants, and how many there are in all.
+    /// How many arrays are open, how many elements each one still needs, and the number of all elements.
     depth: usize,
     wanted: [usize; DEPTH_MAX],
     elements: usize,
-    /// Whether the server was told to speak RESP3: then there are pushes, maps, and a nil of its own.
+    /// Whether the server was told to speak RESP3, which has push messages, maps, and its own nil.
     is_resp3: bool,
 }
 
-/// An element that is there, but for those inside it: where it ends, and how many are inside.
+/// An element without the elements inside it: where it ends, and how many are inside.
 type Element = (usize, usize);
 
 impl Scan {
-    /// That of a connection that begins, on which the server is told to speak RESP3, or is not.
+    /// The scan of a new connection. `is_resp3` says whether the server is told to speak RESP3.
     pub(super) fn new(is_resp3: bool) -> Self {
         Self { is_resp3, ..Self::default() }
     }
 
-    /// The first reply in `bytes` and its length, if it is there as a whole. If it is not, there are
-    /// more bytes behind the same ones the next time.
+    /// The first reply in `bytes` and its length, if it is complete. If it is not, the next call must pass
+    /// the same bytes with more bytes behind them.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
         if self.at == 0
             && let Some(whole) = simple(bytes)
@@ -91,7 +91,7 @@ impl Scan {
                 self.depth += 1;
                 continue;
             }
-            // The last element of an array ends that as well.
+            // The last element of an array also ends the array.
             while self.depth > 0 {
                 self.wanted[self.depth - 1] -= 1;
                 if self.wanted[self.depth - 1] > 0 {
@@ -112,7 +112,7 @@ impl Scan {
             b'+' | b'-' => room,
             b':' | b'$' | b'*' => NUMBER_MAX.min(room),
             b'_' | b'%' if self.is_resp3 => NUMBER_MAX.min(room),
-            // What a server says by itself is no part of a reply.
+            // A push message is no part of a reply.
             b'>' if self.is_resp3 && self.at == 0 => NUMBER_MAX,
             _ => return Err(Nonsense::Unwanted),
         };
@@ -135,7 +135,7 @@ impl Scan {
         }
     }
 
-    /// Where the line ends that begins the element, if that is within so many bytes.
+    /// Where the first line of the element ends, if that is within `longest` bytes.
     fn line_end(&mut self, bytes: &[u8], longest: usize) -> Option<usize> {
         let from = self.at.max(self.seen);
         let until = bytes.len().min(self.at + longest);
@@ -147,7 +147,7 @@ impl Scan {
         found.map(|place| from + place + 2)
     }
 
-    /// An array of so many elements, as is announced.
+    /// Opens an array with the announced number of elements.
     fn open(&mut self, count: i64) -> Result<usize, Nonsense> {
         let count = usize::try_from(count).map_err(|_| Nonsense::TooLarge)?;
         if count > ELEMENTS_MAX - self.elements || self.depth == DEPTH_MAX {
@@ -166,7 +166,7 @@ fn read(whole: &[u8]) -> Result<Value, Nonsense> {
             Some(end) => Ok(Value::BulkString(rest[end + 1..].to_vec())),
             None => Ok(Value::Nil), // It is whole, so its size is -1, however that is written.
         },
-        // It may quote a resource, which may be any bytes; the crate takes UTF-8 alone.
+        // It may quote a resource, which may be any bytes. The crate accepts only UTF-8.
         [b'-', ..] => parse(&whole.iter().map(|&byte| byte.min(0x7F)).collect::<Vec<u8>>()),
         _ => parse(whole),
     }
@@ -201,7 +201,7 @@ mod tests {
         Scan::default().take(bytes)
     }
 
-    /// What is made of bytes that come one by one.
+    /// The result if the bytes arrive one by one.
     fn drip(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
         let mut scan = Scan::default();
         for length in 1..bytes.len() {
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// What is made of bytes of a server that was told to speak RESP3.
+    /// The result for bytes of a server that was told to speak RESP3.
     fn take_resp3(bytes: &[u8]) -> Result<Option<(Value, usize)>, Nonsense> {
         Scan::new(true).take(bytes)
     }

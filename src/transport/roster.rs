@@ -1,4 +1,4 @@
-//! The servers of one manager, in its order; and where each of them stands in another manager's.
+//! The servers of one manager, in its order, and their places in another manager's list.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::endpoint::Endpoint;
 use crate::server_set::ServerSet;
 
-/// All servers of a manager. A server is known by where it is and which database is used, whichever
-/// manager's list it stands in.
+/// All servers of a manager. A server is identified by its place and its database, whichever manager's list
+/// it is in.
 #[derive(Clone, Debug)]
 pub struct Roster(Arc<[Endpoint]>);
 
@@ -17,12 +17,13 @@ impl Roster {
         Self(Arc::from(endpoints))
     }
 
-    /// How many are more than half of them.
+    /// The quorum: the smallest number that is more than half of the servers.
     pub fn quorum(&self) -> u32 {
         u32::try_from(self.len() / 2 + 1).unwrap_or(u32::MAX)
     }
 
-    /// Where these servers stand in another list; nothing if the other one is not of the same servers.
+    /// The places of these servers in another list. Returns nothing if the other list does not have the same
+    /// servers.
     pub fn places_in(&self, other: &Self) -> Option<Places> {
         let is_same = |(mine, theirs): (&Endpoint, &Endpoint)| mine.has_same_keys(theirs);
         if self.len() != other.len() {
@@ -48,7 +49,7 @@ impl Deref for Roster {
     }
 }
 
-/// The places of servers here in a list there, or nothing if they are the same.
+/// The places of the servers of one list in another list. Holds nothing if both lists are the same.
 #[derive(Clone, Debug)]
 pub struct Places(Option<Arc<[u8]>>);
 
@@ -58,12 +59,12 @@ impl Places {
         self.0.is_none()
     }
 
-    /// The place there of the server that stands at this place here.
+    /// The place in the other list of the server at this place in this list.
     pub fn place_there(&self, here: usize) -> usize {
         self.0.as_ref().map_or(here, |places| usize::from(places[here]))
     }
 
-    /// These servers by their places there.
+    /// Converts a set of servers from places in this list to places in the other list.
     pub fn there(&self, here: ServerSet) -> ServerSet {
         if self.is_same() {
             return here;
@@ -71,7 +72,7 @@ impl Places {
         here.iter().map(|place| self.place_there(place)).collect()
     }
 
-    /// These servers, named by their places there, by their places here.
+    /// Converts a set of servers from places in the other list to places in this list.
     pub fn here(&self, there: ServerSet) -> ServerSet {
         let Some(places) = &self.0 else { return there };
         let is_one = |here: &usize| there.contains(self.place_there(*here));

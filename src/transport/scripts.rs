@@ -1,11 +1,11 @@
-//! Which scripts go by their hash. The text of one is hashed by the server each time it is sent, and is often most of
-//! what is sent at all.
+//! Decides which scripts are sent by their hash. The server hashes the text of a script each time it receives
+//! it, and the text is often most of the data that is sent at all.
 //!
-//! A server may have lost a script that it was sent (`SCRIPT FLUSH`; Redis 7.4 keeps 500 at most), and says so:
-//! `NOSCRIPT`. Then the request goes once more, with the text. Whoever releases a lock may be gone by then, and the key would
-//! stay: so what undoes something goes by the hash only behind the text in the same write, where the server has no time
-//! to lose it. Anything else does whenever somebody waits for its answer, unless another request counts on being carried out
-//! after it.
+//! A server may have dropped a script that it received (`SCRIPT FLUSH`; Redis 7.4 keeps at most 500), and
+//! then answers `NOSCRIPT`. The request is then sent once more, with the text. A releasing process may be
+//! gone by then, and the key would stay. So an undoing request goes by the hash only behind the text in the
+//! same write, because the server has no time to drop it there. Any other request goes by the hash if a
+//! caller waits for its answer, unless another request relies on being executed after it.
 
 use std::ptr;
 
@@ -13,36 +13,37 @@ use super::entries::Entry;
 use crate::command::script::Script;
 use crate::command::{Answer, Encoded, Hash};
 
-/// The scripts that went over the connection.
+/// The scripts that were sent over the connection.
 #[derive(Default)]
 pub(super) struct Scripts {
     sent: Vec<Sent>,
-    /// Whether none goes by its hash: this user may not do that, or the server never finds one.
+    /// Whether no script is sent by its hash, because this user may not do that, or the server never finds
+    /// one.
     are_useless: bool,
 }
 
 struct Sent {
     script: Script,
-    /// Made when it is needed.
+    /// Computed when it is needed.
     hash: Option<Hash>,
-    /// Whether its text is in what is being written.
+    /// Whether its text is in the current write.
     is_in_write: bool,
 }
 
 impl Scripts {
-    /// What is written from now on goes out later than what was written before.
+    /// A new write begins. It is sent later than the writes before.
     pub(super) fn begin_write(&mut self) {
         self.sent.iter_mut().for_each(|sent| sent.is_in_write = false);
     }
 
-    /// Writes a request. Returns whether it went by the hash of its script.
+    /// Writes a request. Returns whether it was sent by the hash of its script.
     pub(super) fn put(&mut self, encoded: &Encoded, entry: &Entry, outbox: &mut Vec<u8>) -> bool {
         let hash = encoded.script().and_then(|script| self.hash_for(script, entry));
         encoded.put(hash.as_ref(), outbox);
         hash.is_some()
     }
 
-    /// The hash by which a request of this script goes, or nothing if it goes with the text.
+    /// The hash by which to send a request of this script. Returns nothing if it must be sent with the text.
     fn hash_for(&mut self, script: Script, entry: &Entry) -> Option<Hash> {
         if self.are_useless {
             return None;
@@ -67,7 +68,7 @@ impl Scripts {
         sent.hash
     }
 
-    /// Whether this is the answer to a hash, and the request is to go with the text.
+    /// Whether this is the answer to a hash, and the request must be sent with the text.
     pub(super) fn wants_text(&mut self, entry: &Entry, answer: &Answer) -> bool {
         let Answer::Failed(failure) = answer else { return false };
         if !entry.goes_by_hash {
@@ -101,7 +102,7 @@ mod tests {
         redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).expect("a reply")
     }
 
-    /// Sends what waits. Returns the first words of the scripts.
+    /// Sends the waiting requests. Returns the first words of the scripts.
     fn send_on(queue: &mut Queue) -> Vec<String> {
         let mut outbox = Vec::new();
         queue.send(&mut outbox, Capabilities::WAKING, NOW);
@@ -131,7 +132,7 @@ mod tests {
                 assert_eq!((told.ticket, told.answer), (ticket, Answer::Done));
             }
         }
-        // The text of another script is not that of this one.
+        // The text of another script does not help this one.
         let other = of_reader(Verb::Extend);
         let requests = [(&other, Some(TICKET)), (&release(1), Some(OTHER))];
         assert_eq!(send(&mut queue, &requests), ["EVAL", "EVAL"]);
@@ -144,15 +145,15 @@ mod tests {
             assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), words);
             settle(&mut queue, &[Value::Int(1)]).unwrap();
         }
-        // Nobody waits for a repair: there would be nobody to send it once more for.
+        // Nobody waits for a repair, so nobody would need it to be sent once more.
         assert_eq!(send(&mut queue, &[(&acquire, None)]), ["EVAL"]);
         settle(&mut queue, &[Value::Int(1)]).unwrap();
-        // The next connection has had nothing yet.
+        // Nothing was sent over the next connection yet.
         queue.fail(|_, _| {});
         assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), ["EVAL"]);
     }
 
-    /// Else it would be carried out after what goes behind it.
+    /// Otherwise it would be executed after the request behind it.
     #[test]
     fn what_others_count_on_goes_with_its_text() {
         let (mut queue, downgrade) = (fresh(), of_reader(Verb::Downgrade));
@@ -179,14 +180,14 @@ mod tests {
         assert!(told.ticket.is_none() && matches!(told.answer, Answer::Failed(_)));
         let told = settle(&mut queue, &[Value::Int(1)]).unwrap();
         assert_eq!((told.ticket, told.answer), (Some(TICKET), Answer::Done));
-        // The other reply may be newer than the text, for all that is known.
+        // The other `NOSCRIPT` may be newer than the text, as far as is known.
         for words in [["EVAL"], ["EVALSHA"]] {
             assert_eq!(send(&mut queue, &[(&acquire, Some(TICKET))]), words);
             settle(&mut queue, &[Value::Int(1)]).unwrap();
         }
     }
 
-    /// Behind a proxy that has several servers the text of one request is of no use to the next.
+    /// Behind a proxy with several servers, the text of one request does not help the next one.
     #[test]
     fn what_goes_once_more_goes_with_its_own_text() {
         let (mut queue, acquire) = (fresh(), of_reader(Verb::Acquire));
@@ -205,7 +206,7 @@ mod tests {
         for (index, words) in [
             "NOPERM this user has no permissions to run the 'evalsha' command",
             "ERR unknown command 'EVALSHA'",
-            // It is a proxy that has several servers behind it.
+            // This is a proxy that has several servers behind it.
             "NOSCRIPT No matching script.",
         ]
         .into_iter()
@@ -226,7 +227,7 @@ mod tests {
         }
     }
 
-    /// What is refused with its text is refused.
+    /// A request that is refused with its text is refused.
     #[test]
     fn a_refusal_that_is_not_of_the_hash_is_an_answer() {
         let mut queue = fresh();

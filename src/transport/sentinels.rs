@@ -8,19 +8,19 @@ use url::Url;
 use super::place::Place;
 use crate::command::handshake::Credentials;
 
-/// Where Sentinels listen, unless something else is said.
+/// The default port of Sentinels.
 const PORT: u16 = 26_379;
 
-/// The most Sentinels of one URL. More than a handful are of no use.
+/// The maximum number of Sentinels in one URL. More than a handful are of no use.
 const COUNT_MAX: usize = 16;
 
-/// The longest name of a master.
+/// The maximum length of a master's name.
 const NAME_MAX: usize = 128;
 
 const USER: &str = "sentinel_username";
 const PASSWORD: &str = "sentinel_password";
 
-/// A master, by its name, and who knows where it is.
+/// A master, by its name, and the Sentinels that know where it is.
 #[derive(Clone)]
 pub(crate) struct Sentinels {
     master: String,
@@ -29,8 +29,8 @@ pub(crate) struct Sentinels {
 }
 
 impl Sentinels {
-    /// Takes such a URL apart, of which this follows the `://`. The second is a URL of one server without
-    /// Sentinels, with the same user, password and database. What is wrong is told without quoting it.
+    /// Parses the part of such a URL that follows the `://`. The second result is a URL of one server without
+    /// Sentinels, with the same user, password and database. An error message does not quote the URL.
     pub(super) fn parse(rest: &str) -> Result<(Self, String), String> {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
@@ -61,18 +61,18 @@ impl Sentinels {
         &self.places
     }
 
-    /// Who we are on the Sentinels. The master's password is not theirs.
+    /// The login on the Sentinels. The master's password is not theirs.
     pub(super) fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// Whether one Sentinel stands in both, and they are asked for a master of the same name.
+    /// Whether both ask for a master of the same name and have a Sentinel in common.
     pub(super) fn are_related(&self, other: &Self) -> bool {
         self.master == other.master && self.places.iter().any(|it| other.places.contains(it))
     }
 }
 
-/// The same master of the same Sentinels, in any order.
+/// Equal if both have the same master and the same Sentinels, in any order.
 impl PartialEq for Sentinels {
     fn eq(&self, other: &Self) -> bool {
         self.master == other.master
@@ -81,7 +81,7 @@ impl PartialEq for Sentinels {
     }
 }
 
-/// One Sentinel is enough to tell it from a master of the same name that others watch.
+/// One Sentinel is enough to tell the master from one of the same name that other Sentinels watch.
 impl fmt::Display for Sentinels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.master)?;
@@ -90,7 +90,7 @@ impl fmt::Display for Sentinels {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    // These are all that Sentinels take.
+    // Sentinels accept only these bytes.
     let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() {
         return Err("it names no master: redis-sentinel://host:26379/master".to_owned());
@@ -143,7 +143,7 @@ fn place(text: &str) -> Result<Place, String> {
     Place::of(host, port).map_err(wrong_host)
 }
 
-/// Who we are on the Sentinels, as the query says.
+/// The login on the Sentinels, from the query.
 fn credentials(query: &str) -> Result<Option<Credentials>, String> {
     let url = Url::parse(&format!("redis://host/?{query}"));
     let url = url.map_err(|_| "its query (?) cannot be made out".to_owned())?;

@@ -1,4 +1,5 @@
-//! One server: what it is asked, over one connection and in one order, and who is told.
+//! One server: the requests to it, over one connection and in one order, and the tickets that get the
+//! answers.
 
 mod connecting;
 mod hearing;
@@ -30,14 +31,14 @@ use crate::stats::Traffic;
 use crate::system::clock;
 use crate::system::socket::InheritedDescriptor;
 
-/// A connection that was quiet for so long is looked at before it is trusted with a request: the
+/// If a connection was quiet for this long, it is checked before a request is sent over it, because the
 /// server may have closed it.
 const QUIET_MS: i64 = 50;
 
-/// A TTL that gives the longest of the derived reply timeouts.
+/// A TTL for which the derived reply timeout is at its maximum.
 const LONG_TTL_MS: i64 = 10_000;
 
-/// How often one is looked at that owes answers, to see whether they have come.
+/// The minimum time between two checks of a server that owes answers.
 const BEHIND_MS: i64 = 1;
 
 pub(crate) struct Server {
@@ -45,14 +46,14 @@ pub(crate) struct Server {
     link: Link,
     capabilities: Capabilities,
     queue: Queue,
-    /// What is known of its clock.
+    /// What is known of the server's clock.
     clock: Arc<Clock>,
-    /// The connection before this one, if there is an answer on it that is overdue.
+    /// The connection before this one, if an answer on it is overdue.
     predecessor: Option<Box<Predecessor>>,
     looked_at: Moment,
     /// Calls that wait for the connection itself.
     awaiting_connection: Vec<Ticket>,
-    /// What is said of it.
+    /// The log lines about this server.
     remarks: Remarks,
     traffic: Traffic,
 }
@@ -82,7 +83,7 @@ impl Server {
         }
     }
 
-    /// Its place in the list.
+    /// The server's index in the list.
     pub(crate) fn index(&self) -> usize {
         self.index
     }
@@ -91,21 +92,22 @@ impl Server {
         self.link.inherited()
     }
 
-    /// Lets go of the sockets that [`InheritedDescriptor::close_inherited`] has closed.
+    /// Forgets the sockets that [`InheritedDescriptor::close_inherited`] has closed.
     pub(crate) fn forget_sockets(&mut self) {
         self.link.forget_socket();
         self.predecessor.take().into_iter().for_each(|predecessor| predecessor.forget_socket());
     }
 
-    /// Whether there is a connection over which no answer is owed for longer than this, as far as
-    /// can be seen by looking.
+    /// Whether there is a connection, and no answer on it has been owed for longer than `reply_ms`. Checks
+    /// the socket first if nobody has looked at it for a while.
     pub(crate) fn is_keeping_up(
         &mut self,
         reply_ms: i64,
         now: Moment,
         effects: &mut Effects,
     ) -> bool {
-        // The end of the stream, or late answers, may lie there if nobody has looked for a while.
+        // The end of the stream or late answers may be waiting in the socket if nobody has looked for a
+        // while.
         let looked_at = self.looked_at.max(self.link.heard_at());
         let is_behind = self.is_behind(reply_ms, now);
         if now.ms_since(looked_at) >= if is_behind { BEHIND_MS } else { QUIET_MS } {
@@ -115,8 +117,8 @@ impl Server {
         self.link.is_up() && !self.is_behind(reply_ms, now)
     }
 
-    /// Queues a request whose answer the ticket waits for. The ticket is told at once if the server
-    /// cannot be asked now, or owes an answer for longer than `reply_ms`.
+    /// Queues a request and delivers its answer to the ticket. The ticket is told at once if the server
+    /// cannot be asked now, or has owed an answer for longer than `reply_ms`.
     pub(crate) fn ask(
         &mut self,
         request: &Arc<Request>,
@@ -139,9 +141,9 @@ impl Server {
         }
     }
 
-    /// Queues a request that nobody waits for; returns whether it did. If there is no connection, or it
-    /// breaks, it is sent over the next one as long as it must reach the server; any other is not queued, or
-    /// is forgotten.
+    /// Queues a request whose answer nobody waits for. Returns whether it was queued. If there is no
+    /// connection, or the connection breaks, a request that must reach the server is sent over the next
+    /// connection. Any other request is not queued, or is dropped.
     pub(crate) fn tell(
         &mut self,
         request: &Arc<Request>,
@@ -154,14 +156,14 @@ impl Server {
         }
         self.push(request, None, now);
         effects.changed = true;
-        // Sent here and now: nobody may come to drive after us.
+        // Sent by this thread now, because no other thread may come to drive.
         self.flush(now, effects);
         true
     }
 
-    /// Nobody waits for this ticket's answer any more. Returns when its request was sent, if it was;
-    /// if it was not, it never will be, unless it must reach the server: then it is sent now, since a call
-    /// that is decided when it begins is driven by nobody.
+    /// Stops waiting for this ticket's answer. Returns when its request was sent, if it was. A request that
+    /// was not sent is never sent, unless it must reach the server. In that case it is sent now, because
+    /// nobody drives a call that is decided when it begins.
     pub(crate) fn abandon(
         &mut self,
         ticket: Ticket,
@@ -176,7 +178,7 @@ impl Server {
         sent_at
     }
 
-    /// What to say of a server that was given `ms` and could not even be asked.
+    /// The failure to report for a server that was given `ms` and could not even be asked.
     pub(crate) fn not_in_time(&self, ms: i64) -> Failure {
         if self.link.is_up() || self.is_stuck() {
             Failure::NoAnswer { ms }
@@ -189,7 +191,8 @@ impl Server {
         }
     }
 
-    /// How things stand with it, for a call that ends. It was asked then, if it was.
+    /// The state of the server, for a call that ends. `asked_at` is the time when the server was asked, if it
+    /// was.
     pub(crate) fn condition(
         &mut self,
         asked_at: Option<Moment>,
@@ -207,7 +210,7 @@ impl Server {
         }
     }
 
-    /// Does what is due: connecting, giving up, sending.
+    /// Does all work that is due: connecting, giving up, sending.
     pub(crate) fn advance(&mut self, now: Moment, effects: &mut Effects) {
         if now >= self.next_due() {
             self.do_what_is_due(now, effects);
@@ -217,7 +220,8 @@ impl Server {
     }
 
     fn do_what_is_due(&mut self, now: Moment, effects: &mut Effects) {
-        // It may be ready, although its time is up: perhaps nobody has looked for a while.
+        // The socket may be ready although the deadline has passed, because nobody may have looked for a
+        // while.
         self.read_on(now, effects);
         self.handle_overdue(now, effects);
         if self.link.is_up() {
@@ -233,19 +237,19 @@ impl Server {
         }
     }
 
-    /// Whether it has no room for more requests, and answers one after the other: there will be room soon.
+    /// Whether the server has no room for more requests but keeps answering, so that there will be room soon.
     pub(crate) fn is_congested(&self, now: Moment) -> bool {
         self.link.is_up()
             && self.queue.is_full()
             && now.ms_since(self.link.heard_at()) < self.link.timeouts().reply_ms(LONG_TTL_MS)
     }
 
-    /// Whether it is down, and nothing has to reach it: it is not connected to before somebody needs it.
+    /// Whether the server is down and no request must reach it. It is not connected until a caller needs it.
     pub(crate) fn is_dormant(&self) -> bool {
         self.link.is_down() && self.queue.is_done() && self.predecessor.is_none()
     }
 
-    /// When [`Self::advance`] is due next, if nothing is heard before.
+    /// When [`Self::advance`] is due next, if nothing is received before.
     pub(crate) fn next_due(&self) -> Moment {
         let due = if self.link.is_up() {
             let give_up_at = self.queue.give_up_at().unwrap_or(Moment::NEVER);
@@ -257,29 +261,29 @@ impl Server {
         self.predecessor.as_ref().map_or(due, |predecessor| due.min(predecessor.given_up_at()))
     }
 
-    /// What to wait for.
+    /// What to poll for.
     pub(crate) fn interest(&self) -> Option<Interest> {
         self.link.interest()
     }
 
-    /// The same of the connection before this one, if there still is one.
+    /// What to poll for on the connection before this one, if it still exists.
     pub(crate) fn interest_in_predecessor(&self) -> Option<Interest> {
         self.predecessor.as_ref().map(|predecessor| predecessor.interest())
     }
 
-    /// That socket is ready for something.
+    /// The socket of the connection before this one is ready.
     pub(crate) fn handle_predecessor_ready(&mut self, now: Moment, effects: &mut Effects) {
         self.receive_from_predecessor(now, effects);
         self.flush(now, effects);
     }
 
-    /// The socket is ready for something.
+    /// The socket of the connection in use is ready.
     pub(crate) fn handle_ready(&mut self, now: Moment, effects: &mut Effects) {
         self.read_on(now, effects);
         self.flush(now, effects);
     }
 
-    /// Sends what is queued, or as much as the socket takes.
+    /// Sends the queued requests, or as much as the socket takes.
     fn flush(&mut self, now: Moment, effects: &mut Effects) {
         if self.queue.has_unsent() && self.link.is_up() {
             self.queue.send(&mut self.link.outbox, self.capabilities, now);
@@ -320,7 +324,7 @@ impl Server {
         Failure::NotConnected(self.link.why_down().to_owned())
     }
 
-    /// Tells everybody who waits what has become of the connection: nothing, nearly always.
+    /// Tells all waiting calls how the connection has changed. There is almost never a change.
     #[inline]
     fn handle_change(&mut self, change: Option<Change>, effects: &mut Effects) {
         if let Some(change) = change {
@@ -342,7 +346,7 @@ impl Server {
                 self.queue.remember(guard);
                 if let Some(doubt) = self.queue.doubt(clock::now()) {
                     say(Event::Forgot, Level::Warning, doubt.to_string());
-                    // It is told with this.
+                    // The message above covers this news, too.
                     self.clock.take_news();
                 }
                 self.capabilities = capabilities;
@@ -368,7 +372,7 @@ impl Server {
         }
     }
 
-    /// Tells a call that has not sent anything.
+    /// Delivers an answer to a call whose request was not sent.
     fn deliver(&self, ticket: Ticket, answer: Answer, effects: &mut Effects) {
         effects.deliveries.push(Delivery { ticket, server: self.index, answer, sent: false });
     }

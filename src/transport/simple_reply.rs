@@ -1,13 +1,13 @@
-//! The shortest kinds of replies, which are nearly all that come, read without a parser.
+//! Reads the shortest kinds of replies without a parser. Nearly all replies are of these kinds.
 
 use redis::Value;
 
-/// The longest number and the longest string that [`simple`] knows.
+/// The longest number and the longest string that [`simple`] reads.
 const SIMPLE_DIGITS_MAX: usize = 18;
 const SIMPLE_STRING_MAX: usize = 1024;
 
-/// The first reply and its length, if it is there as a whole and of one of these kinds. Nearly all that come are, and
-/// the crate's parser zeroes eight KiB for each, which was four fifths of all that we computed.
+/// The first reply and its length, if it is complete and of one of these kinds. Nearly all replies are. For
+/// each reply the crate's parser zeroes 8 KiB, which was four fifths of all our computing time.
 pub(super) fn simple(bytes: &[u8]) -> Option<(Value, usize)> {
     match bytes {
         [b':', rest @ ..] => {
@@ -17,7 +17,7 @@ pub(super) fn simple(bytes: &[u8]) -> Option<(Value, usize)> {
         [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Value::Okay, 5)),
         [b'$', b'-', b'1', b'\r', b'\n', ..] => Some((Value::Nil, 5)),
         [b'$', ..] => short_string(bytes),
-        // The time.
+        // The reply to `TIME`.
         [b'*', b'2', b'\r', b'\n', both @ ..] => {
             let (first, first_length) = short_string(both)?;
             let (second, second_length) = short_string(&both[first_length..])?;
@@ -35,7 +35,7 @@ fn short_string(bytes: &[u8]) -> Option<(Value, usize)> {
     end.starts_with(b"\r\n").then(|| (Value::BulkString(string.to_vec()), whole))
 }
 
-/// The number that a line is, and the length of the line, if it is there as a whole and has few digits.
+/// The number on a line and the length of the line, if the line is complete and has few digits.
 fn short_number(bytes: &[u8]) -> Option<(i64, usize)> {
     let is_negative = bytes.first() == Some(&b'-');
     let digits = &bytes[usize::from(is_negative)..];

@@ -1,10 +1,10 @@
-//! A connection as such.
+//! A connection with its buffers.
 
 use super::inbox::Inbox;
 use super::wire::Wire;
 use crate::moment::Moment;
 
-/// A connection that is up, with what was received and what is to be sent.
+/// A connection that is up, with the received data and the data to send.
 pub(super) struct Stream {
     pub(super) wire: Wire,
     pub(super) inbox: Inbox,

@@ -1,16 +1,16 @@
-//! Whether a server tells us what is published to our channel.
+//! Whether a server forwards messages that are published to our channel.
 
 use crate::failure::Failure;
 use crate::token::Token;
 
-/// Whether the server tells us what is published to our channel.
+/// Whether the server forwards messages that are published to our channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Subscription {
-    /// We have not asked.
+    /// We have not subscribed.
     #[default]
     None,
-    /// It does, or was asked to, for the channel of this token.
+    /// The server does, or was asked to, for the channel of this token.
     To(Token),
-    /// It does not, for this reason.
+    /// The server does not, for this reason.
     Refused(Failure),
 }

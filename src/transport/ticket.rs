@@ -1,7 +1,7 @@
-//! Names who waits for answers.
+//! Identifies the operation that waits for an answer.
 
-/// Names one question of an operation, or one wait. Never used twice, so an answer that comes late finds
-/// nobody.
+/// Identifies one question of an operation, or one wait. A ticket is never used twice, so a late answer
+/// reaches nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     place: usize,
@@ -9,7 +9,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// That of the operation at this place, with a number that was never used.
+    /// The ticket of the operation at this place, with a number that was never used before.
     pub(crate) const fn new(place: usize, generation: u64) -> Self {
         Self { place, generation }
     }

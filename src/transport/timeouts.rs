@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How long a server may take. Changed while connections are in use.
+/// How long a server may take. Can be changed while connections are in use.
 #[derive(Debug)]
 pub struct Timeouts {
     connect_ms: AtomicI64,
@@ -10,22 +10,22 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// For connecting, and once more for the log-in. CRedLock's value.
+    /// The time for connecting, and the same time again for the login. The value of CRedLock.
     const CONNECT_MS: i64 = 1500;
 
-    /// Sets both, in milliseconds. 0 for a reply: a part of the TTL.
+    /// Sets both, in milliseconds. 0 for `reply_ms` means a part of the TTL.
     pub fn set(&self, connect_ms: i64, reply_ms: i64) {
         self.connect_ms.store(connect_ms, Ordering::Relaxed);
         self.reply_ms.store(reply_ms, Ordering::Relaxed);
     }
 
-    /// For connecting.
+    /// The time for connecting.
     pub fn connect_ms(&self) -> i64 {
         self.connect_ms.load(Ordering::Relaxed)
     }
 
-    /// For a reply to a request about a lock of this TTL. The Redlock page advises 5 to 50 ms for a
-    /// TTL of 10 s; a twentieth of it leaves room for networks that are slower.
+    /// The time for a reply to a request about a lock of this TTL. The Redlock page advises 5 to 50 ms for a
+    /// TTL of 10 s. A twentieth of the TTL leaves room for slower networks.
     pub fn reply_ms(&self, ttl_ms: i64) -> i64 {
         match self.reply_ms.load(Ordering::Relaxed) {
             0 => Self::default_reply_ms(ttl_ms),
@@ -33,7 +33,7 @@ impl Timeouts {
         }
     }
 
-    /// The same, if nothing else was set.
+    /// The reply timeout if no other is set.
     pub fn default_reply_ms(ttl_ms: i64) -> i64 {
         (ttl_ms / 20).clamp(25, 500)
     }

@@ -1,16 +1,16 @@
-//! Why a connection is given up after something has come over it.
+//! Why a connection is given up after something was received over it.
 
 use std::fmt;
 
 use super::guard::Forgotten;
 use super::reply::Nonsense;
 
-/// Why a connection is of no use any more, after what came over it.
+/// Why a connection is of no use any more, after what was received over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Useless {
     Nonsense(Nonsense),
     Forgotten(Forgotten),
-    /// It is a replica by now, and Sentinels know who is the master.
+    /// The server is now a replica, and Sentinels know the master.
     Demoted,
 }
 

@@ -1,4 +1,4 @@
-//! What bytes to and from a server go through: its socket as it is, or with TLS on it.
+//! The way of bytes to and from a server: its plain socket, or TLS on it.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::system::socket::Socket;
 /// The most memory that an empty buffer keeps for later.
 pub(super) const KEPT_MAX: usize = 8 * 1024;
 
-/// The system's words, without the number of the error.
+/// The system's words for the error, without its number.
 pub(super) fn error_words(error: &io::Error) -> String {
     let words = error.to_string();
     match words.split_once(" (os error") {
@@ -23,8 +23,8 @@ pub(super) enum Wire {
 }
 
 impl Wire {
-    /// Sends what fits; `Ok(0)` if nothing does. Without bytes it goes on with what it could not send
-    /// before.
+    /// Sends what fits. Returns `Ok(0)` if nothing fits. With no bytes, it goes on with the data that it
+    /// could not send before.
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(_) if bytes.is_empty() => Ok(0),
@@ -33,7 +33,7 @@ impl Wire {
         }
     }
 
-    /// Sends as much of the outbox as fits, and takes it out.
+    /// Sends as much of the outbox as fits, and removes it from the outbox.
     pub(super) fn send_from(&mut self, outbox: &mut Vec<u8>) -> io::Result<()> {
         if outbox.is_empty() && !self.has_unsent() {
             return Ok(());
@@ -46,7 +46,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Receives what is there, into `room`. `None` if nothing is; 0 at the end of the stream.
+    /// Receives the available data into `room`. Returns `None` if there is none, and 0 at the end of the
+    /// stream.
     pub(super) fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Self::Plain(socket) => socket.receive(room),
@@ -54,7 +55,7 @@ impl Wire {
         }
     }
 
-    /// Whether it has something of its own to send, or to send still.
+    /// Whether TLS has data of its own to send, or data that it has not sent yet.
     pub(super) fn has_unsent(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -62,7 +63,7 @@ impl Wire {
         }
     }
 
-    /// Whether it is not known yet who is at the other end.
+    /// Whether the TLS handshake is not complete, so that the identity of the other end is not known yet.
     pub(super) fn is_shaking_hands(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -70,7 +71,7 @@ impl Wire {
         }
     }
 
-    /// Whether TLS was begun and nothing has come at all.
+    /// Whether TLS has begun and nothing at all was received.
     pub(super) fn is_silent(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -85,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Lets go of a descriptor that a forked child has closed.
+    /// Forgets a descriptor that a forked child has closed.
     pub(super) fn forget(self) {
         match self {
             Self::Plain(socket) => socket.forget(),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Without anything that a setting asks for.
+/// Without the optional wishes that settings ask for.
 const PLAIN: Wishes = Wishes { is_guarded: false, is_waking: false };
 
 const UNKNOWN: &str = "-ERR unknown command 'X'\r\n";
@@ -10,14 +10,14 @@ fn credentials() -> Credentials {
     Credentials { user: Some(b"u".to_vec()), password: b"p".to_vec() }
 }
 
-/// A server that tells us nothing of itself.
+/// A server that tells us nothing about itself.
 const CLOSED: [&str; 5] = ["-NOPERM no\r\n"; 5];
 
-/// What the questions are that end each handshake.
+/// The questions at the end of each handshake.
 const QUESTIONS: &str = "INFO server INFO replication INFO memory INFO persistence \
                          CONFIG GET appendfsync";
 
-/// What these replies lead to, each but the last to more.
+/// The result of these replies. Each reply before the last must lead to [`Progress::More`].
 fn after(handshake: &mut Handshake, replies: &[&str]) -> Progress {
     let mut progress = Progress::More;
     for reply in replies {
@@ -100,7 +100,7 @@ fn each_reply_is_judged_by_its_step() {
     let loading = log_in("-LOADING yes\r\n");
     assert!(matches!(loading, Progress::Refused { is_of_credentials: false, .. }));
     assert!(is_refused(&log_in("+QUEUED\r\n"), "no server should"));
-    // Without a log-in nothing is said of the password.
+    // Without a login the failure is not about the password.
     let unknown = after(&mut plain(), &[UNKNOWN, UNKNOWN, UNKNOWN, "-NOAUTH no\r\n"]);
     assert!(matches!(unknown, Progress::Refused { is_of_credentials: false, .. }));
     assert!(is_refused(&unknown, "NOAUTH"));
@@ -112,7 +112,7 @@ fn each_reply_is_judged_by_its_step() {
         &after(&mut plain(), &[UNKNOWN, UNKNOWN, UNKNOWN, "+OK\r\n"]),
         "no server should"
     ));
-    // A probe may be refused for any other reason: then the server lacks the command, to us.
+    // A probe may be refused for any other reason. The server then counts as lacking the command.
     assert_eq!(after(&mut plain(), &["-NOAUTH no\r\n"]), Progress::More);
 }
 
@@ -128,7 +128,8 @@ fn a_server_that_lets_nobody_in_says_so_to_the_first_step() {
 
 const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// What a server says that tells who it is, but nothing else of itself; then of its clock and its note.
+/// The replies of a server that gives its identity and nothing else about itself, and then its clock and its
+/// note.
 fn asked(clock: &str, note: &str) -> (Handshake, Progress) {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
     let program = bulk(&format!("run_id:{ID}\r\n"));

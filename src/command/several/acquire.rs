@@ -1,4 +1,4 @@
-//! Sets all keys to the token for the TTL, unless one of them is there.
+//! Sets all keys to the token for the TTL, unless one of them exists.
 
 use super::{blocked, put_script};
 use crate::command::answer::Answer;
@@ -27,7 +27,7 @@ pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Ans
     match numbers(replies)? {
         Err(refused) => Some(refused),
         Ok([0, 0]) => Some(Answer::Done),
-        // It has ended while it was looked for.
+        // The key expired while the script looked for it.
         Ok([0, NO_KEY]) => Some(Answer::Foreign { left_ms: None }),
         Ok([nth, left_ms]) => blocked(subject, nth, left_ms),
     }

@@ -1,4 +1,4 @@
-//! Gives all keys at least the TTL if all have the token; else none. Never sets one.
+//! Gives all keys at least the TTL if all have the token, and none otherwise. Never sets a key.
 
 use super::{blocked, place, put_script};
 use crate::command::answer::Answer;
@@ -17,7 +17,7 @@ pub(super) static DEFINITION: Definition = Definition {
     decode,
 };
 
-/// Without a TTL it looks, and changes nothing.
+/// Without a TTL the script only checks, and changes nothing.
 pub(crate) static SCRIPT: &str = script!("extend.lua");
 
 pub(super) fn decode(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {

@@ -1,6 +1,6 @@
-//! Sets all keys to the token for the TTL, unless one of them is there, and draws one fencing token for all: greater than
-//! what any of their counters shows, which all show it from then on. So it is greater than that of any lock of any of the
-//! resources before, as with one resource.
+//! Sets all keys to the token for the TTL, unless one of them exists, and draws one fencing token for all.
+//! The token is greater than every one of their counters, and all counters are set to it. So it is greater
+//! than the token of any earlier lock of any of the resources, as with one resource.
 
 use super::{blocked, put_fenced};
 use crate::command::answer::Answer;

@@ -1,4 +1,4 @@
-//! Asks whether all keys have the token, and how long the first of them to end has to live.
+//! Asks whether all keys have the token, and for the shortest remaining time among them.
 
 use super::{extend, put_script};
 use crate::command::answer::Answer;

@@ -1,8 +1,8 @@
-//! Locks of several resources at once: all of them on a server, or none. Each command is one script, so nobody comes in
-//! between, and a server's answer is one for all resources.
+//! Locks of several resources at once: on a server, all of them or none. Each command is one script, so no
+//! other client gets in between, and a server gives one answer for all resources.
 //!
-//! All keys have the same token. What the plain commands say of one key, these say of all: that they are ours, or which
-//! of them is not, by its place. No name is ever quoted.
+//! All keys have the same token. The plain commands give answers about one key. These commands give answers
+//! about all keys: that they are ours, or the place of one that is not. No name is ever quoted.
 
 pub(crate) mod acquire;
 pub(crate) mod extend;
@@ -22,7 +22,7 @@ use super::leave;
 use super::pttl;
 use super::script::Script;
 
-/// How many bytes of the request each key takes beside its name, at most.
+/// The maximum number of bytes of the request that each key takes beside its name.
 pub(super) const BESIDE_KEY_MAX: usize = 16;
 
 pub(super) fn definition(verb: Verb) -> &'static Definition {
@@ -34,14 +34,14 @@ pub(super) fn definition(verb: Verb) -> &'static Definition {
         Verb::Extend => &extend::DEFINITION,
         Verb::Release | Verb::ReleaseRest => &release::DEFINITION,
         Verb::ReleaseAndWake | Verb::ReleaseRestAndWake => &waking::RELEASE,
-        // What is asked about readers is asked about one resource.
+        // Questions about readers concern a single resource.
         Verb::Inspect | Verb::Downgrade | Verb::Intend | Verb::Recant => &inspect::DEFINITION,
         Verb::Enrol => &waking::ENROL,
         Verb::Leave => &leave::DEFINITION,
     }
 }
 
-/// A script about all keys, and further arguments behind the token.
+/// Adds a script about all keys, with further arguments behind the token.
 fn put_script(subject: &Subject, script: Script, arguments: &[i64], encoder: &mut Encoder) {
     let names = subject.names();
     encoder.put_script(script, |command| {
@@ -76,7 +76,7 @@ fn put_fenced(subject: &Subject, script: Script, arguments: &[i64], encoder: &mu
     });
 }
 
-/// One that is in the way, by what a script says; none if it says no such thing.
+/// A key that is in the way, according to a script. None if the script cannot return that.
 fn blocked(subject: &Subject, nth: i64, said: i64) -> Option<Answer> {
     Some(Answer::Blocked { place: place(subject, nth)?, left_ms: pttl::left_ms(said) })
 }

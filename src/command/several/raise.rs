@@ -1,4 +1,5 @@
-//! Has the counters of all resources reach a fencing token that another server drew, as long as all locks are ours.
+//! Raises the counters of all resources to a fencing token that another server drew, as long as all locks are
+//! ours.
 
 use super::put_fenced;
 use crate::command::definition::{Definition, KeyEffect, Kind, Subject, only_form};

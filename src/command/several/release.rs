@@ -1,4 +1,4 @@
-//! Deletes those keys that have the token. Where they were not all, the server did not have the lock any more.
+//! Deletes the keys that have the token. If not all had it, the server did not have the lock any more.
 
 use redis::Value;
 

@@ -1,5 +1,5 @@
-//! Sets those keys again that a server has lost, if nobody else has one of them. A server that has only some of the keys
-//! does not have the lock.
+//! Sets the keys again that a server has lost, if nobody else has one of them. A server with only some of the
+//! keys does not have the lock.
 
 use super::{acquire, put_script};
 use crate::command::definition::{Definition, KeyEffect, Kind, only_form};

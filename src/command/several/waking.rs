@@ -1,5 +1,5 @@
-//! Waiting for several resources, and waking who waits for one of them. On each server a waiter stands in the line of the one
-//! that is in the way there.
+//! Waiting for several resources, and waking the waiters for one of them. On each server a waiter is in the
+//! wait queue of the resource that is in the way there.
 
 use redis::Value;
 
@@ -13,7 +13,7 @@ use crate::command::encoder::Encoder;
 use crate::command::script::{Script, script};
 use crate::command::waking::{LINE_TTL_MS, channel, line};
 
-/// Has this manager stand in a line, unless nobody has any of the resources.
+/// Puts this manager into a wait queue, unless nobody holds any of the resources.
 pub(super) static ENROL: Definition = Definition {
     kind: Kind::Waiting,
     effect: KeyEffect::Passes,
@@ -24,7 +24,7 @@ pub(super) static ENROL: Definition = Definition {
     decode: decode_enrol,
 };
 
-/// Deletes those keys that have the token, and wakes who waits for them first, where that may be done.
+/// Deletes the keys that have the token, and wakes the first waiter of each, if that is allowed.
 pub(super) static RELEASE: Definition = Definition {
     names: 2,
     form: |capabilities| usize::from(capabilities.wakes),
@@ -45,8 +45,8 @@ pub(crate) static ENROL_SCRIPT: &str = script!(
 pub(crate) static RELEASE_SCRIPT: &str =
     script!("release_and_wake.lua", "../wake_each.lua"; "return {#ours,told}\n");
 
-/// The resources, and the lines of those that it is about; then these arguments, how many resources there are, and of which
-/// each line is.
+/// Adds the resources and the wait queues of those that it is about. Then adds these arguments, the number of
+/// resources, and the resource number of each wait queue.
 fn put(subject: &Subject, script: Script, arguments: &[&[u8]], encoder: &mut Encoder) {
     let names = subject.names();
     encoder.put_script(script, |command| {
@@ -94,7 +94,7 @@ fn decode_enrol(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> 
     }
 }
 
-/// Without waking, it is the answer to a plain release.
+/// Without waking, this is the answer to a plain release.
 fn decode_release(subject: &Subject, replies: &mut Replies<'_>) -> Option<Answer> {
     let [Value::Array(said)] = replies.as_slice() else {
         return (release::DEFINITION.decode)(subject, replies);

@@ -1,4 +1,4 @@
-//! Joins the readers of a resource, unless a writer has it, or waits for it.
+//! Joins the readers of a resource, unless a writer holds it or waits for it.
 
 use redis::Value;
 

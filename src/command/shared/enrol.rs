@@ -1,4 +1,4 @@
-//! Has this manager stand in the line of a resource for a reader, unless that may join the readers.
+//! Puts this manager into the wait queue of a resource for a reader, unless the reader may join the readers.
 
 use super::{INTENT_MS, intent};
 use crate::command::answer::Answer;

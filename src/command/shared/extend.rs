@@ -1,5 +1,6 @@
-//! Gives a reader at least the TTL if it is one still; and makes a reader of a writer, which then keeps its end. Both are
-//! one script: a server that was not reached when a writer became a reader does it with the next extension.
+//! Gives a reader at least the TTL if it still is a reader, and turns a writer into a reader, which then
+//! keeps its end. Both are one script: a server that the downgrade did not reach does it with the next
+//! extension.
 
 use redis::Value;
 

@@ -1,4 +1,5 @@
-//! Asks whether we are one of the readers of a resource, and for how long; or else who has it.
+//! Asks whether we are one of the readers of a resource, and for how long. If we are not, asks who holds the
+//! resource.
 
 use redis::Value;
 

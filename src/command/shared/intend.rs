@@ -1,4 +1,4 @@
-//! Says that a writer waits, where readers have the resource.
+//! Announces a waiting writer, if readers hold the resource.
 
 use redis::Value;
 
@@ -20,7 +20,7 @@ pub(in crate::command) static DEFINITION: Definition = Definition {
     decode,
 };
 
-/// Takes it back.
+/// Takes back the announcement.
 pub(in crate::command) static RECANT: Definition =
     Definition { names: 1, encode: encode_recant, ..DEFINITION };
 

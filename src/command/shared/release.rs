@@ -1,4 +1,4 @@
-//! Leaves the readers of a resource, and wakes who waits for it if that was the last of them. Always a script.
+//! Leaves the readers of a resource, and wakes the waiters if that was the last reader. Always a script.
 
 use super::{LONGEST_MS, intent, readers};
 use crate::command::capabilities::Capabilities;
@@ -11,10 +11,10 @@ use crate::command::{release, release_and_wake};
 pub(in crate::command) static DEFINITION: Definition =
     Definition { names: 2, form: only_form, encode, ..release::DEFINITION };
 
-/// The form that wakes; the other one is the same as that of [`DEFINITION`].
+/// The form that wakes. The other form is the same as that of [`DEFINITION`].
 const WAKES: usize = 1;
 
-/// The same, and wakes who waits.
+/// The same, and wakes waiters.
 pub(in crate::command) static AND_WAKE: Definition = Definition {
     names: 4,
     form,

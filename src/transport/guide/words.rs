@@ -1,4 +1,4 @@
-//! Why a Sentinel does not say where the master is: what stands behind its name.
+//! Why a Sentinel does not say where the master is: the words that follow its name.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use crate::command::sentinel::Inquiry;
 use crate::failure::Failure;
 use crate::transport::wire::{Wire, error_words};
 
-/// What it said, behind its name.
+/// What the Sentinel said, in words that follow its name.
 pub(super) fn of_failure(failure: &Failure) -> String {
     match failure {
         Failure::Refused(words) if !words.contains(':') => format!(" {words}"),
@@ -14,7 +14,7 @@ pub(super) fn of_failure(failure: &Failure) -> String {
     }
 }
 
-/// How the conversation broke off, and why that may be.
+/// How the conversation ended early, and the likely cause.
 pub(super) fn of_breaking(wire: &Wire, inquiry: &Inquiry, error: &io::Error) -> String {
     let why = error_words(error);
     let perhaps = match wire {
@@ -24,7 +24,7 @@ pub(super) fn of_breaking(wire: &Wire, inquiry: &Inquiry, error: &io::Error) -> 
     format!(": {why}{perhaps}")
 }
 
-/// Why nothing may have come in the TLS handshake.
+/// The likely cause if nothing was received in the TLS handshake.
 pub(super) fn of_silence(wire: &Wire) -> &'static str {
     match wire.is_silent() {
         true => ": perhaps it does not speak TLS (use redis-sentinel://)",

@@ -1,15 +1,15 @@
-//! How a master is found that Sentinels watch, and left when another one takes its place.
+//! How a link finds a master that Sentinels watch, and leaves it when another server becomes the master.
 
 use super::{Change, Link, State};
 use crate::moment::Moment;
 use crate::transport::addresses::Addresses;
 use crate::transport::place::Place;
 
-/// The part of the time for connecting, 1 / this, in which the Sentinels are to say where the master is.
+/// The Sentinels must say where the master is within 1 / this part of the connect timeout.
 const SEARCH_PART: i64 = 2;
 
 impl Link {
-    /// Connects, to the place in the URL or to where the Sentinels say.
+    /// Connects to the place in the URL, or to the place that the Sentinels give.
     pub(super) fn connect(&mut self, now: Moment) -> Option<Change> {
         self.tried_at = Some(now);
         let within_ms = self.search_ms();
@@ -19,7 +19,7 @@ impl Link {
         self.search(now)
     }
 
-    /// Goes on with asking the Sentinels, if that is what it does.
+    /// Goes on with asking the Sentinels, if a search is under way.
     pub(super) fn search(&mut self, now: Moment) -> Option<Change> {
         let found = self.guide.as_mut()?.advance(now)?;
         self.state = State::Down;
@@ -35,8 +35,8 @@ impl Link {
         }
     }
 
-    /// With a connection: looks whether it is still one to the master, as far as the Sentinel says that is
-    /// listened to.
+    /// If the connection is up, checks whether it still leads to the master, according to the Sentinel whose
+    /// news this link follows.
     pub(in crate::transport) fn follow(&mut self, now: Moment) -> Option<Change> {
         let within_ms = self.search_ms();
         let (true, Some(guide)) = (self.is_up(), &mut self.guide) else { return None };
@@ -46,17 +46,17 @@ impl Link {
         self.break_off("its Sentinels have made another server the master".to_owned(), now)
     }
 
-    /// Whether Sentinels say where it is.
+    /// Whether Sentinels give the server's place.
     pub(in crate::transport) fn is_followed(&self) -> bool {
         self.guide.is_some()
     }
 
-    /// Where it is, as far as that is known.
+    /// The server's place, as far as it is known.
     pub(super) fn target(&self) -> Option<&Place> {
         self.endpoint.place().or(self.master.as_ref())
     }
 
-    /// Its name for a person, with its address if that is not a part of it.
+    /// The server's name for people. It includes the address if the name itself does not.
     pub(in crate::transport) fn name(&self) -> String {
         match (self.endpoint.sentinels(), self.addresses.current()) {
             (Some(sentinels), Some(address)) => format!("{} ({address})", sentinels.master()),
@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// Why the master does not do, with its address.
+    /// The reason why the master cannot be used, with its address.
     pub(super) fn of_master(&self, why: String) -> String {
         match (&self.guide, self.addresses.current()) {
             (Some(_), Some(address)) => format!("{address}: {why}"),

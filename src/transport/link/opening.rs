@@ -1,4 +1,4 @@
-//! How a connection comes to be: the socket, TLS on it, and the first commands.
+//! How a connection is opened: the socket, TLS on it, and the first commands.
 
 use std::{io, mem};
 
@@ -17,13 +17,13 @@ use crate::transport::place::Place;
 use crate::transport::wire::{Wire, error_words};
 
 impl Link {
-    /// The socket may be ready: goes on with connecting, if that is what it does.
+    /// The socket may be ready. Goes on with connecting, if the link is connecting.
     pub(in crate::transport) fn handle_connected(&mut self, now: Moment) -> Option<Change> {
         if let State::Searching = self.state {
             return self.search(now);
         }
         let State::Connecting { socket, .. } = &self.state else { return None };
-        // What was ready may have been another socket, closed by somebody else meanwhile.
+        // The poll result may be about another socket that has been closed meanwhile.
         if !socket.is_writable() {
             return None;
         }
@@ -33,7 +33,7 @@ impl Link {
         }
     }
 
-    /// Reads the replies to the first commands, if they are under way.
+    /// Reads the replies to the first commands, if a handshake is under way.
     pub(in crate::transport) fn read_handshake(&mut self, now: Moment) -> Option<Change> {
         while let State::Handshake { handshake, .. } = &mut self.state {
             let progress = match self.inbox.next() {
@@ -59,22 +59,22 @@ impl Link {
         None
     }
 
-    /// Why it may have broken off a conversation that has just begun.
+    /// Why the server may have closed a connection that has just begun.
     pub(super) fn hint(&self) -> &'static str {
         let State::Handshake { wire, handshake, .. } = &self.state else { return "" };
         let has_spoken = handshake.has_begun() || !self.inbox.is_empty();
         mixup::hint(wire, has_spoken, self.target())
     }
 
-    /// How long one of several addresses may keep us from trying the next.
+    /// How long one of several addresses may delay the attempt on the next.
     pub(super) fn connect_share_ms(&self) -> i64 {
         let share = i64::try_from(self.addresses.count()).unwrap_or(i64::MAX);
-        // The Sentinels have had the other half.
+        // The Sentinels have had the other half of the time.
         let share = if self.is_followed() { share.saturating_mul(2) } else { share };
         (self.timeouts.connect_ms() / share).max(1)
     }
 
-    /// Begins to connect to where it is.
+    /// Begins to connect to the server's current address.
     pub(super) fn dial(&mut self, now: Moment) -> Option<Change> {
         let inherited = &self.inherited[self.place_shown];
         let socket = match self.endpoint.place() {
@@ -139,21 +139,20 @@ impl Link {
         Some(Change::Up { capabilities, guard, took_us, again })
     }
 
-    /// One address did not do; perhaps the next does. If there is none, there is no connection to be
-    /// had for now.
+    /// One address failed. Tries the next one. If there is none, no connection can be made for now.
     pub(super) fn connect_failed(&mut self, why: String, now: Moment) -> Option<Change> {
         let why = self.of_master(why);
         self.close();
-        // Without a password another address is of no use.
+        // Without a password, another address does not help.
         if !self.account.is_lacking() && self.addresses.try_next() {
             return self.dial(now);
         }
-        // What a Sentinel said led nowhere.
+        // The place that a Sentinel gave was of no use.
         self.guide.iter_mut().for_each(|guide| guide.distrust());
         Some(self.give_up(why, now))
     }
 
-    /// There is no connection to be had for now.
+    /// Notes that no connection can be made for now, and plans the next attempt.
     pub(super) fn give_up(&mut self, why: String, now: Moment) -> Change {
         let failed = self.note_failure(why);
         let jitter = random(&SystemEntropy).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What has to be asked before there can be a connection: the addresses of a name, and the password.
+//! What must be asked before a connection can be opened: the addresses of a name, and the password.
 
 use std::net::SocketAddr;
 
@@ -8,8 +8,8 @@ use crate::transport::account::PasswordRequest;
 use crate::transport::place::{Lookup, Place};
 
 impl Link {
-    /// The name to look up, if that is due. The caller looks it up without holding anything, and
-    /// brings the result to [`Self::handle_addresses`].
+    /// The name to look up, if a look-up is due. The caller looks it up with no mutex held and passes the
+    /// result to [`Self::handle_addresses`].
     pub(in crate::transport) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         let of_sentinel = |guide: &mut Box<Guide>| guide.name_to_look_up(now);
         if let Some((which, name, port)) = self.guide.as_mut().and_then(of_sentinel) {
@@ -40,7 +40,7 @@ impl Link {
             return Some(self.note_failure(why));
         }
         let is_it = matches!(self.target(), Some(Place::Name(name, _)) if *name == lookup.name);
-        // A master of another name may have taken its place meanwhile.
+        // A master with another name may have taken its place meanwhile.
         if !is_it {
             return None;
         }
@@ -51,8 +51,8 @@ impl Link {
         Some(self.note_failure(format!("its name is not known: {error}")))
     }
 
-    /// Whom to ask for the password, if that is due. The caller asks without holding anything, and
-    /// brings the answer to [`Self::handle_password`].
+    /// The source to ask for the password, if that is due. The caller asks with no mutex held and passes the
+    /// answer to [`Self::handle_password`].
     pub(in crate::transport) fn password_request(
         &mut self,
         now: Moment,
@@ -68,8 +68,8 @@ impl Link {
     ) -> Option<Change> {
         let is_known = password.is_some();
         self.account.handle_answer(password, began, now);
-        // Who we are may have been said otherwise meanwhile: then there may be a connection, with answers
-        // owed on it, that knows nothing of this question.
+        // The login may have been changed meanwhile. There may then be a connection, with answers owed on it,
+        // that does not depend on this question.
         if !self.is_down() {
             return None;
         }
@@ -80,7 +80,7 @@ impl Link {
         Some(self.note_failure("nobody gave its password when asked".to_owned()))
     }
 
-    /// Whether somebody is asked, by some thread, for what has to be known before connecting.
+    /// Whether some thread is asking for something that must be known before connecting.
     pub(in crate::transport) fn is_asked_about(&self) -> bool {
         let is_of_sentinel = self.guide.as_ref().is_some_and(|guide| guide.is_looked_up());
         let name = self.is_nameless() && (self.addresses.is_looked_up() || is_of_sentinel);
@@ -88,12 +88,12 @@ impl Link {
         name || master || (self.is_down() && self.account.is_asking())
     }
 
-    /// Whether it is up, or there are addresses that may do.
+    /// Whether the link is up, or has addresses that may work.
     pub(in crate::transport) fn is_promising(&self) -> bool {
         self.is_up() || (self.failures == 0 && !self.is_nameless())
     }
 
-    /// Whether the name has to be looked up before connecting.
+    /// Whether the name must be looked up before connecting.
     pub(super) fn is_nameless(&self) -> bool {
         match &self.guide {
             Some(guide) => guide.is_nameless(),

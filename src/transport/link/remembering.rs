@@ -1,4 +1,5 @@
-//! What is known of a server's memory before its connection is up: it bears a note, or is given one.
+//! What is known of a server's memory before its connection is up. Either the server has a note already, or
+//! it is given one.
 
 use super::{Change, Link, State};
 use crate::command::guard::{Borne, Mark, Note};
@@ -9,13 +10,13 @@ use crate::system::clock;
 use crate::transport::guard::Guard;
 use crate::transport::lineup::{Seen, Verdict};
 
-/// The part of the time for connecting, 1 / this, for which other servers are waited for: whether one without a
-/// note is new depends on them.
+/// Other servers are waited for during 1 / this part of the connect timeout, because they decide whether a
+/// server without a note is new.
 const WAIT_PART: i64 = 2;
 
 impl Link {
-    /// All that was asked is answered: it is up, unless it has to be marked first, or is a server that stands
-    /// in the list under another name as well.
+    /// All questions of the handshake are answered. The connection is up, unless the server must be marked
+    /// first. It is refused if the same server is in the list under another name as well.
     pub(super) fn admit(&mut self, now: Moment) -> Option<Change> {
         let State::Handshake { handshake, .. } = &mut self.state else { return None };
         let (memory, capabilities) = (handshake.memory(), handshake.capabilities());
@@ -50,7 +51,7 @@ impl Link {
         self.come_up(capabilities, guard, now)
     }
 
-    /// The server has shown its clock since the handshake began.
+    /// Notes the clock that the server has shown since the handshake began.
     fn note_clock(&self, memory: Memory) {
         let (&State::Handshake { since, .. }, Memory::Read(id, reading)) = (&self.state, memory)
         else {
@@ -62,7 +63,7 @@ impl Link {
         self.clock.note(id, &showing, self.lineup.rules().drift());
     }
 
-    /// The server bears a note of its own.
+    /// Handles a server that has a note of its own process.
     fn remember(&self, note: &Note, clock_ms: i64, now: Moment) -> Guard {
         let seen = match note.young_ms(clock_ms) {
             0 => Seen::Marked,
@@ -72,7 +73,7 @@ impl Link {
         Guard::of(note, clock_ms, now, self.lineup.rules())
     }
 
-    /// When [`Self::handle_due`] is to be called for a handshake that began then.
+    /// When [`Self::handle_due`] must be called for a handshake that began at `since`.
     pub(super) fn handshake_due(&self, is_asking: bool, since: Moment) -> Moment {
         if is_asking {
             since.plus_ms(self.timeouts.connect_ms())
@@ -83,8 +84,8 @@ impl Link {
         }
     }
 
-    /// The server bears no note: if it is known by now whether it is new, or others are not waited for any
-    /// longer, it is given one.
+    /// Handles a server without a note. Gives it one if it is known whether the server is new, or if the time
+    /// to wait for other servers is over.
     pub(super) fn end_waiting(&mut self, now: Moment) -> Option<Change> {
         let State::Handshake { handshake, since, .. } = &self.state else { return None };
         let Memory::Read(_, reading) = handshake.memory() else { return None };
@@ -92,7 +93,8 @@ impl Link {
         if now >= since.plus_ms(connect_ms / WAIT_PART) {
             self.lineup.end_waiting(self.place);
         }
-        // Too late for a new one, and this connection was given up.
+        // After this time it is too late to mark the server as new, because this connection has been given
+        // up.
         let until_ms = reading.now_ms().saturating_add(connect_ms);
         match self.lineup.verdict(self.place, now)? {
             Verdict::Fresh => self.mark(Mark::Fresh { until_ms }, now),

@@ -1,4 +1,4 @@
-//! How a connection that is up is set aside, so that another one can be made.
+//! How a connection that is up is set aside, so that another one can be opened.
 
 use std::mem;
 
@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use crate::transport::stream::Stream;
 
 impl Link {
-    /// Gives away the connection that is up, so that another is made, at once.
+    /// Gives away the connection that is up. Another one is opened at once.
     pub(in crate::transport) fn set_aside(&mut self, now: Moment) -> Option<Stream> {
         match mem::replace(&mut self.state, State::Down) {
             State::Up { wire } => {
@@ -24,7 +24,7 @@ impl Link {
         }
     }
 
-    /// Takes back what was set aside, in place of the one that was to be made.
+    /// Takes back the connection that was set aside, in place of the one that was being opened.
     pub(in crate::transport) fn take_back(&mut self, stream: Stream) {
         self.close();
         self.place_shown = 1 - self.place_shown;
@@ -32,12 +32,12 @@ impl Link {
         let Stream { wire, inbox, outbox, heard_at } = stream;
         (self.inbox, self.outbox, self.heard_at) = (inbox, outbox, heard_at);
         self.state = State::Up { wire };
-        // It may be one to a master that is none any more.
+        // This connection may lead to a server that is not the master any more.
         self.master = self.master_aside.take();
         self.guide.iter_mut().for_each(|guide| guide.doubt());
     }
 
-    /// What was set aside is lost before there is another.
+    /// The connection that was set aside is lost before there is another one.
     pub(in crate::transport) fn note_loss(&mut self, how: &str) {
         if self.failures == 0 {
             self.failures = 1;

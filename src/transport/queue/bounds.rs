@@ -1,31 +1,31 @@
-//! No queue without a bound: how many requests one takes, and how many bytes.
+//! Every queue is bounded, in requests and in bytes.
 
 use super::Queue;
 
-/// How many requests may wait before no more are taken, and how many with those that must reach the
-/// server and come behind them.
+/// The maximum number of waiting requests before no more are accepted, and the maximum including later
+/// requests that must reach the server.
 const REQUESTS_MAX: usize = 1024;
 const REQUIRED_MAX: usize = 16 * REQUESTS_MAX;
 
-/// The same in bytes, with those that were sent and that the socket has not taken yet. 64 callers
-/// with the longest of names may ask at once, and names of 1,000 bytes reach the other bound first.
+/// The same bounds in bytes. They include requests that were sent and that the socket has not taken yet. 64
+/// callers with the longest names may ask at once, and names of 1,000 bytes reach the other bound first.
 const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 const REQUIRED_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 impl Queue {
-    /// Whether so much was asked already, sent or not, that nothing more is.
+    /// Whether so many requests are unanswered, sent or not, that no more are accepted.
     pub(in crate::transport) fn is_full(&self) -> bool {
         let count = self.unsent.len() + self.awaiting.len();
         count >= REQUESTS_MAX || self.bytes() >= REQUEST_BYTES_MAX
     }
 
-    /// Whether there is no room either for another that must reach the server. Then it is not sent there,
-    /// and what it was to undo ends with its TTL.
+    /// Whether there is no room even for another request that must reach the server. Such a request is then
+    /// not sent to this server, and what it should undo ends with its TTL.
     pub(super) fn is_crammed(&self) -> bool {
         self.length() >= REQUIRED_MAX || self.bytes() + self.refused.bytes() >= REQUIRED_BYTES_MAX
     }
 
-    /// Of what was asked and is not answered, and of the room for what the socket has not taken yet.
+    /// The bytes of all unanswered requests, and the memory for data that the socket has not taken yet.
     pub(super) fn bytes(&self) -> usize {
         self.unsent.bytes() + self.awaiting.bytes() + self.outbox_bytes
     }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_bound_is_one_of_bytes_too() {
         const LENGTH: usize = 65_536;
-        // Each names its resource twice.
+        // Each request contains its resource name twice.
         const MOST: usize = REQUEST_BYTES_MAX / (2 * LENGTH);
         let acquire = long(Verb::Acquire, LENGTH, 1);
         for is_sent in [false, true] {
@@ -100,7 +100,7 @@ mod tests {
         assert!(queue.is_full());
         queue.note_written(0, || NOW);
         assert!(!queue.is_full());
-        // With as many releases that were refused there is no room for another.
+        // With this many refused releases there is no room for another one.
         let release = long(Verb::Release, 65_536, 1);
         while !queue.is_crammed() {
             queue.push(&release, None, NOW);
@@ -112,7 +112,7 @@ mod tests {
         }
         assert!(!queue.is_full());
         assert!(queue.refused.bytes() >= REQUIRED_BYTES_MAX);
-        // Somebody waits for this one.
+        // A call waits for this one.
         queue.push(&release, Some(TICKET), NOW);
         assert!(queue.has_unsent());
     }

@@ -1,6 +1,7 @@
-//! What goes along with acquires because servers may forget: the server's note is read behind each, and a longer
-//! TTL is noted before it. A grant becomes a vote only if the server has known all locks that there may be. The server's
-//! clock is read along with it, for one that was set forward has let go of locks before their time.
+//! The guard against servers that forget, which goes along with acquires. The server's note is read behind
+//! each acquire, and a longer TTL is noted before it. A grant becomes a vote only if the server has known all
+//! locks that may exist. The server's clock is read, too, because a server whose clock was set forward has
+//! dropped locks before their time.
 
 use redis::Value;
 
@@ -19,32 +20,32 @@ use crate::transport::useless::Useless;
 const MS: i64 = 1_000_000;
 
 impl Queue {
-    /// That of the next connection to the server, of which nothing is known yet.
+    /// The queue of the next connection to the server. Nothing is known of that connection yet.
     pub(in crate::transport) fn next(&self) -> Self {
         Self::new(self.server, &self.rules, &self.clock)
     }
 
-    /// This is known of the memory behind the connection, which begins.
+    /// Sets what is known of the memory behind the new connection.
     pub(in crate::transport) fn remember(&mut self, guard: Guard) {
         self.guard = guard;
     }
 
-    /// Why what the server grants now would be no vote, whatever the TTL.
+    /// Why the server's grants would be no votes now, whatever the TTL.
     pub(in crate::transport) fn doubt(&self, now: Moment) -> Option<Failure> {
         self.guard.doubt(self.clock.step(), now, &self.rules)
     }
 
-    /// How far its clock is ahead of ours, in microseconds.
+    /// How far the server's clock is ahead of ours, in microseconds.
     pub(in crate::transport) fn clock_offset_us(&self, now: Moment, wall_us: i64) -> Option<i64> {
         self.clock.ahead_us(now, wall_us)
     }
 
-    /// What is to be said of it although its grants are votes.
+    /// What to report about the server although its grants are votes.
     pub(in crate::transport) fn caveat(&self) -> &'static str {
         self.guard.caveat()
     }
 
-    /// Writes a request, and what goes along with it.
+    /// Writes a request and everything that goes along with it.
     pub(super) fn write(
         &mut self,
         entry: &mut Entry,
@@ -67,7 +68,7 @@ impl Queue {
         entry.goes_by_hash = self.scripts.put(encoded, entry, outbox);
         entry.tells_end = !entry.leaves_out_end && entry.request.tells_end(capabilities);
         entry.form = entry.request.form(capabilities);
-        // All servers know the form 0.
+        // All servers know form 0.
         entry.is_special = entry.form != 0 && entry.request.relies_on(capabilities);
         entry.wakes = entry.request.wakes_in(capabilities);
         let look = entry.request.look_for_waiters(capabilities);
@@ -77,8 +78,8 @@ impl Queue {
         entry.read_behind = is_guarded.then_some(0);
     }
 
-    /// What the replies mean, heard at `now`. They are those of the request, and what was read of the server's
-    /// memory and its clock.
+    /// The meaning of the replies, received at `now`. They are the replies to the request, and what was read
+    /// of the server's memory and clock.
     pub(super) fn answer(
         &mut self,
         entry: &Entry,
@@ -112,12 +113,13 @@ impl Queue {
         }
         let ttl_ms = entry.request.ttl_ms();
         match (end_ms, &answer) {
-            // A key that was just set ends when the clock will have gone on by the TTL.
+            // A key that was just set ends one TTL after the time on the server's clock.
             (Some(end_ms @ 0..), Answer::Done) => {
                 let shown = end_ms.saturating_sub(ttl_ms).saturating_mul(MS);
                 self.note_clock(entry.written_at, shown, MS, now);
             }
-            // It has ended in the very moment: what that says of the clock is not known, and nobody has the lock there.
+            // The key has expired at this very moment. That says nothing reliable about the clock, and nobody
+            // holds the lock on this server.
             (Some(_), Answer::Done) => return Ok(Answer::Absent),
             (Some(end_ms @ 0..), &Answer::Foreign { .. } | &Answer::Shared { .. }) => {
                 let shown_ms = self.clock.shown_ms(now);
@@ -132,7 +134,7 @@ impl Queue {
         Ok(answer)
     }
 
-    /// The server's clock has shown this, or less than `grain` more, all in nanoseconds.
+    /// The server's clock has shown at least `shown` and less than `shown` plus `grain`, both in nanoseconds.
     pub(super) fn note_clock(&self, sent: Moment, shown: i64, grain: i64, heard: Moment) {
         if let Some(id) = self.guard.id() {
             let showing = Showing { shown, grain, sent, heard };
@@ -140,7 +142,7 @@ impl Queue {
         }
     }
 
-    /// What is told to whoever counts votes: a grant may be none.
+    /// The answer for counting votes: a grant may be no vote.
     pub(super) fn vote(&self, entry: &Entry, answer: Answer, now: Moment) -> Answer {
         if !entry.request.asks_for_vote() || !answer.is_grant() {
             return answer;
@@ -165,7 +167,7 @@ mod tests {
         Value::BulkString(format!("{} {since_ms} {longest_ms}", id.as_str()).into_bytes())
     }
 
-    /// What the clock shows, at [`NOW`].
+    /// What the clock shows at [`NOW`].
     fn time() -> Value {
         let word = |digits: &str| Value::BulkString(digits.as_bytes().to_vec());
         Value::Array(vec![word("60"), word("0")])
@@ -175,7 +177,7 @@ mod tests {
         redis::parse_redis_value(b"-NOPERM no\r\n").unwrap()
     }
 
-    /// On a server that bears this note, and whose clock shows 60 s.
+    /// The queue of a server that has this note and whose clock shows 60 s.
     fn guarded(since_ms: i64, longest_ms: i64) -> Queue {
         let mut queue = fresh();
         let Some(Borne::Note(note)) = Borne::of(&note(since_ms, longest_ms)) else { panic!() };
@@ -214,7 +216,7 @@ mod tests {
                 let mut queue = guarded(since_ms, 10_000);
                 queue.push(&request(verb), Some(TICKET), NOW);
                 send(&mut queue, NOW);
-                // What sets no key need not show the clock.
+                // A request that sets no key need not show the clock.
                 let replies = |since_ms| {
                     let clock = (verb == Verb::AcquireFenced).then(time);
                     let replies = [reply.clone(), note(since_ms, 10_000)].into_iter().chain(clock);
@@ -252,19 +254,19 @@ mod tests {
             send(&mut queue, NOW);
             let told = settle(&mut queue, &[Value::Okay, Value::Int(10_000), borne, time()]);
             assert_eq!(told, Err(Useless::Forgotten(Forgotten)));
-            // Whoever waits is told along with the others.
+            // The waiting call is told when the connection fails all its requests.
             let mut failed = Vec::new();
             queue.fail(|ticket, was_sent| failed.push((ticket, was_sent)));
             assert_eq!(failed, [(TICKET, true)]);
         }
     }
 
-    /// A key of 10 s that is set when the server's clock shows this, in milliseconds.
+    /// The reply for a key of 10 s that is set when the server's clock shows `shown_ms`.
     fn ends(shown_ms: i64) -> Value {
         Value::Int(shown_ms + 10_000)
     }
 
-    /// Sends an acquire, which is answered at once, at so many milliseconds.
+    /// Sends an acquire, which is answered at once, `at_ms` milliseconds after [`NOW`].
     fn ask(queue: &mut Queue, capabilities: Capabilities, at_ms: i64, replies: &[Value]) -> Answer {
         let now = NOW.plus_ms(at_ms);
         queue.push(&request(Verb::Acquire), Some(TICKET), now);
@@ -294,7 +296,7 @@ mod tests {
             };
             assert!((4_990..5_000).contains(&by_ms), "{by_ms}");
             assert!(queue.doubt(NOW.plus_ms(700)).is_some());
-            // 10 s, and twice 1 % of that, for the clocks may be fast.
+            // 10 s, and twice 1 % of that, because both clocks may be fast.
             let last = ask(&mut queue, capabilities, 10_801, &granted(75_801));
             assert!(matches!(last, Answer::Failed(Failure::Stepped { left_s: 1, .. })), "{last:?}");
             assert_eq!(ask(&mut queue, capabilities, 10_802, &granted(75_802)), Answer::Done);
@@ -303,7 +305,7 @@ mod tests {
                 let gone = [Value::Okay, Value::Int(-2), note(-1, 10_000)];
                 assert_eq!(ask(&mut queue, capabilities, 10_850, &gone), Answer::Absent);
             }
-            // One that is set back keeps its keys for longer.
+            // A server whose clock was set back keeps its keys for longer.
             assert_eq!(ask(&mut queue, capabilities, 10_900, &granted(1_000)), Answer::Done);
         }
     }
@@ -343,7 +345,7 @@ mod tests {
         let granted = [Value::Okay, Value::Int(10_000), note(-1, 10_000), time()];
         let told = settle(&mut queue, &[&[Value::Int(0)][..], &granted].concat()).unwrap();
         assert_eq!(told.answer, Answer::Done);
-        // It was not noted after all: the next one has it noted again.
+        // The TTL was not noted after all, so the next request has it noted again.
         let forgot = [Value::Okay, Value::Int(10_000), note(-1, 1_000), time()];
         let told = settle(&mut queue, &forgot).unwrap();
         assert_eq!(told.answer, Answer::Failed(Failure::Unnoted));

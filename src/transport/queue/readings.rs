@@ -1,11 +1,11 @@
-//! How the server's note of its own memory is read: once behind several requests that are sent in one go.
+//! How the server's note of its own memory is read: once for several requests that are sent in one write.
 //!
-//! A note that is read later than a grant vouches for that grant as well as one that is read right behind it: a server
-//! that has lost its memory meanwhile bears another note, and all grants before it are no votes. The same holds for
-//! the clock: a step before the reading shows in it.
+//! A note that is read some requests after a grant vouches for that grant as well as a note that is read
+//! right behind it. If the server loses its memory in between, it has another note, and all grants before the
+//! reading are no votes. The same holds for the clock: a step before the reading shows in it.
 //!
-//! So many acquires at once are a program with many locks that are free, as a rule. To ask of each when its key ends
-//! would cost the server as much as half an acquire, and is left out until one is refused.
+//! Several acquires in one write usually come from a program with many free locks. Asking when each key ends
+//! would cost the server as much as half an acquire. So the question is left out until an acquire is refused.
 
 use redis::Value;
 
@@ -17,13 +17,13 @@ use crate::transport::entries::Entry;
 use crate::transport::inbox::Inbox;
 use crate::transport::reading::Reading;
 
-/// No more grants than that share a reading, and no more requests lie between the first and the reading: whoever was
-/// granted something first waits for the replies to all of them. Redis answers what it reads at once together,
-/// which is 16 KiB.
+/// The maximum number of grants that share a reading, and the maximum number of requests from the first of
+/// these grants to the reading. The caller with the first grant waits for the replies to all of them. Redis
+/// reads 16 KiB at once and answers all requests in it together.
 const GRANTS_MAX: usize = 8;
 const LENGTH_MAX: usize = 16;
 
-/// So many attempts have to be granted in a row before the next ones are taken for likely to be.
+/// After so many granted attempts in a row, the next ones are expected to be granted, too.
 const GRANTED_LEAST: u32 = 8;
 
 /// In nanoseconds.
@@ -32,15 +32,16 @@ const US: i64 = 1_000;
 /// Requests that share a reading, while they are written.
 #[derive(Default)]
 pub(super) struct Group {
-    /// How many there are, from the first one whose grant depends on the note, and how many of these are such.
+    /// The number of requests since the first one whose grant depends on the note, and how many of them
+    /// depend on it.
     length: usize,
     grants: usize,
-    /// Whether the clock is to be read as well: the answer to one of them does not show it.
+    /// Whether the clock must be read as well, because the answer to one of the requests does not show it.
     reads_clock: bool,
 }
 
 impl Group {
-    /// This request was written behind the others.
+    /// Adds a request that was written behind the others.
     pub(super) fn add(&mut self, entry: &Entry) {
         let is_guarded = entry.read_behind.is_some();
         if is_guarded || self.length > 0 {
@@ -57,8 +58,8 @@ impl Group {
 }
 
 impl Queue {
-    /// Whether the acquires that wait to be sent leave out to ask when their keys end: there are several, and none was
-    /// refused lately.
+    /// Whether the acquires that wait to be sent do not ask when their keys end. That is so if there are
+    /// several and none was refused lately.
     pub(super) fn leaves_out_ends(&self) -> bool {
         if self.granted < GRANTED_LEAST || self.unsent.len() < 2 {
             return false;
@@ -74,7 +75,7 @@ impl Queue {
         }
     }
 
-    /// Has the note read behind what was written, if a grant depends on it.
+    /// Reads the note behind the written requests, if a grant depends on it.
     pub(super) fn read_note(&mut self, group: &mut Group, outbox: &mut Vec<u8>) {
         if group.length == 0 {
             return;
@@ -90,14 +91,15 @@ impl Queue {
         }
     }
 
-    /// The requests behind the oldest one whose replies have to be there before that can be settled.
+    /// The requests behind the oldest one whose replies must also arrive before the oldest can be settled.
     pub(super) fn rest_of_group(&self) -> impl Iterator<Item = &Entry> {
         let behind = self.awaiting.front().and_then(|entry| entry.read_behind);
         let count = behind.filter(|_| self.reading.is_none()).unwrap_or_default();
         (1..=usize::from(count)).filter_map(|place| self.awaiting.get(place))
     }
 
-    /// So many replies are there, all that the oldest request has to wait for: takes out what was read behind others.
+    /// `wanted` replies have arrived, and the oldest request needs no more. Takes out the readings that were
+    /// made behind later requests.
     pub(super) fn read_ahead(&mut self, inbox: &mut Inbox, wanted: usize, now: Moment) {
         let left = self.rest_of_group().count() + 1;
         let Some(carrier) = self.awaiting.get(left - 1) else { return };
@@ -109,7 +111,7 @@ impl Queue {
         self.note_reading(left, note, time, sent, now);
     }
 
-    /// Takes what was read behind this request, which is settled, out of its replies.
+    /// Takes the readings that were made behind this settled request out of its replies.
     pub(super) fn read(&mut self, entry: &Entry, replies: &mut Vec<Value>, now: Moment) {
         let time = if entry.reads_clock { replies.pop() } else { None };
         let note = if entry.reads { replies.pop() } else { None };
@@ -131,7 +133,7 @@ impl Queue {
         }
         let Some(said) = note else { return };
         self.reading = Some(Reading { left, is_forbidden: is_forbidden(&said) });
-        // It is the same as ever, nearly always, and to compare it is cheaper than to read it.
+        // The note is nearly always the same as before, and comparing it is cheaper than parsing it.
         if self.last_note.as_ref().is_none_or(|known| known.0 != said) {
             let note = Borne::of(&said);
             self.last_note = Some((said, note));
@@ -164,7 +166,7 @@ mod tests {
 
     const CLOCK_MS: i64 = 60_000;
 
-    /// On a server with this note, whose clock shows [`CLOCK_MS`].
+    /// The queue of a server that has this note and whose clock shows [`CLOCK_MS`].
     fn guarded(since_ms: i64) -> Queue {
         let mut queue = fresh();
         let note = Note { id: id(), since_ms, longest_ms: 10_000 };
@@ -193,7 +195,8 @@ mod tests {
         Ticket::new(number.into(), 1)
     }
 
-    /// Sends them in one go. Returns how often the note and the clock are read.
+    /// Sends the requests in one write. Returns how often the note, the clock and the end of a key are asked
+    /// for.
     fn send(
         queue: &mut Queue,
         requests: &[Arc<Request>],
@@ -213,7 +216,7 @@ mod tests {
         (0..count).map(|number| long(Verb::Acquire, 1, number)).collect()
     }
 
-    /// What is settled once all of this has come.
+    /// The requests that are settled once all these bytes have arrived.
     fn hear(queue: &mut Queue, inbox: &mut Inbox, bytes: &[u8]) -> Result<Vec<Settled>, Useless> {
         inbox.put(bytes);
         let mut capabilities = Capabilities::EXPIRY_TIME;
@@ -233,11 +236,11 @@ mod tests {
         for (count, readings) in [(1, 1), (2, 1), (8, 1), (9, 2), (16, 2), (17, 3)] {
             let sent = send(&mut guarded(-1), &acquires(count), Capabilities::EXPIRY_TIME);
             assert_eq!(sent, [readings, 0, usize::from(count)], "{count}");
-            // Where the answer to an acquire does not show the clock, that is read along with the note.
+            // If the answer to an acquire does not show the clock, the clock is read along with the note.
             let sent = send(&mut guarded(-1), &acquires(count), Capabilities::PLAIN);
             assert_eq!(sent, [readings, readings, 0], "{count}");
         }
-        // No more than 16 requests lie in between.
+        // At most 16 requests lie between a grant and its reading.
         let mut requests = acquires(1);
         requests.extend(std::iter::repeat_n(request(Verb::Release), 40));
         requests.extend(acquires(1));
@@ -266,14 +269,15 @@ mod tests {
         ];
         assert_eq!(answers(&settled), expected);
         assert!(queue.is_done() && queue.reading.is_none());
-        // What comes next has a reading of its own.
+        // The next request has a reading of its own.
         send(&mut queue, &acquires(1), Capabilities::EXPIRY_TIME);
         let next = format!("+OK\r\n{ends}");
         let replies = [next.as_bytes(), &note(-1)].concat();
         assert_eq!(hear(&mut queue, &mut inbox, &replies).unwrap().len(), 1);
     }
 
-    /// The memory may be lost between two of the grants: the one before may be of the memory that is gone.
+    /// The server may lose its memory between two of the grants, so an earlier grant may be from the lost
+    /// memory.
     #[test]
     fn all_grants_before_another_note_are_none() {
         for borne in [note(-2), string(""), b"-BUSY no\r\n".to_vec()] {
@@ -321,7 +325,8 @@ mod tests {
         assert_eq!(send(&mut queue, &acquires(2), Capabilities::PLAIN), [0; 3]);
     }
 
-    /// Whoever is answered before the note was read has to wait; a connection that ends meanwhile answers nobody.
+    /// A request that is answered before the note is read must wait. If the connection ends in between, no
+    /// request gets an answer.
     #[test]
     fn a_connection_that_ends_before_the_reading_answers_nobody() {
         let (mut queue, mut inbox) = (guarded(-1), Inbox::default());
@@ -349,7 +354,7 @@ mod tests {
             let replies = [granted.repeat(4).as_bytes(), &note(-1)].concat();
             assert_eq!(hear(&mut queue, &mut inbox, &replies).unwrap().len(), 4);
         }
-        // One alone is asked for its end still.
+        // A single acquire still asks for its end.
         assert_eq!(send(&mut queue, &acquires(1), Capabilities::EXPIRY_TIME), [1, 0, 1]);
         let replies = [granted.as_bytes(), &note(-1)].concat();
         assert_eq!(hear(&mut queue, &mut inbox, &replies).unwrap().len(), 1);
@@ -363,7 +368,7 @@ mod tests {
             (Some(nth(2)), &Answer::Done),
         ];
         assert_eq!(answers(&settled), expected);
-        // One was refused: whoever is next is told when the holder's lock ends.
+        // One acquire was refused, so the next callers are told when the holder's lock ends.
         assert_eq!(send(&mut queue, &acquires(8), Capabilities::EXPIRY_TIME), [1, 0, 8]);
         queue.abandon(TICKET);
     }

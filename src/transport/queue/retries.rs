@@ -1,13 +1,13 @@
-//! What must reach a server that refuses it for now: one request is tried again now and then, and all when
-//! that succeeds.
+//! Requests that must reach a server which refuses them for now. One is tried again now and then, and all of
+//! them when that succeeds.
 
 use super::Queue;
 use crate::command::Answer;
 use crate::moment::Moment;
 use crate::transport::entries::Entry;
 
-/// How often a server that refuses requests which must reach it is asked whether it still does, and how
-/// many more are sent with each that succeeds.
+/// How often a server is probed that refuses requests which must reach it, and how many more requests are
+/// sent with each that succeeds.
 const PROBE_MS: i64 = 200;
 const RESENT_MAX: usize = 8;
 
@@ -27,8 +27,8 @@ impl Queue {
         }
     }
 
-    /// A request that undoes another was answered. If it was refused, it is kept, to be tried again, as long
-    /// as it must reach the server; if not, more of those that were refused are.
+    /// A request that undoes another was answered. If it was refused, it is kept for another try, as long as
+    /// it must reach the server. Otherwise more of the refused requests are sent.
     pub(super) fn retry(&mut self, entry: Entry, answer: &Answer, now: Moment) {
         if !matches!(answer, Answer::Failed(_)) {
             self.unsent.take_from(&mut self.refused, RESENT_MAX);
@@ -72,7 +72,7 @@ mod tests {
         let one = send(&mut queue, later);
         assert!(one > 0);
         settle(&mut queue, &[Value::Int(1)]).unwrap();
-        // The text of the script goes once.
+        // The text of the script is sent once.
         assert!(send(&mut queue, later) > one);
         (0..2).for_each(|_| drop(settle(&mut queue, &[Value::Int(1)]).unwrap()));
         assert!(queue.is_done());

@@ -1,4 +1,4 @@
-//! What the tests of the queue have in common.
+//! Helpers shared by the tests of the queue.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(in crate::transport) fn request(verb: Verb) -> Arc<Request> {
     long(verb, 1, 7)
 }
 
-/// One that must reach the server, and one that need not.
+/// One request that must reach the server, and one that need not.
 pub(in crate::transport) fn required_and_not() -> [(Arc<Request>, bool); 2] {
     [(request(Verb::Release), true), (request(Verb::Acquire), false)]
 }
 
-/// With a name of so many bytes, and a token of its own.
+/// A request with a name of so many bytes and a token of its own.
 pub(in crate::transport) fn long(verb: Verb, length: usize, token: u8) -> Arc<Request> {
     let (resource, token) = (Arc::from(vec![b'r'; length]), Token::from_random([token; 20]));
     let request = Request::new(verb, resource, token, 10_000);
@@ -38,7 +38,7 @@ pub(in crate::transport) fn long(verb: Verb, length: usize, token: u8) -> Arc<Re
     })
 }
 
-/// About one of three permits, with the same token.
+/// A request about one of three permits, with the same token.
 pub(in crate::transport) fn of_semaphore(verb: Verb) -> Arc<Request> {
     let (resource, kind) = (Arc::from(&b"r"[..]), LockKind::Permit { of: 3 });
     let (target, token) = (Target { resource, kind }, Token::from_random([7; 20]));
@@ -46,7 +46,7 @@ pub(in crate::transport) fn of_semaphore(verb: Verb) -> Arc<Request> {
     Arc::new(request.with_slot(1).to(ServerSet::default().with(SERVER)))
 }
 
-/// Of a reader, with the same token.
+/// A reader's request, with the same token.
 pub(in crate::transport) fn of_reader(verb: Verb) -> Arc<Request> {
     let target = Target { resource: Arc::from(&b"r"[..]), kind: LockKind::Shared };
     let request = Request::new(verb, target, Token::from_random([7; 20]), 10_000);
@@ -62,7 +62,7 @@ pub(in crate::transport) fn refused() -> Value {
     redis::parse_redis_value(b"-READONLY no\r\n").unwrap()
 }
 
-/// The oldest request got this reply. Nothing is settled if it is sent once more.
+/// The oldest request got this reply. Returns nothing if the request is sent once more.
 pub(in crate::transport) fn settle_or_again(
     queue: &mut Queue,
     reply: &Value,

@@ -1,4 +1,4 @@
-//! How what waits to be sent is written.
+//! How the waiting requests are written.
 
 use std::mem;
 
@@ -7,11 +7,11 @@ use super::readings::Group;
 use crate::command::Capabilities;
 use crate::moment::Moment;
 
-/// What a request takes on the wire, more or less.
+/// The approximate size of a request on the wire.
 const USUAL_BYTES: usize = 600;
 
 impl Queue {
-    /// Moves what waits to be sent into the outbox. From then on it counts as sent; see
+    /// Moves the waiting requests into the outbox. From then on they count as sent; see
     /// [`Self::note_written`].
     pub(in crate::transport) fn send(
         &mut self,
@@ -24,7 +24,8 @@ impl Queue {
         let mut group = Group::default();
         let leaves_out_ends = self.leaves_out_ends();
         while let Some(mut entry) = self.unsent.pop_front() {
-            // Whoever waits for the answer, and was kept from running since it asked, is owed one.
+            // A caller that waits for the answer must get one, even if its thread did not run for a while
+            // after it asked.
             if entry.ticket.is_none() && entry.keep_until.is_some_and(|until| now >= until) {
                 continue;
             }
@@ -45,9 +46,10 @@ impl Queue {
         self.read_note(&mut group, outbox);
     }
 
-    /// The socket was given what is in the outbox, which has so much room for what it did not take. The
-    /// requests count as sent from now on: this thread may have been kept from running since it last read
-    /// the clock, and that is not the server's time. Returns how many there were.
+    /// The socket was given the contents of the outbox. `outbox_bytes` is the size of the buffer for data
+    /// that the socket did not take. The requests count as sent from now on. This thread may not have run for
+    /// a while since it last read the clock, and that time must not count against the server. Returns the
+    /// number of these requests.
     pub(in crate::transport) fn note_written(
         &mut self,
         outbox_bytes: usize,

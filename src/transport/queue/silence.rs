@@ -1,23 +1,24 @@
-//! For how long an answer is waited for: until another connection is made, and until this one is given up.
+//! How long an answer is waited for before another connection is opened, and before this one is given up.
 
 use super::Queue;
 use crate::moment::Moment;
 use crate::transport::timeouts::Timeouts;
 
-/// How long an answer is waited for, at least, before the connection is given up as dead.
+/// The minimum time to wait for an answer before the connection is given up as dead.
 const SILENCE_MIN_MS: i64 = 5_000;
 
-/// How long an answer is owed, at least and in reply timeouts, before another connection is made.
+/// How long an answer must be owed before another connection is opened: at least so many milliseconds, and at
+/// least so many reply timeouts.
 const OVERDUE_MIN_MS: i64 = 1_000;
 const OVERDUE_TIMEOUTS: i64 = 4;
 
 impl Queue {
-    /// The oldest request was sent then, and is not answered yet.
+    /// When the oldest unanswered request was sent.
     pub(in crate::transport) fn owes_since(&self) -> Option<Moment> {
         self.awaiting.front().map(|entry| entry.since)
     }
 
-    /// When the oldest request is unanswered for so long that another connection is made.
+    /// When the oldest request has been unanswered for so long that another connection is opened.
     pub(in crate::transport) fn overdue_at(&self, timeouts: &Timeouts) -> Moment {
         let Some(oldest) = self.awaiting.front() else { return Moment::NEVER };
         let reply_ms = timeouts.reply_ms(oldest.request.ttl_ms());
@@ -31,18 +32,18 @@ impl Queue {
         self.silent_until = self.silent_until.max(Some(enough));
     }
 
-    /// The server was heard, so the connection is alive.
+    /// The server has sent something, so the connection is alive.
     pub(in crate::transport) fn hear(&mut self, now: Moment) {
         let enough = now.plus_ms(SILENCE_MIN_MS);
         self.silent_until = self.silent_until.max(Some(enough));
     }
 
-    /// When a server that says nothing is to be given up: once the longest TTL in flight is over.
+    /// When a silent server is given up: once the longest TTL in flight is over.
     pub(in crate::transport) fn give_up_at(&self) -> Option<Moment> {
         if self.awaiting.is_empty() { None } else { self.silent_until }
     }
 
-    /// Whether it said nothing for so long that it is given up.
+    /// Whether the server has been silent for so long that it is given up.
     pub(in crate::transport) fn is_silent(&self, now: Moment) -> bool {
         self.give_up_at().is_some_and(|at| now >= at)
     }
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(10_000)));
         queue.hear(NOW.plus_ms(9_000));
         assert_eq!(queue.give_up_at(), Some(NOW.plus_ms(14_000)));
-        // What was answered is no reason to bear it with what is asked next.
+        // A request that was answered does not lengthen the wait for the next one.
         settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
         assert_eq!(queue.give_up_at(), None);
         queue.push(&request(Verb::Acquire), None, NOW);
@@ -83,14 +84,14 @@ mod tests {
         send(&mut queue, NOW);
         queue.push(&request(Verb::Acquire), None, NOW.plus_ms(5));
         send(&mut queue, NOW.plus_ms(5));
-        // A twentieth of 10 s is a reply timeout, unless one is set.
+        // The default reply timeout is a twentieth of the TTL of 10 s.
         for (set_ms, overdue_ms) in [(0, 2_000), (1, 1_000), (250, 1_000), (251, 1_004)] {
             timeouts.set(1_500, set_ms);
             assert_eq!(queue.overdue_at(&timeouts), NOW.plus_ms(overdue_ms), "{set_ms}");
         }
         timeouts.set(1_500, i64::MAX);
         assert_eq!(queue.overdue_at(&timeouts), Moment::NEVER);
-        // Answered, it is the next that counts, whatever it is.
+        // After an answer the next request counts, whatever it is.
         timeouts.set(1_500, 0);
         settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
         assert_eq!(queue.overdue_at(&timeouts), NOW.plus_ms(2_005));

@@ -1,4 +1,5 @@
-//! What goes along with the first request to stand in line: we subscribe to the channel over which we are told.
+//! What goes along with the first request to join a wait queue on the server: a subscription to the channel
+//! that wakes us.
 
 use std::mem;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::transport::reply::Nonsense;
 use crate::transport::subscription::Subscription;
 
 impl Queue {
-    /// Whether it is known that the server tells us nothing by itself, and why.
+    /// Why the server sends no push messages, if that is known.
     pub(in crate::transport) fn unheard(&self) -> Option<Failure> {
         match &self.subscription {
             Subscription::Refused(why) => Some(why.clone()),
@@ -31,7 +32,8 @@ impl Queue {
         }
     }
 
-    /// Subscribes, if that is needed and was not done on this connection. Returns whether it does.
+    /// Subscribes, if the request needs that and this connection has not subscribed yet. Returns whether it
+    /// subscribes.
     pub(super) fn subscribe(&mut self, request: &Request, outbox: &mut Vec<u8>) -> bool {
         if !request.needs_pushes() || self.subscription != Subscription::None {
             return false;
@@ -41,7 +43,7 @@ impl Queue {
         true
     }
 
-    /// This is what the server says to that.
+    /// The server's reply to the subscription.
     pub(super) fn note_subscription(&mut self, reply: &Value) -> Result<(), Nonsense> {
         if let Err(why) = subscribed(reply).ok_or(Nonsense::Unwanted)? {
             self.subscription = Subscription::Refused(why);
@@ -49,7 +51,8 @@ impl Queue {
         Ok(())
     }
 
-    /// A release was answered, and perhaps whether anybody waits. If so, and it was not woken in the same go, it is now.
+    /// A release was answered, and the reply may report a waiter. If it does and the release did not wake the
+    /// waiter, a request to wake it is queued now.
     pub(super) fn note_waiters(
         &mut self,
         entry: &Entry,
@@ -69,7 +72,7 @@ impl Queue {
         Answer::Woke
     }
 
-    /// The connection is gone, and what it was subscribed to.
+    /// The connection is gone, and so is its subscription.
     pub(super) fn forget_subscription(&mut self) {
         drop(mem::take(&mut self.subscription));
         self.expects_waiters = false;

@@ -1,5 +1,5 @@
-//! What becomes of a queue when its connection is lost, or another one is made beside it: what must reach
-//! the server goes over the next one, and in the right order.
+//! What happens to a queue when its connection is lost, or when another one is opened beside it. Requests
+//! that must reach the server go over the next connection, in the right order.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -13,16 +13,16 @@ use crate::transport::scripts::Scripts;
 use crate::transport::ticket::Ticket;
 
 impl Queue {
-    /// Until when something may be there that a request has left which was sent and is not answered, if it
-    /// was carried out when it was sent.
+    /// Until when something may exist on the server that an unanswered request has left, if the server
+    /// executed the request when it was sent.
     pub(in crate::transport) fn guarded_until(&self) -> Option<Moment> {
         let leaves = |entry: &&Entry| entry.request.effect() == KeyEffect::Leaves;
         let ends = self.awaiting.iter().filter(leaves);
         ends.map(|entry| entry.since.plus_ms(entry.request.ttl_ms())).max()
     }
 
-    /// Whether what this request undoes may be left by one that is not answered, and nothing that undoes it
-    /// is behind that.
+    /// Whether an unanswered request may leave what this request undoes, and no undoing request is behind it
+    /// yet.
     pub(in crate::transport) fn wants(&self, undoing: &Request) -> bool {
         let matters = |entry: &&Entry| {
             let request = &entry.request;
@@ -34,8 +34,8 @@ impl Queue {
         latest_first.find(matters).is_some_and(|entry| entry.request.effect() == KeyEffect::Leaves)
     }
 
-    /// There is no connection any more: nothing in the queue will be answered. Tells who waited, and
-    /// whether the request was sent, and keeps what must reach the server for the next connection.
+    /// The connection is gone, so no request in the queue will be answered. Tells the waiting tickets, with
+    /// whether their request was sent. Keeps the requests that must reach the server for the next connection.
     pub(in crate::transport) fn fail(&mut self, mut tell: impl FnMut(Ticket, bool)) {
         (self.silent_until, self.probe_at) = (None, Moment::NEVER);
         (self.outbox_bytes, self.unwritten) = (0, 0);
@@ -55,9 +55,9 @@ impl Queue {
         }
     }
 
-    /// What must reach the server, and was to go over a connection that owes answers, goes over this one,
-    /// too: there it overtakes nothing, and here it is carried out now. Whoever waits for it is told what
-    /// is answered here.
+    /// Copies the requests that must reach the server from the queue of a connection that owes answers. They
+    /// go over both connections: over the other one they overtake nothing, and over this one they are
+    /// executed now. The waiting calls get the answers from this connection.
     pub(in crate::transport) fn repeat_required(&mut self, other: &mut Self) {
         other.probe_at = Moment::NEVER;
         let refused = mem::take(&mut other.refused).into_iter();
@@ -66,8 +66,8 @@ impl Queue {
         self.add_required(refused.chain(others));
     }
 
-    /// What must reach the server, and was to go over a connection that is given up, goes over this one.
-    /// Tells who waited, as [`Self::fail`] does.
+    /// Takes over the requests that must reach the server from a connection that is given up. Tells the
+    /// waiting tickets, as [`Self::fail`] does.
     pub(in crate::transport) fn take_required(
         &mut self,
         mut other: Self,
@@ -77,8 +77,8 @@ impl Queue {
         self.add_required(other.unsent.into_iter());
     }
 
-    /// Adds requests of another connection that must reach the server. One that waits is enough of those that do the
-    /// same: else there would be twice as many after each connection that is given up.
+    /// Adds requests of another connection that must reach the server. Of several waiting requests that do
+    /// the same, one is enough. Otherwise their number would double with each connection that is given up.
     fn add_required(&mut self, entries: impl Iterator<Item = Entry>) {
         let what = |entry: &Entry| (entry.token(), entry.request.effect() == KeyEffect::UndoesRest);
         let mut waiting: BTreeSet<(Token, bool)> = self.unsent.iter().map(what).collect();
@@ -152,7 +152,7 @@ mod tests {
         assert!(queue.wants(&ours) && !queue.wants(&other));
         queue.push(&ours, None, NOW);
         assert!(!queue.wants(&ours));
-        // It is answered, so nothing of ours comes late.
+        // The acquire is answered, so nothing of it can arrive late.
         settle(&mut queue, &[Value::Okay, Value::Int(10_000)]).unwrap();
         assert!(!queue.wants(&ours));
     }
@@ -163,7 +163,7 @@ mod tests {
         old.push(&of_semaphore(Verb::Acquire), None, NOW);
         assert!(old.wants(&of_semaphore(Verb::ReleaseRest)));
         old.push(&of_semaphore(Verb::ReleaseRest), None, NOW);
-        // The slot that is held is released behind it.
+        // The held slot is released behind it.
         assert!(old.wants(&request(Verb::Release)));
         old.push(&request(Verb::Release), None, NOW);
         assert!(!old.wants(&request(Verb::Release)));
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(new.length(), 2);
     }
 
-    /// Over the other connection it may have been carried out first.
+    /// The release may have been executed first over the other connection.
     #[test]
     fn a_release_that_goes_over_two_connections_may_have_released_what_it_does_not_find() {
         let (mut old, mut new) = (fresh(), fresh());

@@ -1,4 +1,4 @@
-//! Who needs a connection, and what has to be asked before there can be one.
+//! Which calls need a connection, and what must be asked before one can be opened.
 
 use std::net::SocketAddr;
 
@@ -13,24 +13,24 @@ impl Server {
     /// Connects now if there is no connection, because a caller needs the server.
     pub(crate) fn hurry(&mut self, now: Moment, effects: &mut Effects) {
         if self.is_stuck() {
-            // Nobody waits for a second connection, and a frozen server gives none: it comes when it is
-            // due. But it may be there by now.
+            // Nobody waits for a second connection, and a frozen server does not accept one, so it is opened
+            // when it is due. It may be up by now.
             self.read_on(now, effects);
         } else {
             if self.link.is_up() {
-                // A connection that was closed is none, however lately it was used.
+                // A connection that the server has closed is of no use, however recently it was used.
                 self.looked_at = now;
                 self.look(now, effects);
             }
             self.follow_master(now, effects);
             self.link.hurry(now);
         }
-        // Whoever waits for the sockets does not wait for this one yet.
+        // The thread that polls the sockets does not poll this one yet.
         effects.changed = true;
         self.advance(now, effects);
     }
 
-    /// Has the ticket told as soon as there is a connection, or none to be had for now.
+    /// Tells the ticket as soon as there is a connection, or as soon as none can be made for now.
     pub(crate) fn await_connection(
         &mut self,
         ticket: Ticket,
@@ -49,18 +49,18 @@ impl Server {
         self.deliver(ticket, answer, effects);
     }
 
-    /// Looks whether another server has taken its place, if Sentinels are to tell of that.
+    /// Checks whether another server has become the master, if Sentinels watch it.
     pub(super) fn follow_master(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.link.follow(now);
         self.handle_change(change, effects);
     }
 
-    /// The name to look up, if that is due; see [`Self::handle_addresses`].
+    /// The name to look up, if a look-up is due; see [`Self::handle_addresses`].
     pub(crate) fn name_to_look_up(&mut self, now: Moment) -> Option<Lookup> {
         self.link.name_to_look_up(now)
     }
 
-    /// The result of the look-up, which began then.
+    /// Handles the result of the look-up that began at `began`.
     pub(crate) fn handle_addresses(
         &mut self,
         lookup: &Lookup,
@@ -75,12 +75,12 @@ impl Server {
         self.hurry(now, effects);
     }
 
-    /// Whom to ask for the password, if that is due; see [`Self::handle_password`].
+    /// The source to ask for the password, if that is due; see [`Self::handle_password`].
     pub(crate) fn password_request(&mut self, now: Moment) -> Option<PasswordRequest> {
         self.link.password_request(now)
     }
 
-    /// The answer to a question that was asked then.
+    /// Handles the answer to the question that was asked at `began`.
     pub(crate) fn handle_password(
         &mut self,
         password: Option<Vec<u8>>,
@@ -94,7 +94,7 @@ impl Server {
         self.hurry(now, effects);
     }
 
-    /// Whether there is hope of a connection without asking the system's resolver first.
+    /// Whether a connection may succeed without asking the system's resolver first.
     pub(crate) fn is_promising(&self) -> bool {
         self.link.is_promising()
     }

@@ -1,12 +1,12 @@
-//! What a server says by itself, and whether it does.
+//! Push messages of a server, and whether the server sends them.
 
 use super::{Effects, Server};
 use crate::command::Request;
 use crate::failure::Failure;
 
 impl Server {
-    /// Why this request is of no use, if it is not: the server would not tell us what we ask it to tell us later, or it is
-    /// not known whether it would.
+    /// Why this request is of no use, if so. It relies on later push messages, and the server would not send
+    /// them, or it is not known whether it would.
     pub(super) fn muteness(&self, request: &Request) -> Option<Failure> {
         if !request.needs_pushes() {
             return None;
@@ -18,7 +18,8 @@ impl Server {
         self.queue.unheard().or_else(mute)
     }
 
-    /// Takes note of what the server has said by itself: all of it, or what came before the last answer.
+    /// Notes the server's push messages: all of them, or with `is_early` only those that came before the last
+    /// answer.
     pub(super) fn note_pushes(&mut self, is_early: bool, effects: &mut Effects) {
         let (channel, inbox) = (self.queue.channel(), &mut self.link.inbox);
         if !inbox.has_pushes() {

@@ -7,23 +7,24 @@ use crate::stats::{ServerStats, Traffic};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::link::NOT_TRIED;
 
-/// A server as it is known now; nobody is asked.
+/// The state of a server as it is known now. Making a portrait sends no request.
 #[derive(Clone, Debug)]
 pub struct Portrait {
-    /// Where it is, without the user and the password.
+    /// The server's place, without the user and the password.
     pub name: String,
     pub is_connected: bool,
-    /// Whether what it grants counts.
+    /// Whether what the server grants counts.
     pub has_vote: bool,
-    /// Why it is not connected, or has no vote, or what is not known of it; empty if there is nothing to say.
+    /// Why the server is not connected or has no vote, or what is not known of it. Empty if there is nothing
+    /// to say.
     pub words: String,
-    /// What it said of itself when it was last asked.
+    /// What the server said about itself when it was last asked.
     pub identity: Identity,
-    /// How long its last answer took, from sending to reading, in microseconds.
+    /// How long the last answer took, from sending to reading, in microseconds.
     pub round_trip_us: Option<i64>,
-    /// How far its clock is ahead of this machine's, in microseconds.
+    /// How far the server's clock is ahead of this machine's, in microseconds.
     pub clock_offset_us: Option<i64>,
-    /// What was sent to it and heard of it.
+    /// What was sent to the server and received from it.
     pub traffic: Traffic,
 }
 
@@ -35,13 +36,13 @@ impl From<Portrait> for ServerStats {
 }
 
 impl Portrait {
-    /// Why it has no vote although it is connected, in words with its name.
+    /// Why the server has no vote although it is connected, in words with its name.
     pub(crate) fn doubt(&self) -> Option<String> {
         let Self { name, words, .. } = self;
         (self.is_connected && !self.has_vote).then(|| format!("{name} {words}"))
     }
 
-    /// Of one that nobody has needed yet.
+    /// The portrait of a server that no caller has needed yet.
     pub(crate) fn of_unknown(endpoint: &Endpoint) -> Self {
         Self {
             name: endpoint.to_string(),
@@ -57,7 +58,7 @@ impl Portrait {
 }
 
 impl Server {
-    /// How long it took for its last answer.
+    /// How long the server's last answer took.
     pub(crate) fn round_trip_us(&self) -> Option<i64> {
         self.queue.round_trip_us()
     }

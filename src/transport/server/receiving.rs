@@ -1,4 +1,4 @@
-//! What has come over the connection: the rest of connecting, and answers.
+//! What a connection has received: the rest of connecting, and answers.
 
 use super::{Delivery, Effects, Server};
 use crate::command::Answer;
@@ -13,21 +13,21 @@ use crate::transport::remarks::Event;
 use crate::transport::useless::Useless;
 
 impl Server {
-    /// Goes on with connecting, or reads what there is.
+    /// Goes on with connecting, or reads the available data.
     pub(super) fn read_on(&mut self, now: Moment, effects: &mut Effects) {
         let change = self.link.handle_connected(now);
         self.handle_change(change, effects);
         self.receive(now, effects);
     }
 
-    /// Reads until there is nothing more: the stream may have ended behind what was received, and who stops
-    /// there takes a closed connection for one that is up.
+    /// Reads until there is no more data. The stream may have ended behind the received data. A reader that
+    /// stopped earlier would take a closed connection for one that is up.
     pub(super) fn look(&mut self, now: Moment, effects: &mut Effects) {
         while self.receive(now, effects) {}
     }
 
-    /// Also over the connection before this one, if there is no other yet. Returns whether something was
-    /// received last, so that more may be there.
+    /// Also reads from the connection before this one, if its successor is not up yet. Returns whether the
+    /// last read received something, so that more may be there.
     fn receive(&mut self, now: Moment, effects: &mut Effects) -> bool {
         if self.is_stuck() {
             self.receive_from_predecessor(now, effects);
@@ -41,7 +41,7 @@ impl Server {
                     return false;
                 }
             };
-            // What was received now may have been sent since somebody looked at the clock.
+            // The data may have been sent after `now` was read.
             let now = clock::now().max(now);
             self.queue.hear(now);
             let change = self.link.read_handshake(now);
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// Tells that somebody has set its clock.
+    /// Logs that the server's clock was set.
     pub(super) fn tell_of_clock(&mut self, now: Moment, effects: &mut Effects) {
         let line = match self.clock.take_news() {
             None => return,
@@ -103,7 +103,7 @@ impl Server {
         Ok(())
     }
 
-    /// What must reach the server still does, over the next connection.
+    /// Fails all waiting tickets. A request that must reach the server is kept for the next connection.
     pub(super) fn fail_all(&mut self, failure: &Failure, effects: &mut Effects) {
         let mut fail = |ticket, sent| {
             let answer = Answer::Failed(failure.clone());

@@ -1,10 +1,10 @@
-//! How a server gets a second connection when the first owes an answer for too long.
+//! How a server gets a second connection when the first one owes an answer for too long.
 //!
-//! A connection can be dead behind something that acknowledges what is sent over it. A server would be
-//! left out until the longest TTL in flight is over if it was waited for, which may be years; and if it
-//! was simply closed, requests over the next connection could overtake what they undo. So it is set
-//! aside ([`Predecessor`]): the server counts as behind until another connection is up, or the first one
-//! has answered after all.
+//! A connection can be dead behind a device that acknowledges what is sent over it. Waiting for such a server
+//! would leave it out until the longest TTL in flight is over, which may take years. Closing the connection
+//! would let requests over the next connection overtake the requests that they undo. So the connection is set
+//! aside ([`Predecessor`]). The server counts as behind until another connection is up, or until the first
+//! one has answered after all.
 
 use std::mem;
 use std::sync::Arc;
@@ -23,13 +23,12 @@ use crate::transport::remarks::Event;
 use crate::transport::ticket::Ticket;
 
 impl Server {
-    /// Whether another connection is to be had since this one owes an answer for too long, and is not
-    /// up yet.
+    /// Whether this connection owes an answer for too long, and its successor is not up yet.
     pub(super) fn is_stuck(&self) -> bool {
         self.predecessor.as_ref().is_some_and(|predecessor| !predecessor.is_replaced)
     }
 
-    /// Since when the oldest answer is owed on the connection that is in use.
+    /// Since when the oldest answer is owed on the connection in use.
     pub(super) fn owes_since(&self) -> Option<Moment> {
         match &self.predecessor {
             Some(it) if !it.is_replaced => it.queue.owes_since(),
@@ -37,8 +36,8 @@ impl Server {
         }
     }
 
-    /// Puts a request in the queue. One that undoes what may be under way over the connection before this
-    /// one goes over that, too.
+    /// Puts a request in the queue. A request that undoes another one which may be under way over the
+    /// connection before this one is sent over both.
     pub(super) fn push(&mut self, request: &Arc<Request>, ticket: Option<Ticket>, now: Moment) {
         match &mut self.predecessor {
             Some(it) if !it.is_replaced => return it.queue.push(request, ticket, now),
@@ -55,22 +54,22 @@ impl Server {
         predecessor || self.queue.has_unsent()
     }
 
-    /// As [`Queue::sent_at`], on whichever connection it is.
+    /// The same as [`Queue::sent_at`], for the connection that has the request.
     pub(crate) fn sent_at(&self, ticket: Ticket) -> Option<Moment> {
         let before =
             || self.predecessor.as_ref().and_then(|predecessor| predecessor.queue.sent_at(ticket));
         self.queue.sent_at(ticket).or_else(before)
     }
 
-    /// As [`Queue::abandon`], on whichever connection it is.
+    /// The same as [`Queue::abandon`], for the connection that has the request.
     pub(super) fn abandon_request(&mut self, ticket: Ticket) -> Option<Moment> {
         let sent_at = self.queue.abandon(ticket);
         let abandon = |predecessor: &mut Box<Predecessor>| predecessor.queue.abandon(ticket);
         sent_at.or_else(|| self.predecessor.as_mut().and_then(abandon))
     }
 
-    /// Does what is due because a connection owes an answer for too long, or has owed it for so long
-    /// that it is given up.
+    /// Handles a connection that owes an answer for too long. The connection before this one is given up when
+    /// its time is over.
     pub(super) fn handle_overdue(&mut self, now: Moment, effects: &mut Effects) {
         if self.predecessor.as_ref().is_some_and(|predecessor| now >= predecessor.given_up_at()) {
             self.receive_from_predecessor(now, effects);
@@ -85,8 +84,8 @@ impl Server {
         }
     }
 
-    /// Has another connection made. At most one is kept beside the one that is in use: if there is one
-    /// from before, it is closed.
+    /// Sets the connection aside, so that another one is opened. At most one is kept beside the connection in
+    /// use, so an older one is closed.
     fn set_aside(&mut self, now: Moment, effects: &mut Effects) {
         let Some(stream) = self.link.set_aside(now) else { return };
         if let Some(older) = self.predecessor.take() {
@@ -102,9 +101,10 @@ impl Server {
         self.predecessor = Some(Box::new(Predecessor::new(stream, queue, self.capabilities)));
     }
 
-    /// The successor is up. What must reach the server over the connection before goes over this one, too.
+    /// The successor is up. Requests over the connection before it that must reach the server are sent over
+    /// the successor, too.
     pub(super) fn replace_predecessor(&mut self, now: Moment, effects: &mut Effects) {
-        // It may have answered in the same moment: then it is used on.
+        // The old connection may have answered at the same moment. In that case it stays in use.
         self.receive_from_predecessor(now, effects);
         let Some(mut predecessor) =
             self.predecessor.take_if(|predecessor| !predecessor.is_replaced)
@@ -123,7 +123,7 @@ impl Server {
         }
     }
 
-    /// Reads what there is on the connection before this one.
+    /// Reads the available data of the connection before this one.
     pub(super) fn receive_from_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         let Some(mut predecessor) = self.predecessor.take() else { return };
         let owed_since = predecessor.queue.owes_since();
@@ -167,7 +167,7 @@ impl Server {
         }
     }
 
-    /// It has answered before there is another one.
+    /// The connection that was set aside has answered before there is another one.
     fn take_back(&mut self, predecessor: Predecessor, now: Moment, effects: &mut Effects) {
         let line = (Level::Info, "answers again".to_owned());
         self.remarks.say(Event::AnswersAgain, line, now, &mut effects.lines);
@@ -180,7 +180,8 @@ impl Server {
         effects.changed = true;
     }
 
-    /// The connection before this one is given up. What must reach the server still does, over this one.
+    /// Gives up the connection before this one. Requests that must reach the server are sent over its
+    /// successor.
     fn lose_predecessor(&mut self, predecessor: Predecessor, how: String, effects: &mut Effects) {
         effects.changed = true;
         if predecessor.is_replaced {
@@ -197,7 +198,7 @@ impl Server {
         }
     }
 
-    /// Tells those who wait for answers over a connection that is not used any more.
+    /// Fails the tickets that wait for answers over a connection that is not used any more.
     fn fail_waiting(&self, mut queue: Queue, how: &str, effects: &mut Effects) {
         queue.fail(|ticket, sent| {
             let answer = Answer::Failed(Failure::Lost(how.to_owned()));
@@ -205,7 +206,7 @@ impl Server {
         });
     }
 
-    /// Sends what is queued for the connection before this one.
+    /// Sends the queued requests of the connection before this one.
     pub(super) fn flush_predecessor(&mut self, now: Moment, effects: &mut Effects) {
         let Some(mut predecessor) = self.predecessor.take() else { return };
         match predecessor.flush(now) {

@@ -3,14 +3,14 @@ use crate::transport::queue::samples::{SERVER, TICKET, required_and_not};
 
 const NOW: Moment = Moment::from_nanos(1_000_000_000_000);
 
-/// One that nobody has connected to.
+/// A server that nobody has connected to.
 fn server() -> Server {
     let endpoint = Endpoint::parse("127.0.0.1", 1).unwrap();
     let lineup = Arc::new(Lineup::new(SERVER + 1, Arc::default()));
     Server::new(SERVER, endpoint, Arc::default(), Arc::default(), lineup)
 }
 
-/// Whoever waits for it is told that it was not sent.
+/// The waiting caller is told that the request was not sent.
 #[test]
 fn a_release_that_cannot_be_sent_now_is_sent_later() {
     for (request, is_kept) in required_and_not() {

@@ -1,4 +1,4 @@
-//! In the place of TLS where the library is built without it.
+//! Replaces TLS if the library is built without it.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use super::place::Place;
 use crate::error::Error;
 use crate::system::socket::Socket;
 
-/// Whether there is TLS.
+/// Whether this build has TLS.
 pub(super) const IS_THERE: bool = false;
 
-/// Settings that nobody can make.
+/// Settings that cannot be made.
 #[derive(Debug, Default)]
 pub struct Tls;
 
-/// There is none.
+/// There are no TLS sessions.
 pub(super) enum Session {}
 
 fn refusal<T>() -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! Who we are, to servers that ask for a certificate.
+//! Our certificate, for servers that ask for one.
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -8,7 +8,7 @@ use rustls::sign::CertifiedKey;
 use super::words;
 use crate::error::Error;
 
-/// The certificate with those that lead up to it, and its key.
+/// The certificate with its chain, and its key.
 pub(super) fn of_files(
     certificate_file: &[u8],
     key_file: &[u8],

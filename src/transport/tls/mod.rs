@@ -1,4 +1,4 @@
-//! TLS, by rustls: whom we trust, and who we are. What is said then goes through a `Session`.
+//! TLS, by rustls: the trusted certificates and our own. The data then goes through a `Session`.
 
 mod identity;
 mod session;
@@ -20,10 +20,10 @@ use crate::fork::ForkMutex;
 use crate::system::files;
 use crate::system::socket::Socket;
 
-/// Whether there is TLS.
+/// Whether this build has TLS.
 pub(super) const IS_THERE: bool = true;
 
-/// The settings of TLS. They may be changed while connections are in use.
+/// The settings of TLS. They can be changed while connections are in use.
 #[derive(Default)]
 pub struct Tls {
     settings: ForkMutex<Settings>,
@@ -31,24 +31,24 @@ pub struct Tls {
 
 #[derive(Clone, Default)]
 struct Settings {
-    /// Whom we trust; if nobody was named, whom the system trusts.
+    /// The trusted certificates. If none were given, those that the system trusts.
     ca: Option<Arc<RootCertStore>>,
     identity: Option<Arc<CertifiedKey>>,
     server_name: Option<ServerName<'static>>,
     skips_verify: bool,
-    /// Whom the system trusts, once that was read, or why it could not be.
+    /// The certificates that the system trusts, once they were read, or why they could not be read.
     system: Option<Result<Arc<RootCertStore>, String>>,
-    /// What all of it comes to, made when it is needed.
+    /// The configuration that follows from all settings, made when it is needed.
     config: Option<Arc<ClientConfig>>,
-    /// How often it was changed.
+    /// How often the settings were changed.
     changes: u64,
 }
 
 impl Tls {
-    /// Trusts those in this PEM file alone, or those whom the system trusts.
+    /// Trusts only the certificates in this PEM file, or those that the system trusts.
     pub fn set_ca(&self, file: Option<&[u8]>) -> Result<(), Error> {
         let ca = file.map(trust::of_file).transpose()?.map(Arc::new);
-        // Whom the system trusts is read again when it is asked for again, if it was needed before.
+        // The system's certificates are read again when they are asked for again, if they were needed before.
         let was_read = self.settings.lock()?.system.is_some();
         let system = (ca.is_none() && was_read).then(|| trust::of_system().map(Arc::new));
         self.change(|settings| {
@@ -64,7 +64,7 @@ impl Tls {
         self.change(|settings| settings.identity = identity)
     }
 
-    /// Looks for this name in the certificates of all servers, or for each server's own.
+    /// Expects this name in the certificates of all servers, or each server's own name.
     pub fn set_server_name(&self, name: Option<&str>) -> Result<(), Error> {
         let parse = |name: &str| ServerName::try_from(name.to_owned());
         let name = name.map(parse).transpose().map_err(|_| {
@@ -73,17 +73,17 @@ impl Tls {
         self.change(|settings| settings.server_name = name)
     }
 
-    /// Believes every server to be who it says it is.
+    /// Accepts every server without verifying its identity.
     pub fn set_skip_verify(&self, skips: bool) -> Result<(), Error> {
         self.change(|settings| settings.skips_verify = skips)
     }
 
-    /// Reads what there is to read before it is needed. A failure shows when it is.
+    /// Reads all needed files in advance. A failure is reported when they are needed.
     pub fn prepare(&self) {
         let _ = self.config();
     }
 
-    /// Begins to talk over a socket that is connected.
+    /// Begins TLS over a socket that is connected.
     pub(super) fn begin(&self, place: &Place, socket: Socket) -> Result<Session, String> {
         let (config, name) = self.config()?;
         let name = name.or_else(|| name_of(place)).ok_or("TLS needs a name or an address")?;
@@ -99,8 +99,8 @@ impl Tls {
         Ok(())
     }
 
-    /// What the settings come to, and the name that all servers are to have, if there is one. What takes
-    /// long is done with no mutex held, which a forked child might find locked.
+    /// The configuration, and the name that all servers must have, if there is one. Slow work is done with no
+    /// mutex held, because a forked child might find the mutex locked.
     fn config(&self) -> Result<(Arc<ClientConfig>, Option<ServerName<'static>>), String> {
         let settings = self.settings.lock().map_err(|error| error.to_string())?.clone();
         if let Some(config) = settings.config {
@@ -113,7 +113,8 @@ impl Tls {
         };
         let config = settings.build(system.as_ref());
         let mut now = self.settings.lock().map_err(|error| error.to_string())?;
-        // A failure as well: a server that is tried again and again is not to have it read each time.
+        // A failure is kept as well, so that a server that is tried again and again does not cause a new read
+        // each time.
         now.system = now.system.take().or(system);
         if now.changes == settings.changes {
             now.config = config.as_ref().ok().map(Arc::clone);
@@ -150,14 +151,14 @@ impl Settings {
             }
             None => builder.with_no_client_auth(),
         };
-        // A connection is made so seldom that resuming one saves nothing; and what is kept for that
-        // lies behind a mutex, which a forked child may find locked.
+        // Connections are made so seldom that resuming one saves nothing. The kept state would be behind a
+        // mutex, which a forked child may find locked.
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
 }
 
-/// All that is in the file that an argument names.
+/// The contents of the file that an argument names.
 fn read(argument: &str, path: &[u8]) -> Result<Vec<u8>, Error> {
     if path.is_empty() {
         return Err(Error::invalid(format!("{argument} is empty")));
@@ -165,12 +166,12 @@ fn read(argument: &str, path: &[u8]) -> Result<Vec<u8>, Error> {
     files::read(path).map_err(|error| words::of_reading(argument, &error))
 }
 
-/// The name that the server's certificate has to be for.
+/// The name for which the server's certificate must be.
 fn name_of(place: &Place) -> Option<ServerName<'static>> {
     match place {
         Place::Address(address) => Some(ServerName::IpAddress(address.ip().into())),
         Place::Name(name, _) => {
-            // Neither the zone of an address nor the dot at the end of a name is a part of it.
+            // The zone of an address is no part of the name, and neither is the dot at the end of a name.
             let name = name.split('%').next().unwrap_or_default();
             let name = name.strip_suffix('.').unwrap_or(name);
             ServerName::try_from(name.to_owned()).ok()
@@ -187,8 +188,8 @@ pub(super) fn check_name(place: &Place) -> Result<(), String> {
     }
 }
 
-/// The one that is small, builds with a C compiler alone, and keeps no state that a fork would copy:
-/// its random numbers come from the system, each time.
+/// This provider is small and builds with only a C compiler. It keeps no state that a fork would copy,
+/// because its random numbers come from the system each time.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

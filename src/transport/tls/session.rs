@@ -7,18 +7,19 @@ use rustls::ClientConnection;
 use super::words;
 use crate::system::socket::Socket;
 
-/// How often in a row a server may send what brings no word of its own, in the handshake and after it:
-/// the longest chain of certificates takes fewer, and so do the tickets that servers send. Who goes on
-/// without end must not keep us: hundreds of tickets come at a time, and each costs as much as a request.
+/// How many reads in a row may bring no data of the server's own, in the handshake and after it. The longest
+/// chain of certificates takes fewer, and so do the tickets that servers send. A server that goes on without
+/// end must not keep this thread busy. Hundreds of tickets come at a time, and each costs as much as a
+/// request.
 const WORDLESS_MAX: usize = 32;
 const WORDLESS_LATER_MAX: usize = 8;
 
-/// The socket, and what TLS knows of the connection. What is given to it before the handshake is
-/// over is sent after that.
+/// The socket, and the TLS state of the connection. Data that is passed to it before the handshake is
+/// complete is sent after the handshake.
 pub(in crate::transport) struct Session {
     connection: ClientConnection,
     socket: Socket,
-    /// The first byte that came.
+    /// The first byte that was received.
     first: Option<u8>,
 }
 
@@ -27,22 +28,22 @@ impl Session {
         Self { connection, socket, first: None }
     }
 
-    /// As [`Socket::send`]. What is taken may be on its way only later: see [`Self::has_unsent`].
+    /// Like [`Socket::send`]. The accepted data may be sent only later: see [`Self::has_unsent`].
     pub(in crate::transport) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.connection.writer().write(bytes)?;
         self.flush()?;
         Ok(taken)
     }
 
-    /// As [`Socket::receive`], but fills the room with all that has come.
+    /// Like [`Socket::receive`], but fills `room` with all received data.
     pub(in crate::transport) fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         let (mut filled, mut wordless) = (0, 0);
         while filled < room.len() {
             match self.connection.reader().read(&mut room[filled..]) {
                 Ok(0) => break,
                 Ok(read) => (filled, wordless) = (filled + read, 0),
-                // Nothing but TLS can tell the end of what was said from a connection that was cut.
-                // To us they are the same: half a reply counts for nothing.
+                // Only TLS can tell the end of the data from a connection that was cut. Here both cases are
+                // the same, because half a reply counts for nothing.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     wordless += 1;
@@ -53,7 +54,8 @@ impl Session {
                     match self.receive_records() {
                         Ok(true) => {}
                         Ok(false) => return Ok((filled > 0).then_some(filled)),
-                        // What came before the end of the connection counts; the end comes again.
+                        // The data before the end of the connection counts. The end is reported again by the
+                        // next read.
                         Err(error) if filled > 0 && error.kind() != ErrorKind::InvalidData => break,
                         Err(error) => return Err(error),
                     }
@@ -72,7 +74,7 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// Whether nothing has come at all.
+    /// Whether nothing at all was received.
     pub(in crate::transport) fn is_silent(&self) -> bool {
         self.first.is_none()
     }
@@ -89,7 +91,7 @@ impl Session {
         if self.is_shaking_hands() { WORDLESS_MAX } else { WORDLESS_LATER_MAX }
     }
 
-    /// Returns whether anything came, be it the end of the stream.
+    /// Returns whether anything was received, including the end of the stream.
     fn receive_records(&mut self) -> io::Result<bool> {
         let mut plain = Heard { socket: &self.socket, first: &mut self.first };
         match self.connection.read_tls(&mut plain) {
@@ -102,7 +104,7 @@ impl Session {
             Err(error) => return Err(error),
         }
         self.connection.process_new_packets().map_err(|error| {
-            // So that the server hears why, if it still listens.
+            // Tells the server the reason, if it still listens.
             let _ = self.flush();
             let hint = match error {
                 rustls::Error::InvalidMessage(_) => words::of_first(self.first),
@@ -113,7 +115,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Sends what TLS has to say, or as much as the socket takes.
+    /// Sends the data of TLS, or as much as the socket takes.
     fn flush(&mut self) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(&mut Plain(&self.socket)) {
@@ -126,7 +128,7 @@ impl Session {
     }
 }
 
-/// The socket as rustls wants to read from it, and the first byte that ever came.
+/// The socket as rustls reads from it, and the first byte that was ever received.
 struct Heard<'a> {
     socket: &'a Socket,
     first: &'a mut Option<u8>,
@@ -141,7 +143,7 @@ impl Read for Heard<'_> {
     }
 }
 
-/// The socket as rustls wants to write to it.
+/// The socket as rustls writes to it.
 struct Plain<'a>(&'a Socket);
 
 impl Write for Plain<'_> {

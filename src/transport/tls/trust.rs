@@ -1,4 +1,4 @@
-//! Whom we believe to be who they say they are.
+//! Which certificates we trust.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::words;
 use crate::error::Error;
 use crate::system::files;
 
-/// Those in a file of certificates.
+/// The certificates in a file.
 pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
     let fault = |what: &str| words::of_file("ca_file", what);
     let bytes = super::read("ca_file", path)?;
@@ -27,10 +27,10 @@ pub(super) fn of_file(path: &[u8]) -> Result<RootCertStore, Error> {
     }
 }
 
-/// Those whom the system trusts.
+/// The certificates that the system trusts.
 pub(super) fn of_system() -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
-    // Systems carry certificates, too, that nobody can read any more.
+    // Systems also have certificates that no current parser can read.
     store.add_parsable_certificates(files::trusted_certificates());
     match store.is_empty() {
         true => Err("this system has no certificates of those whom it trusts: name a file with \
@@ -40,7 +40,7 @@ pub(super) fn of_system() -> Result<RootCertStore, String> {
     }
 }
 
-/// Everybody. What was agreed upon in the handshake is checked all the same.
+/// Trusts every certificate. The signatures in the handshake are checked all the same.
 #[derive(Debug)]
 pub(super) struct Anybody(pub(super) Arc<CryptoProvider>);
 

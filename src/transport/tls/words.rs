@@ -1,4 +1,4 @@
-//! What is wrong, for a person.
+//! Error messages for a person.
 
 use std::io;
 
@@ -6,20 +6,20 @@ use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
 use crate::error::Error;
 
-/// A file that is of no use. Its name is never told: somebody may have passed what belongs into it, and
-/// no look at a string tells a name from a key.
+/// A file that is of no use. Its name is never quoted, because the caller may have passed the contents
+/// instead of the name. A string does not show whether it is a name or a key.
 pub(super) fn of_file(argument: &str, what: &str) -> Error {
     Error::invalid(format!("{argument} names a file that is of no use: {what}"))
 }
 
-/// A file that cannot be read. Without its name, as above, and without the number of the error.
+/// A file that cannot be read. The message contains neither its name, as above, nor the number of the error.
 pub(super) fn of_reading(argument: &str, error: &io::Error) -> Error {
     let words = error.to_string();
     let words = words.split(" (os error").next().unwrap_or_default().to_lowercase();
     Error::invalid(format!("{argument} names no file that can be read: {words}"))
 }
 
-/// What keeps us from talking to a server, or it from talking to us.
+/// Why we cannot talk to a server, or why the server does not talk to us.
 pub(super) fn of(error: &rustls::Error) -> String {
     use rustls::Error as E;
     match error {
@@ -63,7 +63,7 @@ fn of_certificate(error: &CertificateError) -> String {
     words.to_owned()
 }
 
-/// What webpki alone has a name for.
+/// Errors that only webpki names.
 fn of_other(error: &str) -> String {
     let known = [
         (
@@ -98,7 +98,7 @@ fn of_alert(alert: AlertDescription) -> String {
     words.to_owned()
 }
 
-/// What to add to the words about a handshake that it answered with this byte first.
+/// The words to add if the first byte of the answer to the handshake was this one.
 pub(super) fn of_first(first: Option<u8>) -> &'static str {
     match first {
         // An error, or another reply.
