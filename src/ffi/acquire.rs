@@ -62,17 +62,17 @@ unsafe impl Versioned for RedLockAcquireOptions {
 /// For `mode`: nobody else holds the lock at the same time.
 pub const REDLOCK_EXCLUSIVE: i32 = 0;
 
-/// For `mode`: other callers with this mode can hold the lock at the same time. Such callers are readers, and
-/// a caller that holds the lock exclusively is a writer. RedLock_Lock and every other Redlock client are
+/// For `mode`: other readers can hold the lock at the same time. A reader is a caller with this mode, and a
+/// caller that holds the lock exclusively is a writer. RedLock_Lock and every other Redlock client are
 /// writers. Each reader and each writer holds the lock on a quorum.
 ///
 /// Readers are recorded in a key that is named as the resource with :r appended. A waiting writer announces
 /// itself in a key that is named as the resource with :i appended. So do not lock resources with these names
 /// beside a resource that is locked shared. While a writer waits, later readers do not get the lock, in this
 /// process or in another. A reader that already holds the lock can still extend it. A shared lock has no
-/// fencing token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The user on
-/// the servers needs the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD,
-/// ZREM, ZRANGE, ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
+/// fencing token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user
+/// needs the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM,
+/// ZRANGE, ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
 pub const REDLOCK_SHARED: i32 = 1;
 
 /// Takes a lock as the options say, and waits for it. RedLock_Lock and RedLock_TryLock are short forms of
@@ -80,13 +80,13 @@ pub const REDLOCK_SHARED: i32 = 1;
 ///
 /// Several resources (`resources`) are one lock, with one token, one validity and one fencing token. A server
 /// grants the lock by setting all of its keys in one step. It sets no key if another holder has one of them.
-/// The lock is extended as a whole, and lost as a whole. Each key is that of a lock of this resource alone.
-/// The lock therefore excludes every caller that locks one of the resources, and is excluded by it. A caller
-/// that wants { a, b } and a caller that wants { b, a } never wait for each other. The message tells by its
-/// number which resource is in the way: "resource 3 of 5 held by another (8211 ms left)".
+/// The lock is extended as a whole, and lost as a whole. Each key is the same as for a lock of that resource
+/// alone. This lock and every lock of one of its resources therefore exclude each other. A caller that wants
+/// { a, b } and a caller that wants { b, a } never wait for each other. The message names the resource that
+/// is in the way by its number: "resource 3 of 5 held by another (8211 ms left)".
 ///
-/// In the queue of this manager, a caller that waits for several resources keeps a free one from other
-/// callers for at most 100 ms. After that the other callers come first, until the resource that it waits for
+/// In the queue of this manager, a caller that waits for several resources keeps a free resource from other
+/// callers for at most 100 ms. After that, the other callers come first, until the resource that it waits for
 /// is released.
 ///
 /// @param rl      the manager.

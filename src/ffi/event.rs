@@ -29,8 +29,8 @@ pub struct RedLockEvent {
     /// The result of the submitted call. For REDLOCK_EVENT_LOST, the reason why the lock cannot be kept
     /// alive: REDLOCK_LOST or REDLOCK_UNREACHABLE.
     pub status: RedLockStatus,
-    /// The lease of that call, or of that lock. The call has ended, so the program may use the lease again.
-    /// If the lease was freed meanwhile, this pointer only identifies it.
+    /// The lease of that call, or of that lock. The submitted call has ended, so the program may use its
+    /// lease again. If the lease was freed meanwhile, this pointer only identifies it.
     pub lease: *mut RedLockLease,
     /// The user_data that was passed with the call.
     pub user_data: *mut c_void,
@@ -98,8 +98,8 @@ impl Drop for Tag {
 
 /// Returns a descriptor for a program with an event loop of its own: poll, epoll, libuv, libevent, asyncio.
 /// The descriptor is readable (level-triggered) whenever RedLock_NextEvent has work to do or an event to
-/// return, also when a timer is due. Wait only until it is readable, never read from it, and do not close it.
-/// It belongs to the manager, and is closed with the manager.
+/// return, also when a timer is due. Wait only for the descriptor to become readable, never read from it, and
+/// do not close it. It belongs to the manager, and is closed with the manager.
 ///
 /// @param rl the manager.
 /// @return the descriptor, the same with each call; -1 if there is none: RedLock_ErrorMessage(rl) gives the
@@ -114,9 +114,9 @@ pub unsafe extern "C" fn RedLock_Descriptor(rl: *mut RedLock) -> c_int {
     descriptor
 }
 
-/// Does the work that is due for submitted calls and for locks that are kept alive, and returns one event. It
-/// calls password callbacks and loggers, and looks up names, which may take as long as the system's resolver
-/// takes. An address needs no such time.
+/// Does the work that is due, and returns one event. The work is that of submitted calls and of locks that
+/// are kept alive. This function calls password callbacks and loggers. It also looks up names, which may take
+/// as long as the system's resolver takes. An address needs no lookup.
 ///
 /// @param rl      the manager.
 /// @param wait_ms how long to wait for an event, in milliseconds. 0: do not wait. Less than 0: wait without
@@ -212,8 +212,8 @@ pub type RedLockEventCallback =
 /// @param rl         the manager.
 /// @param background true: the manager uses such a thread. false, the default: no thread is ever started, and
 ///                   an existing thread has ended when this function returns, unless this function is called
-///                   on that thread. It therefore waits for a callback that runs on the thread. RedLock_Free
-///                   does not wait: there the thread ends soon after.
+///                   on that thread. This function therefore waits for a callback that runs on the thread.
+///                   RedLock_Free does not wait: there the thread ends soon after.
 /// @return REDLOCK_OK, REDLOCK_INVALID_ARGUMENT, REDLOCK_FORKED, REDLOCK_INTERNAL: the system could not
 ///         create a thread.
 #[unsafe(no_mangle)]
@@ -224,11 +224,12 @@ pub unsafe extern "C" fn RedLock_SetBackgroundThread(
     manager_call(rl, |handle| handle.manager.set_background_thread(background))
 }
 
-/// Sets a function that receives events, on the thread of RedLock_SetBackgroundThread. It is called with one
-/// event at a time, and with nothing held. It may therefore call this library, also with the lease of the
-/// event. Each event is delivered once, to this function or by RedLock_NextEvent. While the function runs,
-/// that thread does nothing else: locks are kept alive only if another thread is in a call. The function must
-/// not unwind (longjmp, throw) through the library.
+/// Sets a function that receives events on the manager's own thread. That is the thread of
+/// RedLock_SetBackgroundThread. The function is called with one event at a time, and with nothing held. It
+/// may therefore call this library, also with the lease of the event. Each event is delivered once, to this
+/// function or by RedLock_NextEvent. While the function runs, that thread does nothing else: locks are kept
+/// alive only if another thread is in a call. The function must not unwind (longjmp, throw) through the
+/// library.
 ///
 /// @param rl        the manager.
 /// @param callback  the function, or NULL for none.

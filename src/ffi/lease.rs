@@ -85,8 +85,8 @@ pub unsafe extern "C" fn RedLockLease_IsHeld(lease: *const RedLockLease) -> bool
 }
 
 /// Returns how long the lock is valid from now on. The value counts down, and is never more than the servers
-/// would report. After a server's clock was set, this holds again when RedLock_Extend or RedLock_Confirm has
-/// asked the servers. No I/O.
+/// would report. After a server's clock was set, this is true again once RedLock_Extend or RedLock_Confirm
+/// has asked the servers. No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @return milliseconds, rounded down; 0 if the lock is not held, and for NULL.
@@ -95,8 +95,8 @@ pub unsafe extern "C" fn RedLockLease_RemainingMs(lease: *const RedLockLease) ->
     read(lease, 0, |state| state.lease.remaining_ms())
 }
 
-/// Returns how long the lock was valid when it was granted, or last extended with this lease. The value does
-/// not count down. It does not change when the lock expires, or ends through another handle.
+/// Returns the validity of the lock when it was granted, or last extended with this lease. The value does not
+/// count down. It does not change when the lock expires, or ends through another handle.
 /// RedLockLease_RemainingMs returns the remaining validity. No I/O.
 ///
 /// @param lease a lease, or NULL.
@@ -304,9 +304,10 @@ impl RedLockLease {
         Ok(Turn { caller: &self.caller, _guard: guard })
     }
 
-    /// Waits until no other call is under way. A call of this same thread cannot end meanwhile, so this fails
-    /// then: a password callback, called from that call, uses the lease again. In a child, calls of the
-    /// parent's threads are not under way, and a thread of the child may only look like one of those threads.
+    /// Waits until no other call is under way. If the other call is one of this same thread, it cannot end
+    /// meanwhile, so this fails: a password callback of that call uses the lease again. In a child, calls of
+    /// the parent's threads are not under way, and a thread of the child may only look like one of those
+    /// threads.
     fn take_turn(&self) -> Result<Turn<'_>, Error> {
         let is_within = self.caller.load(Ordering::Relaxed) == this_thread();
         if is_within && self.turn.is_ours() {

@@ -102,10 +102,10 @@ pub unsafe extern "C" fn RedLock_TryLockSlice(
     })
 }
 
-/// Takes a lock or renews it. If the lease passed still holds the lock, this function is RedLock_Extend. The
-/// same applies if an earlier lease that was passed to this function with the same manager and resource still
-/// holds the lock. The lease passed then becomes one more handle of that lock. Otherwise this function is
-/// RedLock_Lock. In both cases it tries as often as RedLock_SetRetry says.
+/// Takes a lock or renews it. If the lease passed still holds the lock, this function works as
+/// RedLock_Extend. The same applies if an earlier lease that was passed to this function with the same
+/// manager and resource still holds the lock. The lease passed then becomes one more handle of that lock.
+/// Otherwise this function works as RedLock_Lock. In both cases it tries as often as RedLock_SetRetry says.
 ///
 /// @param rl       the manager.
 /// @param resource as for RedLock_Lock.
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn RedLock_TryLockSlice(
 /// @return as for RedLock_Lock if the lock had to be taken, as for RedLock_Extend if it was held.
 ///         REDLOCK_LOST reports once that a lock was lost before its expiry; the next call takes the lock
 ///         again. A lock that had expired is taken again at once, with REDLOCK_OK and another token, even if
-///         another client held it in between. After REDLOCK_UNREACHABLE, a lock that was held is still held
+///         somebody else held it in between. After REDLOCK_UNREACHABLE, a lock that was held is still held
 ///         until its old expiry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_ContinueLock(

@@ -41,8 +41,8 @@ pub extern "C" fn RedLock_New() -> *mut RedLock {
 }
 
 /// Frees a manager. This function does not wait. Held locks stay held until they expire, and their leases
-/// stay valid handles. Submitted calls are cancelled, and locks are no longer kept alive. From now on, events
-/// reach only an event callback (RedLock_SetEventCallback).
+/// stay valid handles. Submitted calls are cancelled, and locks are no longer kept alive. From then on, only
+/// an event callback receives events (RedLock_SetEventCallback).
 ///
 /// Other threads finish the calls that they have begun, and may use callbacks with their user_data until
 /// then. RedLock_NextEvent returns. The connections are closed, as at the end of the process. A server that
@@ -72,8 +72,8 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 /// No I/O: an unreachable server shows at the first lock.
 ///
 /// @param rl          the manager.
-/// @param host_or_url a host name or an IPv4 or IPv6 address, with its port in the port parameter. With port
-///                    0: host:port ([address]:port for IPv6), or a whole URL. A URL is
+/// @param host_or_url a host name or an IPv4 or IPv6 address, with its port in the port parameter. With
+///                    port 0: host:port ([address]:port for IPv6), or a whole URL. A URL is
 ///                    redis://[user][:password@]host[:port][/database], unix:///path or redis+unix:///path.
 ///                    The last two accept ?db=, &user= and &pass=. With rediss:// in place of redis://, TLS
 ///                    is used. valkey:// and its variants mean the same. A URL can also be
@@ -87,11 +87,10 @@ pub unsafe extern "C" fn RedLock_Free(rl: *mut RedLock) {
 ///                    RedLock_SetCredentials needs no encoding. The system's resolver looks up a name, which
 ///                    may block. An address never blocks.
 /// @param port        1 to 65535. 0 if host_or_url names the port, as host:port and URLs do.
-/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT if an argument is malformed; if the same server was added
-///         before, or a master of the same name that one of the same Sentinels watches; if there are already
-///         64 servers; or if a call has already asked or connected to servers, because the first such call
-///         closes the list. Also for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names the
-///         fault.
+/// @return REDLOCK_OK. REDLOCK_INVALID_ARGUMENT: an argument is malformed; the same server was added before,
+///         or a master of the same name that one of the same Sentinels watches; there are already 64 servers;
+///         or the list is closed. The first call that asks servers or connects to them closes the list. Also
+///         for rediss:// if this build has no TLS. RedLock_ErrorMessage(rl) names the fault.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_AddServerUrl(
     rl: *mut RedLock,
@@ -165,9 +164,9 @@ pub unsafe extern "C" fn RedLock_SetTimeouts(
     manager_call(rl, |handle| handle.manager.set_timeouts(connect_ms, reply_ms))
 }
 
-/// Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid for ttl_ms -
-/// ceil(ttl_ms * factor) - 2 ms, less the time that the call took. The 2 ms cover the precision of expiry in
-/// Redis.
+/// Sets how much faster a server's clock may run than this machine's. A lock of ttl_ms is valid for
+/// ttl_ms - ceil(ttl_ms * factor) - 2 ms, less the time that the call took. The 2 ms cover the precision of
+/// expiry in Redis.
 ///
 /// @param rl     the manager.
 /// @param factor at least 0, less than 1. Default 0.01, as in the Redlock page.
@@ -180,8 +179,8 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
     manager_call(rl, |handle| handle.manager.set_clock_drift_factor(factor))
 }
 
-/// Sets the logger, which is called when servers are lost, refuse or come back. Without a logger, the library
-/// reports nothing anywhere.
+/// Sets the logger: a function that is called when servers are lost, refuse or come back. Without a logger,
+/// the library reports nothing anywhere.
 ///
 /// The logger is called at the end of calls that ask servers, on the thread that made the call. At that point
 /// the call holds nothing any more, not even its lease. The logger may therefore call this library with any
@@ -193,8 +192,8 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 /// For one manager, the logger is never called by two threads at once, nor from within itself. Lines
 /// therefore come in their order: the thread that calls the logger also reports the lines of other threads,
 /// and the lines of calls that the logger makes. Lines that arise during a long call, such as
-/// RedLock_TryLock, are reported when that call ends, or when another call on this manager ends. Up to 256
-/// lines, 64 KiB in total, wait to be reported. Beyond that, the oldest lines are left out, and one line
+/// RedLock_TryLock, are reported when that call ends, or when another call on this manager ends. Up to
+/// 256 lines, 64 KiB in total, wait to be reported. Beyond that, the oldest lines are left out, and one line
 /// reports how many.
 ///
 /// @param rl        the manager.
@@ -222,11 +221,11 @@ pub unsafe extern "C" fn RedLock_SetLogger(
 ///                  freed, and the last call that might use user_data has ended. If callback is NULL or this
 ///                  function does not return REDLOCK_OK, destroy is called before this function returns. The
 ///                  last thread that needed user_data calls destroy: in this function, in RedLock_Free, or at
-///                  the end of a call on the manager. Nothing is held at that point. destroy may call this
-///                  library, but the manager may have been freed. destroy must not unwind through the
-///                  library. In a forked child, destroy is not called for user_data that the parent has set,
-///                  because the child has only a copy, which ends with the child. NULL if no such call is
-///                  needed.
+///                  the end of a call on the manager. The library holds nothing at that point: destroy may
+///                  call this library, but the manager may have been freed. destroy must not unwind through
+///                  the library. In a forked child, destroy is not called for user_data that the parent has
+///                  set, because the child has only a copy, which ends with the child. NULL if no such call
+///                  is needed.
 /// @return as for RedLock_SetLogger.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_SetLoggerWithDestroy(
@@ -258,8 +257,8 @@ pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_ch
     }
 }
 
-/// Copies the message that RedLock_ErrorMessage returns, and keeps nothing of it. For programs with many
-/// managers, or many different messages.
+/// Copies the message of RedLock_ErrorMessage, and keeps nothing of it. For programs with many managers, or
+/// many different messages.
 ///
 /// @param rl      the manager, or NULL.
 /// @param message receives the text, truncated to the available room, and a NUL. May be NULL if size is 0.

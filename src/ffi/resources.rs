@@ -14,8 +14,8 @@ pub unsafe extern "C" fn RedLockLease_ResourceCount(lease: *const RedLockLease) 
     read(lease, 0, |state| state.lease.resources().len())
 }
 
-/// Returns one of the resources of the last locking call on this lease, in the order in which they were
-/// given. No I/O.
+/// Returns one resource of the last locking call on this lease. They have the order in which they were given.
+/// No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @param index which resource: from 0, below RedLockLease_ResourceCount.

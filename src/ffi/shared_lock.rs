@@ -23,7 +23,7 @@ use crate::error::Status;
 ///         now empty. REDLOCK_UNREACHABLE: too few servers answered. The lock is still held until its old
 ///         expiry. If any server was asked, the lock counts as shared from then on, and RedLockLease_Mode
 ///         says so, because readers may be let in at any time. The caller may call this function again, and
-///         an extension also does it. REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT,
+///         an extension also makes the lock shared. REDLOCK_CANCELLED: the same. REDLOCK_INVALID_ARGUMENT,
 ///         REDLOCK_NO_SERVERS, REDLOCK_FORKED, REDLOCK_INTERNAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedLock_Downgrade(
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn RedLock_SubmitDowngrade(
     })
 }
 
-/// Returns the mode in which a lease holds its lock, or held it if the lock has ended. No I/O.
+/// Returns how a lease holds its lock, or held it if the lock has ended. No I/O.
 ///
 /// @param lease a lease, or NULL.
 /// @return REDLOCK_SHARED: others can hold the lock at the same time. REDLOCK_EXCLUSIVE: nobody else can, or

@@ -24,7 +24,7 @@ use crate::system::cancellation::Uncancelled;
 /// except RedLock_Cancel and calls that only read the lease. Freeing the lease cancels the call.
 ///
 /// Any number of calls may be under way at once. At most 512 of them ask the servers at the same time. The
-/// others wait their turn, and the TTL of their locks does not begin before.
+/// others wait their turn, and the time of their locks does not begin before that.
 ///
 /// @param rl        the manager.
 /// @param options   the options; read during the call only.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn RedLock_SubmitUnlock(
     submit(rl, lease, user_data, false, |handle, own, tag| handle.manager.submit_unlock(own, tag))
 }
 
-/// Begins to ask the servers whether this lease still holds its lock, as RedLock_Confirm does. See
+/// Begins to confirm a lock, as RedLock_Confirm does: asks the servers whether this lease still holds it. See
 /// RedLock_SubmitAcquire.
 ///
 /// @param rl        as for RedLock_Confirm.

@@ -9,18 +9,18 @@ use super::status::RedLockStatus;
 /// costs little: a lock that is held for long is rarely asked for, and still changes hands in a few round
 /// trips. Servers need no configuration.
 ///
-/// A waiting call (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is not 0)
-/// has a place in a wait queue on each server. This queue is a sorted set that is named as the resource with
-/// :w appended. It expires when nobody has waited for a while. So do not lock a resource with such a name.
-/// The waiting call listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A release
-/// publishes to the channel of the call that has waited longest. The order is nearly the order of arrival,
-/// and is not guaranteed.
+/// While a call waits (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is
+/// not 0), its manager has a place in a wait queue on each server. This queue is a sorted set that is named
+/// as the resource with :w appended. It expires when nobody has waited for a while. So do not lock a resource
+/// with such a name. The manager listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A
+/// release publishes to the channel of the manager that has waited longest. The order is nearly the order of
+/// arrival, and is not guaranteed.
 ///
 /// All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
 /// woken, it asks from time to time, as it does for locks that expire or that another kind of client
-/// releases. This applies to servers older than Redis 6.0. It also applies to a user without the right to the
-/// channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH, EVAL, EXISTS,
-/// TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
+/// releases. This is the case with servers older than Redis 6.0. It is also the case if the ACL user lacks
+/// the right to the channel (Redis 7.0 gives new users none), to the key :w, or to HELLO, SUBSCRIBE, PUBLISH,
+/// EVAL, EXISTS, TIME, PTTL, PEXPIRE and the commands of sorted sets. A line in the log reports this.
 ///
 /// @param rl      the manager.
 /// @param enabled true, the default, or false: callers of this manager ask from time to time, and its
