@@ -66,13 +66,13 @@ pub const REDLOCK_EXCLUSIVE: i32 = 0;
 /// caller that holds the lock exclusively is a writer. RedLock_Lock and every other Redlock client are
 /// writers. Each reader and each writer holds the lock on a quorum.
 ///
-/// Readers are recorded in a key that is named as the resource with :r appended. A waiting writer announces
-/// itself in a key that is named as the resource with :i appended. So do not lock resources with these names
-/// beside a resource that is locked shared. While a writer waits, later readers do not get the lock, in this
-/// process or in another. A reader that already holds the lock can still extend it. A shared lock has no
-/// fencing token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user
-/// needs the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM,
-/// ZRANGE, ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
+/// Readers are recorded in a key whose name is the resource followed by :r. A waiting writer announces itself
+/// in a key whose name is the resource followed by :i. So do not lock resources with these names beside a
+/// resource that is locked shared. While a writer waits, later readers do not get the lock, in this process
+/// or in another. A reader that already holds the lock can still extend it. A shared lock has no fencing
+/// token, and cannot be made exclusive. The reverse is possible with RedLock_Downgrade. The ACL user needs
+/// the right to use these keys, and EVAL, GET, SET, DEL, TYPE, TIME, PTTL, PEXPIREAT, ZADD, ZREM, ZRANGE,
+/// ZSCORE, ZCARD, ZCOUNT and ZREMRANGEBYSCORE.
 pub const REDLOCK_SHARED: i32 = 1;
 
 /// Takes a lock as the options say, and waits for it. RedLock_Lock and RedLock_TryLock are short forms of

@@ -158,8 +158,8 @@ pub unsafe extern "C" fn RedLockLease_ErrorMessage(lease: *const RedLockLease) -
 /// use at the same time, because that thread could change the string while it is read.
 ///
 /// @param lease   a lease, or NULL.
-/// @param message receives the text, truncated to the available room, and a NUL. May be NULL if size is 0.
-/// @param size    bytes of room, including the NUL.
+/// @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+/// @param size    the size of the buffer in bytes, including the NUL.
 /// @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
 ///         truncated.
 #[unsafe(no_mangle)]

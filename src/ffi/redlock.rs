@@ -182,12 +182,13 @@ pub unsafe extern "C" fn RedLock_SetClockDriftFactor(
 /// Sets the logger: a function that is called when servers are lost, refuse or come back. Without a logger,
 /// the library reports nothing anywhere.
 ///
-/// The logger is called at the end of calls that ask servers, on the thread that made the call. At that point
-/// the call holds nothing any more, not even its lease. The logger may therefore call this library with any
-/// lease, wait for calls of other threads, free the manager, or fork. If it forks, the call ends in the child
-/// with REDLOCK_FORKED. The logger must not unwind (longjmp, throw) through the library. The time that the
-/// logger takes counts against the lock's validity. If the lock has expired when the logger returns, the call
-/// returns REDLOCK_TOO_SLOW, or REDLOCK_LOST if the lock was held before the call.
+/// The logger is called at the end of calls that ask servers, on the thread that made the call, or on the
+/// thread of RedLock_SetBackgroundThread. At that point the call holds nothing any more, not even its lease.
+/// The logger may therefore call this library with any lease, wait for calls of other threads, free the
+/// manager, or fork. If it forks, the call ends in the child with REDLOCK_FORKED. The logger must not unwind
+/// (longjmp, throw) through the library. The time that the logger takes counts against the lock's validity.
+/// If the lock has expired when the logger returns, the call returns REDLOCK_TOO_SLOW, or REDLOCK_LOST if the
+/// lock was held before the call.
 ///
 /// For one manager, the logger is never called by two threads at once, nor from within itself. Lines
 /// therefore come in their order: the thread that calls the logger also reports the lines of other threads,
@@ -261,8 +262,8 @@ pub unsafe extern "C" fn RedLock_ErrorMessage(rl: *const RedLock) -> *const c_ch
 /// many different messages.
 ///
 /// @param rl      the manager, or NULL.
-/// @param message receives the text, truncated to the available room, and a NUL. May be NULL if size is 0.
-/// @param size    bytes of room, including the NUL; 4096 is enough for every message.
+/// @param message receives the text, truncated to the size of the buffer, and a NUL. May be NULL if size is 0.
+/// @param size    the size of the buffer in bytes, including the NUL; 4096 is enough for every message.
 /// @return the length of the text in bytes, without the NUL. If it is not less than size, the text was
 ///         truncated.
 #[unsafe(no_mangle)]

@@ -4,17 +4,17 @@ use super::call::manager_call;
 use super::handle::RedLock;
 use super::status::RedLockStatus;
 
-/// Sets whether a release wakes waiting callers. If enabled, calls that wait for a lock are notified when any
-/// process releases it, and the releases of this manager notify waiting callers. This is the default, and
+/// Sets whether a release wakes waiting callers. If enabled, waiting calls of this manager are notified when any
+/// process releases the lock, and the releases of this manager notify waiting callers. This is the default, and
 /// costs little: a lock that is held for long is rarely asked for, and still changes hands in a few round
 /// trips. Servers need no configuration.
 ///
 /// While a call waits (RedLock_TryLock, RedLock_Acquire and RedLock_SubmitAcquire with a wait_ms that is
-/// not 0), its manager has a place in a wait queue on each server. This queue is a sorted set that is named
-/// as the resource with :w appended. It expires when nobody has waited for a while. So do not lock a resource
-/// with such a name. The manager listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A
-/// release publishes to the channel of the manager that has waited longest. The order is nearly the order of
-/// arrival, and is not guaranteed.
+/// not 0), its manager has a place in a wait queue on each server. This queue is a sorted set whose name is
+/// the resource followed by :w. It expires when nobody has waited for a while. So do not lock a resource with
+/// such a name. The manager listens to a channel of its own: redlock:w: and 32 hexadecimal digits. A release
+/// publishes to the channel of the manager that has waited longest. The order is nearly the order of arrival,
+/// and is not guaranteed.
 ///
 /// All of this only decides when a caller asks. It does not decide who holds a lock. If a caller cannot be
 /// woken, it asks from time to time, as it does for locks that expire or that another kind of client
